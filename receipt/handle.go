@@ -1,0 +1,110 @@
+package receipt
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+const (
+	// MaxNameBytes is the longest name of a channel or a subscriber that fits
+	// into a handle.
+	MaxNameBytes = 255
+	// MaxHandleBytes is the length of the longest handle.
+	MaxHandleBytes = (maxRawBytes*8 + 5) / 6
+)
+
+const (
+	version     = 1
+	macBytes    = 16
+	fixedBytes  = 1 + 16 + 8 + 8 // version, epoch, clock, fingerprint
+	maxRawBytes = fixedBytes + 2*(1+MaxNameBytes) + macBytes
+)
+
+// handleEncoding refuses bits that don't belong to a byte, so that no two
+// handles decode to the same bytes. It skips line breaks, which decode refuses.
+var handleEncoding = base64.RawURLEncoding.Strict()
+
+// fields are the parts of a handle, still inside the buffer they were read from.
+type fields struct {
+	signed      []byte // all that the MAC covers
+	mac         []byte
+	epoch       ulid.ULID
+	clock       clock.Clock
+	fingerprint Fingerprint
+	channel     []byte
+	subscriber  []byte
+}
+
+// appendSigned appends all bytes of r's handle that the MAC covers.
+func appendSigned(b []byte, r *Receipt) []byte {
+	b = append(b, version)
+	b = append(b, r.Epoch[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Clock))
+	b = append(b, r.Fingerprint[:]...)
+	b = append(b, byte(len(r.Channel)))
+	b = append(b, r.Channel...)
+	b = append(b, byte(len(r.Subscriber)))
+	return append(b, r.Subscriber...)
+}
+
+// decode turns a handle into raw bytes, in buf. The error is ErrMalformed.
+func decode(buf *[maxRawBytes]byte, handle string) ([]byte, error) {
+	if len(handle) > MaxHandleBytes {
+		return nil, fmt.Errorf("%w: longer than %d bytes", ErrMalformed, MaxHandleBytes)
+	}
+	if strings.ContainsAny(handle, "\r\n") {
+		return nil, fmt.Errorf("%w: line break", ErrMalformed)
+	}
+	raw, err := handleEncoding.AppendDecode(buf[:0], []byte(handle))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return raw, nil
+}
+
+// split cuts a handle's raw bytes into fields without believing any of them.
+// The error is ErrMalformed.
+func split(raw []byte) (fields, error) {
+	if len(raw) == 0 {
+		return fields{}, fmt.Errorf("%w: empty", ErrMalformed)
+	}
+	if raw[0] != version {
+		return fields{}, fmt.Errorf("%w: unknown version %d", ErrMalformed, raw[0])
+	}
+	if len(raw) < fixedBytes+macBytes {
+		return fields{}, fmt.Errorf("%w: too short", ErrMalformed)
+	}
+	end := len(raw) - macBytes
+	f := fields{
+		signed:      raw[:end],
+		mac:         raw[end:],
+		epoch:       ulid.ULID(raw[1:17]),
+		clock:       clock.Clock(binary.BigEndian.Uint64(raw[17:25])),
+		fingerprint: Fingerprint(raw[25:33]),
+	}
+	channel, rest, ok := cutName(raw[fixedBytes:end])
+	if !ok {
+		return fields{}, fmt.Errorf("%w: channel is cut short", ErrMalformed)
+	}
+	subscriber, rest, ok := cutName(rest)
+	if !ok || len(rest) > 0 {
+		return fields{}, fmt.Errorf("%w: length of subscriber", ErrMalformed)
+	}
+	f.channel, f.subscriber = channel, subscriber
+	return f, nil
+}
+
+// cutName splits b after the name at its start, which follows its length.
+func cutName(b []byte) (name, rest []byte, ok bool) {
+	if len(b) == 0 || len(b)-1 < int(b[0]) {
+		return nil, nil, false
+	}
+	end := 1 + int(b[0])
+	return b[1:end], b[end:], true
+}

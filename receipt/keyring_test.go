@@ -1,0 +1,277 @@
+package receipt_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// golden is the handle of example under fixedKey(1). A change of it makes the
+// handles of running consumers useless: give the new format another version.
+const golden = "AQFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAcs0_m6SobKuA2NoWAJzQTQgUSSsNio9ukYUW954r50"
+
+// macBytes is the length of the MAC at the end of a handle.
+const macBytes = 16
+
+func encode(raw []byte) string { return base64.RawURLEncoding.EncodeToString(raw) }
+
+func decode(t require.TestingT, handle string) []byte {
+	raw, err := base64.RawURLEncoding.DecodeString(handle)
+	require.NoError(t, err)
+	return raw
+}
+
+// seal returns the handle of any bytes whatever, with a MAC that is right.
+func seal(key receipt.Key, signed []byte) string {
+	h := hmac.New(sha256.New, key)
+	h.Write(signed)
+	return encode(append(slices.Clone(signed), h.Sum(nil)[:macBytes]...))
+}
+
+func TestGoldenHandle(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1))
+	require.Equal(t, golden, ring.Sign(example))
+	got, err := ring.Verify(golden, example.Channel, example.Subscriber)
+	require.NoError(t, err)
+	require.Equal(t, example, got)
+}
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1))
+	rapid.Check(t, func(t *rapid.T) {
+		want := receipts().Draw(t, "receipt")
+		handle := ring.Sign(want)
+		require.LessOrEqual(t, len(handle), receipt.MaxHandleBytes)
+		require.Regexp(t, `^[0-9A-Za-z_-]+$`, handle)
+
+		got, err := ring.Verify(handle, want.Channel, want.Subscriber)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Equal(t, handle, ring.Sign(got))
+	})
+}
+
+func TestLongestHandle(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1))
+	name := strings.Repeat("n", receipt.MaxNameBytes)
+	handle := ring.Sign(receipt.Receipt{Channel: name, Subscriber: name})
+	require.Len(t, handle, receipt.MaxHandleBytes)
+	_, err := ring.Verify(handle, name, name)
+	require.NoError(t, err)
+}
+
+func TestSignRefusesWhatNoHandleCanCarry(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1))
+	long := strings.Repeat("n", receipt.MaxNameBytes+1)
+	for _, r := range []receipt.Receipt{
+		{Channel: long}, {Subscriber: long}, {Clock: clock.Max + 1}, {Clock: clock.Min - 1},
+	} {
+		require.Panics(t, func() { ring.Sign(r) })
+	}
+	require.Equal(t, golden, ring.Sign(example))
+}
+
+// refusal is a handle that Verify refuses for example's channel and subscriber.
+type refusal struct {
+	handle string
+	err    error
+	text   string // part of the error's text
+}
+
+func (r refusal) check(t *testing.T, ring *receipt.Keyring) {
+	t.Helper()
+	got, err := ring.Verify(r.handle, example.Channel, example.Subscriber)
+	require.Zero(t, got)
+	require.ErrorContains(t, err, r.text)
+	for _, sentinel := range []error{
+		receipt.ErrMalformed, receipt.ErrForged, receipt.ErrWrongChannel, receipt.ErrWrongSubscriber,
+	} {
+		require.Equal(t, errors.Is(r.err, sentinel), errors.Is(err, sentinel), "%v is %v", err, sentinel)
+	}
+}
+
+func TestVerifyRefusesText(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1))
+	// The last character has bits to spare: another one decodes to the same bytes.
+	leftOver := []byte(golden)
+	leftOver[len(leftOver)-1]++
+	require.Equal(t, decode(t, golden), decode(t, string(leftOver)))
+
+	for name, text := range map[string]refusal{
+		"empty":                 {"", receipt.ErrMalformed, "empty"},
+		"not base64":            {"what?" + golden, receipt.ErrMalformed, "illegal base64"},
+		"standard alphabet":     {"+/" + golden, receipt.ErrMalformed, "illegal base64"},
+		"padding":               {golden + "=", receipt.ErrMalformed, "illegal base64"},
+		"space in front":        {" " + golden, receipt.ErrMalformed, "illegal base64"},
+		"line break at the end": {golden + "\n", receipt.ErrMalformed, "line break"},
+		"line break inside":     {golden[:20] + "\r\n" + golden[20:], receipt.ErrMalformed, "line break"},
+		"bits left over":        {string(leftOver), receipt.ErrMalformed, "illegal base64"},
+		"too long":              {strings.Repeat("A", receipt.MaxHandleBytes+1), receipt.ErrMalformed, "longer than 748 bytes"},
+		"megabytes":             {strings.Repeat("\n", 1<<22), receipt.ErrMalformed, "longer than 748 bytes"},
+		"version alone":         {encode([]byte{1}), receipt.ErrMalformed, "too short"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text.check(t, ring)
+		})
+	}
+}
+
+// TestVerifyRefusesContent changes golden and then signs it: with the right key,
+// so that it isn't the MAC that gives the change away, unless the case says so.
+func TestVerifyRefusesContent(t *testing.T) {
+	t.Parallel()
+	key := fixedKey(1)
+	ring := newKeyring(t, key)
+	raw := decode(t, golden)
+	signed := raw[: len(raw)-macBytes : len(raw)-macBytes]
+	set := func(at int, bytes ...byte) []byte {
+		return append(append(slices.Clone(signed[:at]), bytes...), signed[at+len(bytes):]...)
+	}
+	setClock := func(n int64) []byte { return set(17, binary.BigEndian.AppendUint64(nil, uint64(n))...) }
+
+	for name, content := range map[string]refusal{
+		"version 0":                      {seal(key, set(0, 0)), receipt.ErrMalformed, "unknown version 0"},
+		"version 2":                      {seal(key, set(0, 2)), receipt.ErrMalformed, "unknown version 2"},
+		"names missing":                  {seal(key, signed[:33]), receipt.ErrMalformed, "channel"},
+		"channel too long":               {seal(key, set(33, 7)), receipt.ErrMalformed, "channel"},
+		"channel takes all":              {seal(key, set(33, 6)), receipt.ErrMalformed, "subscriber"},
+		"subscriber too long":            {seal(key, set(37, 3)), receipt.ErrMalformed, "subscriber"},
+		"subscriber too short":           {seal(key, set(37, 1)), receipt.ErrMalformed, "subscriber"},
+		"bytes after the names":          {seal(key, append(signed, 0)), receipt.ErrMalformed, "subscriber"},
+		"clock above Max":                {seal(key, setClock(1<<53)), receipt.ErrMalformed, "9007199254740992 is no clock"},
+		"clock below Min":                {seal(key, setClock(-1<<53)), receipt.ErrMalformed, "-9007199254740992 is no clock"},
+		"clock far out":                  {seal(key, setClock(-1<<63)), receipt.ErrMalformed, "no clock"},
+		"MAC of zeros":                   {encode(append(signed, make([]byte, macBytes)...)), receipt.ErrForged, ""},
+		"another key":                    {seal(fixedKey(2), signed), receipt.ErrForged, ""},
+		"another key and a bad clock":    {seal(fixedKey(2), setClock(1<<53)), receipt.ErrForged, ""},
+		"another key and channel":        {seal(fixedKey(2), set(36, 'Y')), receipt.ErrForged, ""},
+		"another channel":                {seal(key, set(36, 'Y')), receipt.ErrWrongChannel, ""},
+		"another subscriber":             {seal(key, set(39, 'B')), receipt.ErrWrongSubscriber, ""},
+		"both are others":                {seal(key, set(36, 'Y', 2, 's', 'B')), receipt.ErrWrongChannel, ""},
+		"the same letters cut elsewhere": {ring.Sign(receipt.Receipt{Channel: "chXs", Subscriber: "A"}), receipt.ErrWrongChannel, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			content.check(t, ring)
+		})
+	}
+}
+
+// refused requires that a handle counts as damaged, not as somebody else's.
+func refused(t require.TestingT, ring *receipt.Keyring, handle string, r receipt.Receipt) {
+	got, err := ring.Verify(handle, r.Channel, r.Subscriber)
+	require.Zero(t, got)
+	if !isEither(err, receipt.ErrMalformed, receipt.ErrForged) {
+		require.Failf(t, "damaged handle", "%s: %v", handle, err)
+	}
+}
+
+func TestDamagedHandleIsRefused(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1))
+	t.Run("every bit of the golden handle", func(t *testing.T) {
+		t.Parallel()
+		raw := decode(t, golden)
+		for i := range len(raw) * 8 {
+			flipped := slices.Clone(raw)
+			flipped[i/8] ^= 1 << (i % 8)
+			refused(t, ring, encode(flipped), example)
+		}
+		for i := range len(golden) * 8 {
+			flipped := []byte(golden)
+			flipped[i/8] ^= 1 << (i % 8)
+			refused(t, ring, string(flipped), example)
+		}
+	})
+	t.Run("every cut of the golden handle", func(t *testing.T) {
+		t.Parallel()
+		for i := range len(golden) {
+			refused(t, ring, golden[:i], example)
+			refused(t, ring, golden[i+1:], example)
+		}
+	})
+	check := func(name string, damage func(t *rapid.T, raw []byte) []byte) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(t *rapid.T) {
+				r := receipts().Draw(t, "receipt")
+				refused(t, ring, encode(damage(t, decode(t, ring.Sign(r)))), r)
+			})
+		})
+	}
+	check("one bit of any handle", func(t *rapid.T, raw []byte) []byte {
+		i := rapid.IntRange(0, len(raw)*8-1).Draw(t, "bit")
+		raw[i/8] ^= 1 << (i % 8)
+		return raw
+	})
+	check("truncated", func(t *rapid.T, raw []byte) []byte {
+		return raw[:rapid.IntRange(0, len(raw)-1).Draw(t, "length")]
+	})
+	check("extended", func(t *rapid.T, raw []byte) []byte {
+		return append(raw, rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "more")...)
+	})
+}
+
+func TestKeyRotation(t *testing.T) {
+	t.Parallel()
+	oldKey, newKey := fixedKey(1), fixedKey(2)
+	handle := newKeyring(t, oldKey).Sign(example)
+
+	both := newKeyring(t, newKey, oldKey)
+	got, err := both.Verify(handle, example.Channel, example.Subscriber)
+	require.NoError(t, err, "the old key verifies")
+	require.Equal(t, example, got)
+	require.Equal(t, newKeyring(t, newKey).Sign(example), both.Sign(example), "the first key signs")
+
+	_, err = newKeyring(t, newKey).Verify(handle, example.Channel, example.Subscriber)
+	require.ErrorIs(t, err, receipt.ErrForged, "a removed key doesn't verify")
+}
+
+func TestKeyringCopiesItsKeys(t *testing.T) {
+	t.Parallel()
+	key := fixedKey(1)
+	ring := newKeyring(t, key)
+	clear(key)
+	require.Equal(t, golden, ring.Sign(example))
+}
+
+func TestConcurrentUse(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(2), fixedKey(1))
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			r := example
+			r.Channel = strings.Repeat("c", g)
+			for n := range 200 {
+				r.Clock = clock.Clock(n)
+				got, err := ring.Verify(ring.Sign(r), r.Channel, r.Subscriber)
+				if err != nil || got != r {
+					t.Errorf("clock %d of %q: %+v, %v", n, r.Channel, got, err)
+				}
+			}
+			if _, err := ring.Verify(golden, example.Channel, example.Subscriber); err != nil {
+				t.Errorf("handle of the second key: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+}
