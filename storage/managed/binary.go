@@ -1,0 +1,75 @@
+package managed
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+const (
+	oldestMajor    = 7 // sharded pub/sub and script flags came with 7.0
+	versionTimeout = 10 * time.Second
+)
+
+// findBinary returns the path of the server to run: the one asked for, or else
+// the first of the known names that look finds and that is new enough.
+func findBinary(asked string, look func(string) (string, error)) (string, error) {
+	if asked != "" {
+		path, err := look(asked)
+		if err != nil {
+			return "", fmt.Errorf("%w (%w)", ErrNoBinary, err)
+		}
+		return path, checkVersion(path)
+	}
+	failure := ErrNoBinary
+	for _, name := range []string{"redis-server", "valkey-server"} {
+		path, err := look(name)
+		if err != nil {
+			continue
+		}
+		if err := checkVersion(path); err != nil {
+			failure = err
+			continue
+		}
+		return path, nil
+	}
+	return "", failure
+}
+
+// checkVersion asks the binary for its version. It returns ErrTooOld for one
+// that lacks what the scripts need.
+func checkVersion(path string) error {
+	var out bytes.Buffer
+	cmd := &exec.Cmd{Path: path, Args: []string{path, "--version"}, Stdout: &out, Stderr: &out, WaitDelay: time.Second}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	timer := time.AfterFunc(versionTimeout, func() { _ = cmd.Process.Kill() }) // an error means that it has ended
+	defer timer.Stop()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("ask %s for its version: %w: %s", path, err, bytes.TrimSpace(out.Bytes()))
+	}
+	version, major, err := parseVersion(out.String())
+	if err != nil {
+		return fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	if major < oldestMajor {
+		return fmt.Errorf("%s is version %s: %w", path, version, ErrTooOld)
+	}
+	return nil
+}
+
+// Redis prints "Redis server v=7.0.15 sha=...", Valkey "Valkey server v=8.0.1 ...".
+var versionPattern = regexp.MustCompile(`\bv=((\d+)\.\d+\S*)`)
+
+func parseVersion(printed string) (version string, major int, err error) {
+	found := versionPattern.FindStringSubmatch(printed)
+	if found == nil {
+		return "", 0, fmt.Errorf("no version in %q", printed)
+	}
+	major, err = strconv.Atoi(found[2])
+	return found[1], major, err
+}

@@ -1,0 +1,80 @@
+package managed
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// runChild starts one child and waits for its end. When ctx ends it asks the
+// child to end, and kills it after the stop timeout. It returns nil where the
+// child was asked to end and exited with 0, and otherwise an error that says how
+// it ended and what it printed last.
+func (s *Server) runChild(ctx context.Context) error {
+	held, err := s.claimChild(ctx)
+	if err != nil {
+		return err
+	}
+	defer held.Close() //nolint:errcheck // closed once already; the lock is the child's now
+	out, in, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe for the log of %s: %w", s.binary, err)
+	}
+	defer out.Close() //nolint:errcheck // only read from
+
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	cmd := s.command(running)
+	cmd.Stdout, cmd.Stderr = in, in
+	cmd.ExtraFiles = []*os.File{held}
+	err = cmd.Start()
+	_ = in.Close() // the child has its own
+	if err != nil {
+		return fmt.Errorf("start %s: %w", s.binary, err)
+	}
+	s.handOver(held, cmd.Process.Pid)
+
+	printed := childLog{log: s.log.With("pid", cmd.Process.Pid)}
+	var watchers sync.WaitGroup
+	watchers.Go(func() { printed.forward(ctx, out) })
+	watchers.Go(func() { s.awaitAnswer(running) })
+	_ = cmd.Wait() // the process's state says it better
+	cancel()
+	_ = killGroup(cmd.Process.Pid) // a process that it forked, which would keep the pipe open; mostly there is none
+	watchers.Wait()
+
+	if ctx.Err() != nil && cmd.ProcessState.Success() {
+		return nil
+	}
+	return fmt.Errorf("%s ended with %s; it printed last:\n\t%s", s.binary, cmd.ProcessState, strings.Join(printed.tail, "\n\t"))
+}
+
+// command describes the child. It is asked to end by the end of ctx.
+func (s *Server) command(ctx context.Context) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, s.binary, "-") //nolint:gosec // which binary runs is the operator's choice
+	cmd.Stdin = strings.NewReader(s.config())
+	cmd.SysProcAttr = s.attributes
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = s.stopTimeout
+	return cmd
+}
+
+// awaitAnswer asks the child until it answers, which ends Ready's wait, or until
+// ctx ends.
+func (s *Server) awaitAnswer(ctx context.Context) {
+	if err := awaitPing(ctx, s.socket.path); err != nil {
+		return // the child has ended, and how is told by runChild
+	}
+	s.log.Info("the managed redis answers", "socket", s.socket.path)
+	s.readyOnce.Do(func() { close(s.ready) })
+}
+
+// killGroup kills the child with that pid and all that it forked. The pid must
+// be one that is known to be the child's: every child leads a group of its own.
+func killGroup(pid int) error {
+	return syscall.Kill(-pid, syscall.SIGKILL)
+}

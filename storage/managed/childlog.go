@@ -1,0 +1,76 @@
+package managed
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log/slog"
+	"regexp"
+	"strings"
+)
+
+const tailLines = 10
+
+// childLog passes on what a child prints. One goroutine uses it.
+type childLog struct {
+	log  *slog.Logger
+	tail []string // the last lines
+}
+
+// forward reads until the last process that may write has ended. It goes on
+// whatever the lines look like: a child whose log nobody reads would stand still.
+func (c *childLog) forward(ctx context.Context, from io.Reader) {
+	lines := bufio.NewReader(from)
+	for {
+		line, _, err := lines.ReadLine() // an over-long line comes in pieces
+		if err != nil {
+			return
+		}
+		level, text := parseLine(string(line))
+		if text == "" {
+			continue
+		}
+		c.log.Log(ctx, level, "redis log", "line", text)
+		c.tail = append(c.tail, text)
+		if len(c.tail) > tailLines {
+			c.tail = c.tail[1:]
+		}
+	}
+}
+
+// A line reads "7103:M 21 Nov 2026 00:40:15.975 # text": process and its role,
+// time, level.
+var linePattern = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d{4} [\d:.]+ ([.\-*#]) (.*)$`)
+
+// Redis 7.0 marks these steps of every start and stop as warnings.
+var harmless = []string{
+	"Reading config from stdin",
+	"oO0OoO0OoO0Oo",
+	"Redis version=",
+	"Valkey version=",
+	"Configuration loaded",
+	"Server initialized",
+	"User requested shutdown",
+	"Redis is now ready to exit",
+	"Valkey is now ready to exit",
+}
+
+// parseLine returns the level that a line gets in our log, and its text without
+// what our log says itself.
+func parseLine(line string) (slog.Level, string) {
+	line = strings.TrimSpace(line)
+	found := linePattern.FindStringSubmatch(line)
+	if found == nil {
+		return slog.LevelDebug, line
+	}
+	mark, text := found[1], found[2]
+	if mark != "#" {
+		return slog.LevelDebug, text
+	}
+	for _, step := range harmless {
+		if strings.HasPrefix(text, step) {
+			return slog.LevelDebug, text
+		}
+	}
+	return slog.LevelWarn, text
+}

@@ -1,0 +1,100 @@
+package managed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+const (
+	pidName     = "redis.pid"
+	lockRecheck = 20 * time.Millisecond
+)
+
+// claimChild returns the pid file, locked, for the next child to inherit. The
+// lock is held as long as the child or a process forked by it lives, whatever
+// happens to the service, so a lock that is taken tells for sure that a child of
+// an earlier service is still there. That one is ended first.
+func (s *Server) claimChild(ctx context.Context) (*os.File, error) {
+	path := filepath.Join(s.dataDir, pidName)
+	held, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // under the operator's data directory
+	if err != nil {
+		return nil, fmt.Errorf("open the pid file: %w", err)
+	}
+	err = tryLock(held)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = s.endEarlierChild(ctx, held)
+	}
+	if err == nil {
+		err = held.Truncate(0)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), held.Close())
+	}
+	return held, nil
+}
+
+// handOver notes the pid of the child that has inherited the lock, and lets go
+// of the service's own hold on it.
+func (s *Server) handOver(held *os.File, pid int) {
+	_, err := held.WriteAt([]byte(strconv.Itoa(pid)+"\n"), 0)
+	if err := errors.Join(err, held.Close()); err != nil {
+		s.log.Warn("the pid of the managed redis could not be noted", "pid", pid, "error", err)
+	}
+}
+
+// endEarlierChild asks the child that holds the lock to shut down, and kills it
+// when it doesn't. It returns with the lock taken, or an error.
+func (s *Server) endEarlierChild(ctx context.Context, held *os.File) error {
+	pid := readPID(held)
+	s.log.Warn("a redis that an earlier service left behind is still running; it is shut down", "pid", pid)
+	asked, cancel := context.WithTimeout(ctx, s.stopTimeout)
+	defer cancel()
+	if err := shutdown(asked, s.socket.path); err != nil {
+		s.log.Debug("the earlier redis gave no answer", "error", err) // mostly because it is ending
+	}
+	err := awaitLock(asked, held)
+	if err == nil || ctx.Err() != nil || pid == 0 {
+		return err
+	}
+	s.log.Warn("the earlier redis does not end; it is killed", "pid", pid)
+	if err := killGroup(pid); err != nil {
+		return fmt.Errorf("kill the redis of an earlier service, process %d: %w", pid, err)
+	}
+	killed, cancelKilled := context.WithTimeout(ctx, s.stopTimeout)
+	defer cancelKilled()
+	return awaitLock(killed, held)
+}
+
+func awaitLock(ctx context.Context, held *os.File) error {
+	_, err := backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, tryLock(held) },
+		backoff.WithBackOff(backoff.NewConstantBackOff(lockRecheck)), backoff.WithMaxElapsedTime(0))
+	if err != nil {
+		return fmt.Errorf("wait for the redis of an earlier service to end: %w", err)
+	}
+	return nil
+}
+
+func tryLock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// readPID returns the pid noted in the file, or 0 where there is none. It never
+// returns 1 or less, which kill would take for everybody.
+func readPID(f *os.File) int {
+	text := make([]byte, 20)
+	n, _ := f.ReadAt(text, 0) // always ends with io.EOF
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:n])))
+	if err != nil || pid <= 1 {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,255 @@
+package managed
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// The test binary plays a service of its own, one that can be killed, where
+// these are set.
+const (
+	serviceDir     = "TIDEMARK_TEST_MANAGED_DIR"
+	serviceAbandon = "TIDEMARK_TEST_MANAGED_ABANDON" // the child isn't ended with the service
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serviceDir); dir != "" {
+		playService(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// playService prints "ready" once the child answers, and runs until it is killed.
+func playService(dir string) {
+	s, err := Open(Options{DataDir: dir})
+	if err != nil {
+		say("open:", err)
+		os.Exit(1)
+	}
+	if os.Getenv(serviceAbandon) != "" {
+		s.attributes = &syscall.SysProcAttr{Setpgid: true}
+	}
+	go func() {
+		if err := s.Ready(context.Background()); err == nil {
+			say("ready")
+		}
+	}()
+	say("run:", s.Run(context.Background()))
+}
+
+func say(what ...any) { _, _ = fmt.Fprintln(os.Stdout, what...) }
+
+// startService runs playService in a process of its own and returns it when its
+// Redis answers.
+func startService(t *testing.T, dir string, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test binary
+	t.Cleanup(func() { endAbandoned(t, cmd, dir) })
+	cmd.Env = append(os.Environ(), serviceDir+"="+dir)
+	cmd.Env = append(cmd.Env, env...)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	said, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", said)
+	return cmd
+}
+
+// endAbandoned ends what a failed test left running.
+func endAbandoned(t *testing.T, service *exec.Cmd, dir string) {
+	t.Helper()
+	_ = service.Wait() // its context has ended
+	f := openPIDFile(t, dir)
+	if pid := readPID(f); tryLock(f) != nil && pid != 0 {
+		require.NoError(t, killGroup(pid))
+	}
+}
+
+// kill ends the service as no program can prevent.
+func kill(t *testing.T, service *exec.Cmd) {
+	t.Helper()
+	require.NoError(t, service.Process.Kill())
+	require.Error(t, service.Wait())
+}
+
+// running is a Server whose Run is going on.
+type running struct {
+	*Server
+	log    *logLines
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// start opens and runs a server, and stops it when the test ends, if it is
+// still running then.
+func start(t *testing.T, o Options) *running {
+	t.Helper()
+	lines := newLogLines()
+	o.Logger = slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	s, err := Open(o)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{Server: s, log: lines, cancel: cancel, ended: make(chan error, 1)}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		r.ended <- s.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-finished
+		if t.Failed() {
+			t.Log(lines.String())
+		}
+	})
+	return r
+}
+
+func startReady(t *testing.T, o Options) *running {
+	t.Helper()
+	r := start(t, o)
+	require.NoError(t, r.Ready(t.Context()))
+	return r
+}
+
+func (r *running) stop(t *testing.T) {
+	t.Helper()
+	r.cancel()
+	require.NoError(t, <-r.ended)
+}
+
+// client connects by the address that the service gives to its store.
+func (r *running) client(t *testing.T) rueidis.Client {
+	t.Helper()
+	return connect(t, r.Address())
+}
+
+func connect(t *testing.T, address string) rueidis.Client {
+	t.Helper()
+	o, err := rueidis.ParseURL(address)
+	require.NoError(t, err)
+	o.DisableCache, o.ForceSingleClient, o.DisableRetry = true, true, true
+	client, err := rueidis.NewClient(o)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return client
+}
+
+func set(t *testing.T, client rueidis.Client, key, value string) {
+	t.Helper()
+	require.NoError(t, client.Do(t.Context(), client.B().Set().Key(key).Value(value).Build()).Error())
+}
+
+func requireKept(t *testing.T, client rueidis.Client) {
+	t.Helper()
+	value, err := client.Do(t.Context(), client.B().Get().Key("key").Build()).ToString()
+	require.NoError(t, err)
+	require.Equal(t, "kept", value)
+}
+
+// awaitWritten returns when all that was answered before is in the file, where a
+// kill of the process can't take it. Redis may answer first while it fsyncs.
+func awaitWritten(t *testing.T, client rueidis.Client) {
+	t.Helper()
+	for {
+		info, err := client.Do(t.Context(), client.B().Info().Section("persistence").Build()).ToString()
+		require.NoError(t, err)
+		require.Contains(t, info, "aof_buffer_length:")
+		if strings.Contains(info, "aof_buffer_length:0\r\n") {
+			return
+		}
+	}
+}
+
+// childPID reads the pid of the child that runs in the data directory.
+func childPID(t *testing.T, dataDir string) int {
+	t.Helper()
+	pid := readPID(openPIDFile(t, dataDir))
+	require.NotZero(t, pid)
+	return pid
+}
+
+// awaitChildGone returns when no child, and nothing forked by one, is left.
+func awaitChildGone(t *testing.T, dataDir string) {
+	t.Helper()
+	f := openPIDFile(t, dataDir)
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_UN))
+}
+
+func openPIDFile(t *testing.T, dataDir string) *os.File {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dataDir, pidName)) //nolint:gosec // a temporary directory
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// shortDir returns a directory whose path is short enough for a socket where the
+// system's temporary directory may not be.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "tidemark-test-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	dir, err = filepath.EvalSymlinks(dir) // Redis shows its directory so
+	require.NoError(t, err)
+	return dir
+}
+
+// longDir returns a data directory whose path is too long for a socket.
+func longDir(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), strings.Repeat("long", 25))
+}
+
+// logLines is a log that can be waited on.
+type logLines struct {
+	mu    sync.Mutex
+	grown *sync.Cond
+	text  bytes.Buffer
+}
+
+func newLogLines() *logLines {
+	l := &logLines{}
+	l.grown = sync.NewCond(&l.mu)
+	return l
+}
+
+func (l *logLines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grown.Broadcast()
+	return l.text.Write(p)
+}
+
+func (l *logLines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// await returns when the log holds the text that many times.
+func (l *logLines) await(text string, times int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for strings.Count(l.text.String(), text) < times {
+		l.grown.Wait()
+	}
+}

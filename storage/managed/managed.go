@@ -1,0 +1,216 @@
+// Package managed runs a redis-server (or valkey-server) as a private child
+// process, for a service that was given no Redis of its own.
+//
+// The child listens on a unix socket only, with mode 0600, and keeps its data
+// as an append-only file in the data directory. What it holds survives:
+//
+//   - a stop of the service, and a SIGTERM of the child: everything;
+//   - a SIGKILL of the service: everything, the child ends in good order;
+//   - a SIGKILL or a crash of the child: everything that Redis had written to
+//     its file. Redis writes before it answers, except while a background fsync
+//     runs: then it may answer first and write after it, 2 s later at most;
+//   - a crash of the machine: everything up to the last fsync, one a second.
+//
+// Three files of the data directory are this package's: tidemark.lock is held
+// by the service, redis.pid is held by the child, and redis.sock is the socket.
+package managed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// What Options stand for where they are zero.
+const (
+	DefaultDataDir     = "./tidemark-data"
+	DefaultStopTimeout = 10 * time.Second
+)
+
+const lockName = "tidemark.lock"
+
+var (
+	// ErrNoBinary means that there is no Redis to start on this machine.
+	ErrNoBinary = errors.New("no redis-server or valkey-server found: install one" +
+		" (apt-get install redis-server, or brew install redis), or pass --redis to use a Redis that runs already")
+
+	// ErrTooOld means that the Redis found is older than 7.0.
+	ErrTooOld = errors.New("too old: Redis 7.0 or newer, or Valkey, is needed")
+
+	// ErrLocked means that another service uses the data directory.
+	ErrLocked = errors.New("another tidemark service is using it: stop that one, or pass another --data-dir")
+)
+
+// Options say what to run and where. The zero value is ready for use.
+type Options struct {
+	// DataDir is where the data lives; empty means DefaultDataDir. It is made
+	// with mode 0700 where it is missing.
+	DataDir string
+
+	// Binary is the server to run, a path or a name looked up in PATH. Empty
+	// means the first of redis-server and valkey-server that is new enough.
+	Binary string
+
+	// Logger gets what happens to the child, and what it prints. Nil drops it.
+	Logger *slog.Logger
+
+	// StopTimeout is how long a child may take to end after it was asked to,
+	// before it is killed; zero means DefaultStopTimeout.
+	StopTimeout time.Duration
+}
+
+// Server is a Redis of the service's own. It is made by Open; all methods may
+// be called at the same time.
+type Server struct {
+	binary      string
+	dataDir     string // absolute
+	socket      socket
+	log         *slog.Logger
+	stopTimeout time.Duration
+	attributes  *syscall.SysProcAttr // of the child
+
+	lock  *flock.Flock
+	taken atomic.Bool // by Run or Close: the one that releases
+
+	ready     chan struct{} // closed at the first answer
+	readyOnce sync.Once
+	done      chan struct{} // closed when Run has ended
+	err       error         // Run's; read only after done
+}
+
+// Open finds a server binary, makes the data directory where it is missing, and
+// locks it. It starts nothing. The lock is held until Run or Close ends it.
+//
+// Errors: ErrNoBinary, ErrTooOld, ErrLocked, or those of the file system.
+func Open(o Options) (*Server, error) {
+	binary, err := findBinary(o.Binary, exec.LookPath)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		binary:      binary,
+		log:         o.Logger,
+		stopTimeout: o.StopTimeout,
+		attributes:  childAttributes(),
+		ready:       make(chan struct{}),
+		done:        make(chan struct{}),
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.stopTimeout <= 0 {
+		s.stopTimeout = DefaultStopTimeout
+	}
+	if err := s.openDataDir(o.DataDir); err != nil {
+		return nil, err
+	}
+	if s.socket, err = placeSocket(s.dataDir); err != nil {
+		return nil, errors.Join(fmt.Errorf("place the socket of %s: %w", s.dataDir, err), s.lock.Unlock())
+	}
+	return s, nil
+}
+
+// openDataDir makes and locks the data directory.
+func (s *Server) openDataDir(path string) error {
+	if path == "" {
+		path = DefaultDataDir
+	}
+	var err error
+	if s.dataDir, err = filepath.Abs(path); err != nil {
+		return fmt.Errorf("find the data directory %s: %w", path, err)
+	}
+	if err := os.MkdirAll(s.dataDir, 0o700); err != nil {
+		return fmt.Errorf("make the data directory: %w", err)
+	}
+	info, err := os.Stat(s.dataDir)
+	if err != nil {
+		return fmt.Errorf("look at the data directory: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		s.log.Warn("other users may read the data directory", "dir", s.dataDir, "mode", info.Mode().Perm().String())
+	}
+	s.lock = flock.New(filepath.Join(s.dataDir, lockName))
+	switch locked, err := s.lock.TryLock(); {
+	case err != nil:
+		return fmt.Errorf("lock the data directory %s: %w", s.dataDir, err)
+	case !locked:
+		return fmt.Errorf("lock the data directory %s: %w", s.dataDir, ErrLocked)
+	}
+	return nil
+}
+
+// Run starts the child and keeps it running until ctx ends: one that ends by
+// itself is logged and started again, after a pause that grows with each
+// failure. Then it asks the child to end, kills it after StopTimeout, releases
+// the data directory and returns nil. When Run has returned, no process is left.
+//
+// A child that ends before any has ever answered is not started again: Run
+// returns an error with the last lines that it printed. A child that an earlier
+// service left behind is shut down first.
+//
+// Run may be called once. Its context should end after everything that uses the
+// Redis has ended.
+func (s *Server) Run(ctx context.Context) error {
+	if !s.taken.CompareAndSwap(false, true) {
+		return errors.New("run the managed redis: it was run or closed before")
+	}
+	s.err = errors.Join(s.supervise(ctx), s.release())
+	close(s.done)
+	return s.err
+}
+
+// Close gives the data directory back where Run was never called; otherwise it
+// does nothing, since Run does that itself.
+func (s *Server) Close() error {
+	if !s.taken.CompareAndSwap(false, true) {
+		return nil
+	}
+	s.err = errors.New("the managed redis was closed")
+	close(s.done)
+	return s.release()
+}
+
+func (s *Server) release() error {
+	return errors.Join(s.socket.clean(), s.lock.Unlock())
+}
+
+// Ready waits until the child has answered a PING for the first time, with its
+// data loaded. It returns nil from then on, also while a later child is being
+// started; after Run has ended it returns an error, Run's own where there is one.
+func (s *Server) Ready(ctx context.Context) error {
+	select {
+	case <-s.done:
+	case <-s.ready:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the managed redis: %w", context.Cause(ctx))
+	}
+	select {
+	case <-s.done:
+		if s.err != nil {
+			return s.err
+		}
+		return errors.New("the managed redis was stopped")
+	default:
+		return nil
+	}
+}
+
+// Socket returns the absolute path of the unix socket. It stays the same for
+// the life of the Server.
+func (s *Server) Socket() string { return s.socket.path }
+
+// Address returns the socket as a URL, as in unix:///var/lib/tidemark/redis.sock.
+func (s *Server) Address() string {
+	return (&url.URL{Scheme: "unix", Path: s.socket.path}).String()
+}

@@ -1,0 +1,264 @@
+package managed
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	endedByItself = "the managed redis ended by itself"
+	answers       = "the managed redis answers"
+	leftBehind    = "a redis that an earlier service left behind"
+)
+
+func TestChildIsPrivateAndDurable(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(shortDir(t), "data")
+	r := startReady(t, Options{DataDir: dir})
+
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	info, err = os.Stat(r.Socket())
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.Equal(t, filepath.Join(dir, "redis.sock"), r.Socket())
+	require.Equal(t, "unix://"+r.Socket(), r.Address())
+
+	client := r.client(t)
+	for name, want := range map[string]string{
+		"port": "0", "appendonly": "yes", "appendfsync": "everysec", "save": "", "dir": dir,
+		"maxmemory-policy": "noeviction", "aof-load-truncated": "yes", "enable-debug-command": "no",
+	} {
+		got, err := client.Do(t.Context(), client.B().ConfigGet().Parameter(name).Build()).AsStrMap()
+		require.NoError(t, err)
+		require.Equal(t, map[string]string{name: want}, got)
+	}
+
+	pid := childPID(t, dir)
+	group, err := syscall.Getpgid(pid)
+	require.NoError(t, err)
+	require.Equal(t, pid, group, "a Ctrl-C for the service must not reach the child")
+}
+
+func TestStopLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := startReady(t, Options{DataDir: dir})
+	pid := childPID(t, dir)
+
+	r.stop(t)
+
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+	require.ErrorIs(t, syscall.Kill(-pid, 0), syscall.ESRCH)
+	require.NoFileExists(t, r.Socket())
+	require.ErrorContains(t, r.Ready(t.Context()), "stopped")
+	require.Error(t, r.Run(t.Context()), "Run a second time")
+	require.NotContains(t, r.log.String(), endedByItself)
+}
+
+func TestDataSurvivesRestartOfService(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := startReady(t, Options{DataDir: dir})
+	set(t, first.client(t), "key", "kept")
+	first.stop(t)
+
+	second := startReady(t, Options{DataDir: dir})
+	requireKept(t, second.client(t))
+}
+
+func TestKilledChildIsStartedAgainWithItsData(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := startReady(t, Options{DataDir: dir})
+	client := r.client(t)
+	set(t, client, "key", "kept")
+	awaitWritten(t, client)
+	pid := childPID(t, dir)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+
+	r.log.await(answers, 2)
+
+	requireKept(t, r.client(t))
+	require.NotEqual(t, pid, childPID(t, dir))
+	require.Contains(t, r.log.String(), "level=ERROR msg=\""+endedByItself)
+	require.Contains(t, r.log.String(), "signal: killed")
+	require.NoError(t, r.Ready(t.Context()), "Ready stays")
+}
+
+func TestRestartIsTriedUntilItSucceeds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := startReady(t, Options{DataDir: dir})
+	client := r.client(t)
+	set(t, client, "key", "kept")
+	awaitWritten(t, client)
+
+	manifest := filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest")
+	whole, err := os.ReadFile(manifest) //nolint:gosec // a temporary directory
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(manifest, []byte("nonsense\n"), 0o600))
+	require.NoError(t, syscall.Kill(childPID(t, dir), syscall.SIGKILL))
+	r.log.await(endedByItself, 3)
+	require.NoError(t, os.WriteFile(manifest, whole, 0o600)) //nolint:gosec // a temporary directory
+
+	r.log.await(answers, 2)
+	requireKept(t, r.client(t))
+}
+
+func TestFirstStartThatFailsIsReported(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "appendonlydir"), 0o700))
+	manifest := filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest")
+	require.NoError(t, os.WriteFile(manifest, []byte("nonsense\n"), 0o600))
+
+	r := start(t, Options{DataDir: dir})
+
+	err := r.Ready(t.Context())
+	require.ErrorContains(t, err, "exit status 1")
+	require.ErrorContains(t, err, "Invalid AOF manifest file format", "what the child printed last")
+	require.Equal(t, err, <-r.ended)
+
+	again, err := Open(Options{DataDir: dir})
+	require.NoError(t, err, "the lock is released")
+	require.NoError(t, again.Close())
+}
+
+func TestWhatTheChildForkedEndsWithIt(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := start(t, Options{DataDir: dir, Binary: "./testdata/forks/redis-server"})
+
+	require.ErrorContains(t, <-r.ended, "left behind")
+
+	awaitChildGone(t, dir)
+}
+
+func TestHungChildIsKilledAtStop(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := startReady(t, Options{DataDir: dir, StopTimeout: 100 * time.Millisecond})
+	pid := childPID(t, dir)
+	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+
+	r.stop(t)
+
+	require.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH)
+	require.Contains(t, r.log.String(), "level=WARN msg=\"the managed redis did not end in good order\"")
+}
+
+func TestTruncatedTailIsLoaded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := startReady(t, Options{DataDir: dir})
+	set(t, first.client(t), "key", "kept")
+	set(t, first.client(t), "last", "cut off")
+	first.stop(t)
+	file := filepath.Join(dir, "appendonlydir", "appendonly.aof.1.incr.aof")
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(file, info.Size()-3))
+
+	second := startReady(t, Options{DataDir: dir})
+	client := second.client(t)
+	requireKept(t, client)
+	n, err := client.Do(t.Context(), client.B().Exists().Key("last").Build()).AsInt64()
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
+func TestReadyWaitsUntilTheDataIsLoaded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const keys = 8192 // while it loads, Redis looks at its clients once in 1024 commands
+	first := startReady(t, Options{DataDir: dir})
+	client := first.client(t)
+	writes := make(rueidis.Commands, keys)
+	for i := range writes {
+		writes[i] = client.B().Set().Key(strconv.Itoa(i)).Value("value").Build()
+	}
+	for _, answer := range client.DoMulti(t.Context(), writes...) {
+		require.NoError(t, answer.Error())
+	}
+	first.stop(t)
+
+	second := startReady(t, Options{DataDir: dir, Binary: "./testdata/slow/redis-server"})
+	client = second.client(t)
+	n, err := client.Do(t.Context(), client.B().Dbsize().Build()).AsInt64()
+	require.NoError(t, err)
+	require.EqualValues(t, keys, n)
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	t.Parallel()
+	dir := shortDir(t)
+	var l net.ListenConfig
+	stale, err := l.Listen(t.Context(), "unix", filepath.Join(dir, socketName))
+	require.NoError(t, err)
+	stale.(*net.UnixListener).SetUnlinkOnClose(false)
+	require.NoError(t, stale.Close())
+
+	r := startReady(t, Options{DataDir: dir})
+	set(t, r.client(t), "key", "value")
+}
+
+func TestDataDirIsLocked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := Open(Options{DataDir: dir})
+	require.NoError(t, err)
+
+	_, err = Open(Options{DataDir: dir})
+	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorContains(t, err, dir)
+	require.ErrorContains(t, err, "another tidemark service")
+
+	require.NoError(t, first.Close())
+	require.NoError(t, first.Close(), "a second time")
+	require.Error(t, first.Run(t.Context()))
+	require.Error(t, first.Ready(t.Context()))
+	second, err := Open(Options{DataDir: dir})
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+}
+
+func TestDataDirThatIsAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := Open(Options{DataDir: file})
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+}
+
+func TestReadyEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s, err := Open(Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	why := errors.New("waited enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	require.ErrorIs(t, s.Ready(ctx), why)
+}
+
+func TestStopBeforeStart(t *testing.T) {
+	t.Parallel()
+	s, err := Open(Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, s.Run(ctx))
+	require.ErrorContains(t, s.Ready(t.Context()), "stopped")
+}
