@@ -58,7 +58,7 @@ func say(what ...any) { _, _ = fmt.Fprintln(os.Stdout, what...) }
 // Redis answers.
 func startService(t *testing.T, dir string, env ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0]) //nolint:gosec // this test binary
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	t.Cleanup(func() { endAbandoned(t, cmd, dir) })
 	cmd.Env = append(os.Environ(), serviceDir+"="+dir)
 	cmd.Env = append(cmd.Env, env...)
@@ -195,7 +195,7 @@ func awaitChildGone(t *testing.T, dataDir string) {
 
 func openPIDFile(t *testing.T, dataDir string) *os.File {
 	t.Helper()
-	f, err := os.Open(filepath.Join(dataDir, pidName)) //nolint:gosec // a temporary directory
+	f, err := os.Open(filepath.Join(dataDir, pidName))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return f

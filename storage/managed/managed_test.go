@@ -106,12 +106,12 @@ func TestRestartIsTriedUntilItSucceeds(t *testing.T) {
 	awaitWritten(t, client)
 
 	manifest := filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest")
-	whole, err := os.ReadFile(manifest) //nolint:gosec // a temporary directory
+	whole, err := os.ReadFile(manifest)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(manifest, []byte("nonsense\n"), 0o600))
 	require.NoError(t, syscall.Kill(childPID(t, dir), syscall.SIGKILL))
 	r.log.await(endedByItself, 3)
-	require.NoError(t, os.WriteFile(manifest, whole, 0o600)) //nolint:gosec // a temporary directory
+	require.NoError(t, os.WriteFile(manifest, whole, 0o600))
 
 	r.log.await(answers, 2)
 	requireKept(t, r.client(t))
