@@ -1,0 +1,51 @@
+# Everything that one does with Tidemark. `make` alone lists it.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help build run test lint fuzz bench check clean
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+GOLANGCI := go tool -modfile=tools/go.mod golangci-lint
+
+# The race detector needs a C compiler, without which Go turns cgo off.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+PKG ?= ./...
+TESTFLAGS ?=
+FUZZTIME ?= 10s
+ARGS ?=
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## build bin/tidemark
+	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/tidemark ./cmd/tidemark
+
+run: build ## start the service on 127.0.0.1:8080, with a Redis of its own; ARGS are for `tidemark serve`
+	@scripts/install-redis.sh
+	bin/tidemark serve $(ARGS)
+
+test: ## run all tests; PKG and TESTFLAGS narrow them, such as PKG=./clock TESTFLAGS='-run Next -v'
+	@scripts/install-redis.sh
+	@command -v valkey-server >/dev/null || echo 'test: no valkey-server on PATH, so Valkey is left out'
+	@[ -n '$(RACE)' ] || echo 'test: no C compiler, so the race detector is off (Debian: gcc and libc6-dev)'
+	go test $(RACE) -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
+
+lint: ## check style, comments and who imports whom
+	$(GOLANGCI) run
+	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
+	else echo 'lint: no shellcheck on PATH, so scripts are not checked'; fi
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@scripts/fuzz.sh $(FUZZTIME)
+
+bench: build ## measure, and write docs/benchmarks.md
+	@scripts/install-redis.sh
+	go run ./internal/bench $(ARGS)
+
+check: ## what CI runs: lint, and all tests with the race detector
+	@scripts/install-cc.sh
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test
+
+clean: ## remove what was built; data of a service stays
+	rm -rf bin coverage

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Sees to it that Go has the C compiler that the race detector needs. Does nothing where cgo is on.
+set -euo pipefail
+# shellcheck source=scripts/packages.sh
+source "$(dirname "$0")/packages.sh"
+
+if [ "$(go env CGO_ENABLED)" != 1 ]; then
+  install_packages 'a C compiler for the race detector' 'gcc libc6-dev' ''
+fi
