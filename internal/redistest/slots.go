@@ -1,0 +1,144 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Slot returns the slot of a key, by its hash tag where it has one.
+func (c *ClusterNodes) Slot(key string) uint16 {
+	if open := strings.IndexByte(key, '{'); open >= 0 {
+		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
+			key = key[open+1 : open+1+length]
+		}
+	}
+	return crc16(key) % slotCount
+}
+
+// crc16 is the CRC that Redis Cluster uses: XMODEM, polynomial 0x1021.
+func crc16(s string) uint16 {
+	var crc uint16
+	for i := range len(s) {
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return crc
+}
+
+// MoveSlot moves a slot with all its keys, a few keys at a time, while clients go on using it.
+func (c *ClusterNodes) MoveSlot(t testing.TB, slot uint16, from, to *Node) {
+	t.Helper()
+	m := c.OpenSlot(t, slot, from, to)
+	for m.MoveKeys(t, 2) > 0 {
+		continue
+	}
+	m.CloseSlot(t)
+}
+
+// SlotMove is a slot that two nodes hold by halves: the source answers ASK for keys that it hasn't, the
+// target serves only those who ask so, and commands on keys of both halves get TRYAGAIN.
+type SlotMove struct {
+	cluster  *ClusterNodes
+	slot     uint16
+	from, to *Node
+}
+
+// OpenSlot begins to move a slot: the target imports and the source migrates, and no key has moved yet.
+func (c *ClusterNodes) OpenSlot(t testing.TB, slot uint16, from, to *Node) *SlotMove {
+	t.Helper()
+	m := &SlotMove{cluster: c, slot: slot, from: from, to: to}
+	m.set(t, to, "IMPORTING", from)
+	m.set(t, from, "MIGRATING", to)
+	return m
+}
+
+// MoveKeys moves up to n keys that the source still has, and returns how many it found.
+func (m *SlotMove) MoveKeys(t testing.TB, n int) int {
+	t.Helper()
+	keys, err := m.from.Do(t, "CLUSTER", "GETKEYSINSLOT", strconv.Itoa(int(m.slot)), strconv.Itoa(n)).AsStrSlice()
+	if err != nil {
+		t.Fatalf("redistest: list the keys of slot %d: %v", m.slot, err)
+	}
+	for _, key := range keys {
+		m.MoveKey(t, key)
+	}
+	return len(keys)
+}
+
+// MoveKey moves one key. It does nothing where the source hasn't got it.
+func (m *SlotMove) MoveKey(t testing.TB, key string) {
+	t.Helper()
+	args := []string{"MIGRATE", m.to.host, strconv.Itoa(m.to.port), "", "0", "10000"}
+	switch o := m.to.opts; {
+	case o.Password == "":
+	case o.Username == "":
+		args = append(args, "AUTH", o.Password)
+	default:
+		args = append(args, "AUTH2", o.Username, o.Password)
+	}
+	if err := m.from.Do(t, append(args, "KEYS", key)...).Error(); err != nil {
+		t.Fatalf("redistest: move key %q: %v", key, err)
+	}
+}
+
+// CloseSlot ends the move: it moves the keys that are left and gives the slot to the target, there first,
+// then at the source, then at the other primaries. It returns when all nodes know.
+func (m *SlotMove) CloseSlot(t testing.TB) {
+	t.Helper()
+	for m.MoveKeys(t, 100) > 0 {
+		continue
+	}
+	m.set(t, m.to, "NODE", m.to)
+	m.set(t, m.from, "NODE", m.to)
+	for _, n := range m.cluster.running() {
+		if n != m.to && n != m.from && m.isPrimary(t, n) {
+			m.set(t, n, "NODE", m.to)
+		}
+	}
+	await(t, fmt.Sprintf("all nodes to know of slot %d", m.slot), m.checkKnown)
+}
+
+func (m *SlotMove) isPrimary(t testing.TB, n *Node) bool {
+	t.Helper()
+	members, err := view(t.Context(), n)
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	return members[0].flags["master"]
+}
+
+func (m *SlotMove) set(t testing.TB, at *Node, state string, other *Node) {
+	t.Helper()
+	id, err := other.Do(t, "CLUSTER", "MYID").ToString()
+	if err == nil {
+		err = at.Do(t, "CLUSTER", "SETSLOT", strconv.Itoa(int(m.slot)), state, id).Error()
+	}
+	if err != nil {
+		t.Fatalf("redistest: set slot %d to %s %s at %s: %v", m.slot, state, other.Addr(), at.Addr(), err)
+	}
+}
+
+// checkKnown says whether all nodes see the slot at the target.
+func (m *SlotMove) checkKnown(ctx context.Context) error {
+	for _, n := range m.cluster.running() {
+		members, err := view(ctx, n)
+		if err != nil {
+			return err
+		}
+		for _, other := range members {
+			if other.owns(m.slot) && other.addr != m.to.Addr() {
+				return fmt.Errorf("%s sees slot %d at %s", n.Addr(), m.slot, other.addr)
+			}
+		}
+	}
+	return nil
+}
