@@ -1,0 +1,317 @@
+package channel
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+func TestQueriesThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := serviceOn(t, &stubStore{}, DefaultLimits())
+	for _, tt := range []struct {
+		query Query
+		slug  Slug
+		field string
+	}{
+		{Query{Max: -1}, SlugInvalidMax, "max"},
+		{Query{Max: 1001}, SlugInvalidMax, "max"},
+		{Query{Wait: -1}, SlugInvalidWait, "wait"},
+		{Query{Wait: time.Minute + 1}, SlugInvalidWait, "wait"},
+	} {
+		q := tt.query
+		q.Channel, q.Subscriber = "ch", "s"
+		_, err := s.Fetch(t.Context(), q)
+		require.Equal(t, tt.field, requireError(t, err, Invalid, tt.slug).Field)
+		_, err = s.Next(t.Context(), q, s.receipts.Sign(receipt.Receipt{Channel: "ch", Subscriber: "s"}))
+		requireError(t, err, Invalid, tt.slug)
+	}
+}
+
+func TestFetchAsksFor(t *testing.T) {
+	t.Parallel()
+	limits := DefaultLimits()
+	var asked FetchRequest
+	s := serviceOn(t, &stubStore{fetch: func(r FetchRequest) (Batch, error) {
+		asked = r
+		return Batch{}, nil
+	}}, limits)
+	for given, want := range map[int]int{0: limits.DefaultMax, 1: 1, limits.MaxMax: limits.MaxMax} {
+		d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "s", Max: given})
+		require.NoError(t, err)
+		require.Equal(t, Delivery{}, d)
+		require.Equal(t, FetchRequest{
+			Channel: "ch", Subscriber: "s", Max: want, MaxBytes: limits.FetchBytes, Policy: testPolicy,
+		}, asked)
+	}
+}
+
+// What a batch is told as, and what its receipt stands for.
+func TestDelivery(t *testing.T) {
+	t.Parallel()
+	print := receipt.FingerprintOf
+	for _, tt := range []struct {
+		name    string
+		batch   Batch
+		receipt *receipt.Receipt
+		more    bool
+	}{
+		{name: "nothing", batch: Batch{Mark: 5, Through: 5, Clock: 5}},
+		{
+			name: "all", batch: Batch{Mark: 4, Through: 6, Clock: 6, Messages: []Message{*messageAt(5), *messageAt(6)}},
+			receipt: &receipt.Receipt{Clock: 6, Fingerprint: print("m6")},
+		},
+		{
+			name: "some", batch: Batch{Mark: 4, Through: 5, Clock: 6, Messages: []Message{*messageAt(5)}},
+			receipt: &receipt.Receipt{Clock: 5, Fingerprint: print("m5")}, more: true,
+		},
+		{
+			name: "across the wrap", batch: Batch{Mark: clock.Max, Through: clock.Min, Clock: clock.Min, Messages: []Message{*messageAt(clock.Min)}},
+			receipt: &receipt.Receipt{Clock: clock.Min, Fingerprint: print("m" + clock.Min.String())},
+		},
+		{name: "expired", batch: Batch{Mark: 4, Through: 9, Clock: 9, Expired: 5}, receipt: &receipt.Receipt{Clock: 9}},
+		{
+			name: "expired before and after", batch: Batch{Mark: 4, Through: 7, Clock: 9, Expired: 2, Messages: []Message{*messageAt(6)}},
+			receipt: &receipt.Receipt{Clock: 7}, more: true,
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.batch.Epoch = life1
+			s := serviceOn(t, &stubStore{fetch: func(FetchRequest) (Batch, error) { return tt.batch, nil }}, DefaultLimits())
+			d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "s"})
+			require.NoError(t, err)
+			require.Equal(t, tt.batch.Messages, d.Messages)
+			require.Equal(t, tt.batch.Expired, d.Expired)
+			require.Equal(t, tt.more, d.More)
+			requireReceipt(t, s, tt.receipt, d.Receipt)
+		})
+	}
+}
+
+// requireReceipt holds a handle against the clock and the fingerprint that it should have, or against none.
+func requireReceipt(t *testing.T, s *Service, want *receipt.Receipt, handle string) {
+	t.Helper()
+	if want == nil {
+		require.Empty(t, handle)
+		return
+	}
+	got, err := s.receipts.Verify(handle, "ch", "s")
+	require.NoError(t, err)
+	want.Channel, want.Subscriber, want.Epoch = "ch", "s", life1
+	require.Equal(t, *want, got)
+}
+
+func TestNext(t *testing.T) {
+	t.Parallel()
+	var acked AckRequest
+	var fetched FetchRequest
+	s := serviceOn(t, &stubStore{next: func(a AckRequest, f FetchRequest) (Batch, error) {
+		acked, fetched = a, f
+		return Batch{Epoch: life1, Mark: 5, Through: 6, Clock: 6, Messages: []Message{*messageAt(6)}}, nil
+	}}, DefaultLimits())
+	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: 5, Fingerprint: receipt.FingerprintOf("m5")}
+	for _, wait := range []time.Duration{0, time.Second} {
+		d, err := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s", Max: 3, Wait: wait}, s.receipts.Sign(r))
+		require.NoError(t, err)
+		require.Equal(t, AckRequest{Receipt: r, Policy: testPolicy}, acked)
+		require.Equal(t, FetchRequest{
+			Channel: "ch", Subscriber: "s", Max: 3, MaxBytes: s.limits.FetchBytes, Policy: testPolicy,
+		}, fetched)
+		require.Equal(t, []Message{*messageAt(6)}, d.Messages)
+		requireReceipt(t, s, &receipt.Receipt{Clock: 6, Fingerprint: receipt.FingerprintOf("m6")}, d.Receipt)
+	}
+}
+
+// poll starts a fetch that waits.
+func poll(ctx context.Context, s *Service, subscriber, handle string) <-chan polled {
+	ended := make(chan polled, 1)
+	go func() {
+		d, err := s.Next(ctx, Query{Channel: "ch", Subscriber: subscriber, Wait: time.Minute}, handle)
+		ended <- polled{d, err}
+	}()
+	synctest.Wait()
+	return ended
+}
+
+func TestPollIsHandedAMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"] = 0
+		w.connected = true
+		ended := poll(t.Context(), s, "s", "")
+		waiters, channels := s.Waiting()
+		require.Equal(t, [2]int{1, 1}, [2]int{waiters, channels})
+
+		m := w.publish("m1", false)
+		w.settle()
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, []Message{m}, got.Messages)
+		require.False(t, got.More)
+		requireReceipt(t, s, &receipt.Receipt{Clock: 1, Fingerprint: receipt.FingerprintOf("m1")}, got.Receipt)
+		require.Equal(t, 1, w.fetches)
+
+		require.NoError(t, s.Ack(t.Context(), "ch", "s", got.Receipt))
+		require.Equal(t, clock.Clock(1), w.marks["s"])
+	})
+}
+
+// A poll that acknowledges does that once, however often it fetches.
+func TestPollAcknowledgesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"] = 0
+		w.connected = true
+		w.publish("m1", false)
+		first := <-poll(t.Context(), s, "s", "")
+		second := poll(t.Context(), s, "s", first.Receipt)
+		require.Equal(t, clock.Clock(1), w.marks["s"])
+
+		w.restart(life2) // an acknowledgement would be refused from now on
+		w.publish("m2", true)
+		w.settle()
+		got := <-second
+		require.NoError(t, got.err)
+		require.Equal(t, "m2", got.Messages[0].ID)
+	})
+}
+
+func TestPollOfASubscriberThatIsRemoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"], w.marks["other"] = 0, 0
+		w.connected = true
+		removed, other := poll(t.Context(), s, "s", ""), poll(t.Context(), s, "other", "")
+		require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s"))
+		w.settle()
+		got := <-removed
+		require.ErrorIs(t, got.err, ErrNoSubscriber)
+		require.Equal(t, Delivery{}, got.Delivery)
+		require.Empty(t, other)
+		s.Drain()
+		require.Equal(t, polled{}, <-other)
+	})
+}
+
+// Messages that have expired end a poll: its receipt moves the mark past them.
+func TestPollThatFindsOnlyExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"] = 0
+		w.publish("m1", false)
+		clear(w.messages)
+		got := <-poll(t.Context(), s, "s", "")
+		require.NoError(t, got.err)
+		require.Equal(t, uint64(1), got.Expired)
+		requireReceipt(t, s, &receipt.Receipt{Clock: 1}, got.Receipt)
+	})
+}
+
+func TestPollThatEndsWithNothing(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*Service, context.CancelFunc){
+		"wait":    func(*Service, context.CancelFunc) { pass(time.Minute) },
+		"context": func(_ *Service, cancel context.CancelFunc) { cancel() },
+		"drain":   func(s *Service, _ context.CancelFunc) { s.Drain() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, w := runningService(t, testLimits())
+				w.marks["s"] = 0
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				ended := poll(ctx, s, "s", "")
+				pass(time.Minute - 1)
+				require.Empty(t, ended)
+				end(s, cancel)
+				synctest.Wait()
+				require.Len(t, ended, 1)
+				require.Equal(t, polled{}, <-ended)
+				require.Equal(t, 1, w.fetches)
+				waiters, _ := s.Waiting()
+				require.Zero(t, waiters)
+			})
+		})
+	}
+}
+
+func TestPollAfterDrainFetchesOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"] = 0
+		s.Drain()
+		require.Equal(t, polled{}, <-poll(t.Context(), s, "s", ""))
+		m := w.publish("m1", false)
+		require.Equal(t, []Message{m}, (<-poll(t.Context(), s, "s", "")).Messages)
+		require.Equal(t, 2, w.fetches)
+	})
+}
+
+// A fetch doesn't wait for longer than half of the channel's TTL, as nothing renews its subscriber's life
+// meanwhile.
+func TestPollEndsBeforeItsSubscriberExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(in1(0))
+		w.marks["s"] = 0
+		s := serviceOn(t, w, testLimits(), Rule{Pattern: "ch", TTL: "10s"})
+		defer runService(t.Context(), t, s)()
+		ended := poll(t.Context(), s, "s", "")
+		pass(5*time.Second - 1)
+		require.Empty(t, ended)
+		pass(1)
+		require.Len(t, ended, 1)
+		require.Equal(t, polled{}, <-ended)
+	})
+}
+
+// One message for 5,000 subscribers that wait costs the store one notification and no command.
+func TestManyWaiters(t *testing.T) {
+	t.Parallel()
+	const many = 5000
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.connected = true
+		var group sync.WaitGroup
+		var right atomic.Int64
+		for i := range many {
+			w.marks[fmt.Sprint("s", i)] = 0
+		}
+		for subscriber := range w.marks {
+			group.Go(func() {
+				d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: subscriber, Wait: time.Minute})
+				if err == nil && len(d.Messages) == 1 && d.Messages[0].ID == "m1" && d.Receipt != "" {
+					right.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		waiters, channels := s.Waiting()
+		require.Equal(t, [2]int{many, 1}, [2]int{waiters, channels})
+		require.Equal(t, many, w.fetches)
+
+		w.publish("m1", false)
+		w.settle()
+		group.Wait()
+		require.EqualValues(t, many, right.Load())
+		require.Equal(t, many, w.fetches, "nobody fetched again")
+		waiters, _ = s.Waiting()
+		require.Zero(t, waiters)
+	})
+}

@@ -1,0 +1,253 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// Two lives of a channel.
+var (
+	life1 = ulid.MustParse("01HZZZZZZZZZZZZZZZZZZZZZZ1")
+	life2 = ulid.MustParse("01HZZZZZZZZZZZZZZZZZZZZZZ2")
+)
+
+func in1(c clock.Clock) Position { return Position{Epoch: life1, Clock: c} }
+func in2(c clock.Clock) Position { return Position{Epoch: life2, Clock: c} }
+
+func messageAt(c clock.Clock) *Message {
+	return &Message{ID: "m" + c.String(), Clock: c, Content: []byte(`"` + c.String() + `"`)}
+}
+
+func published(p Position) Event {
+	return Event{Kind: EventPublished, Position: p, Message: messageAt(p.Clock)}
+}
+
+func publishedLarge(p Position) Event { return Event{Kind: EventPublished, Position: p} }
+
+func unsubscribed(subscriber string) Event {
+	return Event{Kind: EventUnsubscribed, Position: in1(0), Subscriber: subscriber}
+}
+
+// fakeNotifier is a Notifier whose events and answers a test makes.
+type fakeNotifier struct {
+	mu        sync.Mutex
+	sinks     map[string]func(Event)
+	opened    int // calls of Listen
+	overlaps  int // calls of Listen while another one of the same channel ran
+	broken    error
+	reads     int // calls of Position
+	position  Position
+	readError error
+	held      chan struct{} // where not nil: what Position has read is answered when this is closed
+	ending    chan struct{} // where not nil: Listen ends when this is closed, however early ctx ends
+	ends      chan struct{} // Listen ends by itself when this is closed
+}
+
+func newFakeNotifier() *fakeNotifier {
+	return &fakeNotifier{sinks: make(map[string]func(Event)), position: in1(0), ends: make(chan struct{})}
+}
+
+func (f *fakeNotifier) Position(ctx context.Context, _ string) (Position, error) {
+	f.mu.Lock()
+	f.reads++
+	p, err, held := f.position, f.readError, f.held
+	f.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return Position{}, ctx.Err()
+		}
+	}
+	return p, err
+}
+
+func (f *fakeNotifier) Listen(ctx context.Context, channel string, sink func(Event)) error {
+	f.mu.Lock()
+	f.opened++
+	if f.sinks[channel] != nil {
+		f.overlaps++
+	}
+	err, ending, ends := f.broken, f.ending, f.ends
+	if err == nil {
+		f.sinks[channel] = sink
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-ends:
+	}
+	if ending != nil {
+		<-ending
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.sinks, channel)
+	return nil
+}
+
+// set changes the fake.
+func (f *fakeNotifier) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// seen gives the calls of Listen and Position so far, and the channels that are listened to.
+func (f *fakeNotifier) seen() (opened, reads, listening int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.opened, f.reads, len(f.sinks)
+}
+
+// emit makes an event happen on the channel "ch", if it is listened to, and lets everybody react.
+func (f *fakeNotifier) emit(e Event) {
+	f.mu.Lock()
+	sink := f.sinks["ch"]
+	f.mu.Unlock()
+	if sink != nil {
+		sink(e)
+	}
+	synctest.Wait()
+}
+
+// stands makes the channel stand at a position.
+func (f *fakeNotifier) stands(p Position, err error) {
+	f.set(func() { f.position, f.readError = p, err })
+}
+
+// hold makes Position read but not answer until the returned function is called.
+func (f *fakeNotifier) hold() (release func()) {
+	held := make(chan struct{})
+	f.set(func() { f.held = held })
+	return func() {
+		f.set(func() { f.held = nil })
+		close(held)
+		synctest.Wait()
+	}
+}
+
+// testLimits have a backstop that is far away.
+func testLimits() Limits {
+	l := DefaultLimits()
+	l.Linger = time.Minute
+	l.Backstop = 24 * time.Hour
+	return l
+}
+
+// runningHub gives a hub that runs until the test's bubble ends.
+func runningHub(t *testing.T, limits Limits) (*hub, *fakeNotifier) {
+	t.Helper()
+	store := newFakeNotifier()
+	h := newHub(store, limits, slog.New(slog.DiscardHandler))
+	stop := runHub(t, h)
+	t.Cleanup(func() {
+		stop()
+		require.Zero(t, store.overlaps, "a channel had two listeners at the same time")
+		require.Empty(t, store.sinks)
+		waiters, channels := h.count()
+		require.Zero(t, waiters)
+		require.Zero(t, channels)
+	})
+	return h, store
+}
+
+// runHub starts a hub and returns what ends it and waits for that.
+func runHub(t *testing.T, h *hub) (stop func()) {
+	t.Helper()
+	// Not a child of the test's context, which ends before its cleanups.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error)
+	go func() { ended <- h.run(ctx) }()
+	synctest.Wait()
+	return func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}
+}
+
+// outcome is how a sleep ended.
+type outcome struct {
+	asleep  bool // it hasn't
+	woken   bool
+	message *Message
+}
+
+var (
+	asleep   = outcome{asleep: true}
+	refetch  = outcome{woken: true}
+	nothing  = outcome{}
+	errNoise = errors.New("noise")
+)
+
+func handed(c clock.Clock) outcome { return outcome{woken: true, message: messageAt(c)} }
+
+// sleeper is a waiter in a goroutine.
+type sleeper struct {
+	w      *waiter
+	timer  chan time.Time
+	cancel context.CancelFunc
+	ended  chan outcome
+}
+
+// joined makes a waiter of the channel "ch" that has prepared, as if it were in its fetch now.
+func joined(t *testing.T, h *hub, subscriber string) *sleeper {
+	t.Helper()
+	s := &sleeper{w: h.join("ch", subscriber), timer: make(chan time.Time, 1), ended: make(chan outcome, 1)}
+	s.w.prepare()
+	synctest.Wait()
+	return s
+}
+
+// sleep arms the waiter.
+func (s *sleeper) sleep(t *testing.T, at Position) *sleeper {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.cancel = cancel
+	go func() {
+		defer cancel()
+		woken, m := s.w.sleep(ctx, s.timer, at)
+		s.ended <- outcome{woken: woken, message: m}
+	}()
+	synctest.Wait()
+	return s
+}
+
+// sleeping makes a waiter that sleeps.
+func sleeping(t *testing.T, h *hub, subscriber string, at Position) *sleeper {
+	t.Helper()
+	return joined(t, h, subscriber).sleep(t, at)
+}
+
+// outcome tells how the sleep has ended, or that it hasn't.
+func (s *sleeper) outcome() outcome {
+	synctest.Wait()
+	select {
+	case o := <-s.ended:
+		return o
+	default:
+		return asleep
+	}
+}
+
+// leave ends the sleeper, whether it sleeps or not.
+func (s *sleeper) leave() {
+	if s.cancel != nil {
+		s.cancel()
+	}
+	synctest.Wait()
+	s.w.leave()
+}

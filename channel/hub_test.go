@@ -1,0 +1,328 @@
+package channel
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// eventCases say what one event means to a waiter, the subscriber "s", at a position.
+var eventCases = []struct {
+	name  string
+	at    Position
+	event Event
+	want  outcome
+}{
+	{"the next message", in1(7), published(in1(8)), handed(8)},
+	{"the first message", in1(0), published(in1(1)), handed(1)},
+	{"the next message, across the wrap", in1(clock.Max), published(in1(clock.Min)), handed(clock.Min)},
+	{"the next message, right after the wrap", in1(clock.Min), published(in1(clock.Min + 1)), handed(clock.Min + 1)},
+	{"the next message, too large to come along", in1(7), publishedLarge(in1(8)), refetch},
+	{"a gap", in1(7), published(in1(9)), refetch},
+	{"a gap, too large to come along", in1(7), publishedLarge(in1(9)), refetch},
+	{"a gap across the wrap", in1(clock.Max - 1), published(in1(clock.Min)), refetch},
+	{"a message that the fetch saw", in1(7), published(in1(7)), asleep},
+	{"a message long before the fetch", in1(7), published(in1(-5)), asleep},
+	{"a message that the fetch saw, too large to come along", in1(7), publishedLarge(in1(6)), asleep},
+	{"a message that the fetch saw, before the wrap", in1(clock.Min), published(in1(clock.Max)), asleep},
+	{"the next clock, in another life", in1(7), published(in2(8)), refetch},
+	{"a clock behind, in another life", in1(7), published(in2(1)), refetch},
+	{"the same clock, in another life", in1(7), published(in2(7)), refetch},
+	{"the subscriber is removed", in1(7), unsubscribed("s"), refetch},
+	{"another subscriber is removed", in1(7), unsubscribed("S"), asleep},
+	{"a confirmation", in1(7), confirmed, refetch},
+}
+
+func TestEventWhileAsleep(t *testing.T) {
+	t.Parallel()
+	for _, tt := range eventCases {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				s := sleeping(t, h, "s", tt.at)
+				defer s.leave()
+				store.emit(tt.event)
+				require.Equal(t, tt.want, s.outcome())
+			})
+		})
+	}
+}
+
+func TestEventBetweenFetchAndSleep(t *testing.T) {
+	t.Parallel()
+	for _, tt := range eventCases {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				s := joined(t, h, "s")
+				defer s.leave()
+				store.emit(tt.event)
+				require.Equal(t, tt.want, s.sleep(t, tt.at).outcome())
+			})
+		})
+	}
+}
+
+func TestEventBeforePrepareNeverWakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range eventCases {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				s := joined(t, h, "s")
+				defer s.leave()
+				store.emit(tt.event)
+				s.w.prepare()
+				require.Equal(t, asleep, s.sleep(t, tt.at).outcome())
+				late := sleeping(t, h, "s", tt.at)
+				defer late.leave()
+				require.Equal(t, asleep, late.outcome())
+			})
+		})
+	}
+}
+
+func TestSeveralEventsBetweenFetchAndSleep(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		at     Position
+		events []Event
+		want   outcome
+	}{
+		{"the fetch saw all but the last", in1(8), []Event{published(in1(7)), published(in1(8)), published(in1(9))}, handed(9)},
+		{"the fetch saw all", in1(9), []Event{published(in1(7)), published(in1(8)), published(in1(9))}, asleep},
+		{"the fetch missed two", in1(7), []Event{published(in1(8)), published(in1(9))}, refetch},
+		{"a removal, then a message that the fetch saw", in1(8), []Event{unsubscribed("s"), published(in1(8))}, refetch},
+		{"a removal, then the next message", in1(7), []Event{unsubscribed("s"), published(in1(8))}, refetch},
+		{"a message that the fetch saw, then a removal", in1(8), []Event{published(in1(8)), unsubscribed("s")}, refetch},
+		{"the next message, then another's removal", in1(7), []Event{published(in1(8)), unsubscribed("other")}, handed(8)},
+		{"a confirmation, then a message that the fetch saw", in1(8), []Event{confirmed, published(in1(8))}, refetch},
+		{"a confirmation, then the next message", in1(7), []Event{confirmed, published(in1(8))}, refetch},
+		{"the next message, then a confirmation", in1(7), []Event{published(in1(8)), confirmed}, refetch},
+		{"the next message, then a new life", in1(7), []Event{published(in1(8)), published(in2(1))}, refetch},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				s := joined(t, h, "s")
+				defer s.leave()
+				for _, e := range tt.events {
+					store.emit(e)
+				}
+				require.Equal(t, tt.want, s.sleep(t, tt.at).outcome())
+			})
+		})
+	}
+}
+
+func TestClockThatWentBackWakesAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		lost, behind := sleeping(t, h, "lost", in1(8)), sleeping(t, h, "behind", in1(6))
+		defer lost.leave()
+		defer behind.leave()
+		store.emit(published(in1(8)))
+		require.Equal(t, asleep, lost.outcome())
+		require.Equal(t, refetch, behind.outcome())
+
+		fetching := joined(t, h, "fetching")
+		defer fetching.leave()
+		store.emit(published(in1(7))) // again, by a primary that hasn't got 7 and 8
+		require.Equal(t, refetch, lost.outcome())
+		require.Equal(t, refetch, fetching.sleep(t, in1(8)).outcome())
+
+		lost.w.prepare()
+		lost.sleep(t, in1(7))
+		store.emit(published(in1(8)))
+		require.Equal(t, handed(8), lost.outcome())
+	})
+}
+
+func TestUnsubscribeWakesAllWaitersOfTheSubscriber(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		first, second := sleeping(t, h, "s", in1(3)), sleeping(t, h, "s", in1(3))
+		other, fetching := sleeping(t, h, "o", in1(3)), joined(t, h, "s")
+		for _, s := range []*sleeper{first, second, other, fetching} {
+			defer s.leave()
+		}
+		store.emit(unsubscribed("s"))
+		require.Equal(t, refetch, first.outcome())
+		require.Equal(t, refetch, second.outcome())
+		require.Equal(t, refetch, fetching.sleep(t, in1(3)).outcome())
+		require.Equal(t, asleep, other.outcome())
+	})
+}
+
+// What is handed over is the event's own message: it is shared, not copied.
+func TestMessageIsShared(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		a, b := sleeping(t, h, "a", in1(3)), sleeping(t, h, "b", in1(3))
+		defer a.leave()
+		defer b.leave()
+		e := published(in1(4))
+		store.emit(e)
+		require.Same(t, e.Message, a.outcome().message)
+		require.Same(t, e.Message, b.outcome().message)
+	})
+}
+
+// A burst gives a waiter its first message; the waiter's next fetch reads the others.
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(3))
+		for c := clock.Clock(4); c < 10; c++ {
+			store.emit(published(in1(c)))
+		}
+		require.Equal(t, handed(4), s.outcome())
+		s.leave()
+		again := sleeping(t, h, "s", in1(9))
+		defer again.leave()
+		require.Equal(t, asleep, again.outcome())
+	})
+}
+
+func TestEndsOfASleep(t *testing.T) {
+	t.Parallel()
+	ends := map[string]func(*hub, *sleeper){
+		"timer":   func(_ *hub, s *sleeper) { s.timer <- time.Time{} },
+		"context": func(_ *hub, s *sleeper) { s.cancel() },
+		"drain":   func(h *hub, _ *sleeper) { h.drain() },
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				s := sleeping(t, h, "s", in1(3))
+				defer s.leave()
+				end(h, s)
+				require.Equal(t, nothing, s.outcome())
+				store.emit(published(in1(4)))
+				s.sleep(t, in1(4))
+				if name == "drain" {
+					require.Equal(t, nothing, s.outcome())
+					return
+				}
+				require.Equal(t, asleep, s.outcome(), "an ended sleep leaves nothing behind")
+			})
+		})
+	}
+}
+
+// Where the timer fires or the context ends at the moment at which a message is handed over, the message wins.
+func TestMessageWinsOverTheTimer(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			h, store := runningHub(t, testLimits())
+			message, empty := sleeping(t, h, "s", in1(3)), sleeping(t, h, "s", in1(2))
+			defer message.leave()
+			defer empty.leave()
+			// The topic's lock holds both up where they end their sleep, or not yet.
+			topic := message.w.topic
+			topic.mu.Lock()
+			message.timer <- time.Time{}
+			empty.timer <- time.Time{}
+			message.w.hand(messageAt(4))
+			empty.w.hand(nil)
+			topic.mu.Unlock()
+			require.Equal(t, handed(4), message.outcome())
+			require.Nil(t, empty.outcome().message)
+			store.emit(published(in1(4)))
+			require.Equal(t, asleep, message.sleep(t, in1(4)).outcome(), "nothing is left over")
+		})
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s, fetching := sleeping(t, h, "s", in1(3)), joined(t, h, "f")
+		defer s.leave()
+		defer fetching.leave()
+		h.drain()
+		h.drain()
+		require.Equal(t, nothing, s.outcome())
+		require.Equal(t, nothing, fetching.sleep(t, in1(3)).outcome())
+		late := sleeping(t, h, "l", in1(3))
+		require.Equal(t, nothing, late.outcome())
+		late.leave()
+		elsewhere := h.join("elsewhere", "s")
+		elsewhere.prepare()
+		woken, m := elsewhere.sleep(t.Context(), nil, in1(3))
+		require.Equal(t, nothing, outcome{woken: woken, message: m})
+		elsewhere.leave()
+
+		opened, _, _ := store.seen()
+		require.Equal(t, 1, opened, "nothing is listened to for nobody")
+		waiters, _ := h.count()
+		require.Equal(t, 2, waiters)
+	})
+}
+
+func TestEndOfRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeNotifier()
+		h := newHub(store, testLimits(), nil)
+		early := sleeping(t, h, "early", in1(3))
+		opened, _, _ := store.seen()
+		require.Zero(t, opened, "nothing is started before run")
+		require.Equal(t, asleep, early.outcome())
+
+		stop := runHub(t, h)
+		_, _, listening := store.seen()
+		require.Equal(t, 1, listening, "run starts what has been waiting for it")
+		stop()
+		require.Equal(t, nothing, early.outcome())
+		_, _, listening = store.seen()
+		require.Zero(t, listening, "run ends after its listeners")
+
+		late := sleeping(t, h, "late", in1(3))
+		require.Equal(t, nothing, late.outcome())
+		early.leave()
+		late.leave()
+		waiters, channels := h.count()
+		require.Zero(t, waiters)
+		require.Zero(t, channels)
+	})
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, _ := runningHub(t, testLimits())
+		expect := func(wantWaiters, wantChannels int) {
+			t.Helper()
+			waiters, channels := h.count()
+			require.Equal(t, [2]int{wantWaiters, wantChannels}, [2]int{waiters, channels})
+		}
+		expect(0, 0)
+		a, b, c := h.join("x", "a"), h.join("x", "b"), h.join("y", "a")
+		expect(3, 2)
+		a.leave()
+		expect(2, 2)
+		c.leave()
+		b.leave()
+		expect(0, 2)
+		pass(testLimits().Linger)
+		expect(0, 0)
+	})
+}

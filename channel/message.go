@@ -1,0 +1,98 @@
+package channel
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// Draft is a message on its way in.
+type Draft struct {
+	ID      string // the publisher's; empty: the service makes a ULID
+	Content []byte // valid JSON, kept byte for byte; the callee copies what it keeps
+}
+
+// Published is what became of a Draft.
+type Published struct {
+	ID        string
+	Clock     clock.Clock // where the message stands; for a duplicate, where the first one stands
+	Duplicate bool        // the ID was published before and its record is alive: nothing was changed
+}
+
+// Message is a message as a subscriber gets it. It may be shared by many readers: nobody writes to it.
+type Message struct {
+	ID          string
+	Clock       clock.Clock
+	Content     []byte    // JSON, byte for byte as it was published
+	PublishedAt time.Time // Redis time, to the millisecond; zero where the predecessor stored the message
+}
+
+// Position is a point in one life of a channel.
+type Position struct {
+	Epoch ulid.ULID
+	Clock clock.Clock
+}
+
+// Batch is what a store's fetch found after a subscriber's mark.
+type Batch struct {
+	Epoch    ulid.ULID
+	Mark     clock.Clock // the subscriber's mark at the time
+	Through  clock.Clock // everything after Mark and up to here is in Messages or expired; Mark where nothing stood after it
+	Clock    clock.Clock // the channel's clock at the time; Through != Clock: there is more
+	Messages []Message
+	Expired  uint64 // how many messages between Mark and Through were passed over because they are gone
+}
+
+// From says where a new subscriber's mark is put.
+type From struct {
+	Start Start
+	Clock clock.Clock // for StartAt: the mark itself; the first message read is the one after it
+}
+
+// Start is the kind of a From.
+type Start int
+
+func (f From) check() error {
+	switch {
+	case f.Start < StartLatest || f.Start > StartAt:
+		return &Error{Kind: Invalid, Slug: SlugInvalidFrom, Field: "/from", Detail: "from is neither latest, earliest nor a clock"}
+	case f.Start == StartAt && !f.Clock.Valid():
+		return &Error{
+			Kind: Invalid, Slug: SlugInvalidFrom, Field: "/from",
+			Detail: fmt.Sprintf("from is %d, a clock is from %d to %d", f.Clock, clock.Min, clock.Max),
+		}
+	}
+	return nil
+}
+
+// The kinds of From.
+const (
+	StartLatest   Start = iota // after everything published so far
+	StartEarliest              // before the oldest message alive
+	StartAt                    // at a clock
+)
+
+// Subscription is the outcome of a subscribe.
+type Subscription struct {
+	Created  bool // false: the subscriber was there already, and its mark was not moved
+	Position      // of the subscriber's mark
+}
+
+// Description is what is known of a channel.
+type Description struct {
+	Position                    // the channel's clock and epoch
+	Oldest      clock.Clock     // the oldest message alive; meaningful where Live is not zero
+	Live        uint64          // how many clocks there are from Oldest to the channel's clock
+	TTL         time.Duration   // what is left of the channel's life without activity
+	Subscribers []SubscriberLag // by name
+}
+
+// SubscriberLag is a subscriber's mark and how far it is behind.
+type SubscriberLag struct {
+	Name string
+	Mark clock.Clock
+	Lag  uint64 // messages published after the mark, alive or expired
+}

@@ -1,0 +1,333 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// stubStore answers with what a test gives it. A call of anything else panics: it was not to be reached.
+type stubStore struct {
+	Store
+	publish     func(PublishRequest) ([]Published, error)
+	fetch       func(FetchRequest) (Batch, error)
+	ack         func(AckRequest) error
+	next        func(AckRequest, FetchRequest) (Batch, error)
+	subscribe   func(SubscribeRequest) (Subscription, error)
+	unsubscribe func(channel, subscriber string) error
+	describe    func(string, Policy) (Description, error)
+}
+
+func (s *stubStore) Publish(_ context.Context, r PublishRequest) ([]Published, error) {
+	return s.publish(r)
+}
+func (s *stubStore) Fetch(_ context.Context, r FetchRequest) (Batch, error) { return s.fetch(r) }
+func (s *stubStore) Ack(_ context.Context, r AckRequest) error              { return s.ack(r) }
+func (s *stubStore) Next(_ context.Context, a AckRequest, f FetchRequest) (Batch, error) {
+	return s.next(a, f)
+}
+func (s *stubStore) Subscribe(_ context.Context, r SubscribeRequest) (Subscription, error) {
+	return s.subscribe(r)
+}
+func (s *stubStore) Unsubscribe(_ context.Context, channel, subscriber string) error {
+	return s.unsubscribe(channel, subscriber)
+}
+func (s *stubStore) Describe(_ context.Context, channel string, p Policy) (Description, error) {
+	return s.describe(channel, p)
+}
+
+// operations are the calls of a service by a channel's and a subscriber's name. Those of "channel" have no
+// subscriber.
+func operations(s *Service, channel, subscriber string) map[string]func(context.Context) error {
+	handle := s.receipts.Sign(receipt.Receipt{Channel: "ch", Subscriber: "s"})
+	q := Query{Channel: channel, Subscriber: subscriber}
+	return map[string]func(context.Context) error{
+		"channel: publish": func(ctx context.Context) error {
+			_, err := s.Publish(ctx, channel, []Draft{{Content: []byte("1")}})
+			return err
+		},
+		"channel: describe": func(ctx context.Context) error {
+			_, err := s.Describe(ctx, channel)
+			return err
+		},
+		"subscribe": func(ctx context.Context) error {
+			_, err := s.Subscribe(ctx, channel, subscriber, From{})
+			return err
+		},
+		"unsubscribe": func(ctx context.Context) error { return s.Unsubscribe(ctx, channel, subscriber) },
+		"ack":         func(ctx context.Context) error { return s.Ack(ctx, channel, subscriber, handle) },
+		"fetch": func(ctx context.Context) error {
+			_, err := s.Fetch(ctx, q)
+			return err
+		},
+		"next": func(ctx context.Context) error {
+			_, err := s.Next(ctx, q, handle)
+			return err
+		},
+	}
+}
+
+func TestNamesAreCheckedBeforeTheStore(t *testing.T) {
+	t.Parallel()
+	s := serviceOn(t, &stubStore{}, DefaultLimits())
+	for name, call := range operations(s, "a{b}", "s") {
+		e := requireError(t, call(t.Context()), Invalid, SlugInvalidChannel)
+		require.Equal(t, "channel", e.Field, name)
+	}
+	for name, call := range operations(s, "ch", "a/b") {
+		if strings.HasPrefix(name, "channel: ") {
+			continue
+		}
+		e := requireError(t, call(t.Context()), Invalid, SlugInvalidSubscriber)
+		require.Equal(t, "subscriber", e.Field, name)
+	}
+}
+
+func TestPolicyIsFoundBeforeTheStore(t *testing.T) {
+	t.Parallel()
+	s := serviceOn(t, &stubStore{}, DefaultLimits(), Rule{Pattern: "ch", TTL: "2s"}, Rule{Pattern: "bad-(.*)", TTL: "$1"})
+	for name, call := range operations(s, "bad-ttl", "s") {
+		if name != "unsubscribe" { // it needs no policy, and so it works
+			requireError(t, call(t.Context()), Invalid, SlugInvalidPolicy)
+		}
+	}
+}
+
+// What the store refuses comes back with its slug, and says what was being done.
+func TestErrorsOfTheStore(t *testing.T) {
+	t.Parallel()
+	refused := ErrUnavailable.Because(errNoise)
+	s := serviceOn(t, &stubStore{
+		publish:     func(PublishRequest) ([]Published, error) { return nil, refused },
+		fetch:       func(FetchRequest) (Batch, error) { return Batch{}, refused },
+		ack:         func(AckRequest) error { return refused },
+		next:        func(AckRequest, FetchRequest) (Batch, error) { return Batch{}, refused },
+		subscribe:   func(SubscribeRequest) (Subscription, error) { return Subscription{}, refused },
+		unsubscribe: func(string, string) error { return refused },
+		describe:    func(string, Policy) (Description, error) { return Description{}, refused },
+	}, DefaultLimits())
+	for name, call := range operations(s, "ch", "s") {
+		err := call(t.Context())
+		require.ErrorIs(t, err, ErrUnavailable, name)
+		require.ErrorIs(t, err, errNoise, name)
+		_, what, _ := strings.Cut(name, "channel: ")
+		if what == "" {
+			what = name
+		}
+		require.ErrorContains(t, err, what+" ")
+		require.ErrorContains(t, err, "ch")
+	}
+}
+
+func TestPublish(t *testing.T) {
+	t.Parallel()
+	var asked PublishRequest
+	s := serviceOn(t, &stubStore{publish: func(r PublishRequest) ([]Published, error) {
+		asked = r
+		return []Published{{ID: r.Drafts[0].ID, Clock: 7}, {ID: r.Drafts[1].ID, Clock: 3, Duplicate: true}}, nil
+	}}, DefaultLimits(), Rule{Pattern: "ch", MaxMessages: "9"})
+	drafts := []Draft{{ID: "a", Content: []byte(`{}`)}, {ID: "b", Content: []byte(`[1]`)}}
+	got, err := s.Publish(t.Context(), "ch", drafts)
+	require.NoError(t, err)
+	require.Equal(t, []Published{{ID: "a", Clock: 7}, {ID: "b", Clock: 3, Duplicate: true}}, got)
+	require.Equal(t, PublishRequest{
+		Channel: "ch", Drafts: drafts,
+		Policy: Policy{TTL: time.Hour, MaxMessages: 9, MaxMessageBytes: 100},
+	}, asked)
+}
+
+// An ID that the service makes is new. Where the store finds it all the same, a retry of its own has found its
+// first try: that is no duplicate to the publisher.
+func TestPublishMakesIDs(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	s := serviceOn(t, &stubStore{publish: func(r PublishRequest) (all []Published, _ error) {
+		for _, d := range r.Drafts {
+			asked = append(asked, d.ID)
+			all = append(all, Published{ID: d.ID, Clock: 1, Duplicate: true})
+		}
+		return all, nil
+	}}, DefaultLimits())
+	drafts := []Draft{{Content: []byte("1")}, {ID: "mine", Content: []byte("2")}, {Content: []byte("3")}}
+	kept := slices.Clone(drafts)
+	got, err := s.Publish(t.Context(), "ch", drafts)
+	require.NoError(t, err)
+	require.Equal(t, kept, drafts, "the caller's drafts are left alone")
+	require.Equal(t, []bool{false, true, false}, []bool{got[0].Duplicate, got[1].Duplicate, got[2].Duplicate})
+	require.Equal(t, asked, []string{got[0].ID, got[1].ID, got[2].ID})
+	require.Equal(t, "mine", got[1].ID)
+	require.NotEqual(t, got[0].ID, got[2].ID)
+	for _, i := range []int{0, 2} {
+		require.NoError(t, CheckMessageID(got[i].ID))
+		id, err := ulid.ParseStrict(got[i].ID)
+		require.NoError(t, err)
+		require.LessOrEqual(t, id.Time(), ulid.Now())
+	}
+}
+
+func TestDraftsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	limits := DefaultLimits()
+	limits.MaxBatch = 3
+	s := serviceOn(t, &stubStore{}, limits)
+	ok, large, named := Draft{Content: []byte("1")}, Draft{Content: make([]byte, 101)}, Draft{ID: "a/b", Content: []byte("1")}
+	for _, tt := range []struct {
+		name   string
+		drafts []Draft
+		kind   Kind
+		slug   Slug
+		field  string
+	}{
+		{"none", nil, Invalid, SlugInvalidBatch, ""},
+		{"too many", []Draft{ok, ok, ok, ok}, TooLarge, SlugBatchTooLarge, ""},
+		{"a bad ID", []Draft{named}, Invalid, SlugInvalidMessageID, "/id"},
+		{"a bad ID in a batch", []Draft{ok, named}, Invalid, SlugInvalidMessageID, "/1/id"},
+		{"too large", []Draft{large}, TooLarge, SlugMessageTooLarge, "/content"},
+		{"too large in a batch", []Draft{ok, ok, large}, TooLarge, SlugMessageTooLarge, "/2/content"},
+		{"the first one counts", []Draft{large, named}, TooLarge, SlugMessageTooLarge, "/0/content"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := s.Publish(t.Context(), "ch", tt.drafts)
+			require.Equal(t, tt.field, requireError(t, err, tt.kind, tt.slug).Field)
+		})
+	}
+	_, err := s.Publish(t.Context(), "ch", []Draft{large})
+	require.ErrorContains(t, err, "101 bytes, at most 100")
+}
+
+func TestContentAsLargeAsAllowed(t *testing.T) {
+	t.Parallel()
+	s := serviceOn(t, newWorld(in1(0)), DefaultLimits(), Rule{Pattern: "ch", MaxMessageBytes: "7"})
+	_, err := s.Publish(t.Context(), "ch", []Draft{{Content: make([]byte, 7)}})
+	require.NoError(t, err)
+	_, err = s.Publish(t.Context(), "ch", []Draft{{Content: make([]byte, 8)}})
+	requireError(t, err, TooLarge, SlugMessageTooLarge)
+}
+
+func TestSubscribe(t *testing.T) {
+	t.Parallel()
+	var asked SubscribeRequest
+	want := Subscription{Created: true, Position: in1(5)}
+	s := serviceOn(t, &stubStore{subscribe: func(r SubscribeRequest) (Subscription, error) {
+		asked = r
+		return want, nil
+	}}, DefaultLimits())
+	for _, from := range []From{
+		{}, {Start: StartEarliest}, {Start: StartAt, Clock: clock.Max}, {Start: StartAt, Clock: clock.Min}, {Clock: math.MaxInt64},
+	} {
+		got, err := s.Subscribe(t.Context(), "ch", "s", from)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		require.Equal(t, SubscribeRequest{Channel: "ch", Subscriber: "s", From: from, Policy: testPolicy}, asked)
+	}
+	for _, from := range []From{
+		{Start: StartAt, Clock: clock.Max + 1}, {Start: StartAt, Clock: clock.Min - 1}, {Start: StartAt + 1}, {Start: -1},
+	} {
+		_, err := s.Subscribe(t.Context(), "ch", "s", from)
+		require.Equal(t, "/from", requireError(t, err, Invalid, SlugInvalidFrom).Field)
+	}
+}
+
+func TestUnsubscribeAndDescribe(t *testing.T) {
+	t.Parallel()
+	var removed string
+	want := Description{Position: in1(5), Live: 2}
+	s := serviceOn(t, &stubStore{
+		unsubscribe: func(channel, subscriber string) error {
+			removed = channel + "/" + subscriber
+			return nil
+		},
+		describe: func(channel string, p Policy) (Description, error) {
+			if channel != "ch" || p != testPolicy {
+				return Description{}, errors.New("asked for something else")
+			}
+			return want, nil
+		},
+	}, DefaultLimits())
+	require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s"))
+	require.Equal(t, "ch/s", removed)
+	got, err := s.Describe(t.Context(), "ch")
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.Equal(t, DefaultLimits(), s.Limits())
+}
+
+type refusedReceipt struct {
+	slug   Slug
+	handle string
+}
+
+// receiptCases are handles that are refused before the store is asked.
+func receiptCases(t *testing.T) []refusedReceipt {
+	t.Helper()
+	ring := keyring(t)
+	other, err := receipt.NewKeyring(slices.Repeat(receipt.Key{8}, receipt.MinKeyBytes))
+	require.NoError(t, err)
+	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: 7}
+	elsewhere, another := r, r
+	elsewhere.Channel, another.Subscriber = "ch2", "s2"
+	return []refusedReceipt{
+		{SlugReceiptMalformed, "no handle"},
+		{SlugReceiptForged, other.Sign(r)},
+		{SlugReceiptChannel, ring.Sign(elsewhere)},
+		{SlugReceiptSubscriber, ring.Sign(another)},
+	}
+}
+
+func TestReceiptsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := serviceOn(t, &stubStore{}, DefaultLimits())
+	for _, tt := range receiptCases(t) {
+		_, next := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s"}, tt.handle)
+		_, waiting := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s", Wait: time.Second}, tt.handle)
+		for _, err := range []error{s.Ack(t.Context(), "ch", "s", tt.handle), next, waiting} {
+			e := requireError(t, err, Invalid, tt.slug)
+			require.Equal(t, "/receiptHandle", e.Field)
+			require.Error(t, e.Cause)
+			require.NotContains(t, e.Detail, tt.handle)
+		}
+	}
+	requireError(t, s.Ack(t.Context(), "ch", "s", ""), Invalid, SlugReceiptMalformed)
+}
+
+func TestAck(t *testing.T) {
+	t.Parallel()
+	var asked AckRequest
+	s := serviceOn(t, &stubStore{ack: func(r AckRequest) error {
+		asked = r
+		return nil
+	}}, DefaultLimits())
+	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: clock.Min, Fingerprint: receipt.FingerprintOf("m")}
+	require.NoError(t, s.Ack(t.Context(), "ch", "s", s.receipts.Sign(r)))
+	require.Equal(t, AckRequest{Receipt: r, Policy: testPolicy}, asked)
+}
+
+func TestReceiptsThatTheStoreRefuses(t *testing.T) {
+	t.Parallel()
+	for _, refused := range []*Error{ErrReceiptEpoch, ErrReceiptAhead, ErrReceiptSuperseded, ErrNoSubscriber} {
+		t.Run(fmt.Sprint(refused.Slug), func(t *testing.T) {
+			t.Parallel()
+			s := serviceOn(t, &stubStore{
+				ack:  func(AckRequest) error { return refused },
+				next: func(AckRequest, FetchRequest) (Batch, error) { return Batch{}, refused },
+			}, DefaultLimits())
+			handle := s.receipts.Sign(receipt.Receipt{Channel: "ch", Subscriber: "s"})
+			requireError(t, s.Ack(t.Context(), "ch", "s", handle), refused.Kind, refused.Slug)
+			d, err := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s", Wait: time.Second}, handle)
+			requireError(t, err, refused.Kind, refused.Slug)
+			require.Equal(t, Delivery{}, d)
+		})
+	}
+}

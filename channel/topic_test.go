@@ -1,0 +1,487 @@
+package channel
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+var confirmed = Event{Kind: EventConfirmed}
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // a bubble's time passes at once, when everything in it waits
+	synctest.Wait()
+}
+
+// backstop lets the backstop of testLimits read the clock, once.
+func backstop() { pass(testLimits().Backstop) }
+
+func TestOneListenerForManyWaiters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		for i := range 20 {
+			s := sleeping(t, h, fmt.Sprint(i), in1(0))
+			defer s.leave()
+		}
+		opened, reads, listening := store.seen()
+		require.Equal(t, 1, opened)
+		require.Equal(t, 1, listening)
+		require.Zero(t, reads)
+	})
+}
+
+func TestLinger(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, limits)
+		listening := func() int {
+			_, _, n := store.seen()
+			return n
+		}
+		sleeping(t, h, "s", in1(0)).leave()
+		pass(limits.Linger - 1)
+		require.Equal(t, 1, listening())
+
+		again := sleeping(t, h, "s", in1(0))
+		pass(10 * limits.Linger)
+		require.Equal(t, 1, listening(), "whoever joins keeps it")
+		again.leave()
+		pass(limits.Linger / 2)
+		sleeping(t, h, "s", in1(0)).leave()
+		pass(limits.Linger - 1)
+		require.Equal(t, 1, listening(), "the time is counted from the last one to leave")
+		pass(1)
+		require.Zero(t, listening())
+		opened, reads, _ := store.seen()
+		require.Equal(t, 1, opened)
+		require.Zero(t, reads)
+
+		s := sleeping(t, h, "s", in1(0))
+		defer s.leave()
+		store.emit(published(in1(1)))
+		require.Equal(t, handed(1), s.outcome(), "a new listener is opened")
+	})
+}
+
+// The time is counted from the last one to leave even where that is noticed late.
+func TestLingerIsNoticedLate(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	limits.Backstop = limits.Linger / 2
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			h, store := runningHub(t, limits)
+			s := sleeping(t, h, "s", in1(0))
+			release := store.hold()
+			pass(limits.Linger) // the topic waits for the clock all the time
+			_, reads, _ := store.seen()
+			require.Equal(t, 1, reads)
+			s.leave()
+			release()
+			_, _, listening := store.seen()
+			require.Equal(t, 1, listening)
+			pass(limits.Linger)
+			_, _, listening = store.seen()
+			require.Zero(t, listening)
+		})
+	}
+}
+
+func TestNoLinger(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	limits.Linger = 0
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, limits)
+		for range 3 {
+			s := sleeping(t, h, "s", in1(0))
+			pass(time.Hour)
+			_, _, listening := store.seen()
+			require.Equal(t, 1, listening)
+			s.leave()
+			pass(0)
+			_, _, listening = store.seen()
+			require.Zero(t, listening)
+		}
+	})
+}
+
+// Who joins while the listener ends gets the next one, and no event is missed.
+func TestJoinWhileTheListenerEnds(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, limits)
+		ending := make(chan struct{})
+		store.set(func() { store.ending = ending })
+		sleeping(t, h, "s", in1(0)).leave()
+		pass(limits.Linger)
+
+		s := sleeping(t, h, "s", in1(0))
+		defer s.leave()
+		opened, _, _ := store.seen()
+		require.Equal(t, 1, opened)
+		store.set(func() { store.ending = nil })
+		close(ending)
+		synctest.Wait()
+		opened, _, listening := store.seen()
+		require.Equal(t, 2, opened)
+		require.Equal(t, 1, listening)
+		store.emit(published(in1(1)))
+		require.Equal(t, handed(1), s.outcome())
+	})
+}
+
+// positionCases say what it means to a waiter at clock 7 where the store says that the channel stands.
+var positionCases = []struct {
+	name           string
+	position       Position
+	err            error
+	asleep, before outcome // read while it sleeps, or between its fetch and its sleep
+}{
+	{"where the waiter is", in1(7), nil, asleep, asleep},
+	{"one ahead", in1(8), nil, refetch, refetch},
+	{"far ahead", in1(7000), nil, refetch, refetch},
+	// Read before the fetch, this is old; read in its sleep, a fail-over has lost messages.
+	{"behind", in1(6), nil, refetch, asleep},
+	{"another life", in2(7), nil, refetch, refetch},
+	{"gone", Position{}, ErrNoChannel.Because(errNoise), refetch, refetch},
+}
+
+func TestReadWhileAsleep(t *testing.T) {
+	t.Parallel()
+	for _, tt := range positionCases {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				a, b := sleeping(t, h, "a", in1(7)), sleeping(t, h, "b", in1(7))
+				defer a.leave()
+				defer b.leave()
+				store.stands(tt.position, tt.err)
+				backstop()
+				require.Equal(t, tt.asleep, a.outcome())
+				require.Equal(t, tt.asleep, b.outcome())
+				_, reads, _ := store.seen()
+				require.Equal(t, 1, reads, "one read for all waiters")
+			})
+		})
+	}
+}
+
+func TestReadBetweenFetchAndSleep(t *testing.T) {
+	t.Parallel()
+	for _, tt := range positionCases {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				s := joined(t, h, "s")
+				defer s.leave()
+				store.stands(tt.position, tt.err)
+				backstop()
+				require.Equal(t, tt.before, s.sleep(t, in1(7)).outcome())
+			})
+		})
+	}
+}
+
+// After a confirmation every waiter fetches, wherever it is and whatever it does, and nobody reads the clock.
+func TestConfirmation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		here, there := sleeping(t, h, "here", in1(0)), sleeping(t, h, "there", in2(-5))
+		fetching := joined(t, h, "fetching")
+		for _, s := range []*sleeper{here, there, fetching} {
+			defer s.leave()
+		}
+		store.emit(confirmed)
+		require.Equal(t, refetch, here.outcome())
+		require.Equal(t, refetch, there.outcome())
+		require.Equal(t, refetch, fetching.sleep(t, in1(0)).outcome())
+		for _, s := range []*sleeper{here, there, fetching} {
+			s.w.prepare()
+			require.Equal(t, asleep, s.sleep(t, in1(0)).outcome(), "once is enough")
+		}
+		_, reads, _ := store.seen()
+		require.Zero(t, reads)
+	})
+}
+
+// Confirmations that come one after the other during a fetch ask for one more, and not for each its own.
+func TestConfirmationsDuringOneFetch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := joined(t, h, "s")
+		defer s.leave()
+		for range 100 {
+			store.emit(confirmed)
+		}
+		require.Equal(t, refetch, s.sleep(t, in1(0)).outcome())
+		s.w.prepare()
+		require.Equal(t, asleep, s.sleep(t, in1(0)).outcome())
+	})
+}
+
+func TestConfirmationWithoutWaiters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		sleeping(t, h, "s", in1(0)).leave()
+		store.emit(confirmed)
+		late := sleeping(t, h, "late", in1(0))
+		defer late.leave()
+		require.Equal(t, asleep, late.outcome(), "its fetch came after the confirmation")
+		_, reads, _ := store.seen()
+		require.Zero(t, reads)
+	})
+}
+
+// A confirmation doesn't wait for a read of the clock that hangs.
+func TestConfirmationDuringARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(7))
+		defer s.leave()
+		store.stands(in1(7), nil)
+		release := store.hold()
+		backstop()
+		store.emit(confirmed)
+		require.Equal(t, refetch, s.outcome())
+		s.w.prepare()
+		s.sleep(t, in1(7))
+		release()
+		require.Equal(t, asleep, s.outcome())
+		_, reads, _ := store.seen()
+		require.Equal(t, 1, reads)
+	})
+}
+
+// What was heard while the clock was read may be newer than what was read.
+func TestReadThatIsOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		read Position
+		err  error
+		at   clock.Clock // of a waiter that fetches meanwhile
+		want outcome
+	}{
+		{"the read is older", in1(7), nil, 7, handed(8)},
+		{"the read is older, the fetch is not", in1(7), nil, 8, asleep},
+		{"the read knows as much", in1(8), nil, 8, asleep},
+		{"the read is newer", in1(9), nil, 8, refetch},
+		{"the read is newer, and so is the fetch", in1(9), nil, 9, asleep},
+		{"the read is of another life", in2(8), nil, 8, refetch},
+		{"the read found nothing", Position{}, ErrNoChannel, 8, refetch},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testLimits())
+				s := joined(t, h, "s")
+				defer s.leave()
+				store.stands(tt.read, tt.err)
+				release := store.hold()
+				backstop()
+				store.emit(published(in1(8)))
+				release()
+				require.Equal(t, tt.want, s.sleep(t, in1(tt.at)).outcome())
+			})
+		})
+	}
+}
+
+// A notification that comes late, after the clock was read, takes nothing back.
+func TestLateNotification(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := joined(t, h, "s")
+		defer s.leave()
+		store.stands(in1(9), nil)
+		backstop()
+		store.emit(published(in1(8)))
+		require.Equal(t, refetch, s.sleep(t, in1(8)).outcome())
+	})
+}
+
+// A message that was heard of is handed to nobody any more where the clock was then read behind it: it is lost.
+func TestReadBehindAMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := joined(t, h, "s")
+		defer s.leave()
+		store.emit(published(in1(8)))
+		store.stands(in1(7), nil)
+		backstop()
+		require.Equal(t, refetch, s.sleep(t, in1(7)).outcome())
+		s.w.prepare()
+		require.Equal(t, asleep, s.sleep(t, in1(7)).outcome())
+	})
+}
+
+func TestBackstopRepairsALostNotification(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, limits)
+		store.stands(in1(7), nil)
+		s, other := sleeping(t, h, "s", in1(7)), sleeping(t, h, "o", in1(7))
+		defer s.leave()
+		defer other.leave()
+		pass(limits.Backstop)
+		_, reads, _ := store.seen()
+		require.Equal(t, 1, reads, "one read for all waiters")
+		require.Equal(t, asleep, s.outcome())
+
+		store.stands(in1(8), nil)
+		pass(limits.Backstop)
+		require.Equal(t, refetch, s.outcome())
+		require.Equal(t, refetch, other.outcome())
+	})
+}
+
+func TestBackstopIsSpreadOut(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, limits)
+		const channels = 400
+		for i := range channels {
+			w := h.join(fmt.Sprint(i), "s")
+			defer w.leave()
+		}
+		pass(limits.Backstop * 3 / 4)
+		_, before, _ := store.seen()
+		pass(limits.Backstop / 8)
+		_, middle, _ := store.seen()
+		pass(limits.Backstop / 8)
+		_, after, _ := store.seen()
+		require.Less(t, before, channels/4)
+		require.Greater(t, middle, channels/4)
+		require.Less(t, middle, channels*3/4)
+		require.Equal(t, channels, after)
+	})
+}
+
+func TestBackstopWithoutWaiters(t *testing.T) {
+	t.Parallel()
+	limits := testLimits()
+	limits.Linger = 10 * limits.Backstop
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, limits)
+		sleeping(t, h, "s", in1(0)).leave()
+		pass(5 * limits.Backstop)
+		_, reads, listening := store.seen()
+		require.Zero(t, reads)
+		require.Equal(t, 1, listening)
+	})
+}
+
+// While the clock can't be read nobody is woken, and the read is repeated, at first soon and then less often.
+func TestReadIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(7))
+		defer s.leave()
+		store.stands(Position{}, ErrUnavailable.Because(errNoise))
+		release := store.hold()
+		backstop()
+		_, first, _ := store.seen()
+		require.Equal(t, 1, first)
+		release()
+		pass(time.Second)
+		_, soon, _ := store.seen()
+		require.GreaterOrEqual(t, soon, 3)
+		pass(10 * time.Minute)
+		_, later, _ := store.seen()
+		require.Greater(t, later, 50)
+		require.Less(t, later, 300)
+		require.Equal(t, asleep, s.outcome())
+
+		store.stands(in1(8), nil)
+		pass(2 * lastPause)
+		require.Equal(t, refetch, s.outcome())
+		_, repaired, _ := store.seen()
+		pass(time.Hour)
+		_, after, _ := store.seen()
+		require.Equal(t, repaired, after, "a read that succeeds is not repeated")
+	})
+}
+
+func TestEndDuringARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(7))
+		defer s.leave()
+		store.hold()
+		backstop() // the bubble ends while the read hangs
+		_, reads, _ := store.seen()
+		require.Equal(t, 1, reads)
+		require.Equal(t, asleep, s.outcome())
+	})
+}
+
+func TestListenIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := newFakeNotifier()
+		store.broken = errNoise
+		var log strings.Builder
+		h := newHub(store, testLimits(), slog.New(slog.NewTextHandler(&log, nil)))
+		stop := runHub(t, h)
+		s := sleeping(t, h, "s", in1(0))
+		pass(10 * time.Minute)
+		opened, _, listening := store.seen()
+		require.Greater(t, opened, 50)
+		require.Less(t, opened, 300)
+		require.Zero(t, listening)
+
+		store.set(func() { store.broken = nil })
+		pass(2 * lastPause)
+		_, _, listening = store.seen()
+		require.Equal(t, 1, listening)
+		pass(time.Hour)
+		close(store.ends)
+		synctest.Wait()
+		store.set(func() { store.ends = nil })
+		pass(2 * firstPause)
+		_, _, listening = store.seen()
+		require.Equal(t, 1, listening, "after a long life it is back soon")
+
+		store.emit(published(in1(1)))
+		require.Equal(t, handed(1), s.outcome())
+		s.leave()
+		stop()
+		require.Contains(t, log.String(), "channel=ch")
+		require.Contains(t, log.String(), errNoise.Error())
+	})
+}
+
+func TestEndWhileListenIsBroken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		store.set(func() { store.broken = errNoise })
+		s := sleeping(t, h, "s", in1(0))
+		defer s.leave()
+		require.Equal(t, asleep, s.outcome())
+	})
+}

@@ -1,0 +1,289 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// world is a Store with one channel, kept in plain maps. A test decides when its answers and its notifications
+// arrive, and which are lost.
+type world struct {
+	mu       sync.Mutex
+	now      Position
+	messages map[clock.Clock]Message // of the life that is now
+	marks    map[string]clock.Clock
+
+	connected bool
+	queue     []Event // notifications on their way
+	sink      func(Event)
+
+	slow    bool            // answers are held
+	held    []chan struct{} // answers on their way
+	failing bool            // the next Position fails
+	fetches int
+}
+
+var _ Store = (*world)(nil)
+
+func newWorld(at Position) *world {
+	return &world{now: at, messages: make(map[clock.Clock]Message), marks: make(map[string]clock.Clock)}
+}
+
+// arrive holds an answer until it is released.
+func (w *world) arrive() {
+	w.mu.Lock()
+	if !w.slow {
+		w.mu.Unlock()
+		return
+	}
+	held := make(chan struct{})
+	w.held = append(w.held, held)
+	w.mu.Unlock()
+	<-held
+}
+
+// release lets one answer arrive.
+func (w *world) release(i int) {
+	w.mu.Lock()
+	close(w.held[i])
+	w.held = slices.Delete(w.held, i, i+1)
+	w.mu.Unlock()
+	synctest.Wait()
+}
+
+// deliver lets the first notification on its way arrive.
+func (w *world) deliver() {
+	w.mu.Lock()
+	e, sink := w.queue[0], w.sink
+	w.queue = w.queue[1:]
+	w.mu.Unlock()
+	if sink != nil {
+		sink(e)
+	}
+	synctest.Wait()
+}
+
+// settle lets everything arrive.
+func (w *world) settle() {
+	w.mu.Lock()
+	w.slow = false
+	w.mu.Unlock()
+	for len(w.held) > 0 || len(w.queue) > 0 {
+		if len(w.held) > 0 {
+			w.release(0)
+		} else {
+			w.deliver()
+		}
+	}
+}
+
+// disconnect loses all notifications on their way but the first keep, and all that follow.
+func (w *world) disconnect(keep int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.connected, w.queue = false, w.queue[:keep]
+}
+
+func (w *world) connect() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.connected {
+		w.connected, w.queue = true, append(w.queue, confirmed)
+	}
+}
+
+// tell sends a notification. The lock is held.
+func (w *world) tell(e Event) {
+	if w.connected {
+		w.queue = append(w.queue, e)
+	}
+}
+
+// publish appends one message, whose notification comes without it where it is large.
+func (w *world) publish(id string, large bool) Message {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now.Clock = w.now.Clock.Next()
+	m := Message{ID: id, Clock: w.now.Clock, Content: []byte(`"` + id + `"`)}
+	w.messages[m.Clock] = m
+	e := Event{Kind: EventPublished, Position: w.now, Message: &m}
+	if large {
+		e.Message = nil
+	}
+	w.tell(e)
+	return m
+}
+
+// restart ends the life of the channel and begins another one, in which all subscribers subscribe again.
+func (w *world) restart(epoch ulid.ULID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = Position{Epoch: epoch}
+	clear(w.messages)
+	for s := range w.marks {
+		w.marks[s] = 0
+	}
+}
+
+func (w *world) Publish(_ context.Context, r PublishRequest) ([]Published, error) {
+	var all []Published
+	for _, d := range r.Drafts {
+		m := w.publish(d.ID, false)
+		all = append(all, Published{ID: m.ID, Clock: m.Clock})
+	}
+	return all, nil
+}
+
+func (w *world) Fetch(_ context.Context, r FetchRequest) (Batch, error) {
+	b, err := w.fetch(r)
+	w.arrive()
+	return b, err
+}
+
+func (w *world) fetch(r FetchRequest) (Batch, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fetches++
+	mark, ok := w.marks[r.Subscriber]
+	if !ok {
+		return Batch{}, ErrNoSubscriber
+	}
+	b := Batch{Epoch: w.now.Epoch, Mark: mark, Through: mark, Clock: w.now.Clock}
+	for c := range clock.After(mark, w.now.Clock, 1000) {
+		m, alive := w.messages[c]
+		switch {
+		case !alive:
+			b.Expired++
+		case len(b.Messages) < r.Max:
+			b.Messages = append(b.Messages, m)
+		default:
+			return b, nil
+		}
+		b.Through = c
+	}
+	return b, nil
+}
+
+func (w *world) Ack(_ context.Context, r AckRequest) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mark, ok := w.marks[r.Receipt.Subscriber]
+	switch {
+	case !ok:
+		return ErrNoSubscriber
+	case r.Receipt.Epoch != w.now.Epoch:
+		return ErrReceiptEpoch
+	case clock.Between(mark, r.Receipt.Clock, w.now.Clock):
+		w.marks[r.Receipt.Subscriber] = r.Receipt.Clock
+	case !clock.Behind(r.Receipt.Clock, mark):
+		return ErrReceiptAhead
+	}
+	return nil
+}
+
+func (w *world) Next(ctx context.Context, a AckRequest, f FetchRequest) (Batch, error) {
+	if err := w.Ack(ctx, a); err != nil {
+		return Batch{}, err
+	}
+	return w.Fetch(ctx, f)
+}
+
+func (w *world) Subscribe(_ context.Context, r SubscribeRequest) (Subscription, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mark, exists := w.marks[r.Subscriber]
+	if !exists {
+		mark = w.now.Clock
+		w.marks[r.Subscriber] = mark
+	}
+	return Subscription{Created: !exists, Position: Position{Epoch: w.now.Epoch, Clock: mark}}, nil
+}
+
+func (w *world) Unsubscribe(_ context.Context, _, subscriber string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.marks, subscriber)
+	w.tell(Event{Kind: EventUnsubscribed, Position: w.now, Subscriber: subscriber})
+	return nil
+}
+
+func (w *world) Describe(context.Context, string, Policy) (Description, error) {
+	return Description{}, errors.ErrUnsupported
+}
+
+func (w *world) Position(context.Context, string) (Position, error) {
+	w.mu.Lock()
+	p, failing := w.now, w.failing
+	w.failing = false
+	w.mu.Unlock()
+	w.arrive()
+	if failing {
+		return Position{}, ErrUnavailable
+	}
+	return p, nil
+}
+
+func (w *world) Listen(ctx context.Context, _ string, sink func(Event)) error {
+	w.mu.Lock()
+	w.sink = sink
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sink, w.connected, w.queue = nil, false, nil
+	return nil
+}
+
+// keyring gives receipt keys for tests.
+func keyring(t require.TestingT) *receipt.Keyring {
+	ring, err := receipt.NewKeyring(slices.Repeat(receipt.Key{7}, receipt.MinKeyBytes))
+	require.NoError(t, err)
+	return ring
+}
+
+// testPolicy is the policy of channels in tests.
+var testPolicy = Policy{TTL: time.Hour, MaxMessageBytes: 100}
+
+// serviceOn makes a service on a store.
+func serviceOn(t require.TestingT, store Store, limits Limits, rules ...Rule) *Service {
+	policies, err := NewPolicies(testPolicy, rules)
+	require.NoError(t, err)
+	s, err := NewService(Options{
+		Store: store, Receipts: keyring(t), Policies: policies, Limits: limits,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	return s
+}
+
+// runService runs a service and returns what ends it and waits for that.
+func runService(ctx context.Context, t require.TestingT, s *Service) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	return func() {
+		cancel()
+		require.NoError(t, <-ended)
+	}
+}
+
+// runningService gives a service on a world, which runs until the test's bubble ends.
+func runningService(t *testing.T, limits Limits) (*Service, *world) {
+	t.Helper()
+	w := newWorld(in1(0))
+	s := serviceOn(t, w, limits)
+	t.Cleanup(runService(t.Context(), t, s))
+	return s, w
+}
