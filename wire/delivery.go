@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// Message is a message as a subscriber gets it.
+type Message struct {
+	ID          string          `json:"id"`
+	Clock       clock.Clock     `json:"clock"`
+	Content     json.RawMessage `json:"content"`              // byte for byte as it was published
+	PublishedAt time.Time       `json:"publishedAt,omitzero"` // Redis time, to the millisecond; left out where it isn't known
+}
+
+// Delivery answers a fetch.
+type Delivery struct {
+	Messages      []Message `json:"messages"`                // in clock order; empty where there is nothing new
+	ReceiptHandle string    `json:"receiptHandle,omitempty"` // acknowledges all of it; left out where there is nothing to acknowledge
+	More          bool      `json:"more"`                    // there is more to fetch now
+	Expired       uint64    `json:"expired"`                 // messages that were passed over because their life had ended
+}
+
+// AppendJSON appends the JSON of d, with the contents as they are. The IDs must be names and the receipt handle
+// base64url, which need no escapes.
+func (d *Delivery) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"messages":[`...)
+	for i := range d.Messages {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = d.Messages[i].appendJSON(dst)
+	}
+	dst = append(dst, ']')
+	if d.ReceiptHandle != "" {
+		dst = append(dst, `,"receiptHandle":"`...)
+		dst = append(dst, d.ReceiptHandle...)
+		dst = append(dst, '"')
+	}
+	dst = append(dst, `,"more":`...)
+	dst = strconv.AppendBool(dst, d.More)
+	dst = append(dst, `,"expired":`...)
+	dst = strconv.AppendUint(dst, d.Expired, 10)
+	return append(dst, '}')
+}
+
+func (m *Message) appendJSON(dst []byte) []byte {
+	dst = append(dst, `{"id":"`...)
+	dst = append(dst, m.ID...)
+	dst = append(dst, `","clock":`...)
+	dst = strconv.AppendInt(dst, int64(m.Clock), 10)
+	dst = append(dst, `,"content":`...)
+	dst = append(dst, m.Content...)
+	if !m.PublishedAt.IsZero() {
+		dst = append(dst, `,"publishedAt":"`...)
+		dst = m.PublishedAt.UTC().AppendFormat(dst, timeLayout)
+		dst = append(dst, '"')
+	}
+	return append(dst, '}')
+}
+
+// timeLayout is RFC 3339 in UTC with milliseconds.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// JSONSize gives about how many bytes AppendJSON appends, a little more rather than less.
+func (d *Delivery) JSONSize() int {
+	const frame, perMessage = 96, 96
+	size := frame + len(d.ReceiptHandle)
+	for i := range d.Messages {
+		size += perMessage + len(d.Messages[i].ID) + len(d.Messages[i].Content)
+	}
+	return size
+}

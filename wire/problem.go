@@ -1,0 +1,51 @@
+package wire
+
+import "strings"
+
+// TypePrefix stands before the slug in a problem's type.
+const TypePrefix = "urn:tidemark:problem:"
+
+// Media types of answers.
+const (
+	MediaJSON    = "application/json"
+	MediaProblem = "application/problem+json"
+)
+
+// Problem tells of an error, as RFC 9457 has it. Its media type is MediaProblem.
+type Problem struct {
+	Type   string `json:"type"`             // TypePrefix and a slug
+	Title  string `json:"title"`            // says what the slug means
+	Status int    `json:"status"`           // the HTTP status
+	Detail string `json:"detail,omitempty"` // says what is wrong with this request
+	// Field is the part of the request that is wrong: a JSON pointer (RFC 6901) into the body where it starts with
+	// "/", else the name of a parameter.
+	Field      string `json:"field,omitempty"`
+	Offset     *int64 `json:"offset,omitempty"`     // where the body is wrong, in bytes from its start
+	RequestID  string `json:"requestId,omitempty"`  // as in the header X-Request-Id and in the server's log
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds after which trying again may help, as in the header Retry-After
+}
+
+// NewProblem makes a problem with the title of its slug.
+func NewProblem(slug string, status int, detail string) *Problem {
+	return &Problem{Type: TypePrefix + slug, Title: Title(slug), Status: status, Detail: detail}
+}
+
+// Slug gives the slug, or "" where the type is none of this API's.
+func (p *Problem) Slug() string {
+	slug, ok := strings.CutPrefix(p.Type, TypePrefix)
+	if !ok {
+		return ""
+	}
+	return slug
+}
+
+// InputError says what is wrong with a request's body or with one of its parameters.
+type InputError struct {
+	Slug   string // one of the invalid-… slugs
+	Detail string // for people
+	Field  string // as in Problem; may be empty
+	Offset int64  // where the body is wrong, in bytes from its start; negative: it can't be told
+}
+
+// Error gives the detail.
+func (e *InputError) Error() string { return e.Detail }

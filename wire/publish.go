@@ -1,0 +1,62 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// Draft is a message on its way to a server: the body of a publish, or one of an array of them.
+type Draft struct {
+	ID      string          `json:"id,omitempty"` // empty: the server makes one
+	Content json.RawMessage `json:"content"`      // one JSON value
+}
+
+// AppendJSON appends the draft, with the content as it is. The content must be one JSON value.
+func (d *Draft) AppendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	if d.ID != "" {
+		dst = append(dst, `"id":`...)
+		dst, _ = jsontext.AppendQuote(dst, d.ID) // of invalid UTF-8 it makes U+FFFD, which no ID may have: the server refuses it
+		dst = append(dst, ',')
+	}
+	dst = append(dst, `"content":`...)
+	dst = append(dst, d.Content...)
+	return append(dst, '}')
+}
+
+// AppendDraftsJSON appends the body of a batch, with the contents as they are.
+func AppendDraftsJSON(dst []byte, drafts []Draft) []byte {
+	dst = append(dst, '[')
+	for i := range drafts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = drafts[i].AppendJSON(dst)
+	}
+	return append(dst, ']')
+}
+
+// Published answers the publish of one message, and each message of a batch in an array.
+type Published struct {
+	Channel   string      `json:"channel"`
+	ID        string      `json:"id"`
+	Clock     clock.Clock `json:"clock"`     // where the message stands; for a duplicate, where the first one stands
+	Duplicate bool        `json:"duplicate"` // the ID was published before: nothing was changed
+}
+
+// AppendJSON appends the JSON of p. Channel and ID must be names, which need no escapes.
+func (p *Published) AppendJSON(dst []byte) []byte {
+	dst = append(dst, `{"channel":"`...)
+	dst = append(dst, p.Channel...)
+	dst = append(dst, `","id":"`...)
+	dst = append(dst, p.ID...)
+	dst = append(dst, `","clock":`...)
+	dst = strconv.AppendInt(dst, int64(p.Clock), 10)
+	dst = append(dst, `,"duplicate":`...)
+	dst = strconv.AppendBool(dst, p.Duplicate)
+	return append(dst, '}')
+}

@@ -1,0 +1,126 @@
+package wire
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// AckRequest is the body of an acknowledgement.
+type AckRequest struct {
+	ReceiptHandle string `json:"receiptHandle"`
+}
+
+// NextRequest is the body of a next: acknowledge, then fetch.
+type NextRequest struct {
+	ReceiptHandle string `json:"receiptHandle,omitempty"` // empty: nothing to acknowledge
+	Max           int    `json:"max,omitempty"`           // 0: the server's default
+	Wait          Wait   `json:"wait,omitempty"`          // 0: don't wait
+}
+
+// Wait is how long a fetch waits for a message. In JSON it is a Go duration, as in "20s".
+type Wait time.Duration
+
+// MarshalText gives the Go duration.
+func (w Wait) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
+
+// UnmarshalText reads what ParseWait reads.
+func (w *Wait) UnmarshalText(text []byte) error {
+	d, err := ParseWait(string(text))
+	if err != nil {
+		return err
+	}
+	*w = Wait(d)
+	return nil
+}
+
+// ParseWait reads a Go duration that isn't negative, as in "20s" and "1m30s", or a plain number of seconds, as in
+// "20". The error is an *InputError with SlugInvalidWait.
+func ParseWait(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if seconds, errSeconds := strconv.ParseUint(text, 10, 64); errSeconds == nil && seconds <= math.MaxInt64/uint64(time.Second) {
+		d, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || d < 0 {
+		return 0, &InputError{
+			Slug: SlugInvalidWait, Field: "wait", Offset: -1,
+			Detail: fmt.Sprintf("wait is %.64q, it must be a duration that isn't negative, as in 20s or 1m30s, or a number of seconds", text),
+		}
+	}
+	return d, nil
+}
+
+// ParseMax reads an integer of at least 1. The error is an *InputError with SlugInvalidMax.
+func ParseMax(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, &InputError{
+			Slug: SlugInvalidMax, Field: "max", Offset: -1,
+			Detail: fmt.Sprintf("max is %.64q, it must be an integer of at least 1", text),
+		}
+	}
+	return n, nil
+}
+
+// SubscribeRequest is the body of a subscribe. An empty body is the zero value.
+type SubscribeRequest struct {
+	From From `json:"from,omitzero"`
+}
+
+// From says where a new subscriber starts. In JSON it is "latest", "earliest" or a clock. The zero value is latest.
+type From struct {
+	Start Start
+	Clock clock.Clock // for StartAt: the first message read is the one after it
+}
+
+// Start is the kind of a From.
+type Start int
+
+// The kinds of From.
+const (
+	StartLatest   Start = iota // after everything published so far
+	StartEarliest              // before the oldest message alive
+	StartAt                    // at a clock
+)
+
+// MarshalJSON gives "latest", "earliest" or a number.
+func (f From) MarshalJSON() ([]byte, error) {
+	switch f.Start {
+	case StartLatest:
+		return []byte(`"latest"`), nil
+	case StartEarliest:
+		return []byte(`"earliest"`), nil
+	case StartAt:
+		return strconv.AppendInt(nil, int64(f.Clock), 10), nil
+	}
+	return nil, fmt.Errorf("from: there is no start %d", f.Start)
+}
+
+// UnmarshalJSON reads "latest", "earliest" or a clock. The error is an *InputError with SlugInvalidFrom.
+func (f *From) UnmarshalJSON(data []byte) error {
+	switch text := string(data); text {
+	case `"latest"`:
+		*f = From{Start: StartLatest}
+	case `"earliest"`:
+		*f = From{Start: StartEarliest}
+	default:
+		at, err := clock.Parse(text)
+		if err != nil {
+			return &InputError{
+				Slug: SlugInvalidFrom, Field: "/from", Offset: -1,
+				Detail: fmt.Sprintf(`from is %.64s, it must be "latest", "earliest" or a clock from %d to %d`, text, clock.Min, clock.Max),
+			}
+		}
+		*f = From{Start: StartAt, Clock: at}
+	}
+	return nil
+}
+
+var (
+	_ json.Marshaler   = From{}
+	_ json.Unmarshaler = (*From)(nil)
+)
