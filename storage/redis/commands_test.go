@@ -1,0 +1,563 @@
+package redis
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// tap stands between a store and its Redis and writes down what the store sends. INFO can't tell a script's commands
+// from a client's; the tap sees the client's alone.
+type tap struct {
+	listener net.Listener
+	target   string
+	running  sync.WaitGroup
+
+	mu    sync.Mutex
+	open  []net.Conn
+	sent  [][]string
+	heard chan struct{} // has one place: there is more in sent
+}
+
+// patience ends a wait for a command that never comes. No test is timed by it.
+const patience = 30 * time.Second
+
+func newTap(t *testing.T, node *redistest.Node) *tap {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &tap{listener: listener, target: node.Addr(), heard: make(chan struct{}, 1)}
+	p.running.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+func (p *tap) close() {
+	_ = p.listener.Close()
+	p.mu.Lock()
+	for _, c := range p.open {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+func (p *tap) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			return
+		}
+		p.mu.Lock()
+		p.open = append(p.open, client, server)
+		p.mu.Unlock()
+		p.running.Go(func() { p.forward(client, server) })
+		p.running.Go(func() {
+			_, _ = io.Copy(client, server)
+			_ = client.Close()
+		})
+	}
+}
+
+// forward sends on what a client sends, and writes down each command before Redis gets its end.
+func (p *tap) forward(client, server net.Conn) {
+	defer server.Close() //nolint:errcheck // it may be closed already
+	stream := bufio.NewReader(client)
+	for {
+		command, err := readCommand(stream)
+		if err != nil {
+			return
+		}
+		p.note(command)
+		var out strings.Builder
+		fmt.Fprintf(&out, "*%d\r\n", len(command))
+		for _, arg := range command {
+			fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(arg), arg)
+		}
+		if _, err := io.WriteString(server, out.String()); err != nil {
+			return
+		}
+	}
+}
+
+// readCommand reads an array of bulk strings.
+func readCommand(stream *bufio.Reader) ([]string, error) {
+	n, err := readLength(stream, '*')
+	if err != nil {
+		return nil, err
+	}
+	command := make([]string, n)
+	for i := range command {
+		size, err := readLength(stream, '$')
+		if err != nil {
+			return nil, err
+		}
+		arg := make([]byte, size+2)
+		if _, err := io.ReadFull(stream, arg); err != nil {
+			return nil, err
+		}
+		command[i] = string(arg[:size])
+	}
+	return command, nil
+}
+
+func readLength(stream *bufio.Reader, mark byte) (int, error) {
+	line, err := stream.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	if line[0] != mark {
+		return 0, fmt.Errorf("%q begins neither a command nor an argument", line)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// perConnection are commands that a client sends for a connection, when it opens or to keep it alive.
+var perConnection = []string{"HELLO", "CLIENT", "PING"}
+
+// note keeps a command, unless it is about the connection.
+func (p *tap) note(command []string) {
+	command[0] = strings.ToUpper(command[0])
+	if slices.Contains(perConnection, command[0]) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = append(p.sent, command)
+	select {
+	case p.heard <- struct{}{}:
+	default:
+	}
+}
+
+// since gives the commands after the first n.
+func (p *tap) since(n int) [][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sent[n:])
+}
+
+func (p *tap) count() int { return len(p.since(0)) }
+
+// await waits until the commands after the first n are enough. It must not be called by two goroutines at once.
+func (p *tap) await(t *testing.T, n int, enough func(commands [][]string) bool) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for !enough(p.since(n)) {
+		select {
+		case <-p.heard:
+		case <-limit.C:
+			require.FailNow(t, "what was waited for never came", "%.200v", p.since(n))
+		}
+	}
+}
+
+// withName gives those commands that have a name.
+func withName(commands [][]string, name string) [][]string {
+	return slices.DeleteFunc(slices.Clone(commands), func(c []string) bool { return c[0] != name })
+}
+
+// meter is a store on a private Redis whose commands can be counted on both sides.
+type meter struct {
+	*Store
+	tap    *tap
+	node   *redistest.Node
+	policy channel.Policy
+}
+
+func newMeter(t *testing.T, o redistest.Options) *meter {
+	t.Helper()
+	node := redistest.Start(t, o)
+	p := newTap(t, node)
+	s := openAt(t, Options{URL: p.listener.Addr().String()})
+	m := &meter{Store: s, tap: p, node: node, policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000}}
+	for _, f := range operations(t) { // so that no first call of a script has to send it
+		source, err := scriptSource(luaFiles, f.stem())
+		require.NoError(t, err)
+		require.NoError(t, node.Do(t, "SCRIPT", "LOAD", source).Error())
+	}
+	return m
+}
+
+func (m *meter) drafts(first string, n int) channel.PublishRequest {
+	r := channel.PublishRequest{Channel: "ch", Policy: m.policy}
+	for i := range n {
+		r.Drafts = append(r.Drafts, channel.Draft{ID: first + strconv.Itoa(i), Content: []byte(`{"a": 1}`)})
+	}
+	return r
+}
+
+func (m *meter) request(limit int) channel.FetchRequest {
+	return channel.FetchRequest{Channel: "ch", Subscriber: "s", Max: limit, MaxBytes: 1 << 20, Policy: m.policy}
+}
+
+func (m *meter) receipt(b channel.Batch) channel.AckRequest {
+	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: b.Epoch, Clock: b.Through}
+	return channel.AckRequest{Receipt: r, Policy: m.policy}
+}
+
+func (m *meter) subscribe(t *testing.T, name string) {
+	t.Helper()
+	_, err := m.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch", Subscriber: name, Policy: m.policy})
+	require.NoError(t, err)
+}
+
+// stats gives Redis's own counts of commands since they were reset, but for those of the test itself and
+// those about connections.
+func (m *meter) stats(t *testing.T) map[string]int {
+	t.Helper()
+	text, err := m.node.Do(t, "INFO", "commandstats").ToString()
+	require.NoError(t, err)
+	counts := map[string]int{}
+	for _, found := range regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)`).FindAllStringSubmatch(text, -1) {
+		n, err := strconv.Atoi(found[2])
+		require.NoError(t, err)
+		counts[found[1]] = n
+	}
+	for _, other := range []string{"config|resetstat", "info", "hello", "client|setinfo", "ping"} {
+		delete(counts, other)
+	}
+	return counts
+}
+
+func (m *meter) reset(t *testing.T) {
+	t.Helper()
+	require.NoError(t, m.node.Do(t, "CONFIG", "RESETSTAT").Error())
+}
+
+var quoted = regexp.MustCompile(`'([A-Z]+)'`)
+
+// mayRun gives the commands that an operation's script can run, and EVALSHA.
+func mayRun(t *testing.T, operation string) []string {
+	t.Helper()
+	source, err := scriptSource(luaFiles, operation)
+	require.NoError(t, err)
+	names := []string{"evalsha"}
+	for _, m := range quoted.FindAllStringSubmatch(source, -1) {
+		names = append(names, strings.ToLower(m[1]))
+	}
+	return names
+}
+
+// measured is an operation of which the commands are counted.
+type measured struct {
+	name   string
+	script string
+	keys   int // beyond those that the header lists one by one
+	do     func(ctx context.Context) error
+}
+
+func TestEachOperationIsOneCommand(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, redistest.Options{})
+	ctx := t.Context()
+	m.subscribe(t, "s")
+	_, err := m.Publish(ctx, m.drafts("a", 20))
+	require.NoError(t, err)
+	five, err := m.Fetch(ctx, m.request(5))
+	require.NoError(t, err)
+	ten, err := m.Fetch(ctx, m.request(10))
+	require.NoError(t, err)
+	fetch := func(limit int) func(context.Context) error {
+		return func(ctx context.Context) error { return errorOf(m.Fetch(ctx, m.request(limit))) }
+	}
+	publish := func(id string, n int) func(context.Context) error {
+		return func(ctx context.Context) error { return errorOf(m.Publish(ctx, m.drafts(id, n))) }
+	}
+	subscribe := func(name string, start channel.Start) func(context.Context) error {
+		r := channel.SubscribeRequest{Channel: "ch", Subscriber: name, Policy: m.policy, From: channel.From{Start: start}}
+		return func(ctx context.Context) error { return errorOf(m.Subscribe(ctx, r)) }
+	}
+	ack := func(ctx context.Context) error { return m.Ack(ctx, m.receipt(five)) }
+	for _, op := range []measured{
+		{"publish", "publish", 0, publish("b", 1)},
+		{"publish a duplicate", "publish", 0, publish("b", 1)},
+		{"publish a batch", "publish", 99, publish("c", 100)},
+		{"publish to a new channel", "publish", 0, func(ctx context.Context) error {
+			r := m.drafts("a", 1)
+			r.Channel = "new"
+			return errorOf(m.Publish(ctx, r))
+		}},
+		{"fetch one", "fetch", 0, fetch(1)},
+		{"fetch all", "fetch", 0, fetch(1000)},
+		{"ack", "ack", 0, ack},
+		{"ack again", "ack", 0, ack},
+		{"next", "next", 0, func(ctx context.Context) error { return errorOf(m.Next(ctx, m.receipt(ten), m.request(1000))) }},
+		{"subscribe from latest", "subscribe", 0, subscribe("latest", channel.StartLatest)},
+		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
+		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
+		{"describe", "describe", 0, func(ctx context.Context) error { return errorOf(m.Describe(ctx, "ch", m.policy)) }},
+		{"unsubscribe", "unsubscribe", 0, func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest") }},
+	} {
+		m.isOneCommand(t, op)
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// isOneCommand counts what an operation sends, and what Redis runs for it.
+func (m *meter) isOneCommand(t *testing.T, op measured) {
+	t.Helper()
+	m.reset(t)
+	before := m.tap.count()
+	require.NoError(t, op.do(t.Context()), op.name)
+
+	sent := m.tap.since(before)
+	require.Len(t, sent, 1, "what %s sends", op.name)
+	call := sent[0]
+	require.Equal(t, "EVALSHA", call[0], op.name)
+	script := map[string]script{
+		"publish": publishScript, "fetch": fetchScript, "ack": ackScript, "next": nextScript,
+		"subscribe": subscribeScript, "unsubscribe": unsubscribeScript, "describe": describeScript,
+	}[op.script]
+	require.Equal(t, script.sha1, call[1], op.name)
+	keys, args := map[string]int{}, len(call)-3
+	for _, f := range operations(t) {
+		if f.stem() == op.script {
+			for _, p := range f.parameters() {
+				keys[p.table]++
+			}
+		}
+	}
+	require.Equal(t, strconv.Itoa(keys["KEYS"]+op.keys), call[2], "the keys of %s", op.name)
+	require.Equal(t, keys["KEYS"]+keys["ARGV"]+2*op.keys, args, "the keys and arguments of %s", op.name)
+
+	stats := m.stats(t)
+	require.Equal(t, 1, stats["evalsha"], op.name)
+	for command := range stats {
+		require.Contains(t, mayRun(t, op.script), command, "%s runs it, but its script can't", op.name)
+	}
+}
+
+// TestGapsAreFoundQuickly reads from far behind the clock.
+func TestGapsAreFoundQuickly(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, redistest.Options{})
+	m.subscribe(t, "s")
+	const million = 1_000_000
+	for i, c := range []struct {
+		name  string
+		clock clock.Clock
+		steps uint64
+		live  int
+		limit int
+	}{
+		{"a million, all expired", million, million, 0, 64},
+		{"a million, all expired, across the wrap", clock.Min + 499_999, million, 0, 64},
+		{"a million, ten alive", 2 * million, million, 10, 64},
+		{"a million, ten alive, across the wrap", clock.Min + 499_999, million, 10, 64},
+		{"a million, a hundred alive, only five asked for", 3 * million, million, 100, 5},
+		{"a million, the wrap among those alive", clock.Min + 4, million, 10, 64},
+		{"2^53-1, all expired", 1 << 40, uint64(clock.Max), 0, 64},
+		{"2^53-1, one alive", 1 << 41, uint64(clock.Max), 1, 64},
+	} {
+		m.put(t, "clock", c.clock.Sub(uint64(c.live)))
+		m.put(t, "r.s", c.clock.Sub(c.steps))
+		if c.live > 0 {
+			_, err := m.Publish(t.Context(), m.drafts("case"+strconv.Itoa(i)+".", c.live))
+			require.NoError(t, err)
+		}
+		m.reset(t)
+		before := m.tap.count()
+		b, err := m.Fetch(t.Context(), m.request(c.limit))
+		require.NoError(t, err, c.name)
+		require.Len(t, m.tap.since(before), 1, c.name)
+		require.Equal(t, c.steps-uint64(c.live), b.Expired, c.name)
+		require.Len(t, b.Messages, min(c.live, c.limit), c.name)
+		require.Equal(t, c.clock.Sub(uint64(c.live-len(b.Messages))), b.Through, c.name)
+		inside := 0
+		for command, n := range m.stats(t) {
+			if command != "evalsha" {
+				inside += n
+			}
+		}
+		require.Less(t, inside, 64, "%s: %v", c.name, m.stats(t))
+
+		require.NoError(t, m.Ack(t.Context(), m.receipt(b)), c.name)
+		again, err := m.Fetch(t.Context(), m.request(1000))
+		require.NoError(t, err)
+		require.Equal(t, b.Through, again.Mark, "the receipt moves the mark over the gap")
+		require.Zero(t, again.Expired)
+	}
+}
+
+// put overwrites a number of the channel's, whose life stays.
+func (m *meter) put(t *testing.T, key string, c clock.Clock) {
+	t.Helper()
+	require.NoError(t, m.node.Do(t, "SET", "c.{ch}."+key, c.String(), "KEEPTTL").Error())
+}
+
+// TestIdlePollWritesNothing counts what polls on an idle channel change, and what replicas are sent for them.
+func TestIdlePollWritesNothing(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, redistest.Options{Args: []string{"--repl-ping-replica-period", "3600"}})
+	redistest.StartReplica(t, m.node)
+	m.subscribe(t, "s")
+	_, err := m.Publish(t.Context(), m.drafts("a", 3))
+	require.NoError(t, err)
+	read, err := m.Fetch(t.Context(), m.request(10))
+	require.NoError(t, err)
+	require.NoError(t, m.Ack(t.Context(), m.receipt(read)))
+
+	before := m.written(t)
+	require.Positive(t, before["rdb_changes_since_last_save"])
+	for range 20 {
+		b, err := m.Fetch(t.Context(), m.request(10))
+		require.NoError(t, err)
+		require.Empty(t, b.Messages)
+		require.NoError(t, m.Ack(t.Context(), m.receipt(read)))
+		_, err = m.Next(t.Context(), m.receipt(read), m.request(10))
+		require.NoError(t, err)
+		m.subscribe(t, "s")
+		_, err = m.Publish(t.Context(), m.drafts("a", 3))
+		require.NoError(t, err)
+		_, err = m.Describe(t.Context(), "ch", m.policy)
+		require.NoError(t, err)
+		_, err = m.Position(t.Context(), "ch")
+		require.NoError(t, err)
+	}
+	require.Equal(t, before, m.written(t))
+
+	_, err = m.Publish(t.Context(), m.drafts("b", 1))
+	require.NoError(t, err)
+	require.NotEqual(t, before, m.written(t), "a write is seen")
+}
+
+func (m *meter) written(t *testing.T) map[string]int64 {
+	t.Helper()
+	fields, err := m.nodeInfo(t.Context(), m.node.Client())
+	require.NoError(t, err)
+	counts := map[string]int64{}
+	for _, field := range []string{"rdb_changes_since_last_save", "master_repl_offset"} {
+		require.Contains(t, fields, field)
+		counts[field] = fields.number(field)
+	}
+	return counts
+}
+
+// crowd is a service on a meter's store, with fetches that wait.
+type crowd struct {
+	*meter
+	service *channel.Service
+	waiting errgroup.Group
+	got     chan string // the channel of each fetch that was answered with a message
+}
+
+const backstop = 50 * time.Millisecond
+
+func newCrowd(t *testing.T) *crowd {
+	t.Helper()
+	m := newMeter(t, redistest.Options{})
+	key, err := receipt.GenerateKey()
+	require.NoError(t, err)
+	ring, err := receipt.NewKeyring(key)
+	require.NoError(t, err)
+	policies, err := channel.NewPolicies(m.policy, nil)
+	require.NoError(t, err)
+	limits := channel.DefaultLimits()
+	limits.Backstop = backstop
+	service, err := channel.NewService(channel.Options{
+		Store: m.Store, Receipts: ring, Policies: policies, Limits: limits, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	c := &crowd{meter: m, service: service, got: make(chan string, 1000)}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running errgroup.Group
+	running.Go(func() error { return service.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, running.Wait())
+		require.NoError(t, c.waiting.Wait())
+	})
+	return c
+}
+
+// wait makes n subscribers of a channel wait.
+func (c *crowd) wait(ctx context.Context, t *testing.T, name string, n int) {
+	t.Helper()
+	for i := range n {
+		q := channel.Query{Channel: name, Subscriber: "s" + strconv.Itoa(i), Wait: time.Minute}
+		_, err := c.service.Subscribe(ctx, name, q.Subscriber, channel.From{})
+		require.NoError(t, err)
+		c.waiting.Go(func() error {
+			d, err := c.service.Fetch(ctx, q)
+			if len(d.Messages) > 0 {
+				c.got <- name
+			}
+			return err
+		})
+	}
+}
+
+// reads counts the clock reads of each channel.
+func reads(commands [][]string) map[string]int {
+	counts := map[string]int{}
+	for _, c := range withName(commands, "MGET") {
+		counts[hashTag(c[1])]++
+	}
+	return counts
+}
+
+// TestWaitingCostsNothingPerWaiter lets three channels wait with 1, 20 and 200 subscribers: what is sent for them is
+// one clock read of each channel per backstop, and a publish reaches all who wait without another fetch.
+func TestWaitingCostsNothingPerWaiter(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t)
+	sizes := map[string]int{"one": 1, "some": 20, "many": 200}
+	before := c.tap.count()
+	for name, n := range sizes {
+		c.wait(t.Context(), t, name, n)
+	}
+	each := func(commands [][]string, n int) bool {
+		counts := reads(commands)
+		return counts["one"] >= n && counts["some"] >= n && counts["many"] >= n
+	}
+	fetches := func(commands [][]string) int {
+		return len(slices.DeleteFunc(withName(commands, "EVALSHA"), func(c []string) bool { return c[1] != fetchScript.sha1 }))
+	}
+	c.tap.await(t, before, func(commands [][]string) bool { return fetches(commands) >= 221 && each(commands, 2) })
+	require.Len(t, withName(c.tap.since(before), "SSUBSCRIBE"), 3, "one subscription per channel")
+
+	quiet := c.tap.count()
+	c.tap.await(t, quiet, func(commands [][]string) bool { return each(commands, 10) })
+	sent := c.tap.since(quiet)
+	require.Len(t, withName(sent, "MGET"), len(sent), "only clocks are read: %.300v", sent)
+	counts := reads(sent)
+	require.Less(t, counts["many"], 3*counts["one"], "per channel, not per waiter")
+	waiters, channels := c.service.Waiting()
+	require.Equal(t, []int{221, 3}, []int{waiters, channels})
+
+	published := c.tap.count()
+	_, err := c.service.Publish(t.Context(), "many", []channel.Draft{{ID: "m", Content: []byte("1")}})
+	require.NoError(t, err)
+	for range sizes["many"] {
+		require.Equal(t, "many", <-c.got)
+	}
+	sent = withName(c.tap.since(published), "EVALSHA")
+	require.Len(t, sent, 1, "the publish, and no fetch")
+	require.Equal(t, publishScript.sha1, sent[0][1])
+}

@@ -1,0 +1,91 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// Describe runs describe.lua.
+func (s *Store) Describe(ctx context.Context, name string, p channel.Policy) (channel.Description, error) {
+	ch := s.channel(name)
+	keys := []string{ch.clock(), ch.epoch(), ch.subscribers()}
+	args := []string{ch.messagePrefix(), ch.markPrefix(), strconv.Itoa(p.MaxMessages)}
+	rep, err := s.exec(ctx, describeScript, keys, args)
+	if err != nil {
+		return channel.Description{}, err
+	}
+	return rep.description()
+}
+
+// description decodes what describe.lua returns.
+func (r reply) description() (channel.Description, error) {
+	if r.status != statusOK {
+		return channel.Description{}, r.refusal()
+	}
+	d := r.decoder()
+	about := channel.Description{Position: channel.Position{Epoch: d.epoch(), Clock: d.clock()}}
+	about.TTL = time.Duration(d.int64()) * time.Millisecond
+	if steps := d.int64(); steps >= 0 {
+		about.Oldest, about.Live = about.Clock.Sub(uint64(steps)), uint64(steps)+1
+	}
+	list := d.list()
+	for len(list.values) > 0 && list.err == nil {
+		sub := channel.SubscriberLag{Name: list.text(), Mark: list.clock()}
+		sub.Lag = clock.Distance(sub.Mark, about.Clock)
+		about.Subscribers = append(about.Subscribers, sub)
+	}
+	slices.SortFunc(about.Subscribers, func(a, b channel.SubscriberLag) int { return cmp.Compare(a.Name, b.Name) })
+	if err := cmp.Or(list.err, d.end()); err != nil {
+		return channel.Description{}, err
+	}
+	return about, nil
+}
+
+// Position reads a channel's clock and epoch with one command, or two where the channel's slot is half moved.
+func (s *Store) Position(ctx context.Context, name string) (channel.Position, error) {
+	ch := s.channel(name)
+	var at channel.Position
+	err := s.retry(ctx, "position", func(ctx context.Context) error {
+		found, err := s.client.Do(ctx, s.client.B().Mget().Key(ch.clock(), ch.epoch()).Build()).ToArray()
+		if err != nil && code(err) == codeTryAgain {
+			at, err = singleReads{store: s, keys: ch}.channelPosition(ctx)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		if len(found) != 2 {
+			return fmt.Errorf("%w: MGET of 2 keys gave %d values", errReply, len(found))
+		}
+		at, err = parsePosition(found[0].ToString, found[1].ToString)
+		return err
+	})
+	return at, err
+}
+
+func parsePosition(clockText, epochText func() (string, error)) (channel.Position, error) {
+	var at channel.Position
+	text, err := clockText()
+	if err != nil {
+		return at, channel.ErrNoChannel
+	}
+	if at.Clock, err = clock.Parse(text); err != nil {
+		return at, fmt.Errorf("%w: clock: %w", errReply, err)
+	}
+	if text, err = epochText(); err != nil {
+		return at, nil // made by the predecessor: the epoch 0
+	}
+	if at.Epoch, err = ulid.ParseStrict(text); err != nil {
+		return at, fmt.Errorf("%w: epoch: %w", errReply, err)
+	}
+	return at, nil
+}

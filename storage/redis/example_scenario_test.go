@@ -1,0 +1,441 @@
+package redis
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// The worked example's times: a step of its t, and the channel's TTL. A test takes so little time in between that
+// TTLs can be told apart by much less than a step.
+const (
+	exampleUnit   = 10 * time.Minute
+	exampleExpire = 6 * exampleUnit
+	exampleSlack  = exampleUnit / 10
+)
+
+// exampleKey is a row of a step's table.
+type exampleKey struct {
+	value string
+	ends  int // units of the example's time, before expire
+}
+
+// exampleStep is a step of the page's worked example.
+type exampleStep struct {
+	at    int
+	title string
+	keys  map[string]exampleKey
+}
+
+var stepHeading = regexp.MustCompile(`(?m)^### t=(\d+): (.+)$`)
+
+// exampleSteps reads the page's worked example.
+func exampleSteps(t testing.TB) []exampleStep {
+	t.Helper()
+	var steps []exampleStep
+	for _, m := range stepHeading.FindAllStringSubmatch(section(t, "## The worked example"), -1) {
+		header, rows := table(t, section(t, m[0]))
+		require.Equal(t, []string{"Key", "Value", "TTL", "In the source"}, header)
+		step := exampleStep{title: m[2], keys: map[string]exampleKey{}}
+		step.at, _ = strconv.Atoi(m[1]) // the pattern has digits only
+		for _, cells := range rows {
+			ends, found := strings.CutSuffix(cells[2], " + expire")
+			require.True(t, found, "%v", cells)
+			n, err := strconv.Atoi(ends)
+			require.NoError(t, err)
+			value := strings.TrimSuffix(strings.TrimPrefix(cells[1], "`"), "`")
+			step.keys[strings.Trim(cells[0], "`")] = exampleKey{value: value, ends: n}
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// example is a channel on a real Redis in which the test makes time pass.
+type example struct {
+	*lab
+	now    int                      // the example's t
+	batch  map[string]channel.Batch // what each subscriber fetched last
+	policy channel.Policy
+	epoch  string
+}
+
+// lab is a store, and a way to its Redis behind it.
+type lab struct {
+	*Store
+	node *redistest.Node
+	name string // the channel
+}
+
+func newLab(t *testing.T, name string) *lab {
+	t.Helper()
+	s, node := openStandalone(t)
+	return &lab{Store: s, node: node, name: name}
+}
+
+func (l *lab) prefix() string { return l.keys.prefix }
+
+// found gives all keys of the lab, without their prefix.
+func (l *lab) found(t *testing.T) []string {
+	t.Helper()
+	keys, err := l.node.Do(t, "KEYS", l.prefix()+"*").AsStrSlice()
+	require.NoError(t, err)
+	for i := range keys {
+		keys[i] = strings.TrimPrefix(keys[i], l.prefix())
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// value gives a string, or the members of a set in the page's form.
+func (l *lab) value(t *testing.T, key string) string {
+	t.Helper()
+	kind, err := l.node.Do(t, "TYPE", l.prefix()+key).ToString()
+	require.NoError(t, err)
+	if kind != "set" {
+		value, err := l.node.Do(t, "GET", l.prefix()+key).ToString()
+		require.NoError(t, err, key)
+		return value
+	}
+	members, err := l.node.Do(t, "SMEMBERS", l.prefix()+key).AsStrSlice()
+	require.NoError(t, err)
+	slices.Sort(members)
+	return strings.Join(members, "` `")
+}
+
+func (l *lab) life(t *testing.T, key string) time.Duration {
+	t.Helper()
+	ms, err := l.node.Do(t, "PTTL", l.prefix()+key).AsInt64()
+	require.NoError(t, err)
+	return time.Duration(ms) * time.Millisecond
+}
+
+// ends gives when a key expires, in Redis's time.
+func (l *lab) ends(t *testing.T, key string) int64 {
+	t.Helper()
+	at, err := l.node.Do(t, "PEXPIRETIME", l.prefix()+key).AsInt64()
+	require.NoError(t, err)
+	require.Positive(t, at, "%s has an end", key)
+	return at
+}
+
+// pass makes all keys as old as if some time had passed.
+func (l *lab) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	for _, key := range l.found(t) {
+		at := strconv.FormatInt(l.ends(t, key)-d.Milliseconds(), 10)
+		require.NoError(t, l.node.Do(t, "PEXPIREAT", l.prefix()+key, at).Error())
+	}
+}
+
+func (l *lab) set(t *testing.T, key, value string) {
+	t.Helper()
+	life := strconv.FormatInt(exampleExpire.Milliseconds(), 10)
+	require.NoError(t, l.node.Do(t, "SET", l.prefix()+key, value, "PX", life).Error())
+}
+
+// until makes the example's time pass.
+func (e *example) until(t *testing.T, at int) {
+	t.Helper()
+	require.GreaterOrEqual(t, at, e.now)
+	e.pass(t, time.Duration(at-e.now)*exampleUnit)
+	e.now = at
+}
+
+func (e *example) subscribe(t *testing.T, name string) {
+	t.Helper()
+	sub, err := e.Subscribe(t.Context(), channel.SubscribeRequest{Channel: e.name, Subscriber: name, Policy: e.policy})
+	require.NoError(t, err)
+	require.True(t, sub.Created)
+}
+
+func (e *example) publish(t *testing.T, id, content string, duplicate bool) {
+	t.Helper()
+	drafts := []channel.Draft{{ID: id, Content: []byte(content)}}
+	published, err := e.Publish(t.Context(), channel.PublishRequest{Channel: e.name, Drafts: drafts, Policy: e.policy})
+	require.NoError(t, err)
+	require.Equal(t, []channel.Published{{ID: id, Clock: 1, Duplicate: duplicate}}, published)
+}
+
+func (e *example) request(subscriber string) channel.FetchRequest {
+	return channel.FetchRequest{Channel: e.name, Subscriber: subscriber, Max: 10, MaxBytes: 1 << 20, Policy: e.policy}
+}
+
+func (e *example) fetch(t *testing.T, subscriber string) {
+	t.Helper()
+	b, err := e.Fetch(t.Context(), e.request(subscriber))
+	require.NoError(t, err)
+	require.Len(t, b.Messages, 1)
+	require.Equal(t, "msg123", b.Messages[0].ID)
+	require.JSONEq(t, `{"text": "hello!"}`, string(b.Messages[0].Content))
+	require.Equal(t, clock.Clock(1), b.Through)
+	e.batch[subscriber] = b
+}
+
+func (e *example) receipt(subscriber string) channel.AckRequest {
+	b := e.batch[subscriber]
+	r := receipt.Receipt{Channel: e.name, Subscriber: subscriber, Epoch: b.Epoch, Clock: b.Through}
+	r.Fingerprint = receipt.FingerprintOf(b.Messages[len(b.Messages)-1].ID)
+	return channel.AckRequest{Receipt: r, Policy: e.policy}
+}
+
+func (e *example) ack(t *testing.T, subscriber string) {
+	t.Helper()
+	require.NoError(t, e.Ack(t.Context(), e.receipt(subscriber)))
+}
+
+func (e *example) next(t *testing.T, subscriber string) {
+	t.Helper()
+	e.fetch(t, subscriber)
+	b, err := e.Next(t.Context(), e.receipt(subscriber), e.request(subscriber))
+	require.NoError(t, err)
+	require.Empty(t, b.Messages)
+}
+
+// holds compares all keys of the channel with a step's table.
+func (e *example) holds(t *testing.T, step exampleStep) {
+	t.Helper()
+	var want []string
+	for key := range step.keys {
+		want = append(want, key)
+	}
+	slices.Sort(want)
+	require.Equal(t, want, e.found(t), "the keys")
+	for key, k := range step.keys {
+		value := e.value(t, key)
+		require.Regexp(t, shape(k.value), value, key)
+		left := time.Duration(k.ends-e.now)*exampleUnit + exampleExpire
+		require.InDelta(t, left, e.life(t, key), float64(exampleSlack), "the TTL of %s", key)
+		if strings.HasSuffix(key, ".epoch") {
+			require.Contains(t, []string{"", value}, e.epoch, "the epoch stays")
+			e.epoch = value
+		}
+	}
+}
+
+// shape gives the pattern of a value in which the page has placeholders.
+func shape(value string) string {
+	pattern := regexp.QuoteMeta(value)
+	pattern = strings.ReplaceAll(pattern, "<ULID>", "[0-7][0-9A-HJKMNP-TV-Z]{25}")
+	return "^" + strings.ReplaceAll(pattern, "<ms>", "[0-9]{13}") + "$"
+}
+
+// TestWorkedExample runs the worked example of docs/redis-internals.md, which is that of the source document, and
+// compares all keys, values and TTLs after each step with the page.
+func TestWorkedExample(t *testing.T) {
+	t.Parallel()
+	e := &example{
+		lab: newLab(t, "chX"), now: 1, batch: map[string]channel.Batch{},
+		policy: channel.Policy{TTL: exampleExpire, MaxMessageBytes: 1000},
+	}
+	const content = `{ "text": "hello!" }`
+	run := map[string]func(){
+		"subscribe sA":         func() { e.subscribe(t, "sA") },
+		"subscribe sB":         func() { e.subscribe(t, "sB") },
+		"publish msg123":       func() { e.publish(t, "msg123", content, false) },
+		"fetch by sA":          func() { e.fetch(t, "sA") },
+		"ack by sA":            func() { e.ack(t, "sA") },
+		"next by sB":           func() { e.next(t, "sB") },
+		"publish msg123 again": func() { e.publish(t, "msg123", "0", true) },
+		"unsubscribe sA":       func() { require.NoError(t, e.Unsubscribe(t.Context(), e.name, "sA")) },
+	}
+	steps := exampleSteps(t)
+	require.Len(t, steps, len(run))
+	for _, step := range steps {
+		do, known := run[step.title]
+		require.True(t, known, step.title)
+		e.until(t, step.at)
+		do()
+		t.Logf("t=%d: %s", step.at, step.title)
+		e.holds(t, step)
+	}
+}
+
+// TestExampleKeysHaveTheTypesOfThePage compares the types of the example's keys with the page's key table.
+func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
+	t.Parallel()
+	e := &example{lab: newLab(t, "ch"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
+	e.subscribe(t, "<subscriber>")
+	e.publish(t, "<id>", "1", false)
+	var want []string
+	for _, row := range keyRows(t) {
+		if row.kind == "sharded pub/sub channel" || !strings.HasPrefix(row.key, "c.{ch}.") {
+			continue
+		}
+		key := strings.ReplaceAll(row.key, "<clock>", "1")
+		kind, err := e.node.Do(t, "TYPE", e.prefix()+key).ToString()
+		require.NoError(t, err)
+		require.Equal(t, row.kind, kind, key)
+		want = append(want, key)
+	}
+	slices.Sort(want)
+	require.Equal(t, want, e.found(t), "the page has all keys that there are")
+
+	_, err := e.SharedReceiptKey(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, e.found(t), e.keys.receiptKey()[len(e.prefix()):])
+	require.Equal(t, -time.Millisecond, e.life(t, "tidemark.receipt-key"), "it never ends")
+}
+
+// TestPredecessorsChannel uses a channel with the keys of the source document's second table: no epoch, no subs, a
+// message with spaces and without a time.
+func TestPredecessorsChannel(t *testing.T) {
+	t.Parallel()
+	e := &example{lab: newLab(t, "chX"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
+	for key, value := range map[string]string{
+		"c.{chX}.clock": "1", "c.{chX}.r.sA": "0", "c.{chX}.r.sB": "0", "c.{chX}.mid.msg123": "1",
+		"c.{chX}.m.1": `{ "id": "msg123", "content": { "text": "hello!" } }`,
+	} {
+		e.set(t, key, value)
+	}
+	e.fetch(t, "sA")
+	e.fetch(t, "sB")
+	require.Zero(t, e.batch["sA"].Epoch)
+	require.Equal(t, `{ "text": "hello!" }`, string(e.batch["sA"].Messages[0].Content))
+	require.Zero(t, e.batch["sA"].Messages[0].PublishedAt)
+
+	wrong := e.receipt("sA")
+	wrong.Receipt.Fingerprint = receipt.FingerprintOf("another")
+	require.ErrorIs(t, e.Ack(t.Context(), wrong), channel.ErrReceiptSuperseded)
+	e.ack(t, "sA")
+	require.Equal(t, "1", e.value(t, "c.{chX}.r.sA"))
+	e.publish(t, "msg123", "0", true)
+	require.NotContains(t, e.found(t), "c.{chX}.epoch", "nothing was written")
+
+	published, err := e.Publish(t.Context(), channel.PublishRequest{
+		Channel: "chX", Drafts: []channel.Draft{{ID: "msg124", Content: []byte("1")}}, Policy: e.policy,
+	})
+	require.NoError(t, err)
+	require.Equal(t, clock.Clock(2), published[0].Clock)
+	require.Regexp(t, shape("<ULID>"), e.value(t, "c.{chX}.epoch"))
+	require.ErrorIs(t, e.Ack(t.Context(), e.receipt("sB")), channel.ErrReceiptEpoch)
+
+	about, err := e.Describe(t.Context(), "chX", e.policy)
+	require.NoError(t, err)
+	require.Empty(t, about.Subscribers, "the predecessor keeps no names")
+	sub, err := e.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "chX", Subscriber: "sA", Policy: e.policy})
+	require.NoError(t, err)
+	require.False(t, sub.Created)
+	require.Equal(t, clock.Clock(1), sub.Clock)
+	about, err = e.Describe(t.Context(), "chX", e.policy)
+	require.NoError(t, err)
+	require.Equal(t, []channel.SubscriberLag{{Name: "sA", Mark: 1, Lag: 1}}, about.Subscribers)
+	require.Equal(t, e.ends(t, "c.{chX}.clock"), e.ends(t, "c.{chX}.subs"))
+}
+
+// TestRenewalAtNineTenths holds the page's rule of renewal on both sides of its limit.
+func TestRenewalAtNineTenths(t *testing.T) {
+	t.Parallel()
+	fetched := func(t *testing.T, aged time.Duration) (before, after map[string]int64) {
+		t.Helper()
+		e := &example{lab: newLab(t, "chX"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
+		e.subscribe(t, "sA")
+		e.publish(t, "msg123", `{"text": "hello!"}`, false)
+		e.pass(t, aged)
+		all := func() map[string]int64 {
+			ends := map[string]int64{}
+			for _, key := range e.found(t) {
+				ends[key] = e.ends(t, key)
+			}
+			return ends
+		}
+		before = all()
+		e.fetch(t, "sA")
+		return before, all()
+	}
+	t.Run("a little younger", func(t *testing.T) {
+		t.Parallel()
+		before, after := fetched(t, exampleExpire/10-time.Minute)
+		require.Equal(t, before, after, "nothing is written")
+	})
+	t.Run("a little older", func(t *testing.T) {
+		t.Parallel()
+		before, after := fetched(t, exampleExpire/10+time.Second)
+		renewed := after["c.{chX}.clock"]
+		require.Greater(t, renewed, before["c.{chX}.clock"])
+		for _, key := range []string{"c.{chX}.epoch", "c.{chX}.r.sA", "c.{chX}.subs"} {
+			require.Equal(t, renewed, after[key], "%s has the same end", key)
+		}
+		for _, key := range []string{"c.{chX}.m.1", "c.{chX}.mid.msg123"} {
+			require.Equal(t, before[key], after[key], "the life of %s isn't prolonged", key)
+		}
+	})
+}
+
+// TestLivesKeepTheirOrder holds the page's rule of monotony, whatever is done with whatever TTL: no message ends before
+// one in front of it, and the clock ends last, together with the epoch.
+func TestLivesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "ch")
+	rapid.Check(t, func(r *rapid.T) {
+		l.keys = keyspace{prefix: redistest.Prefix(t)} // an empty Redis for each check
+		for i, do := range rapid.SliceOfN(rapid.SampledFrom([]string{"publish", "subscribe", "fetch", "ack", "pass", "publish"}), 1, 12).Draw(r, "calls") {
+			minutes := rapid.SampledFrom([]int{1, 2, 5, 6, 60}).Draw(r, "minutes")
+			policy := channel.Policy{TTL: time.Duration(minutes) * time.Minute}
+			subscriber := rapid.SampledFrom([]string{"a", "b"}).Draw(r, "subscriber")
+			request := channel.FetchRequest{Channel: "ch", Subscriber: subscriber, Max: 2, MaxBytes: 100, Policy: policy}
+			var err error
+			switch do {
+			case "publish":
+				drafts := []channel.Draft{{ID: strconv.Itoa(i), Content: []byte("1")}, {ID: "x" + strconv.Itoa(i), Content: []byte("2")}}
+				_, err = l.Publish(t.Context(), channel.PublishRequest{Channel: "ch", Drafts: drafts, Policy: policy})
+			case "subscribe":
+				_, err = l.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch", Subscriber: subscriber, Policy: policy})
+			case "fetch":
+				_, err = l.Fetch(t.Context(), request)
+			case "ack":
+				var b channel.Batch
+				if b, err = l.Fetch(t.Context(), request); err == nil {
+					about := receipt.Receipt{Channel: "ch", Subscriber: subscriber, Epoch: b.Epoch, Clock: b.Through}
+					err = l.Ack(t.Context(), channel.AckRequest{Receipt: about, Policy: policy})
+				}
+			case "pass":
+				l.pass(t, policy.TTL*9/10)
+			}
+			if !errors.Is(err, channel.ErrNoSubscriber) {
+				require.NoError(r, err)
+			}
+			l.requireOrder(t, r)
+		}
+	})
+}
+
+// requireOrder compares the ends of all keys of the lab's channel.
+func (l *lab) requireOrder(t *testing.T, fail require.TestingT) {
+	t.Helper()
+	ends := map[string]int64{}
+	var messages []int
+	for _, key := range l.found(t) {
+		ends[key] = l.ends(t, key)
+		if number, isMessage := strings.CutPrefix(key, "c.{ch}.m."); isMessage {
+			n, err := strconv.Atoi(number)
+			require.NoError(fail, err)
+			messages = append(messages, n)
+		}
+	}
+	last := ends["c.{ch}.clock"]
+	for key, at := range ends {
+		require.LessOrEqual(fail, at, last, "%s outlives the clock", key)
+	}
+	require.Equal(fail, last, ends["c.{ch}.epoch"])
+	slices.Sort(messages)
+	for i, n := range messages[:max(0, len(messages)-1)] {
+		require.Equal(fail, n+1, messages[i+1], "no gap between messages alive")
+		require.LessOrEqual(fail, ends["c.{ch}.m."+strconv.Itoa(n)], ends["c.{ch}.m."+strconv.Itoa(n+1)], "message %d", n+1)
+	}
+	if len(messages) > 0 {
+		require.Equal(fail, strconv.Itoa(messages[len(messages)-1]), l.value(t, "c.{ch}.clock"), "the last message lives longest")
+	}
+}

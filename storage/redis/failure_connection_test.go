@@ -1,0 +1,163 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// A Redis that has forgotten the scripts is given them again.
+func TestFailureScriptsFlushed(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: n.URL()})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	for _, c := range calls(t, s, "x") {
+		require.NoError(t, n.Do(t, "SCRIPT", "FLUSH", "SYNC").Error())
+		require.NoError(t, c.do(t.Context()), c.name)
+	}
+	require.NoError(t, n.Do(t, "SCRIPT", "FLUSH", "SYNC").Error())
+	requireEach(t.Context(), t, calls(t, s, "x"), requireFine)
+}
+
+// Connections that are cut while messages are published cost nothing but time.
+func TestFailureConnectionsKilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	const publishers, messages, kills = 8, 100, 25
+	n := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: n.URL(), Timeout: time.Minute})
+	var told atomic.Int64
+	g, ctx := errgroup.WithContext(t.Context())
+	for i := range publishers {
+		g.Go(func() error {
+			return publishAll(ctx, s, "x", "p"+strconv.Itoa(i)+"-", messages, func() { told.Add(1) })
+		})
+	}
+	for i := range kills {
+		waitFor(t, "publishes between the kills", func() bool {
+			return told.Load() >= int64(i*publishers*messages/kills) || ctx.Err() != nil
+		})
+		require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
+	}
+	require.NoError(t, g.Wait())
+	requireWhole(t, s, n.Client(), "x", publishers*messages)
+}
+
+// While Redis is down every operation is answered as unavailable within the store's time. When Redis is back the
+// same store goes on.
+func TestFailureRedisDown(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]struct {
+		away, back func(*redistest.Node, testing.TB)
+	}{
+		"stopped": {(*redistest.Node).Stop, (*redistest.Node).Restart},
+		"killed":  {(*redistest.Node).Kill, (*redistest.Node).Restart},
+		"paused":  {(*redistest.Node).Pause, (*redistest.Node).Resume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Start(t, durable)
+			s := openAt(t, Options{URL: n.URL(), Timeout: time.Second})
+			lore{messages: 3}.make(t, s, n.Client(), "x")
+			all := calls(t, s, "x")
+			before := dumpOf(t, n)
+			how.away(n, t)
+			requireEach(t.Context(), t, all, requireUnavailable)
+			requireEach(shortly(t), t, all, requireUnavailable)
+			how.back(n, t)
+			if name != "paused" { // what was sent before is still done when it wakes up
+				require.Equal(t, before, dumpOf(t, n))
+			}
+			requireEach(t.Context(), t, all, requireFine)
+			requireEach(t.Context(), t, all, requireFine)
+			d, err := s.Describe(t.Context(), "x", lore{}.policy())
+			require.NoError(t, err)
+			require.EqualValues(t, 3+4, d.Clock, "the repeats changed nothing")
+			require.EqualValues(t, 3+4, d.Live)
+		})
+	}
+}
+
+// A call begun while Redis is away succeeds when Redis comes back in time.
+func TestFailureRedisRestarts(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, durable)
+	s := openAt(t, Options{URL: n.URL(), Timeout: time.Minute})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	all := calls(t, s, "x")
+	n.Kill(t)
+	done := make(chan error)
+	for _, c := range all {
+		go func() { done <- c.do(t.Context()) }()
+	}
+	n.Restart(t)
+	for range all {
+		require.NoError(t, <-done)
+	}
+}
+
+// Who gives up waiting is let go with the context's own error, while others still wait.
+func TestFailureContextCancelled(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: n.URL(), Timeout: time.Hour})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	all := allBut(calls(t, s, "x"), "ready") // makes a subscription of its own, see TestFailureListen…
+	n.Pause(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	var running atomic.Int64
+	for _, c := range all {
+		go func() {
+			running.Add(1)
+			done <- c.do(ctx)
+		}()
+	}
+	waitFor(t, "all calls to be on their way", func() bool { return int(running.Load()) == len(all) })
+	patient := make(chan error)
+	go func() { patient <- second(s.Publish(t.Context(), one("x", "patient"))) }()
+	cancel()
+	for range all {
+		require.ErrorIs(t, <-done, context.Canceled)
+	}
+	err := second(s.Publish(ctx, one("x", "late")))
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, channel.ErrUnavailable)
+	n.Resume(t)
+	require.NoError(t, <-patient)
+}
+
+// A Redis that takes no more connections is one that is busy.
+func TestFailureTooManyClients(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: n.URL(), Timeout: time.Minute})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	set(t, n, "maxclients", "1")
+	require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
+	err := second(s.Publish(shortly(t), one("x", "m2")))
+	requireUnavailable(t, err)
+	set(t, n, "maxclients", "100")
+	require.NoError(t, second(s.Publish(t.Context(), one("x", "m2"))))
+}
+
+// After Close operations are refused at once.
+func TestFailureClosed(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: n.URL(), Timeout: time.Hour})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	all := calls(t, s, "x")
+	s.Close()
+	requireEach(t.Context(), t, all, func(t testing.TB, err error, about ...any) {
+		require.ErrorIs(t, err, channel.ErrUnavailable, about...)
+	})
+}

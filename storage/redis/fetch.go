@@ -1,0 +1,130 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// Fetch runs fetch.lua; while the channel's slot is half moved it reads key by key instead.
+func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
+	ch := s.channel(r.Channel)
+	args := append(make([]string, 0, 5), readArgs(ch, r)...)
+	until := time.Now().Add(s.timeout)
+	rep, err := s.execUnlessMoving(ctx, fetchScript, ch.forSubscriber(r.Subscriber), args)
+	if errors.Is(err, errMoving) {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		return s.fetchSingly(ctx, r)
+	}
+	if err != nil {
+		return channel.Batch{}, err
+	}
+	return s.batch(ctx, rep)
+}
+
+// Ack runs ack.lua.
+func (s *Store) Ack(ctx context.Context, r channel.AckRequest) error {
+	ch := s.channel(r.Receipt.Channel)
+	args := append(receiptArgs(r.Receipt), ttlMillis(r.Policy))
+	rep, err := s.exec(ctx, ackScript, ackKeys(ch, r.Receipt), args)
+	if err != nil {
+		return err
+	}
+	return rep.oneOf(statusOK, statusStale)
+}
+
+// Next runs next.lua. Where only the reading can't be done because the slot is half moved, it reads key by key.
+func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
+	ch := s.channel(r.Channel)
+	args := append(receiptArgs(a.Receipt), readArgs(ch, r)...)
+	until := time.Now().Add(s.timeout)
+	rep, err := s.execUnlessMoving(ctx, nextScript, ackKeys(ch, a.Receipt), args)
+	if errors.Is(err, errMoving) {
+		ctx, cancel := context.WithDeadline(ctx, until)
+		defer cancel()
+		if err := s.Ack(ctx, a); err != nil {
+			return channel.Batch{}, err
+		}
+		return s.fetchSingly(ctx, r)
+	}
+	if err != nil {
+		return channel.Batch{}, err
+	}
+	return s.batch(ctx, rep)
+}
+
+// execUnlessMoving is exec, but it gives errMoving at once where the channel's slot is half moved.
+func (s *Store) execUnlessMoving(ctx context.Context, sc script, keys, args []string) (reply, error) {
+	var r reply
+	moving := false
+	err := s.retry(ctx, sc.name, func(ctx context.Context) error {
+		values, err := sc.lua.Exec(ctx, s.client, keys, args).ToArray()
+		if moving = err != nil && code(err) == codeTryAgain; moving {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r, err = newReply(sc.name, values)
+		return err
+	})
+	if err == nil && (moving || r.status == statusMoving) {
+		return reply{}, errMoving
+	}
+	return r, err
+}
+
+func ackKeys(ch channelKeys, r receipt.Receipt) []string {
+	return append(ch.forSubscriber(r.Subscriber), ch.message(r.Clock))
+}
+
+func receiptArgs(r receipt.Receipt) []string {
+	return append(make([]string, 0, 8), r.Clock.String(), r.Epoch.String(), r.Fingerprint.String())
+}
+
+func readArgs(ch channelKeys, r channel.FetchRequest) []string {
+	return []string{
+		ch.messagePrefix(), ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
+		strconv.Itoa(r.Policy.MaxMessages),
+	}
+}
+
+// batch decodes what fetch.lua and next.lua return.
+func (s *Store) batch(ctx context.Context, rep reply) (channel.Batch, error) {
+	if rep.status != statusOK {
+		return channel.Batch{}, rep.refusal()
+	}
+	d := rep.decoder()
+	b := channel.Batch{Epoch: d.epoch(), Mark: d.clock(), Clock: d.clock(), Through: d.clock(), Expired: uint64(d.int64())}
+	list := d.list()
+	b.Messages = make([]channel.Message, 0, len(list.values)/2)
+	for len(list.values) > 0 && list.err == nil {
+		at, envelope := list.clock(), list.bytes()
+		if list.err == nil {
+			s.open(ctx, &b, at, envelope)
+		}
+	}
+	if err := cmp.Or(list.err, d.end()); err != nil {
+		return channel.Batch{}, err
+	}
+	return b, nil
+}
+
+// open adds a message to a batch. One that can't be read would block its subscribers for its whole life: it is
+// passed over like an expired one, and logged.
+func (s *Store) open(ctx context.Context, b *channel.Batch, at clock.Clock, envelope []byte) {
+	m, err := parseEnvelope(envelope, at)
+	if err != nil {
+		s.logger.ErrorContext(ctx, "a stored message can't be read and is passed over", "error", err)
+		b.Expired++
+		return
+	}
+	b.Messages = append(b.Messages, m)
+}

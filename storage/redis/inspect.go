@@ -1,0 +1,222 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+// info is what INFO tells of a node, by field.
+type info map[string]string
+
+func (s *Store) nodeInfo(ctx context.Context, node rueidis.Client) (info, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout/2) // leaves time for the others
+	defer cancel()
+	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
+	if err != nil {
+		return nil, err
+	}
+	return parseInfo(text), nil
+}
+
+// parseInfo reads what INFO answers.
+func parseInfo(text string) info {
+	fields := info{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields
+}
+
+// product gives the name and version; Valkey says it is Redis 7.2.4 too.
+func (i info) product() (name, version string) {
+	if v := i["valkey_version"]; v != "" {
+		return "valkey", v
+	}
+	return "redis", i["redis_version"]
+}
+
+// newEnough tells whether it has all that scripts need: Redis 7.0, from which Valkey comes.
+func (i info) newEnough() bool {
+	_, version := i.product()
+	major, _, _ := strings.Cut(version, ".")
+	number, err := strconv.Atoi(major)
+	return err == nil && number >= 7
+}
+
+func (i info) number(field string) int64 {
+	n, _ := strconv.ParseInt(i[field], 10, 64) // a field that isn't there counts as 0
+	return n
+}
+
+// primaries gives what every primary tells of itself that can be reached. A part of a cluster may be down.
+func (s *Store) primaries(ctx context.Context) ([]node, error) {
+	var found []node
+	var failed error
+	for address, client := range s.client.Nodes() {
+		fields, err := s.nodeInfo(ctx, client)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("INFO of %s: %w", address, err))
+			continue
+		}
+		if fields["role"] != "slave" || s.client.Mode() == rueidis.ClientModeStandalone {
+			found = append(found, node{address: address, client: client, info: fields})
+		}
+	}
+	if len(found) == 0 {
+		return nil, cmp.Or(failed, errors.New("no primary was found"))
+	}
+	slices.SortFunc(found, func(a, b node) int { return cmp.Compare(a.address, b.address) })
+	return found, nil
+}
+
+type node struct {
+	address string
+	client  rueidis.Client
+	info    info
+}
+
+func (s *Store) checkVersion(ctx context.Context) error {
+	nodes, err := s.primaries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if !n.info.newEnough() {
+			product, version := n.info.product()
+			return fmt.Errorf("%w: %s is %s %s", ErrTooOld, n.address, product, cmp.Or(version, "of no version"))
+		}
+	}
+	return nil
+}
+
+// Inspect tells what the channels are kept in and how safely; of a cluster, what its weakest primary gives.
+// Errors: ErrUnavailable.
+func (s *Store) Inspect(ctx context.Context) (channel.Storage, error) {
+	var found channel.Storage
+	err := s.retry(ctx, "inspect", func(ctx context.Context) error {
+		nodes, err := s.primaries(ctx)
+		if err != nil {
+			return err
+		}
+		for i, n := range nodes {
+			if one := n.storage(ctx, s.kind); i == 0 {
+				found = one
+			} else {
+				found = weaker(found, one)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return channel.Storage{}, err
+	}
+	found.Durability.Warnings = warnings(found)
+	return found, nil
+}
+
+func (n node) storage(ctx context.Context, kind string) channel.Storage {
+	product, version := n.info.product()
+	d := channel.Durability{
+		AppendOnly:     n.info.number("aof_enabled") == 1,
+		Fsync:          n.config(ctx, "appendfsync"),
+		Replicas:       int(n.info.number("connected_slaves")),
+		EvictionPolicy: cmp.Or(n.info["maxmemory_policy"], "unknown"),
+		MaxMemoryBytes: n.info.number("maxmemory"),
+	}
+	d.Level = level(d, n.config(ctx, "save"))
+	return channel.Storage{Kind: kind, Product: product, Version: version, Durability: d}
+}
+
+const notTold = "unknown"
+
+// config reads one setting; hosted Redis often doesn't tell.
+func (n node) config(ctx context.Context, name string) string {
+	values, err := n.client.Do(ctx, n.client.B().ConfigGet().Parameter(name).Build()).AsStrMap()
+	if value, ok := values[name]; ok && err == nil {
+		return value
+	}
+	return notTold
+}
+
+func level(d channel.Durability, save string) channel.DurabilityLevel {
+	switch {
+	case d.AppendOnly && d.Fsync == "always":
+		return channel.DurableAlways
+	case d.AppendOnly && d.Fsync == "everysec":
+		return channel.DurableEverysec
+	case d.AppendOnly && d.Fsync == "no":
+		return channel.DurableSnapshot // the disk gets it when the operating system likes
+	case d.AppendOnly, save == notTold:
+		return channel.DurableUnknown
+	case save != "":
+		return channel.DurableSnapshot
+	default:
+		return channel.DurableMemory
+	}
+}
+
+// safest orders the levels, and what isn't known goes before what is known to lose everything.
+var safest = []channel.DurabilityLevel{
+	channel.DurableAlways, channel.DurableEverysec, channel.DurableSnapshot, channel.DurableUnknown, channel.DurableMemory,
+}
+
+func weaker(a, b channel.Storage) channel.Storage {
+	if slices.Index(safest, b.Durability.Level) > slices.Index(safest, a.Durability.Level) {
+		a.Durability.Level, a.Durability.AppendOnly, a.Durability.Fsync = b.Durability.Level, b.Durability.AppendOnly, b.Durability.Fsync
+	}
+	if b.Durability.EvictionPolicy != "noeviction" {
+		a.Durability.EvictionPolicy = b.Durability.EvictionPolicy
+	}
+	if olderVersion(b.Version, a.Version) {
+		a.Version = b.Version
+	}
+	a.Durability.Replicas = min(a.Durability.Replicas, b.Durability.Replicas)
+	if b.Durability.MaxMemoryBytes != 0 && (a.Durability.MaxMemoryBytes == 0 || b.Durability.MaxMemoryBytes < a.Durability.MaxMemoryBytes) {
+		a.Durability.MaxMemoryBytes = b.Durability.MaxMemoryBytes
+	}
+	return a
+}
+
+func olderVersion(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(as), len(bs)) {
+		x, _ := strconv.Atoi(as[i])
+		y, _ := strconv.Atoi(bs[i])
+		if x != y {
+			return x < y
+		}
+	}
+	return len(as) < len(bs)
+}
+
+func warnings(s channel.Storage) []string {
+	var w []string
+	d := s.Durability
+	if d.EvictionPolicy != "noeviction" {
+		w = append(w, fmt.Sprintf("maxmemory-policy is %s: when memory runs out, messages and clocks are deleted; set it to noeviction", d.EvictionPolicy))
+	}
+	switch d.Level {
+	case channel.DurableMemory:
+		w = append(w, "neither the append-only file nor snapshots are on: a restart of the storage loses everything; set appendonly yes")
+	case channel.DurableSnapshot:
+		w = append(w, "the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set appendonly yes and appendfsync everysec")
+	case channel.DurableUnknown:
+		w = append(w, "the storage doesn't tell how it writes to disk: see that it does")
+	case channel.DurableAlways, channel.DurableEverysec:
+	}
+	if s.Kind != "managed" && d.Replicas == 0 {
+		w = append(w, "there is no replica: the loss of the machine is the loss of the channels")
+	}
+	return w
+}

@@ -1,0 +1,255 @@
+package redis
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+func TestParseInfo(t *testing.T) {
+	t.Parallel()
+	found := parseInfo("# Server\r\nredis_version:7.0.15\r\nexecutable:/a:b\r\n\r\n# Empty\r\nused:\r\nno colon\r\nmaxmemory:12\n")
+	require.Equal(t, info{"redis_version": "7.0.15", "executable": "/a:b", "used": "", "maxmemory": "12"}, found)
+	require.EqualValues(t, 12, found.number("maxmemory"))
+	require.Zero(t, found.number("used"))
+	require.Zero(t, found.number("not there"))
+	require.Empty(t, parseInfo(""))
+}
+
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		redis, valkey    string
+		product, version string
+		newEnough        bool
+	}{
+		{"7.0.0", "", "redis", "7.0.0", true},
+		{"7.4.2", "", "redis", "7.4.2", true},
+		{"8.0.0", "", "redis", "8.0.0", true},
+		{"10.0.0", "", "redis", "10.0.0", true},
+		{"255.255.255", "", "redis", "255.255.255", true},
+		{"7", "", "redis", "7", true},
+		{"7.2.4", "7.2.5", "valkey", "7.2.5", true},
+		{"7.2.4", "8.1.0", "valkey", "8.1.0", true},
+		{"6.2.14", "", "redis", "6.2.14", false},
+		{"6.3.4", "", "redis", "6.3.4", false},
+		{"0.7.0", "", "redis", "0.7.0", false},
+		{"", "", "redis", "", false},
+		{"x", "", "redis", "x", false},
+		{"v7.0", "", "redis", "v7.0", false},
+		{"-7.0", "", "redis", "-7.0", false},
+	} {
+		i := info{"redis_version": c.redis, "valkey_version": c.valkey}
+		product, version := i.product()
+		require.Equal(t, []string{c.product, c.version}, []string{product, version}, "%v", c)
+		require.Equal(t, c.newEnough, i.newEnough(), "%v", c)
+	}
+}
+
+func TestOlderVersion(t *testing.T) {
+	t.Parallel()
+	inOrder := []string{"", "6.2.14", "7", "7.0", "7.0.2", "7.0.15", "7.2.4", "7.10.0", "8.0.0", "10.0.0"}
+	for i, a := range inOrder {
+		for j, b := range inOrder {
+			require.Equal(t, i < j, olderVersion(a, b), "%q is older than %q", a, b)
+		}
+	}
+}
+
+func TestLevel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		appendOnly  bool
+		fsync, save string
+		want        channel.DurabilityLevel
+	}{
+		{true, "always", "", channel.DurableAlways},
+		{true, "everysec", "", channel.DurableEverysec},
+		{true, "everysec", "900 1", channel.DurableEverysec},
+		{true, "no", "", channel.DurableSnapshot},
+		{true, notTold, "900 1", channel.DurableUnknown},
+		{true, notTold, notTold, channel.DurableUnknown},
+		{false, "everysec", "900 1", channel.DurableSnapshot},
+		{false, "always", "", channel.DurableMemory},
+		{false, notTold, "", channel.DurableMemory},
+		{false, notTold, notTold, channel.DurableUnknown},
+		{false, "everysec", notTold, channel.DurableUnknown},
+	} {
+		require.Equal(t, c.want, level(channel.Durability{AppendOnly: c.appendOnly, Fsync: c.fsync}, c.save), "%v", c)
+	}
+}
+
+// safe is a storage that nobody has to be warned of.
+func safe() channel.Storage {
+	return channel.Storage{Kind: "cluster", Product: "redis", Version: "7.2.4", Durability: channel.Durability{
+		Level: channel.DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, EvictionPolicy: "noeviction",
+	}}
+}
+
+func TestWeaker(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, safe(), weaker(safe(), safe()))
+	for name, change := range map[string]func(d *channel.Storage){
+		"memory": func(s *channel.Storage) {
+			s.Durability.Level, s.Durability.AppendOnly, s.Durability.Fsync = channel.DurableMemory, false, "no"
+		},
+		"unknown":           func(s *channel.Storage) { s.Durability.Level = channel.DurableUnknown },
+		"snapshot":          func(s *channel.Storage) { s.Durability.Level = channel.DurableSnapshot },
+		"no replica":        func(s *channel.Storage) { s.Durability.Replicas = 0 },
+		"eviction":          func(s *channel.Storage) { s.Durability.EvictionPolicy = "allkeys-lru" },
+		"unknown eviction":  func(s *channel.Storage) { s.Durability.EvictionPolicy = notTold },
+		"a limit of memory": func(s *channel.Storage) { s.Durability.MaxMemoryBytes = 5 },
+		"older":             func(s *channel.Storage) { s.Version = "7.0.15" },
+	} {
+		weak := safe()
+		change(&weak)
+		require.Equal(t, weak, weaker(safe(), weak), name)
+		require.Equal(t, weak, weaker(weak, safe()), name)
+	}
+	small, large := safe(), safe()
+	small.Durability.MaxMemoryBytes, large.Durability.MaxMemoryBytes = 5, 6
+	require.Equal(t, small, weaker(small, large))
+	require.Equal(t, small, weaker(large, small))
+
+	memory, unknown := safe(), safe()
+	memory.Durability.Level, unknown.Durability.Level = channel.DurableMemory, channel.DurableUnknown
+	require.Equal(t, channel.DurableMemory, weaker(unknown, memory).Durability.Level, "to lose everything for certain is the least")
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, warnings(safe()))
+	for _, c := range []struct {
+		change func(s *channel.Storage)
+		want   []string // a part of each warning
+	}{
+		{func(s *channel.Storage) { s.Durability.Level = channel.DurableAlways }, nil},
+		{func(s *channel.Storage) { s.Durability.EvictionPolicy = "volatile-ttl" }, []string{"maxmemory-policy is volatile-ttl"}},
+		{func(s *channel.Storage) { s.Durability.EvictionPolicy = notTold }, []string{"maxmemory-policy is unknown"}},
+		{func(s *channel.Storage) { s.Durability.Level = channel.DurableMemory }, []string{"loses everything"}},
+		{func(s *channel.Storage) { s.Durability.Level = channel.DurableSnapshot }, []string{"last snapshot"}},
+		{func(s *channel.Storage) { s.Durability.Level = channel.DurableUnknown }, []string{"doesn't tell"}},
+		{func(s *channel.Storage) { s.Durability.Replicas = 0 }, []string{"no replica"}},
+		{func(s *channel.Storage) { s.Durability.Replicas, s.Kind = 0, "managed" }, nil},
+		{func(s *channel.Storage) {
+			s.Durability = channel.Durability{Level: channel.DurableMemory, EvictionPolicy: "allkeys-random"}
+		}, []string{"maxmemory-policy is allkeys-random", "loses everything", "no replica"}},
+	} {
+		s := safe()
+		c.change(&s)
+		told := warnings(s)
+		require.Len(t, told, len(c.want), "%v", told)
+		for i, part := range c.want {
+			require.Contains(t, told[i], part)
+		}
+	}
+}
+
+// TestInspectServers looks at real servers of different configurations.
+func TestInspectServers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		want channel.Durability
+	}{
+		"nothing on disk": {nil, channel.Durability{Level: channel.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction"}},
+		"always": {
+			[]string{"--appendonly", "yes", "--appendfsync", "always"},
+			channel.Durability{Level: channel.DurableAlways, AppendOnly: true, Fsync: "always", EvictionPolicy: "noeviction"},
+		},
+		"every second": {
+			[]string{"--appendonly", "yes", "--appendfsync", "everysec"},
+			channel.Durability{Level: channel.DurableEverysec, AppendOnly: true, Fsync: "everysec", EvictionPolicy: "noeviction"},
+		},
+		"when the system likes": {
+			[]string{"--appendonly", "yes", "--appendfsync", "no"},
+			channel.Durability{Level: channel.DurableSnapshot, AppendOnly: true, Fsync: "no", EvictionPolicy: "noeviction"},
+		},
+		"snapshots, and eviction": {
+			[]string{"--save", "900", "1", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"},
+			channel.Durability{
+				Level: channel.DurableSnapshot, Fsync: "everysec", EvictionPolicy: "allkeys-lru", MaxMemoryBytes: 64 << 20,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openAt(t, Options{URL: redistest.Start(t, redistest.Options{Args: c.args}).URL()})
+			found, err := s.Inspect(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, "standalone", found.Kind)
+			require.Contains(t, []string{"redis", "valkey"}, found.Product)
+			require.True(t, info{"redis_version": found.Version}.newEnough())
+			require.Equal(t, warnings(found), found.Durability.Warnings)
+			require.Contains(t, strings.Join(found.Durability.Warnings, "\n"), "no replica")
+			found.Durability.Warnings = nil
+			require.Equal(t, c.want, found.Durability)
+		})
+	}
+}
+
+func TestInspectCountsReplicas(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: primary.URL(), Kind: "mine"})
+	for n := range 2 {
+		found, err := s.Inspect(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, n, found.Durability.Replicas)
+		require.Equal(t, "mine", found.Kind)
+		if n == 0 {
+			redistest.StartReplica(t, primary)
+		}
+	}
+}
+
+// TestInspectWithoutCONFIG is as a hosted Redis is, which keeps its configuration to itself.
+func TestInspectWithoutCONFIG(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes"}})
+	require.NoError(t, node.Do(t, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-config").Error())
+	u := url.URL{Scheme: "redis", Host: node.Addr(), User: url.UserPassword("guest", "pw")}
+	found, err := openAt(t, Options{URL: u.String()}).Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, channel.DurableUnknown, found.Durability.Level)
+	require.Equal(t, notTold, found.Durability.Fsync)
+	require.True(t, found.Durability.AppendOnly, "INFO tells it")
+	require.Equal(t, "noeviction", found.Durability.EvictionPolicy)
+}
+
+func TestInspectCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t)
+	found, err := openAt(t, Options{URL: c.Addrs()[0]}).Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "cluster", found.Kind)
+	require.Equal(t, 1, found.Durability.Replicas, "each primary has one")
+	require.Equal(t, channel.DurableMemory, found.Durability.Level)
+}
+
+func TestInspectSentinel(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartSentinel(t, redistest.Options{})
+	s := openAt(t, Options{URL: strings.Join(group.Addrs(), ","), SentinelMaster: redistest.MasterName})
+	found, err := s.Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "sentinel", found.Kind)
+	require.Equal(t, 1, found.Durability.Replicas)
+}
+
+func TestInspectValkey(t *testing.T) {
+	t.Parallel()
+	node, there := redistest.Valkey(t)
+	if !there {
+		return // make test says so
+	}
+	found, err := openAt(t, Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}).Inspect(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "valkey", found.Product)
+	require.True(t, info{"valkey_version": found.Version}.newEnough())
+}

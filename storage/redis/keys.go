@@ -1,0 +1,49 @@
+package redis
+
+import (
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// keyspace makes every key that the store uses. All keys of a channel carry its name as hash tag, so that they
+// live in one slot of a cluster; channel names have no braces.
+type keyspace struct {
+	prefix string // in front of every key
+}
+
+// channelKeys makes the keys of one channel.
+type channelKeys struct {
+	base string // "<prefix>c.{<channel>}"
+}
+
+func (k keyspace) channel(name string) channelKeys {
+	var b strings.Builder
+	b.Grow(len(k.prefix) + len(name) + 4)
+	b.WriteString(k.prefix)
+	b.WriteString("c.{")
+	b.WriteString(name)
+	b.WriteString("}")
+	return channelKeys{base: b.String()}
+}
+
+// receiptKey holds the key that signs receipts where none is configured.
+func (k keyspace) receiptKey() string { return k.prefix + "tidemark.receipt-key" }
+
+// readyTopic is a sharded pub/sub channel of one server, on which it checks that notifications arrive.
+func (k keyspace) readyTopic(server string) string {
+	return k.prefix + "tidemark.ready.{" + server + "}"
+}
+
+func (c channelKeys) clock() string                 { return c.base + ".clock" }
+func (c channelKeys) epoch() string                 { return c.base + ".epoch" }
+func (c channelKeys) subscribers() string           { return c.base + ".subs" }
+func (c channelKeys) markPrefix() string            { return c.base + ".r." }
+func (c channelKeys) mark(subscriber string) string { return c.base + ".r." + subscriber }
+func (c channelKeys) messagePrefix() string         { return c.base + ".m." }
+func (c channelKeys) message(at clock.Clock) string { return c.base + ".m." + at.String() }
+func (c channelKeys) messageID(id string) string    { return c.base + ".mid." + id }
+func (c channelKeys) topic() string                 { return c.base }
+func (c channelKeys) forSubscriber(s string) []string {
+	return []string{c.clock(), c.epoch(), c.mark(s), c.subscribers()}
+}

@@ -1,0 +1,50 @@
+-- read.lua reads messages, and passes over those that are gone: a few one by one, many at once.
+local CHUNK = 16
+
+-- window gives where reading starts and how many messages lie before it that the channel doesn't keep any more.
+local function window(mark, clock, max_messages)
+  local unread = distance(mark, clock)
+  if max_messages > 0 and unread > max_messages then
+    return sub(clock, max_messages), unread - max_messages
+  end
+  return mark, 0
+end
+
+local function chunk(log, at, n)
+  local keys = {}
+  for i = 1, n do
+    keys[i] = key_at(log, add(at, i))
+  end
+  local found = undeclared('MGET', log.here, unpack(keys))
+  table.remove(found, 1)
+  return found
+end
+
+-- read gives the clock up to which it has read, how many messages were gone, and the rest as clock, message,
+-- clock, message, …
+local function read(log, mark, clock, limits)
+  local at, expired = window(mark, clock, limits.messages)
+  local found, count, bytes = {}, 0, 0
+  while at ~= clock and count < limits.count do
+    local size = math.min(CHUNK, limits.count - count, distance(at, clock))
+    local gone = 0
+    for _, message in ipairs(chunk(log, at, size)) do
+      if message then
+        if count > 0 and bytes + #message > limits.bytes then
+          return at, expired + gone, found
+        end
+        count, bytes = count + 1, bytes + #message
+        found[2 * count - 1], found[2 * count] = show(add(at, 1)), message
+      else
+        gone = gone + 1
+      end
+      at = add(at, 1)
+    end
+    expired = expired + gone
+    if gone == size and at ~= clock then
+      local skip = (oldest_in(log, at, clock) or distance(at, clock) + 1) - 1
+      at, expired = add(at, skip), expired + skip
+    end
+  end
+  return at, expired, found
+end

@@ -1,0 +1,66 @@
+#!lua
+-- subscribe.lua makes a subscriber, and its channel where that is missing. It never moves a mark that exists.
+-- include: clock.lua life.lua slot.lua gap.lua
+--
+-- KEYS[1] clock  string  the last clock given out
+-- KEYS[2] epoch  string  ULID of this life of the channel
+-- KEYS[3] mark   string  the subscriber's mark
+-- KEYS[4] subs   set     names of subscribers
+--
+-- ARGV[1] subscriber      string  its name
+-- ARGV[2] from            string  "latest", "earliest" or a clock
+-- ARGV[3] message_prefix  string  what the channel's message keys start with
+-- ARGV[4] mark_prefix     string  what the channel's mark keys start with
+-- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
+-- ARGV[6] new_epoch       ULID    the epoch, where this call begins a life
+-- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
+--
+-- Returns {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"AHEAD"} where from is ahead of the clock and
+-- nothing was written, or {"MOVING"} where the slot is half moved and nothing was written.
+-- Safe to run twice: yes, the second run finds the mark.
+local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local ttl_ms, new_epoch, max_messages = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+
+local clock, epoch, mark = position(clock_key, epoch_key, mark_key)
+local begins = not clock
+clock = clock or 0
+
+if mark then
+  if redis.call('SADD', subs_key, subscriber) == 1 then -- the predecessor keeps no names
+    redis.call('PEXPIREAT', subs_key, redis.call('PEXPIRETIME', clock_key))
+  end
+  renew(ttl_ms, mark_key, subs_key, epoch_key, clock_key)
+  return {'EXISTS', epoch, show(mark)}
+end
+
+if from == 'latest' then
+  mark = clock
+elseif from == 'earliest' then
+  local log = {prefix = message_prefix, here = clock_key}
+  local ok, steps = served(oldest, log, clock, max_messages > 0 and max_messages or MAX)
+  if not ok then
+    return {'MOVING'}
+  end
+  mark = steps and sub(clock, steps + 1) or clock
+else
+  mark = tonumber(from)
+  if not behind(mark, clock) then
+    return {'AHEAD'}
+  end
+end
+
+-- All keys get the same end: a mark never outlives the clock.
+local ends = end_of_life(now_ms(), ttl_ms, clock_key)
+if begins then
+  begin(subs_key, mark_prefix)
+end
+if begins or epoch == NO_EPOCH then
+  epoch = new_epoch
+end
+redis.call('SET', clock_key, show(clock), 'PXAT', ends)
+redis.call('SET', epoch_key, epoch, 'PXAT', ends)
+redis.call('SET', mark_key, show(mark), 'PXAT', ends)
+redis.call('SADD', subs_key, subscriber)
+redis.call('PEXPIREAT', subs_key, ends)
+return {'CREATED', epoch, show(mark)}

@@ -1,0 +1,161 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+// retryAfter is what a client is told to wait before it tries again: about as long as a fail-over takes.
+const retryAfter = time.Second
+
+func newBackOff() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval = 4 * time.Millisecond
+	b.MaxInterval = 250 * time.Millisecond
+	b.Multiplier = 2
+	return b
+}
+
+// exec runs a script and gives its reply, of which the first element is a status.
+func (s *Store) exec(ctx context.Context, sc script, keys, args []string) (reply, error) {
+	var r reply
+	err := s.retry(ctx, sc.name, func(ctx context.Context) error {
+		values, err := sc.lua.Exec(ctx, s.client, keys, args).ToArray()
+		if err != nil {
+			return err
+		}
+		r, err = newReply(sc.name, values)
+		if err == nil && r.status == statusMoving {
+			return errMoving
+		}
+		return err
+	})
+	return r, err
+}
+
+// retry calls op until it succeeds, fails for good, or the time for it is over. Every operation of the store is
+// safe to repeat. It returns an *channel.Error, or ctx's error where the caller has gone away.
+func (s *Store) retry(ctx context.Context, name string, op func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err := op(limited)
+	if err == nil {
+		return nil
+	}
+	wait := newBackOff()
+	for transient(err) && limited.Err() == nil && !s.closed.Load() {
+		delay := wait.NextBackOff()
+		if deadline, ok := limited.Deadline(); ok && time.Until(deadline) <= delay {
+			break
+		}
+		s.metrics.retried(code(err))
+		select {
+		case <-limited.Done():
+		case <-time.After(delay):
+			last := err
+			if err = op(limited); err == nil {
+				return nil
+			}
+			if limited.Err() != nil {
+				err = fmt.Errorf("%w; then: %w", last, err)
+			}
+		}
+	}
+	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%s: %w", name, ctx.Err())
+	}
+	if told := (*channel.Error)(nil); errors.As(err, &told) {
+		return err
+	}
+	s.metrics.failed(code(err))
+	return fmt.Errorf("%s: %w", name, outcome(err))
+}
+
+// errMoving is a script's word that its channel's slot is half moved.
+var errMoving = errors.New("the channel's slot is being moved")
+
+// code is the first word of a Redis error, which names it; codeNetwork for an error of the connection.
+func code(err error) string {
+	if errors.Is(err, errMoving) {
+		return "MOVING"
+	}
+	var e *rueidis.RedisError
+	if errors.As(err, &e) {
+		return firstWord(e.Error())
+	}
+	if errors.Is(err, errReply) {
+		return "reply"
+	}
+	return codeNetwork
+}
+
+// firstWord also gives a code to errors for which Redis has no better one than ERR, which the client cuts off. Rights
+// that a script's user lacks are among them in Redis 7.0.
+func firstWord(text string) string {
+	switch {
+	case strings.HasPrefix(text, "max number of clients"):
+		return codeMaxClients
+	case strings.HasPrefix(text, "The user executing the script can't"):
+		return codeNoPermission
+	case strings.HasPrefix(text, "WAIT cannot be used with replica"):
+		return codeReadOnly
+	}
+	word, _, _ := strings.Cut(text, " ")
+	return word
+}
+
+const (
+	codeMaxClients   = "MAXCLIENTS"
+	codeNetwork      = "network"
+	codeNoPermission = "NOPERM"
+	codeReadOnly     = "READONLY"
+	codeTryAgain     = "TRYAGAIN" // a slot is half moved
+)
+
+// transient tells whether the same call may succeed a little later.
+func transient(err error) bool {
+	switch code(err) {
+	case "MOVING", codeTryAgain, "CLUSTERDOWN", "LOADING", codeReadOnly, "MASTERDOWN", "NOREPLICAS", "BUSY", "MOVED", "ASK",
+		"UNBLOCKED", codeMaxClients:
+		return true
+	case codeNetwork:
+		return !permanent(err)
+	default:
+		return false
+	}
+}
+
+// permanent tells whether an error that isn't Redis's stays, however often the call is repeated. ErrClosing isn't
+// one: a cluster or Sentinel client closes the connections to nodes that it leaves.
+func permanent(err error) bool {
+	var told *channel.Error
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &told) || errors.As(err, &certificate) || errors.Is(err, ErrTooOld) ||
+		errors.Is(err, context.Canceled)
+}
+
+// outcome is what an error of Redis means to whoever asked.
+func outcome(err error) error {
+	switch c := code(err); {
+	case c == "OOM":
+		return channel.ErrStorageFull.Because(err)
+	case transient(err), c == codeNetwork, c == "MISCONF", c == "NOAUTH", c == "WRONGPASS", c == codeNoPermission:
+		unavailable := channel.ErrUnavailable.Because(err)
+		unavailable.RetryAfter = retryAfter
+		return unavailable
+	default:
+		return &channel.Error{
+			Kind: channel.Internal, Slug: channel.SlugInternal,
+			Detail: "the storage gave an answer that wasn't expected", Cause: err,
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package storagetest
+
+import (
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+func epochCases() []testCase {
+	return []testCase{
+		{
+			name: "an epoch stays for a life", ring: true, run: epochStays,
+			notice: "receipts are refused without a reason",
+		},
+		{
+			name: "each life of each channel has another epoch", run: epochDiffers,
+			notice: "a receipt of an expired channel acknowledges messages of the one that took its name",
+		},
+		{
+			name: "nothing of an earlier life counts", ring: true, run: epochAfterExpiry,
+			notice: "a channel that expired and was made anew has subscribers, messages or IDs of the old one",
+		},
+		{
+			name: "a receipt of an earlier life is refused", run: epochOldReceipt,
+			notice: "messages that nobody saw are acknowledged by a receipt of a channel that expired",
+		},
+		{
+			name: "a mark ahead of the clock is none", run: epochMarkAhead,
+			notice: "a subscriber's mark that Redis kept from an earlier life hides the messages of the new one",
+		},
+		{
+			name: "a life ends with its clock", run: epochWithoutClock,
+			notice: "after Redis evicted a channel's clock, messages are published into nowhere, or old marks hide new messages",
+		},
+	}
+}
+
+func (s *subject) epochs() []ulid.ULID {
+	s.t.Helper()
+	return []ulid.ULID{s.position().Epoch, s.fetch("s").Epoch, s.describe().Epoch}
+}
+
+func epochStays(s *subject) {
+	epoch := s.subscribe("s").Epoch
+	require.NotZero(s.t, epoch)
+	same := func() {
+		s.t.Helper()
+		require.Equal(s.t, []ulid.ULID{epoch, epoch, epoch}, s.epochs())
+	}
+	same()
+	s.publish("a", "b", "c", "d")
+	same()
+	s.ack("s", s.fetch("s"))
+	require.Equal(s.t, epoch, s.subscribe("other").Epoch)
+	s.unsubscribe("other")
+	again, err := s.trySubscribe("s", channel.From{})
+	require.NoError(s.t, err)
+	require.Equal(s.t, epoch, again.Epoch)
+	s.expireMessages(1, 4)
+	same()
+}
+
+func epochDiffers(s *subject) {
+	seen := map[ulid.ULID]bool{}
+	fresh := func(epoch ulid.ULID) {
+		s.t.Helper()
+		require.NotZero(s.t, epoch)
+		require.False(s.t, seen[epoch], "an epoch that was there before")
+		seen[epoch] = true
+	}
+	for range 3 {
+		fresh(s.subscribe("s").Epoch)
+		s.expireAll()
+		s.publish("a")
+		fresh(s.position().Epoch)
+		s.expireAll()
+		fresh(s.on("other").subscribe(longName[:len(seen)+1]).Epoch)
+		s.on("other").expireAll()
+	}
+}
+
+func epochAfterExpiry(s *subject) {
+	s.subscribe("s")
+	s.publish("a", "b")
+	s.expireAll()
+	_, err := s.store.Position(s.ctx(), s.channel)
+	require.ErrorIs(s.t, err, channel.ErrNoChannel)
+	_, err = s.store.Describe(s.ctx(), s.channel, s.policy)
+	require.ErrorIs(s.t, err, channel.ErrNoChannel)
+	_, err = s.store.Fetch(s.ctx(), s.request("s", 1))
+	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
+
+	require.Equal(s.t, []channel.Published{{ID: "b", Clock: 1}}, s.publish("b"))
+	require.Empty(s.t, s.describe().Subscribers)
+	s.subscribeFrom("s", channel.From{Start: channel.StartEarliest})
+	s.reads("s", 0, "b")
+}
+
+func epochOldReceipt(s *subject) {
+	s.subscribe("s")
+	s.publish("a", "b")
+	old := s.receiptFor("s", s.fetchUpTo("s", 1))
+	s.expireAll()
+	require.ErrorIs(s.t, s.tryAck(old), channel.ErrNoSubscriber)
+	s.subscribe("s")
+	require.ErrorIs(s.t, s.tryAck(old), channel.ErrReceiptEpoch)
+	s.publish("a", "b") // the same IDs: only the epoch tells
+	require.ErrorIs(s.t, s.tryAck(old), channel.ErrReceiptEpoch)
+	_, err := s.tryNext(old, 1)
+	require.ErrorIs(s.t, err, channel.ErrReceiptEpoch)
+	b := s.reads("s", 0, "a", "b")
+	require.Equal(s.t, clock.Clock(0), b.Mark)
+	s.ack("s", b)
+	require.ErrorIs(s.t, s.tryAck(old), channel.ErrReceiptEpoch, "behind the mark too")
+}
+
+// epochWithoutClock does what an evicting maxmemory-policy can do.
+func epochWithoutClock(s *subject) {
+	s.subscribe("s")
+	s.publish("a", "b", "c")
+	b := s.fetchUpTo("s", 1)
+	old := s.position().Epoch
+	s.expire(clockPart)
+	_, err := s.store.Position(s.ctx(), s.channel)
+	require.ErrorIs(s.t, err, channel.ErrNoChannel)
+	_, err = s.store.Fetch(s.ctx(), s.request("s", 1))
+	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
+
+	require.Equal(s.t, []channel.Published{{ID: "b", Clock: 1}}, s.publish("b"),
+		"a dedup record of the earlier life doesn't count: its message can't be read any more")
+	require.NotEqual(s.t, old, s.position().Epoch)
+	_, err = s.store.Fetch(s.ctx(), s.request("s", 1))
+	require.ErrorIs(s.t, err, channel.ErrNoSubscriber, "a mark of the earlier life doesn't count")
+	s.subscribeFrom("s", channel.From{Start: channel.StartEarliest})
+	require.ErrorIs(s.t, s.tryAck(s.receiptFor("s", b)), channel.ErrReceiptEpoch)
+	s.publish("x", "y", "z")
+	s.reads("s", 0, "b", "x", "y", "z")
+}
+
+// epochMarkAhead lets a mark alone outlive its channel's life, which nothing but an eviction does.
+func epochMarkAhead(s *subject) {
+	s.subscribe("s")
+	s.publish("a", "b", "c", "d")
+	s.ack("s", s.fetch("s"))
+	s.expire(clockPart, epochPart, subscribersPart)
+	s.publish("x", "y")
+	_, err := s.store.Fetch(s.ctx(), s.request("s", 1))
+	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
+	require.Empty(s.t, s.describe().Subscribers)
+	s.subscribeFrom("s", channel.From{Start: channel.StartEarliest})
+	s.reads("s", 0, "x", "y")
+}

@@ -1,0 +1,241 @@
+package storagetest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+func lifeCases() []testCase {
+	return []testCase{
+		{
+			name: "everything has a life", run: lifeOfAll,
+			notice: "channels that nobody uses any more fill Redis forever, or end before their time",
+		},
+		{
+			name: "publish renews the channel but no mark", run: lifePublish,
+			notice: "a busy channel ends, or subscribers that never come back are kept by it",
+		},
+		{
+			name: "subscribe, fetch, ack and next renew the channel and the mark", run: lifeRenewed,
+			notice: "a channel or a subscriber that is in use ends",
+		},
+		{
+			name: "an idle poll writes nothing while 9/10 of the life is left", run: lifeKept,
+			notice: "idle polls cost replication traffic",
+		},
+		{
+			name: "a mark is renewed though its channel is young", run: lifeOfMark,
+			notice: "a subscriber that polls a busy channel is lost after the channel's TTL",
+		},
+		{
+			name: "a message's life is never prolonged", run: lifeOfMessage,
+			notice: "messages stay for longer than the channel's TTL",
+		},
+		{
+			name: "a shorter TTL doesn't end what is alive", run: lifeShortened,
+			notice: "after the TTL was lowered, messages are lost before the end of their lives",
+		},
+		{
+			name: "a longer TTL holds from the next use", run: lifeProlonged,
+			notice: "after the TTL was raised, a channel or a subscriber in use ends by the old one",
+		},
+		{
+			name: "looking at a channel doesn't renew it", run: lifeLookedAt,
+			notice: "monitoring keeps dead channels alive",
+		},
+	}
+}
+
+// whole tells whether a part has got a whole life of late.
+func (s *subject) whole(parts ...Part) {
+	s.t.Helper()
+	for _, p := range parts {
+		left := s.life(p)
+		require.Greater(s.t, left, s.policy.TTL*95/100, "the life of %s is renewed", p)
+		require.LessOrEqual(s.t, left, s.policy.TTL, "the life of %s", p)
+	}
+}
+
+// within tells whether parts have no more than a life that was set before.
+func (s *subject) within(limit time.Duration, parts ...Part) {
+	s.t.Helper()
+	for _, p := range parts {
+		left := s.life(p)
+		require.LessOrEqual(s.t, left, limit, "the life of %s isn't renewed", p)
+		require.Greater(s.t, left, limit/2, "the life of %s isn't cut", p)
+	}
+}
+
+// outlives tells whether the clock lives as long as other parts. The clock is asked first: time only helps it.
+func (s *subject) outlives(others ...Part) {
+	s.t.Helper()
+	for _, p := range others {
+		of := s.life(clockPart)
+		require.GreaterOrEqual(s.t, of, s.life(p), "the channel's clock lives as long as %s", p)
+	}
+	of, epoch := s.life(clockPart), s.life(epochPart)
+	require.InDelta(s.t, of.Seconds(), epoch.Seconds(), time.Minute.Seconds(), "the epoch lives as long as the clock")
+}
+
+func lifeOfAll(s *subject) {
+	s.publish("a")
+	s.whole(clockPart, epochPart, message(1), record("a"))
+	s.subscribe("s")
+	s.whole(clockPart, epochPart, mark("s"), subscribersPart)
+	s.batch("b", "c")
+	s.whole(clockPart, epochPart, message(2), record("b"), message(3), record("c"))
+	s.outlives(mark("s"), message(1), message(3), record("c"), subscribersPart)
+
+	quiet := s.on("quiet")
+	quiet.subscribe("s")
+	quiet.whole(clockPart, epochPart, mark("s"), subscribersPart)
+}
+
+func lifePublish(s *subject) {
+	s.subscribe("s")
+	s.publish("a")
+	s.setLife(ttl/2, clockPart, epochPart, subscribersPart, mark("s"), message(1), record("a"))
+	s.publish("b")
+	s.whole(clockPart, epochPart, subscribersPart, message(2), record("b"))
+	s.within(ttl/2, mark("s"), message(1), record("a"))
+	s.setLife(ttl/2, clockPart, epochPart, subscribersPart)
+	s.batch("b", "c")
+	s.whole(clockPart, epochPart, subscribersPart, message(3), record("c"))
+}
+
+// uses are the calls of a subscriber that renew its life. Acknowledged is what can be read when uses is called.
+func uses(s *subject) map[string]func() {
+	old := s.fetch("s")
+	return map[string]func(){
+		"subscribe": func() {
+			_, err := s.trySubscribe("s", channel.From{})
+			require.NoError(s.t, err)
+		},
+		"fetch": func() { s.fetch("s") },
+		"ack":   func() { s.ack("s", old) },
+		"next":  func() { s.next("s", old, 10) },
+	}
+}
+
+func lifeRenewed(s *subject) {
+	s.subscribe("s")
+	s.subscribe("other")
+	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
+	for name, use := range uses(s) {
+		for _, left := range []time.Duration{ttl * 85 / 100, ttl / 2, time.Minute} {
+			s.t.Logf("%s with %s left", name, left)
+			s.setLife(left, append(all, mark("other"))...)
+			use()
+			s.whole(all...)
+			s.within(left, mark("other"))
+			s.outlives(mark("s"))
+		}
+	}
+	// An ack that moves the mark, and one within next.
+	s.publish("a", "b")
+	b := s.fetchUpTo("s", 1)
+	s.setLife(ttl/2, all...)
+	s.ack("s", b)
+	s.whole(all...)
+	b = s.fetchUpTo("s", 1)
+	s.setLife(ttl/2, all...)
+	s.next("s", b, 1)
+	s.whole(all...)
+}
+
+func lifeKept(s *subject) {
+	s.subscribe("s")
+	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
+	const left = ttl * 93 / 100
+	for name, use := range uses(s) {
+		s.t.Log(name)
+		s.setLife(left, all...)
+		use()
+		s.within(left, all...)
+	}
+}
+
+func lifeOfMark(s *subject) {
+	s.subscribe("s")
+	for name, use := range uses(s) {
+		s.t.Log(name)
+		s.setLife(ttl*95/100, clockPart, epochPart)
+		s.setLife(ttl/2, mark("s"))
+		use()
+		s.whole(mark("s"))
+		s.outlives(mark("s"))
+	}
+}
+
+func lifeOfMessage(s *subject) {
+	s.subscribe("s")
+	s.publish("a")
+	for name, use := range uses(s) {
+		s.t.Log(name)
+		s.setLife(ttl/2, clockPart, epochPart, mark("s"), message(1), record("a"))
+		use()
+		s.within(ttl/2, message(1), record("a"))
+	}
+}
+
+func lifeShortened(s *subject) {
+	s.subscribe("s")
+	s.publish("a")
+	s.policy.TTL = time.Minute
+	alive := []Part{message(1), record("a")}
+	check := func() {
+		s.t.Helper()
+		s.outlives(alive...)
+		require.Greater(s.t, s.life(clockPart), ttl/2, "the channel lives as long as what it has")
+	}
+	s.publish("b")
+	check()
+	for name, use := range uses(s) {
+		s.t.Log(name)
+		use()
+		check()
+		s.setLife(10*time.Second, mark("s"))
+		use()
+		s.outlives(mark("s"))
+		require.Greater(s.t, s.life(mark("s")), 50*time.Second, "the mark is renewed by the shorter TTL")
+		require.Greater(s.t, s.life(clockPart), ttl/2, "the channel isn't cut when a mark is renewed")
+		require.Greater(s.t, s.life(epochPart), ttl/2, "the epoch isn't cut when a mark is renewed")
+	}
+	s.subscribe("late")
+	check()
+	s.outlives(message(2), mark("late"))
+	s.outlives(append(alive, message(2), mark("late"))...)
+}
+
+func lifeProlonged(s *subject) {
+	s.subscribe("s")
+	s.subscribe("other")
+	s.publish("a")
+	for name, use := range uses(s) {
+		s.t.Log(name)
+		s.policy.TTL *= 2
+		use()
+		s.whole(clockPart, epochPart, mark("s"))
+		s.outlives(mark("s"), mark("other"), message(1))
+	}
+	s.policy.TTL *= 2
+	s.publish("b")
+	s.whole(clockPart, epochPart, message(2), record("b"))
+	s.policy.TTL *= 2
+	s.subscribe("late")
+	s.whole(clockPart, epochPart, mark("late"))
+	s.outlives(mark("late"), mark("s"), message(2))
+}
+
+func lifeLookedAt(s *subject) {
+	s.subscribe("s")
+	s.publish("a")
+	all := []Part{clockPart, epochPart, subscribersPart, mark("s"), message(1), record("a")}
+	s.setLife(ttl/2, all...)
+	s.describe()
+	s.position()
+	s.within(ttl/2, all...)
+}

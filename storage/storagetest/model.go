@@ -1,0 +1,158 @@
+package storagetest
+
+import (
+	"fmt"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// model is a channel as it should behave: the simplest code that could be right, in memory.
+type model struct {
+	keep     int // the policy's MaxMessages
+	life     int // counts lives, the present one included
+	exists   bool
+	base     clock.Clock // where the clock was when this life began
+	clock    clock.Clock
+	messages map[clock.Clock]channel.Draft // those alive
+	records  map[string]clock.Clock
+	marks    map[string]clock.Clock
+}
+
+// end ends the channel's life.
+func (m *model) end() {
+	*m = model{
+		keep: m.keep, life: m.life,
+		messages: map[clock.Clock]channel.Draft{}, records: map[string]clock.Clock{}, marks: map[string]clock.Clock{},
+	}
+}
+
+func (m *model) begin() {
+	if !m.exists {
+		m.exists = true
+		m.life++
+	}
+}
+
+func (m *model) publish(drafts []channel.Draft) []channel.Published {
+	m.begin()
+	published := make([]channel.Published, len(drafts))
+	for i, d := range drafts {
+		if first, ok := m.records[d.ID]; ok {
+			published[i] = channel.Published{ID: d.ID, Clock: first, Duplicate: true}
+			continue
+		}
+		m.clock = m.clock.Next()
+		m.messages[m.clock], m.records[d.ID] = d, m.clock
+		if m.keep > 0 {
+			delete(m.messages, m.clock.Sub(uint64(m.keep)))
+		}
+		published[i] = channel.Published{ID: d.ID, Clock: m.clock}
+	}
+	return published
+}
+
+func (m *model) subscribe(name string, from channel.From) (channel.Subscription, error) {
+	if at, ok := m.marks[name]; ok {
+		return channel.Subscription{Position: channel.Position{Clock: at}}, nil
+	}
+	at := m.clock
+	switch from.Start {
+	case channel.StartLatest:
+	case channel.StartEarliest:
+		if alive := m.alive(); len(alive) > 0 {
+			at = alive[0].Sub(1)
+		}
+	case channel.StartAt:
+		if !clock.Behind(from.Clock, m.clock) {
+			return channel.Subscription{}, channel.ErrClockAhead
+		}
+		at = from.Clock
+	}
+	m.begin()
+	m.marks[name] = at
+	return channel.Subscription{Created: true, Position: channel.Position{Clock: at}}, nil
+}
+
+// alive gives the clocks of the messages alive, in order.
+func (m *model) alive() []clock.Clock {
+	var found []clock.Clock
+	for c := range clock.After(m.base, m.clock, million) {
+		if _, ok := m.messages[c]; ok {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+func (m *model) fetch(name string, limit int) (channel.Batch, error) {
+	at, ok := m.marks[name]
+	if !ok {
+		return channel.Batch{}, channel.ErrNoSubscriber
+	}
+	b := channel.Batch{Mark: at, Through: at, Clock: m.clock}
+	for c := range clock.After(at, m.clock, million) {
+		if len(b.Messages) == limit {
+			break
+		}
+		b.Through = c
+		if d, ok := m.messages[c]; ok {
+			b.Messages = append(b.Messages, channel.Message{ID: d.ID, Clock: c, Content: d.Content})
+		} else {
+			b.Expired++
+		}
+	}
+	return b, nil
+}
+
+// ack judges a receipt that was given out in a life.
+func (m *model) ack(r receipt.Receipt, life int) error {
+	at, ok := m.marks[r.Subscriber]
+	standing, alive := m.messages[r.Clock]
+	switch {
+	case !ok:
+		return channel.ErrNoSubscriber
+	case life != m.life:
+		return channel.ErrReceiptEpoch
+	case clock.Behind(r.Clock, at):
+		return nil
+	case !clock.Between(at, r.Clock, m.clock):
+		return channel.ErrReceiptAhead
+	case alive && r.Fingerprint != receipt.Fingerprint{} && r.Fingerprint != receipt.FingerprintOf(standing.ID):
+		return channel.ErrReceiptSuperseded
+	}
+	m.marks[r.Subscriber] = r.Clock
+	return nil
+}
+
+// state is what Describe tells of the channel, without epoch and life.
+func (m *model) state() string {
+	if !m.exists {
+		return channel.ErrNoChannel.Error()
+	}
+	live, oldest := uint64(0), clock.Clock(0)
+	if alive := m.alive(); len(alive) > 0 {
+		oldest = alive[0]
+		live = clock.Distance(oldest, m.clock) + 1
+	}
+	text := fmt.Sprintf("clock %s, %d live from %s", m.clock, live, oldest)
+	for _, name := range modelSubscribers {
+		if at, ok := m.marks[name]; ok {
+			text += fmt.Sprintf(", %s at %s with lag %d", name, at, clock.Distance(at, m.clock))
+		}
+	}
+	return text
+}
+
+// told is a Description in the form of state.
+func told(d channel.Description) string {
+	if d.Live == 0 {
+		d.Oldest = 0 // it means nothing
+	}
+	text := fmt.Sprintf("clock %s, %d live from %s", d.Clock, d.Live, d.Oldest)
+	for _, sub := range d.Subscribers {
+		text += fmt.Sprintf(", %s at %s with lag %d", sub.Name, sub.Mark, sub.Lag)
+	}
+	return text
+}

@@ -1,0 +1,266 @@
+package storagetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/oklog/ulid/v2"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+func modelCases() []testCase {
+	return []testCase{{
+		name: "random calls agree with a model", run: modelRandom,
+		notice: "some sequence of calls, expiries and wraps has another outcome than the promises say",
+	}}
+}
+
+var modelSubscribers = []string{"x", "y"}
+
+// machine makes the same calls on a channel of the store and on the model, and compares what comes back.
+type machine struct {
+	s        *subject
+	m        *model
+	serial   int               // makes contents, and IDs, that were not there before
+	epochs   map[int]ulid.ULID // by life, as far as known
+	receipts []modelReceipt
+}
+
+// modelReceipt is a receipt and the life in which it was given out.
+type modelReceipt struct {
+	receipt.Receipt
+	life int
+}
+
+func modelRandom(s *subject) {
+	channels := 0
+	rapid.Check(s.t, func(t *rapid.T) {
+		channels++
+		keep := rapid.SampledFrom([]int{0, 0, 3, 20}).Draw(t, "keep")
+		start := rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "start")
+		c := &machine{s: s.on(fmt.Sprintf("random%d", channels)), m: &model{keep: keep}, epochs: map[int]ulid.ULID{}}
+		c.m.end()
+		c.s.policy.MaxMessages = keep
+		if at := starts[start].at; at != 0 {
+			c.s.wind(at)
+			c.m.begin()
+			c.m.base, c.m.clock = at, at
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"":               c.check,
+			"publish":        c.publish,
+			"subscribe":      c.subscribe,
+			"unsubscribe":    c.unsubscribe,
+			"fetch":          c.fetch,
+			"ack":            c.ack,
+			"next":           c.next,
+			"expireMessages": c.expireMessages,
+			"expireRecord":   c.expireRecord,
+			"expireMark":     c.expireMark,
+			"expireChannel":  c.expireChannel,
+		})
+	})
+}
+
+// check compares all that can be told of the channel.
+func (c *machine) check(t *rapid.T) {
+	d, err := c.s.store.Describe(c.s.ctx(), c.s.channel, c.s.policy)
+	got := told(d)
+	if errors.Is(err, channel.ErrNoChannel) {
+		got, err = channel.ErrNoChannel.Error(), nil
+	}
+	c.sameError(t, err, nil)
+	if want := c.m.state(); got != want {
+		t.Fatalf("the channel is described as\n%s\nand should be\n%s", got, want)
+	}
+	if c.m.exists {
+		c.sameEpoch(t, d.Epoch)
+	}
+}
+
+// sameError compares outcomes, and tells whether they are a success.
+func (c *machine) sameError(t *rapid.T, got, want error) bool {
+	if !errors.Is(got, want) {
+		t.Fatalf("the outcome is %v and should be %v", got, want)
+	}
+	return want == nil
+}
+
+// sameEpoch checks that each life has one epoch, and another than all before it.
+func (c *machine) sameEpoch(t *rapid.T, got ulid.ULID) {
+	if known, ok := c.epochs[c.m.life]; ok {
+		if got != known {
+			t.Fatalf("the epoch is %s and was %s before in the same life", got, known)
+		}
+		return
+	}
+	for _, earlier := range c.epochs {
+		if got == earlier {
+			t.Fatalf("the epoch %s is that of an earlier life", got)
+		}
+	}
+	c.epochs[c.m.life] = got
+}
+
+func (c *machine) publish(t *rapid.T) {
+	var drafts []channel.Draft
+	for range rapid.SampledFrom([]int{1, 1, 2, 3, 5, 20}).Draw(t, "messages") {
+		c.serial++
+		id := rapid.SampledFrom([]string{"a", "b", "c", "d", "", ""}).Draw(t, "id")
+		if id == "" {
+			id = fmt.Sprintf("new%d", c.serial)
+		}
+		drafts = append(drafts, channel.Draft{ID: id, Content: fmt.Appendf(nil, "%d", c.serial)})
+	}
+	got, err := c.s.store.Publish(c.s.ctx(), channel.PublishRequest{Channel: c.s.channel, Drafts: drafts, Policy: c.s.policy})
+	c.sameError(t, err, nil)
+	if got, want := fmt.Sprint(got), fmt.Sprint(c.m.publish(drafts)); got != want {
+		t.Fatalf("the publish is answered with\n%s\nand should be with\n%s", got, want)
+	}
+}
+
+func (c *machine) subscriber(t *rapid.T) string {
+	return rapid.SampledFrom(modelSubscribers).Draw(t, "subscriber")
+}
+
+func (c *machine) subscribe(t *rapid.T) {
+	from := channel.From{Start: rapid.SampledFrom(
+		[]channel.Start{channel.StartLatest, channel.StartEarliest, channel.StartAt}).Draw(t, "from")}
+	if from.Start == channel.StartAt {
+		length := clock.Distance(c.m.base, c.m.clock)
+		from.Clock = c.m.base.Add(rapid.Uint64Range(0, length+2).Draw(t, "clock"))
+	}
+	name := c.subscriber(t)
+	got, err := c.s.trySubscribe(name, from)
+	want, wantErr := c.m.subscribe(name, from)
+	if !c.sameError(t, err, wantErr) {
+		return
+	}
+	if got.Created != want.Created || got.Clock != want.Clock {
+		t.Fatalf("the subscribe is answered with %v and should be with %v", got, want)
+	}
+	c.sameEpoch(t, got.Epoch)
+}
+
+func (c *machine) unsubscribe(t *rapid.T) {
+	name := c.subscriber(t)
+	c.sameError(t, c.s.store.Unsubscribe(c.s.ctx(), c.s.channel, name), nil)
+	delete(c.m.marks, name)
+}
+
+func (c *machine) limit(t *rapid.T) int {
+	return rapid.SampledFrom([]int{1, 2, 3, 10, 16, 17, 100}).Draw(t, "max")
+}
+
+func (c *machine) fetch(t *rapid.T) {
+	r := c.s.request(c.subscriber(t), c.limit(t))
+	got, err := c.s.store.Fetch(c.s.ctx(), r)
+	want, wantErr := c.m.fetch(r.Subscriber, r.Max)
+	if c.sameError(t, err, wantErr) {
+		c.sameBatch(t, r, got, want)
+	}
+}
+
+// sameBatch compares what was read, and keeps the receipt.
+func (c *machine) sameBatch(t *rapid.T, r channel.FetchRequest, got, want channel.Batch) {
+	if err := sound(got, r); err != nil {
+		t.Fatalf("%v", err)
+	}
+	same := got.Mark == want.Mark && got.Through == want.Through && got.Clock == want.Clock &&
+		got.Expired == want.Expired && len(got.Messages) == len(want.Messages)
+	for i := range min(len(got.Messages), len(want.Messages)) {
+		a, b := got.Messages[i], want.Messages[i]
+		same = same && a.ID == b.ID && a.Clock == b.Clock && bytes.Equal(a.Content, b.Content)
+	}
+	if !same {
+		t.Fatalf("the fetch gives\n%+v\nand should give\n%+v", got, want)
+	}
+	c.sameEpoch(t, got.Epoch)
+	c.receipts = append(c.receipts, modelReceipt{c.s.receiptFor(r.Subscriber, got), c.m.life})
+}
+
+// receipt draws a receipt that was given out, and sometimes changes it.
+func (c *machine) receipt(t *rapid.T) modelReceipt {
+	if len(c.receipts) == 0 {
+		t.Skip("no receipt yet")
+	}
+	recent := c.receipts[max(0, len(c.receipts)-6):]
+	r := rapid.SampledFrom(recent).Draw(t, "receipt")
+	switch rapid.IntRange(0, 9).Draw(t, "change") {
+	case 0:
+		r.Clock = r.Clock.Add(rapid.Uint64Range(1, 3).Draw(t, "ahead"))
+	case 1:
+		r.Fingerprint = receipt.FingerprintOf("nothing")
+	case 2:
+		r.Fingerprint = receipt.Fingerprint{}
+	case 3:
+		r.Epoch, r.life = ulid.ULID{1}, -1
+	}
+	return r
+}
+
+func (c *machine) ack(t *rapid.T) {
+	r := c.receipt(t)
+	c.sameError(t, c.s.tryAck(r.Receipt), c.m.ack(r.Receipt, r.life))
+}
+
+func (c *machine) next(t *rapid.T) {
+	r, limit := c.receipt(t), c.limit(t)
+	got, err := c.s.tryNext(r.Receipt, limit)
+	if !c.sameError(t, err, c.m.ack(r.Receipt, r.life)) {
+		return
+	}
+	want, _ := c.m.fetch(r.Subscriber, limit)
+	c.sameBatch(t, c.s.request(r.Subscriber, limit), got, want)
+}
+
+// expireMessages lets the oldest messages expire: lives end in the order in which they began.
+func (c *machine) expireMessages(t *rapid.T) {
+	alive := c.m.alive()
+	if len(alive) == 0 {
+		t.Skip("no message is alive")
+	}
+	withRecords := rapid.Bool().Draw(t, "records too")
+	var parts []Part
+	for _, at := range alive[:rapid.IntRange(1, len(alive)).Draw(t, "how many")] {
+		parts = append(parts, message(at))
+		if id := c.m.messages[at].ID; withRecords && c.m.records[id] == at {
+			parts = append(parts, record(id))
+			delete(c.m.records, id)
+		}
+		delete(c.m.messages, at)
+	}
+	c.expire(t, parts...)
+}
+
+func (c *machine) expire(t *rapid.T, parts ...Part) {
+	if err := c.s.h.Expire(c.s.ctx(), c.s.channel, parts...); err != nil {
+		t.Fatalf("expire: %v", err)
+	}
+}
+
+func (c *machine) expireRecord(t *rapid.T) {
+	id := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")
+	delete(c.m.records, id)
+	c.expire(t, record(id))
+}
+
+func (c *machine) expireMark(t *rapid.T) {
+	name := c.subscriber(t)
+	delete(c.m.marks, name)
+	c.expire(t, mark(name))
+}
+
+// expireChannel is rarer than the others, so that lives become long.
+func (c *machine) expireChannel(t *rapid.T) {
+	if rapid.IntRange(0, 4).Draw(t, "end") != 0 {
+		t.Skip("not this time")
+	}
+	c.m.end()
+	c.expire(t)
+}

@@ -1,0 +1,276 @@
+package storagetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+const (
+	// ttl is so long that nothing expires by itself while a case runs.
+	ttl = time.Hour
+	// large is more than any fetch of a case has to return.
+	large = 64 << 20
+	// patience ends a wait for something that a broken store never does. No case is timed by it.
+	patience = 30 * time.Second
+)
+
+// longName is as long as a name may be.
+var longName = strings.Repeat("x", channel.MaxNameBytes)
+
+// subject is a channel of a store, with the calls that cases are made of. An error that a case doesn't ask for
+// fails it. Its methods must be called from the goroutine of its test.
+type subject struct {
+	t       testing.TB
+	h       Harness
+	store   channel.Store
+	channel string
+	start   clock.Clock // the channel's clock when the case began
+	policy  channel.Policy
+}
+
+func newSubject(t testing.TB, h Harness, name string) *subject {
+	t.Helper()
+	return &subject{
+		t: t, h: h, store: h.Store(), channel: name,
+		policy: channel.Policy{TTL: ttl, MaxMessageBytes: large},
+	}
+}
+
+// on gives the same store's channel of another name.
+func (s *subject) on(name string) *subject {
+	other := *s
+	other.channel, other.start = name, 0
+	return &other
+}
+
+func (s *subject) ctx() context.Context { return s.t.Context() }
+
+// wind makes the channel with its clock at c. A channel that is to begin at 0 isn't made.
+func (s *subject) wind(c clock.Clock) {
+	s.t.Helper()
+	s.start = c
+	if c == 0 {
+		return
+	}
+	s.subscribe("winder")
+	s.unsubscribe("winder")
+	s.setClock(c)
+}
+
+// at gives the clock of the n-th message published since the start.
+func (s *subject) at(n int) clock.Clock { return s.start.Add(uint64(n)) } //nolint:gosec // n is small and positive
+
+func (s *subject) setClock(c clock.Clock) {
+	s.t.Helper()
+	require.NoError(s.t, s.h.SetClock(s.ctx(), s.channel, c))
+}
+
+// expire lets parts end now.
+func (s *subject) expire(first Part, others ...Part) {
+	s.t.Helper()
+	require.NoError(s.t, s.h.Expire(s.ctx(), s.channel, append(others, first)...))
+}
+
+// expireAll lets the channel's life end now.
+func (s *subject) expireAll() {
+	s.t.Helper()
+	require.NoError(s.t, s.h.Expire(s.ctx(), s.channel))
+}
+
+// expireMessages lets the first-th to the last-th message since the start expire.
+func (s *subject) expireMessages(first, last int) {
+	s.t.Helper()
+	for n := first; n <= last; n++ {
+		s.expire(message(s.at(n)))
+	}
+}
+
+func (s *subject) life(p Part) time.Duration {
+	s.t.Helper()
+	left, err := s.h.Life(s.ctx(), s.channel, p)
+	require.NoError(s.t, err, p)
+	return left
+}
+
+func (s *subject) setLife(left time.Duration, parts ...Part) {
+	s.t.Helper()
+	for _, p := range parts {
+		require.NoError(s.t, s.h.SetLife(s.ctx(), s.channel, p, left), p)
+	}
+}
+
+// contentOf is the content that a case publishes under an ID where the content doesn't matter.
+func contentOf(id string) []byte { return fmt.Appendf(nil, `{"of": %q}`, id) }
+
+func draft(id string) channel.Draft { return channel.Draft{ID: id, Content: contentOf(id)} }
+
+func draftsOf(ids ...string) []channel.Draft {
+	drafts := make([]channel.Draft, len(ids))
+	for i, id := range ids {
+		drafts[i] = draft(id)
+	}
+	return drafts
+}
+
+// numbered gives n message IDs: m1, m2, …
+func numbered(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("m%d", i+1)
+	}
+	return ids
+}
+
+// send publishes drafts as one batch.
+func (s *subject) send(drafts ...channel.Draft) []channel.Published {
+	s.t.Helper()
+	published, err := s.store.Publish(s.ctx(), channel.PublishRequest{Channel: s.channel, Drafts: drafts, Policy: s.policy})
+	require.NoError(s.t, err, "publish")
+	require.Len(s.t, published, len(drafts), "one answer for each message")
+	for i, p := range published {
+		require.Equal(s.t, drafts[i].ID, p.ID, "answers are in the order of the messages")
+	}
+	return published
+}
+
+// batch publishes messages of these IDs as one batch.
+func (s *subject) batch(ids ...string) []channel.Published {
+	s.t.Helper()
+	return s.send(draftsOf(ids...)...)
+}
+
+// publish publishes messages of these IDs one after the other.
+func (s *subject) publish(ids ...string) []channel.Published {
+	s.t.Helper()
+	var published []channel.Published
+	for _, id := range ids {
+		published = append(published, s.batch(id)...)
+	}
+	return published
+}
+
+func (s *subject) trySubscribe(name string, from channel.From) (channel.Subscription, error) {
+	return s.store.Subscribe(s.ctx(), channel.SubscribeRequest{
+		Channel: s.channel, Subscriber: name, From: from, Policy: s.policy,
+	})
+}
+
+// subscribeFrom makes a subscriber that isn't there yet.
+func (s *subject) subscribeFrom(name string, from channel.From) channel.Subscription {
+	s.t.Helper()
+	sub, err := s.trySubscribe(name, from)
+	require.NoError(s.t, err, "subscribe")
+	require.True(s.t, sub.Created, "a subscriber that wasn't there is told that it was made")
+	return sub
+}
+
+func (s *subject) subscribe(name string) channel.Subscription {
+	s.t.Helper()
+	return s.subscribeFrom(name, channel.From{Start: channel.StartLatest})
+}
+
+func (s *subject) unsubscribe(name string) {
+	s.t.Helper()
+	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, name), "unsubscribe")
+}
+
+func (s *subject) request(name string, limit int) channel.FetchRequest {
+	return channel.FetchRequest{Channel: s.channel, Subscriber: name, Max: limit, MaxBytes: large, Policy: s.policy}
+}
+
+func (s *subject) fetchWith(r channel.FetchRequest) channel.Batch {
+	s.t.Helper()
+	b, err := s.store.Fetch(s.ctx(), r)
+	require.NoError(s.t, err, "fetch")
+	require.NoError(s.t, sound(b, r))
+	return b
+}
+
+func (s *subject) fetchUpTo(name string, limit int) channel.Batch {
+	s.t.Helper()
+	return s.fetchWith(s.request(name, limit))
+}
+
+func (s *subject) fetch(name string) channel.Batch {
+	s.t.Helper()
+	return s.fetchUpTo(name, 10_000)
+}
+
+// reads fetches, and checks that the messages are these, with the contents that they were published with, and
+// that expired ones were passed over as told.
+func (s *subject) reads(name string, expired int, ids ...string) channel.Batch {
+	s.t.Helper()
+	b := s.fetch(name)
+	s.holds(b, expired, ids...)
+	require.Equal(s.t, b.Clock, b.Through, "a fetch without a bound reads to the channel's clock")
+	return b
+}
+
+// holds checks what a batch has: see reads.
+func (s *subject) holds(b channel.Batch, expired int, ids ...string) {
+	s.t.Helper()
+	require.Equal(s.t, append([]string{}, ids...), idsOf(b), "the messages, in order")
+	for _, m := range b.Messages {
+		require.Equal(s.t, string(contentOf(m.ID)), string(m.Content), "the content of %s", m.ID)
+	}
+	require.Equal(s.t, uint64(expired), b.Expired, "how many expired messages were passed over") //nolint:gosec // not negative
+}
+
+// receiptFor gives the receipt that the service makes of a batch.
+func (s *subject) receiptFor(name string, b channel.Batch) receipt.Receipt {
+	r := receipt.Receipt{Channel: s.channel, Subscriber: name, Epoch: b.Epoch, Clock: b.Through}
+	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
+		r.Fingerprint = receipt.FingerprintOf(b.Messages[n-1].ID)
+	}
+	return r
+}
+
+func (s *subject) tryAck(r receipt.Receipt) error {
+	return s.store.Ack(s.ctx(), channel.AckRequest{Receipt: r, Policy: s.policy})
+}
+
+func (s *subject) ack(name string, b channel.Batch) {
+	s.t.Helper()
+	require.NoError(s.t, s.tryAck(s.receiptFor(name, b)), "ack")
+}
+
+func (s *subject) tryNext(r receipt.Receipt, limit int) (channel.Batch, error) {
+	return s.store.Next(s.ctx(), channel.AckRequest{Receipt: r, Policy: s.policy}, s.request(r.Subscriber, limit))
+}
+
+func (s *subject) next(name string, b channel.Batch, limit int) channel.Batch {
+	s.t.Helper()
+	got, err := s.tryNext(s.receiptFor(name, b), limit)
+	require.NoError(s.t, err, "next")
+	require.NoError(s.t, sound(got, s.request(name, limit)))
+	return got
+}
+
+// markOf gives where a subscriber's mark is.
+func (s *subject) markOf(name string) clock.Clock {
+	s.t.Helper()
+	return s.fetchUpTo(name, 1).Mark
+}
+
+func (s *subject) position() channel.Position {
+	s.t.Helper()
+	p, err := s.store.Position(s.ctx(), s.channel)
+	require.NoError(s.t, err, "position")
+	return p
+}
+
+func (s *subject) describe() channel.Description {
+	s.t.Helper()
+	d, err := s.store.Describe(s.ctx(), s.channel, s.policy)
+	require.NoError(s.t, err, "describe")
+	return d
+}
