@@ -1,0 +1,221 @@
+package server_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// raw sends bytes as they are, ends its side of the connection, and gives the answer.
+func (h *harness) raw(request string) answer {
+	h.t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(h.t.Context(), "tcp", h.addr)
+	require.NoError(h.t, err)
+	defer func() { require.NoError(h.t, conn.Close()) }()
+	_, err = io.WriteString(conn, request)
+	require.NoError(h.t, err)
+	require.NoError(h.t, conn.(*net.TCPConn).CloseWrite())
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(h.t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(h.t, err)
+	require.NoError(h.t, resp.Body.Close())
+	return answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: body}
+}
+
+// cut splits "METHOD path body".
+func cut(call string) (method, path, body string) {
+	method, rest, _ := strings.Cut(call, " ")
+	path, body, _ = strings.Cut(rest, " ")
+	return method, path, body
+}
+
+var long = strings.Repeat("n", 129)
+
+// badCalls are requests that are refused. Their problems are in testdata/problems, by name.
+var badCalls = map[string]string{
+	"path-unknown":            "GET /nothing/here",
+	"path-root":               "GET /",
+	"path-version":            "GET /v2/channels/c",
+	"path-trailing-slash":     "GET /v1/channels/c/",
+	"path-slash-in-id":        "PUT /v1/channels/c/messages/a/b 1",
+	"path-no-channel":         "GET /v1/channels/",
+	"path-other-case":         "GET /V1/info",
+	"method":                  "PATCH /v1/channels/c {}",
+	"method-of-fetch":         "HEAD-IS-NOT-ONE " + at + "/messages",
+	"channel-empty":           `POST /v1/channels//messages {"content":1}`,
+	"channel-slash":           `POST /v1/channels/a%2Fb/messages {"content":1}`,
+	"channel-slash-only":      `POST /v1/channels/%2F/messages {"content":1}`,
+	"channel-brace":           `POST /v1/channels/%7Bc%7D/messages {"content":1}`,
+	"channel-nul":             `POST /v1/channels/c%00/messages {"content":1}`,
+	"channel-control":         `POST /v1/channels/c%0d%0aX/messages {"content":1}`,
+	"channel-dots":            "GET /v1/channels/..",
+	"channel-dots-inside":     `POST /v1/channels/../messages {"content":1}`,
+	"channel-dots-escaped":    "GET /v1/channels/%2e%2e%2finfo",
+	"channel-escaped-twice":   "GET /v1/channels/a%2562",
+	"channel-space":           "GET /v1/channels/a+b%20c",
+	"channel-not-utf8":        "GET /v1/channels/c%ff",
+	"channel-utf8":            "GET /v1/channels/%C3%A9",
+	"channel-long":            "GET /v1/channels/" + long,
+	"channel-policy":          "GET /v1/channels/life-long",
+	"subscriber-brace":        "PUT /v1/channels/c/subscribers/a%7Bb",
+	"subscriber-slash":        "GET /v1/channels/c/subscribers/s%2Fmessages",
+	"subscriber-empty":        "GET /v1/channels/c/subscribers//messages",
+	"subscriber-long":         "DELETE /v1/channels/c/subscribers/" + long,
+	"subscriber-missing":      "GET /v1/channels/c/subscribers/nobody/messages?wait=20s",
+	"channel-missing":         "GET /v1/channels/nothing",
+	"channel-missing-fetch":   "GET /v1/channels/nothing/subscribers/nobody/messages",
+	"id-in-path":              "PUT /v1/channels/c/messages/%7B 1",
+	"id-slash":                "PUT /v1/channels/c/messages/a%2Fb 1",
+	"id-in-body":              `POST /v1/channels/c/messages {"id":"a b","content":1}`,
+	"id-in-batch":             `POST /v1/channels/c/messages [{"content":1},{"id":"{","content":1}]`,
+	"id-empty":                `POST /v1/channels/c/messages {"id":"","content":1}`,
+	"body-empty":              "POST /v1/channels/c/messages",
+	"body-not-json":           "POST /v1/channels/c/messages content=1",
+	"body-truncated":          `POST /v1/channels/c/messages {"content":[1,2`,
+	"body-duplicate-key":      `POST /v1/channels/c/messages {"content":{"a":1,"a":2}}`,
+	"body-not-utf8":           "POST /v1/channels/c/messages {\"content\":\"\xff\"}",
+	"body-deep":               `POST /v1/channels/c/messages {"content":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`,
+	"body-trailing":           `POST /v1/channels/c/messages {"content":1}{"content":2}`,
+	"body-wrong-type":         `POST /v1/channels/c/messages "content"`,
+	"body-no-content":         `POST /v1/channels/c/messages [{"content":1},{"id":"a"}]`,
+	"body-unknown-member":     `POST /v1/channels/c/messages {"content":1,"ttl":5}`,
+	"batch-empty":             "POST /v1/channels/c/messages []",
+	"content-too-large":       `POST /v1/channels/c/messages [{"content":1},{"content":"` + strings.Repeat("x", maxMessageBytes) + `"}]`,
+	"content-too-large-put":   `PUT /v1/channels/c/messages/a "` + strings.Repeat("x", maxMessageBytes) + `"`,
+	"content-empty":           "PUT /v1/channels/c/messages/a",
+	"content-not-json":        "PUT /v1/channels/c/messages/a hello",
+	"batch-too-large":         `POST /v1/channels/c/messages [` + strings.Repeat(`{"content":1},`, 1000) + `{"content":1}]`,
+	"max-not-a-number":        "GET " + at + "/messages?max=ten",
+	"max-zero":                "GET " + at + "/messages?max=0",
+	"max-negative":            "GET " + at + "/messages?max=-1",
+	"max-too-large":           "GET " + at + "/messages?max=1001",
+	"max-huge":                "GET " + at + "/messages?max=99999999999999999999",
+	"max-empty":               "GET " + at + "/messages?max=",
+	"wait-not-a-duration":     "GET " + at + "/messages?wait=soon",
+	"wait-negative":           "GET " + at + "/messages?wait=-1s",
+	"wait-too-long":           "GET " + at + "/messages?wait=1h",
+	"query-unknown":           "GET " + at + "/messages?Max=1",
+	"query-twice":             "GET " + at + "/messages?max=1&max=2",
+	"query-escape":            "GET " + at + "/messages?max=%zz",
+	"query-where-none-is":     `POST /v1/channels/c/messages?wait=1 {"content":1}`,
+	"subscribe-from":          `PUT ` + at + ` {"from":"now"}`,
+	"subscribe-from-range":    `PUT ` + at + ` {"from":9007199254740992}`,
+	"subscribe-from-ahead":    `PUT /v1/channels/c/subscribers/new {"from":5}`,
+	"subscribe-not-an-object": `PUT ` + at + ` "latest"`,
+	"ack-empty":               "POST " + at + "/ack",
+	"ack-no-handle":           "POST " + at + "/ack {}",
+	"ack-malformed":           `POST ` + at + `/ack {"receiptHandle":"nonsense"}`,
+	"next-max":                `POST ` + at + `/next {"max":0}`,
+	"next-wait":               `POST ` + at + `/next {"wait":"1h"}`,
+	"next-unknown-member":     `POST ` + at + `/next {"timeout":"1s"}`,
+}
+
+// TestBadInput holds the problems of bad requests against testdata/problems, and shows that they change nothing.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.subscribe("c", "s")
+	h.publish("c", "a", "1")
+	before := h.keys()
+	for name, call := range badCalls {
+		t.Run(name, func(t *testing.T) {
+			h := *h
+			h.t = t
+			method, path, body := cut(call)
+			got := h.do(method, path, body, header{"X-Request-Id", "the-id"})
+			require.Equal(t, wire.MediaProblem, got.header.Get("Content-Type"))
+			require.GreaterOrEqual(t, got.status, 400)
+			require.Less(t, got.status, 500)
+			require.Equal(t, got.status == http.StatusMethodNotAllowed, got.header.Get("Allow") != "")
+			golden(t, filepath.Join("testdata", "problems", name+".json"), got.body)
+		})
+	}
+	require.Equal(t, before, h.keys(), "nothing is lost or changed")
+}
+
+// keys gives the keys of the channels and their values.
+func (h *harness) keys() map[string]string {
+	h.t.Helper()
+	keys, err := h.redis.Do(h.t, "KEYS", h.prefix+"*").AsStrSlice()
+	require.NoError(h.t, err)
+	values := map[string]string{}
+	for _, key := range keys {
+		dump, err := h.redis.Do(h.t, "DUMP", key).ToString()
+		require.NoError(h.t, err)
+		values[key] = dump
+	}
+	return values
+}
+
+// golden compares data, indented, with a file.
+func golden(t *testing.T, file string, data []byte) {
+	t.Helper()
+	var pretty bytes.Buffer
+	require.NoError(t, json.Indent(&pretty, data, "", "  "))
+	pretty.WriteByte('\n')
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o750))
+		require.NoError(t, os.WriteFile(file, pretty.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), pretty.String())
+}
+
+func TestEveryGoldenFileHasItsCall(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join("testdata", "problems", "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, len(badCalls))
+}
+
+// TestNamesAtTheirEdges shows that what is just good enough is taken, escaped or not.
+func TestNamesAtTheirEdges(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, name := range []string{"a", "0", "A.b:c_d-e", strings.Repeat("n", 128), "info", "messages", "a..", "%41", "%61%2E%62", "a%3ab"} {
+		got := h.do("PUT", "/v1/channels/"+name+"/messages/"+name, "1")
+		require.Equal(t, http.StatusCreated, got.status, "%s", got.body)
+		h.do("PUT", "/v1/channels/"+name+"/subscribers/"+name, "")
+		require.Equal(t, http.StatusOK, h.do("GET", "/v1/channels/"+name+"/subscribers/"+name+"/messages", "").status)
+		require.Equal(t, http.StatusOK, h.do("GET", "/v1/channels/"+name, "").status)
+	}
+	require.Equal(t, "A", decode[wire.Description](h.do("GET", "/v1/channels/%41", "")).Channel)
+	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", "/v1/channels/A", "")).Clock)
+}
+
+// TestPathsAreRoutedAsTheyCame shows that an escape never leads to another route.
+func TestPathsAreRoutedAsTheyCame(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.subscribe("c", "s")
+	h.do("GET", "/v1/channels/c%2Fsubscribers%2Fs%2Fmessages", "").problem(400, wire.SlugInvalidChannel)
+	h.do("DELETE", "/v1/channels/c/subscribers/s%2F..%2Fs", "").problem(400, wire.SlugInvalidSubscriber)
+	h.do("GET", "/v1%2Finfo", "").problem(404, wire.SlugNoPath)
+	h.do("GET", "/%76%31/info", "").problem(404, wire.SlugNoPath)
+	h.do("GET", "/v1/../metrics", "").problem(404, wire.SlugNoPath)
+	h.do("GET", "//v1/info", "").problem(404, wire.SlugNoPath)
+	h.do("GET", "/v1/channels/c/../../info", "").problem(404, wire.SlugNoPath)
+	require.Equal(t, http.StatusOK, h.do("GET", at+"/messages", "").status, "the subscriber is still there")
+
+	// What isn't HTTP is refused by net/http, in plain text.
+	for _, target := range []string{"/v1/channels/%", "/v1/channels/%zz", "/v1/channels/a b", "no-slash", "/v1/channels/\x00"} {
+		got := h.raw("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n")
+		require.Equal(t, http.StatusBadRequest, got.status, target)
+	}
+}

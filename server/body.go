@@ -1,0 +1,91 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+const (
+	smallBuffer = 1 << 10
+	// largeBuffer is the largest buffer that is kept for another request, and the largest that is made before its
+	// bytes have come in: a client that only announces a large body costs no memory.
+	largeBuffer = 64 << 10
+)
+
+// buffer holds a request's or an answer's body, and is kept for the next one.
+type buffer struct{ bytes []byte }
+
+var buffers = sync.Pool{New: func() any { return &buffer{bytes: make([]byte, 0, smallBuffer)} }}
+
+// newBuffer gives an empty buffer with room for size bytes.
+func newBuffer(size int) *buffer {
+	b := buffers.Get().(*buffer)
+	if cap(b.bytes) < size {
+		b.bytes = make([]byte, 0, size)
+	}
+	return b
+}
+
+// release gives the buffer back. Nothing may refer to its bytes any more.
+func (b *buffer) release() {
+	if cap(b.bytes) <= largeBuffer {
+		b.bytes = b.bytes[:0]
+		buffers.Put(b)
+	}
+}
+
+// body reads the request's body. The caller releases it.
+func (c *call) body() (*buffer, error) {
+	limit, length := c.route.server.options.MaxBodyBytes, c.request.ContentLength
+	if length > limit {
+		return nil, bodyTooLarge(limit)
+	}
+	if length == 0 {
+		return newBuffer(0), nil
+	}
+	size := smallBuffer
+	if length > 0 {
+		size = int(min(length, largeBuffer))
+	}
+	b := newBuffer(size)
+	if err := b.read(c.request.Body, length, limit); err != nil {
+		b.release()
+		return nil, err
+	}
+	return b, nil
+}
+
+// read reads as many bytes as are announced, or where length is negative all there are.
+func (b *buffer) read(r io.Reader, length, limit int64) error {
+	for int64(len(b.bytes)) != length {
+		if len(b.bytes) == cap(b.bytes) {
+			b.bytes = append(b.bytes, 0)[:len(b.bytes)]
+		}
+		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		switch {
+		case int64(len(b.bytes)) > limit:
+			return bodyTooLarge(limit)
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return &refusal{status: http.StatusRequestTimeout, slug: wire.SlugInvalidBody, detail: "the body took too long to come in"}
+		case err != nil:
+			return fmt.Errorf("%w: %w", errBodyCutShort, err)
+		}
+	}
+	return nil
+}
+
+func bodyTooLarge(limit int64) error {
+	return &refusal{
+		status: http.StatusRequestEntityTooLarge, slug: wire.SlugBodyTooLarge,
+		detail: fmt.Sprintf("the body has more than %d bytes", limit),
+	}
+}

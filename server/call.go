@@ -1,0 +1,139 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Names of headers, in the form in which net/http keeps them.
+const (
+	headerRequestID     = "X-Request-Id"
+	headerRetryAfter    = "Retry-After"
+	headerContentType   = "Content-Type"
+	headerContentLength = "Content-Length"
+	headerCacheControl  = "Cache-Control"
+)
+
+// Values of headers that many answers share. Nobody writes to them.
+var (
+	contentJSON    = []string{wire.MediaJSON}
+	contentProblem = []string{wire.MediaProblem}
+	noStore        = []string{"no-store"}
+)
+
+// call is one request on its way. It is used by one goroutine.
+type call struct {
+	route    *route
+	request  *http.Request
+	response http.ResponseWriter
+	params   []string // of the path, as they came
+	id       string   // of the request
+	started  time.Time
+	status   int   // of the answer; 0: it hasn't begun
+	err      error // what went wrong, for the log
+}
+
+func newCall(r *route, ec echo.Context) *call {
+	c := &call{
+		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
+	}
+	c.id = requestID(c.request.Header, c.started)
+	return c
+}
+
+// begin starts the answer. Its headers are made here and not before, so that a fetch that waits doesn't hold them.
+func (c *call) begin(status int) {
+	c.status = status
+	c.response.Header()[headerRequestID] = []string{c.id}
+	c.response.WriteHeader(status)
+}
+
+// param gives the i-th parameter of the path, unescaped.
+func (c *call) param(i int) string {
+	value := c.params[i]
+	if c.request.URL.RawPath == "" {
+		return value // net/http has unescaped the path, and nothing was lost by it
+	}
+	plain, err := url.PathUnescape(value)
+	if err != nil {
+		return value // can't be, net/http has checked the escapes; and no name has a percent sign
+	}
+	return plain
+}
+
+// write answers with a body of a media type.
+func (c *call) write(status int, mediaType []string, body []byte) error {
+	header := c.response.Header()
+	header[headerContentType] = mediaType
+	if len(body) >= unknownLengthBytes {
+		header[headerContentLength] = []string{strconv.Itoa(len(body))}
+	}
+	c.begin(status)
+	if _, err := c.response.Write(body); err != nil {
+		c.err = fmt.Errorf("write the answer: %w", err) // the client has gone: there is nobody to answer
+	}
+	return nil
+}
+
+// unknownLengthBytes is how long a body must be for net/http not to count it by itself.
+const unknownLengthBytes = 2048
+
+// json answers with a body.
+func (c *call) json(status int, body []byte) error { return c.write(status, contentJSON, body) }
+
+// value answers with the JSON of v, by reflection.
+func (c *call) value(status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	return c.json(status, body)
+}
+
+// noContent answers 204.
+func (c *call) noContent() error {
+	c.begin(http.StatusNoContent)
+	return nil
+}
+
+// statusClientGone stands, in metrics and log only, for a request whose client had gone before its answer.
+const statusClientGone = 499
+
+// outcome is the status for metrics and log.
+func (c *call) outcome() int {
+	if c.status != http.StatusInternalServerError && c.request.Context().Err() != nil {
+		return statusClientGone
+	}
+	return c.status
+}
+
+func (c *call) log(elapsed time.Duration) {
+	level, status := slog.LevelDebug, c.outcome()
+	switch {
+	case status == http.StatusInternalServerError:
+		level = slog.LevelError
+	case status > http.StatusInternalServerError:
+		level = slog.LevelWarn
+	}
+	ctx, log := c.request.Context(), c.route.server.log
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("requestId", c.id), slog.String("method", c.request.Method), slog.String("path", c.request.URL.EscapedPath()),
+		slog.Int("status", status), slog.Duration("elapsed", elapsed), slog.String("client", c.request.RemoteAddr),
+	}
+	if c.err != nil {
+		attrs = append(attrs, slog.Any("error", c.err))
+	}
+	log.LogAttrs(ctx, level, "request", attrs...)
+}

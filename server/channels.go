@@ -1,0 +1,28 @@
+package server
+
+import (
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// describe is GET /v1/channels/{channel}.
+func (s *Server) describe(c *call) error {
+	name := c.param(0)
+	d, err := s.service.Describe(c.request.Context(), name)
+	if err != nil {
+		return err
+	}
+	answer := wire.Description{
+		Channel: name, Epoch: d.Epoch.String(), Clock: d.Clock, Live: d.Live, TTLMillis: d.TTL.Milliseconds(),
+		Subscribers: make([]wire.SubscriberLag, len(d.Subscribers)),
+	}
+	if d.Live > 0 {
+		answer.Oldest = &d.Oldest
+	}
+	for i, sub := range d.Subscribers {
+		answer.Subscribers[i] = wire.SubscriberLag{Name: sub.Name, Mark: sub.Mark, Lag: sub.Lag}
+	}
+	c.response.Header()[headerCacheControl] = noStore
+	return c.value(http.StatusOK, answer)
+}

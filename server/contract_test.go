@@ -1,0 +1,179 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/labstack/echo/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// contract is docs/openapi.yaml.
+var contract = sync.OnceValues(func() (*openapi3.T, error) {
+	loader := openapi3.NewLoader()
+	doc, err := loader.LoadFromFile("../docs/openapi.yaml")
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(loader.Context, openapi3.EnableExamplesValidation())
+})
+
+// checkContract checks that docs/openapi.yaml allows an answer.
+func checkContract(t testing.TB, method, path string, a answer) {
+	t.Helper()
+	doc, err := contract()
+	require.NoError(t, err)
+	if method == http.MethodOptions {
+		return
+	}
+	op := operation(doc, method, path)
+	request := &http.Request{Method: method, URL: &url.URL{Path: path}}
+	err = openapi3filter.ValidateResponse(t.Context(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: request, Route: &routers.Route{Spec: doc, Path: path, Method: method, Operation: op},
+		},
+		Status: a.status, Header: a.header, Body: io.NopCloser(bytes.NewReader(a.body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	})
+	require.NoError(t, err, "%s %s: %d %s", method, path, a.status, a.body)
+	if a.status == http.StatusNoContent || method == http.MethodHead {
+		require.Empty(t, a.body)
+	}
+	if a.header.Get("Content-Type") == wire.MediaProblem && method != http.MethodHead {
+		p := decode[wire.Problem](a)
+		require.Contains(t, slugsOf(t, op, a.status), p.Slug(), "x-problems of %s %s %d", method, path, a.status)
+	}
+}
+
+// operation finds the operation of a request. Where there is none it makes one of what is answered then.
+func operation(doc *openapi3.T, method, path string) *openapi3.Operation {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	item := pathItem(doc, path)
+	if item != nil && item.GetOperation(method) != nil {
+		return item.GetOperation(method)
+	}
+	status, name, slug := http.StatusNotFound, "NotFound", wire.SlugNoPath
+	if item != nil {
+		status, name, slug = http.StatusMethodNotAllowed, "MethodNotAllowed", wire.SlugMethod
+	}
+	if strings.HasPrefix(path, "/channel/") || strings.HasPrefix(path, "/probe/") {
+		name = "Old" + name
+	}
+	return &openapi3.Operation{
+		Responses:  openapi3.NewResponses(openapi3.WithStatus(status, doc.Components.Responses[name])),
+		Extensions: map[string]any{"x-problems": map[string]any{strconv.Itoa(status): []any{slug}}},
+	}
+}
+
+// pathItem finds the path that has as many segments and, where it has no parameter, the same ones.
+func pathItem(doc *openapi3.T, path string) *openapi3.PathItem {
+	segments := strings.Split(path, "/")
+	for _, template := range doc.Paths.InMatchingOrder() {
+		want := strings.Split(template, "/")
+		if slices.EqualFunc(want, segments, func(w, s string) bool { return w == s || strings.HasPrefix(w, "{") }) &&
+			(segments[len(segments)-1] != "" || path == template) {
+			return doc.Paths.Find(template)
+		}
+	}
+	return nil
+}
+
+func slugsOf(t testing.TB, op *openapi3.Operation, status int) []string {
+	t.Helper()
+	byStatus, ok := op.Extensions["x-problems"].(map[string]any)
+	require.True(t, ok, "%s has no x-problems", op.OperationID)
+	list, _ := byStatus[strconv.Itoa(status)].([]any)
+	slugs := make([]string, len(list))
+	for i, slug := range list {
+		slugs[i] = fmt.Sprint(slug)
+	}
+	return slugs
+}
+
+// TestRoutesAreThoseOfTheContract holds echo's routes against docs/openapi.yaml, both ways.
+func TestRoutesAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	doc, err := contract()
+	require.NoError(t, err)
+	var documented, registered []string
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			documented = append(documented, method+" "+path)
+		}
+	}
+	for _, r := range server.Routes(start(t).server) {
+		var segments []string
+		for segment := range strings.SplitSeq(r.Path, "/") {
+			if name, ok := strings.CutPrefix(segment, ":"); ok {
+				segment = "{" + name + "}"
+			}
+			segments = append(segments, segment)
+		}
+		if r.Method != http.MethodHead && r.Method != echo.RouteNotFound {
+			registered = append(registered, r.Method+" "+strings.Join(segments, "/"))
+		}
+	}
+	require.ElementsMatch(t, documented, registered)
+}
+
+// TestSlugsAreThoseOfTheContract holds the slugs in the code, in the problem's schema and in x-problems together.
+func TestSlugsAreThoseOfTheContract(t *testing.T) {
+	t.Parallel()
+	doc, err := contract()
+	require.NoError(t, err)
+	var enumerated []string
+	for _, value := range doc.Components.Schemas["Problem"].Value.Properties["type"].Value.Enum {
+		enumerated = append(enumerated, strings.TrimPrefix(fmt.Sprint(value), wire.TypePrefix))
+	}
+	require.ElementsMatch(t, wire.Slugs(), enumerated)
+
+	used := []string{wire.SlugNoPath, wire.SlugMethod} // of every path
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if slices.Contains(op.Tags, "predecessor") {
+				continue
+			}
+			for status := range op.Responses.Map() {
+				code, err := strconv.Atoi(status)
+				require.NoError(t, err)
+				slugs := slugsOf(t, op, code)
+				require.Equal(t, code >= 400, len(slugs) > 0, "%s %s %d", method, path, code)
+				used = append(used, slugs...)
+			}
+		}
+	}
+	slices.Sort(used)
+	require.ElementsMatch(t, enumerated, slices.Compact(used))
+}
+
+// TestSlugsOfTheService holds the service's slugs, which package wire can't import, against wire's.
+func TestSlugsOfTheService(t *testing.T) {
+	t.Parallel()
+	for _, slug := range []channel.Slug{
+		channel.SlugInternal, channel.SlugInvalidChannel, channel.SlugInvalidSubscriber, channel.SlugInvalidMessageID,
+		channel.SlugInvalidContent, channel.SlugInvalidBatch, channel.SlugInvalidMax, channel.SlugInvalidWait,
+		channel.SlugInvalidFrom, channel.SlugInvalidPolicy, channel.SlugMessageTooLarge, channel.SlugBatchTooLarge,
+		channel.SlugNoChannel, channel.SlugNoSubscriber, channel.SlugReceiptMalformed, channel.SlugReceiptForged,
+		channel.SlugReceiptChannel, channel.SlugReceiptSubscriber, channel.SlugReceiptEpoch, channel.SlugReceiptAhead,
+		channel.SlugReceiptSuperseded, channel.SlugStorageFull, channel.SlugUnavailable, channel.SlugNotReplicated,
+	} {
+		require.NotEmpty(t, wire.Title(string(slug)), "package wire doesn't know the slug %s", slug)
+	}
+}

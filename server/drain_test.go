@@ -1,0 +1,140 @@
+package server_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// direct asks the handler without a connection, which a draining server no longer takes.
+func (h *harness) direct(method, path string) answer {
+	h.t.Helper()
+	recorder := httptest.NewRecorder()
+	h.server.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(h.t.Context(), method, path, nil))
+	got := answer{t: h.t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
+	checkContract(h.t, method, path, got)
+	return got
+}
+
+func (h *harness) awaitDraining() {
+	h.t.Helper()
+	h.logs.await(h.t, func(r record) bool { return r.Message == "draining" })
+}
+
+// TestDrain ends the context of Run while a poll waits and a publish is on its way: both are answered, and Run ends.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	h := start(t); dump(t, h)
+	h.subscribe("c", "s")
+	polls := h.waiting(t.Context(), 3, "GET", at+"/messages?wait=1m", "")
+	entered, release := make(chan struct{}), make(chan struct{})
+	h.store.intercept(func(context.Context) error {
+		close(entered)
+		<-release
+		h.store.fail(nil)
+		return nil
+	})
+	published := make(chan answer, 1)
+	go func() {
+		got, err := h.try(t.Context(), "PUT", "/v1/channels/d/messages/a", strings.NewReader("1"))
+		if err != nil {
+			got = answer{t: t, body: []byte(err.Error())}
+		}
+		published <- got
+	}()
+	<-entered
+	h.stop()
+	for range 3 {
+		got := <-polls
+		got.is(200, `{"messages":[],"more":false,"expired":0}`)
+	}
+	got := h.direct("GET", "/readyz")
+	got.problem(503, wire.SlugDraining)
+	require.Equal(t, "1", got.header.Get("Retry-After"))
+	h.direct("GET", "/probe/readiness").oldError(503, "")
+	h.direct("GET", "/livez").is(200, `{"status":"ok"}`)
+
+	close(release)
+	got = <-published
+	got.is(201, `{"channel":"d","id":"a","clock":1,"duplicate":false}`)
+	require.NoError(t, <-h.stopped)
+	_, err := h.try(t.Context(), "GET", "/livez", nil)
+	require.ErrorContains(t, err, "refused")
+}
+
+// TestDrainDelay goes on to take connections for a while, with readiness 503 and polls that don't wait.
+func TestDrainDelay(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(s *setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
+	h.subscribe("c", "s")
+	polls := h.waiting(t.Context(), 1, "POST", at+"/next", `{"wait":"1m"}`)
+	h.stop()
+	h.awaitDraining()
+	got := <-polls
+	got.is(200, `{"messages":[],"more":false,"expired":0}`)
+	got = h.do("GET", "/readyz", "")
+	got.problem(503, wire.SlugDraining)
+	require.True(t, got.last)
+	h.do("GET", at+"/messages?wait=1m", "").is(200, `{"messages":[],"more":false,"expired":0}`)
+	h.publish("c", "a", "1")
+	require.Len(t, h.fetch("c", "s").Messages, 1)
+	require.NoError(t, h.listener.Close(), "nothing is left to wait for")
+	require.NoError(t, <-h.stopped)
+}
+
+// TestGrace cuts off what doesn't end within the grace, and says so.
+func TestGrace(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(s *setup) { s.Grace = time.Millisecond })
+	entered := make(chan struct{})
+	cutOff := make(chan error, 1)
+	h.store.intercept(func(ctx context.Context) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	go func() {
+		_, err := h.try(t.Context(), "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"))
+		cutOff <- err
+	}()
+	<-entered
+	h.stop()
+	require.ErrorIs(t, <-h.stopped, server.ErrGrace)
+	require.Error(t, <-cutOff)
+}
+
+// TestListenerFails shows that Run ends when its listener does.
+func TestListenerFails(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	s := server.New(server.Options{Service: h.service, Storage: func() channel.Storage { return storage }, Logger: slog.New(slog.DiscardHandler)})
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.ErrorIs(t, s.Run(t.Context(), l), net.ErrClosed)
+}
+
+// TestSlowBody gives up on a body that doesn't come in.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/channels/c/messages", iotest.ErrReader(os.ErrDeadlineExceeded))
+	h.server.Handler().ServeHTTP(recorder, request)
+	got := answer{t: t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
+	checkContract(t, "POST", "/v1/channels/c/messages", got)
+	got.problem(http.StatusRequestTimeout, wire.SlugInvalidBody)
+}

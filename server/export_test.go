@@ -1,0 +1,6 @@
+package server
+
+import "github.com/labstack/echo/v4"
+
+// Routes gives the routes as echo has them.
+func Routes(s *Server) []*echo.Route { return s.echo.Routes() }

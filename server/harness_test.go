@@ -1,0 +1,257 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// harness is a server on a real Redis, under a key prefix of its own, and a client of it.
+type harness struct {
+	t        testing.TB
+	url      string
+	addr     string
+	client   *http.Client
+	store    *faultyStore
+	service  *channel.Service
+	server   *server.Server
+	receipts *receipt.Keyring
+	logs     *logs
+	redis    *redistest.Node
+	prefix   string
+
+	listener net.Listener
+	stop     context.CancelFunc // begins to drain
+	stopped  chan error         // what Run returned
+}
+
+// setup is what a test may change of a harness.
+type setup struct {
+	server.Options
+	limits  channel.Limits
+	redis   *redistest.Node // nil: the one that all tests share
+	timeout time.Duration   // of the store; 0: its default
+}
+
+// start makes a harness that ends with the test.
+func start(t testing.TB, changes ...func(*setup)) *harness {
+	t.Helper()
+	h := &harness{t: t, prefix: redistest.Prefix(t), logs: newLogs(), stopped: make(chan error, 1)}
+	s := setup{limits: channel.DefaultLimits()}
+	s.Options = server.Options{
+		Version: "test", Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), Storage: func() channel.Storage { return storage },
+	}
+	for _, change := range changes {
+		change(&s)
+	}
+	if h.redis = s.redis; h.redis == nil {
+		h.redis = redistest.Standalone(t)
+	}
+	opened, err := redis.Open(t.Context(), redis.Options{URL: h.redis.URL(), KeyPrefix: h.prefix, Timeout: s.timeout, Logger: s.Logger})
+	require.NoError(t, err)
+	t.Cleanup(opened.Close)
+	h.store = &faultyStore{Store: opened}
+	if s.Ready == nil {
+		s.Ready = opened.Ready
+	}
+	h.receipts = newKeyring(t)
+	h.service = newService(t, h.store, h.receipts, s.limits)
+	s.Options.Service = h.service
+	h.server = server.New(s.Options)
+	h.client = newClient(t)
+	h.run()
+	return h
+}
+
+func newKeyring(t testing.TB) *receipt.Keyring {
+	t.Helper()
+	key, err := receipt.GenerateKey()
+	require.NoError(t, err)
+	ring, err := receipt.NewKeyring(key)
+	require.NoError(t, err)
+	return ring
+}
+
+// maxMessageBytes is the largest message in tests.
+const maxMessageBytes = 1000
+
+// newService makes a service that runs until the test ends.
+func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring, limits channel.Limits) *channel.Service {
+	t.Helper()
+	policies, err := channel.NewPolicies(
+		channel.Policy{TTL: time.Minute, MaxMessageBytes: maxMessageBytes},
+		[]channel.Rule{{Pattern: `life-(?P<ttl>.+)`, TTL: "${ttl}"}},
+	)
+	require.NoError(t, err)
+	service, err := channel.NewService(channel.Options{
+		Store: store, Receipts: receipts, Policies: policies, Limits: limits, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- service.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-ended)
+	})
+	return service
+}
+
+func newClient(t testing.TB) *http.Client {
+	t.Helper()
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// run serves on a port of its own until the test ends or stop is called.
+func (h *harness) run() {
+	h.t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(h.t, err)
+	h.listener, h.addr, h.url = l, l.Addr().String(), "http://"+l.Addr().String()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
+	h.stop = cancel
+	go func() {
+		h.stopped <- h.server.Run(ctx, l)
+		close(h.stopped)
+	}()
+	h.t.Cleanup(func() {
+		cancel()
+		h.client.CloseIdleConnections()
+		for err := range h.stopped {
+			require.NoError(h.t, err)
+		}
+	})
+}
+
+// answer is what came back.
+type answer struct {
+	t      testing.TB
+	status int
+	header http.Header
+	body   []byte
+	last   bool // the server closes the connection
+}
+
+// header is one header of a request.
+type header struct{ name, value string }
+
+// do sends a request, with the path as it is, and checks the answer against docs/openapi.yaml.
+func (h *harness) do(method, path, body string, headers ...header) answer {
+	h.t.Helper()
+	got, err := h.try(h.t.Context(), method, path, strings.NewReader(body), headers...)
+	require.NoError(h.t, err)
+	return got
+}
+
+// try is do for requests that may fail.
+func (h *harness) try(ctx context.Context, method, path string, body io.Reader, headers ...header) (answer, error) {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, h.url, body)
+	require.NoError(h.t, err)
+	req.URL.Opaque, req.URL.RawQuery, _ = strings.Cut(path, "?") // sent as it is, however odd
+	for _, set := range headers {
+		req.Header.Set(set.name, set.value)
+	}
+	resp, err := h.client.Do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { require.NoError(h.t, resp.Body.Close()) }()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{}, err
+	}
+	got := answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: data, last: resp.Close}
+	require.NotEmpty(h.t, got.header.Get("Date"))
+	checkContract(h.t, method, req.URL.Opaque, got)
+	return got, nil
+}
+
+// is checks status and body.
+func (a answer) is(status int, body string) {
+	a.t.Helper()
+	require.Equal(a.t, body, string(a.body))
+	require.Equal(a.t, status, a.status)
+}
+
+// like checks status and body, the body as JSON.
+func (a answer) like(status int, body string) {
+	a.t.Helper()
+	require.Equal(a.t, status, a.status, "%s", a.body)
+	require.JSONEq(a.t, body, string(a.body))
+}
+
+// problem checks that the answer is a problem with this slug, and gives it.
+func (a answer) problem(status int, slug string) wire.Problem {
+	a.t.Helper()
+	require.Equal(a.t, status, a.status, "%s", a.body)
+	require.Equal(a.t, wire.MediaProblem, a.header.Get("Content-Type"))
+	p := decode[wire.Problem](a)
+	require.Equal(a.t, slug, p.Slug())
+	require.Equal(a.t, status, p.Status)
+	require.Equal(a.t, a.header.Get("X-Request-Id"), p.RequestID)
+	return p
+}
+
+// oldError checks that the answer is an error of the predecessor's API.
+func (a answer) oldError(status int, code string) wire.OldError {
+	a.t.Helper()
+	require.Equal(a.t, status, a.status, "%s", a.body)
+	require.Equal(a.t, wire.MediaJSON, a.header.Get("Content-Type"))
+	e := decode[wire.OldError](a)
+	require.Equal(a.t, code, e.Code)
+	return e
+}
+
+func decode[T any](a answer) T {
+	a.t.Helper()
+	var v T
+	require.NoError(a.t, json.Unmarshal(a.body, &v), "%s", a.body)
+	return v
+}
+
+// publish publishes one message.
+func (h *harness) publish(channel, id, content string) {
+	h.t.Helper()
+	h.do("PUT", "/v1/channels/"+channel+"/messages/"+id, content)
+}
+
+// subscribe makes a subscriber that starts at the latest.
+func (h *harness) subscribe(channel, subscriber string) wire.Subscription {
+	h.t.Helper()
+	return decode[wire.Subscription](h.do("PUT", "/v1/channels/"+channel+"/subscribers/"+subscriber, ""))
+}
+
+// fetch fetches without waiting.
+func (h *harness) fetch(channel, subscriber string) wire.Delivery {
+	h.t.Helper()
+	got := h.do("GET", "/v1/channels/"+channel+"/subscribers/"+subscriber+"/messages", "")
+	require.Equal(h.t, http.StatusOK, got.status, "%s", got.body)
+	return decode[wire.Delivery](got)
+}
+
+// storage is what /v1/info tells in tests.
+var storage = channel.Storage{
+	Kind: "standalone", Product: "redis", Version: "7.0.15",
+	Durability: channel.Durability{
+		Level: channel.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction", Warnings: []string{"The append-only file is off."},
+	},
+}

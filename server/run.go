@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	headerTimeout  = 10 * time.Second // for a request's line and headers to come in
+	bodyTimeout    = 30 * time.Second // for its body, on top of the longest wait
+	answerTimeout  = 2 * time.Minute  // for the client to read the answer, on top of the longest wait
+	idleTimeout    = 2 * time.Minute  // between requests on a connection
+	maxHeaderBytes = 32 << 10
+)
+
+// ErrGrace says that requests were still running when the grace had passed, and that their connections were closed.
+var ErrGrace = errors.New("requests were cut off when the grace had passed")
+
+// Run serves connections of l until ctx ends, and closes l. Then it drains: readiness turns 503, waiting fetches are
+// answered, requests in flight finish, idle connections are closed, and it returns nil. Where that takes longer than
+// the grace it closes all connections and returns an error that is ErrGrace. A fault of the listener ends it too.
+// Run must be called once.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // requests outlive ctx by the grace
+	defer cancel()
+	hs := s.httpServer(requests)
+	var failed error
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		failed = hs.Serve(l)
+	}()
+	select {
+	case <-served:
+		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), failed)
+	case <-ctx.Done():
+	}
+	err := s.drain(requests, hs, served)
+	<-served
+	return err
+}
+
+func (s *Server) httpServer(ctx context.Context) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	longest := s.service.Limits().MaxWait
+	return &http.Server{
+		Handler:           s.echo,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		Protocols:         protocols,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       longest + bodyTimeout, // it also ends what is read while a fetch waits, so it is longer than that
+		WriteTimeout:      longest + answerTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// drain ends the service to clients, and returns when nothing is served any more. served is closed when no connection
+// is accepted any more.
+func (s *Server) drain(ctx context.Context, hs *http.Server, served <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
+	defer cancel()
+	s.log.Info("draining", "grace", s.options.Grace)
+	s.draining.Store(true)
+	hs.SetKeepAlivesEnabled(false)
+	s.service.Drain()
+	if s.options.DrainDelay > 0 {
+		delay := time.NewTimer(s.options.DrainDelay)
+		defer delay.Stop()
+		select {
+		case <-delay.C:
+		case <-served:
+		case <-ctx.Done():
+		}
+	}
+	err := hs.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("%w (%s)", ErrGrace, s.options.Grace)
+	}
+	if err != nil {
+		return errors.Join(err, hs.Close())
+	}
+	return nil
+}

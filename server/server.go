@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+// Defaults of Options.
+const (
+	DefaultMaxBodyBytes int64 = 8 << 20
+	DefaultGrace              = 15 * time.Second
+)
+
+// Options is what a Server is made of. Service, Storage, Ready and Logger are needed.
+type Options struct {
+	Service *channel.Service
+	Storage func() channel.Storage          // what GET /v1/info tells
+	Ready   func(ctx context.Context) error // whether Redis and the notification path answer, for the readiness probes
+
+	Version      string
+	CORS         CORS
+	MaxBodyBytes int64         // of a request; 0: DefaultMaxBodyBytes
+	Grace        time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
+	// DrainDelay is how long Run goes on to accept connections after readiness has turned 503, for load balancers
+	// to notice. It is part of Grace.
+	DrainDelay time.Duration
+	Logger     *slog.Logger
+	Metrics    *prometheus.Registry // where the server's metrics are registered and what /metrics shows; nil: a new one
+}
+
+// Server answers HTTP requests. All methods but Run may be called by many goroutines.
+type Server struct {
+	service *channel.Service
+	options Options
+	log     *slog.Logger
+	echo    *echo.Echo
+	metrics *metrics
+	stray   *route // stands for requests that no route is for
+
+	draining atomic.Bool
+}
+
+// New makes a server. It registers its metrics, and those of the process and of Go, in the registry, and so must be
+// called once for a registry.
+func New(o Options) *Server {
+	if o.MaxBodyBytes == 0 {
+		o.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
+	}
+	s := &Server{service: o.Service, options: o, log: o.Logger, echo: echo.New()}
+	s.metrics = newMetrics(o.Metrics, o.Service)
+	s.echo.HTTPErrorHandler = s.unrouted
+	if cors, ok := o.CORS.middleware(); ok {
+		s.echo.Use(cors)
+	}
+	s.addRoutes()
+	return s
+}
+
+// Handler gives the whole API. It doesn't need Run.
+func (s *Server) Handler() http.Handler { return s.echo }

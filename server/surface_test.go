@@ -1,0 +1,155 @@
+package server_test
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+func TestInfo(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.do("GET", "/v1/info", "").like(200, `{
+		"version": "test",
+		"storage": {"kind": "standalone", "product": "redis", "version": "7.0.15", "durability": {
+			"level": "memory", "appendOnly": false, "fsync": "everysec", "replicas": 0, "evictionPolicy": "noeviction",
+			"maxMemoryBytes": 0, "warnings": ["The append-only file is off."]}},
+		"limits": {"maxNameBytes": 128, "maxBodyBytes": 8388608, "maxBatch": 1000, "defaultMax": 64, "maxMax": 1000,
+			"maxFetchBytes": 4194304, "maxWaitMs": 60000}}`)
+	h.do("GET", "/v1/info?x=1", "").problem(400, wire.SlugInvalidQuery)
+}
+
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, path := range []string{"/livez", "/readyz", "/readyz?verbose"} {
+		h.do("GET", path, "").is(200, `{"status":"ok"}`)
+		h.do("HEAD", path, "").is(200, "")
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, sane := range []string{"a", "7c9e-%{}", strings.Repeat("i", 128)} {
+		require.Equal(t, sane, h.do("GET", "/livez", "", header{"X-Request-Id", sane}).header.Get("X-Request-Id"))
+		require.Equal(t, "/livez", h.logs.request(t, sane).attrs["path"])
+	}
+	seen := map[string]bool{}
+	for _, insane := range []string{"", "a b", "tab\tbed", "é", strings.Repeat("i", 129)} {
+		id := h.do("GET", "/nothing", "", header{"X-Request-Id", insane}).header.Get("X-Request-Id")
+		_, err := ulid.ParseStrict(id)
+		require.NoError(t, err, "%q", insane)
+		require.False(t, seen[id])
+		seen[id] = true
+		require.Equal(t, "404", h.logs.request(t, id).attrs["status"])
+	}
+}
+
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	id := h.do("GET", "/v1/channels/a%2Fb", "").header.Get("X-Request-Id")
+	logged := h.logs.request(t, id)
+	require.Equal(t, slog.LevelDebug, logged.Level)
+	require.Equal(t, "/v1/channels/a%2Fb", logged.attrs["path"])
+	require.Equal(t, "GET", logged.attrs["method"])
+	require.Equal(t, "400", logged.attrs["status"])
+	require.Contains(t, logged.attrs["error"], "channel name")
+	require.NotEmpty(t, logged.attrs["client"])
+	require.NotEmpty(t, logged.attrs["elapsed"])
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for path, allow := range map[string]string{
+		"/v1/channels/c/messages": "OPTIONS, POST", at: "OPTIONS, DELETE, PUT", at + "/messages": "OPTIONS, GET", "/v1/info": "OPTIONS, GET, HEAD",
+	} {
+		got := h.do("OPTIONS", path, "")
+		got.is(http.StatusNoContent, "")
+		require.Equal(t, allow, got.header.Get("Allow"))
+		require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
+	}
+	require.Equal(t, http.StatusNotFound, h.do("OPTIONS", "/nothing", "").status)
+	h.do("HEAD", at+"/messages", "").is(http.StatusMethodNotAllowed, "")
+}
+
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	const mine = "https://app.example.com"
+	h := start(t, func(s *setup) { s.CORS = server.CORS{AllowOrigins: []string{mine}} })
+	preflight := h.do("OPTIONS", at+"/ack", "", header{"Origin", mine}, header{"Access-Control-Request-Method", "POST"},
+		header{"Access-Control-Request-Headers", "content-type"})
+	preflight.is(http.StatusNoContent, "")
+	for name, value := range map[string]string{
+		"Origin": mine, "Methods": "OPTIONS, POST", "Headers": "Content-Type,X-Request-Id",
+	} {
+		require.Equal(t, value, preflight.header.Get("Access-Control-Allow-"+name))
+	}
+	require.Equal(t, "3600", preflight.header.Get("Access-Control-Max-Age"))
+
+	for _, path := range []string{"/v1/info", "/v1/channels/c", "/nothing"} { // errors too
+		got := h.do("GET", path, "", header{"Origin", mine})
+		require.Equal(t, mine, got.header.Get("Access-Control-Allow-Origin"))
+		require.Equal(t, "X-Request-Id,Retry-After", got.header.Get("Access-Control-Expose-Headers"))
+		require.Equal(t, "Origin", got.header.Get("Vary"))
+		require.Empty(t, h.do("GET", path, "", header{"Origin", "https://evil.example.com"}).header.Get("Access-Control-Allow-Origin"))
+	}
+}
+
+func TestNoCORSByDefault(t *testing.T) {
+	t.Parallel()
+	got := start(t).do("GET", "/v1/info", "", header{"Origin", "https://app.example.com"})
+	require.Empty(t, got.header.Get("Access-Control-Allow-Origin"))
+	require.Empty(t, got.header.Get("Vary"))
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.subscribe("c", "s")
+	h.do("POST", "/v1/channels/c/messages", `[{"id":"a","content":1},{"id":"b","content":1},{"id":"a","content":1}]`)
+	h.redis.Do(t, "DEL", h.prefix+"c.{c}.m.1")
+	handle := h.fetch("c", "s").ReceiptHandle
+	h.do("POST", at+"/next", `{"receiptHandle":"`+handle+`"}`)
+	h.do("POST", at+"/ack", `{"receiptHandle":"`+handle+`"}`)
+	h.do("PUT", "/channel/c/message/c", "1")
+	old := decode[wire.OldDelivery](h.do("GET", oldAt, ""))
+	h.do("DELETE", oldAt+"/message?ackHandle="+old.AckHandle, "")
+	h.do("BREW", "/v1/info", "")
+	h.do("BREW", "/nothing", "")
+	h.do("POST", "/v1/channels/c/messages", "")
+	polls := h.waiting(t.Context(), 1, "GET", "/v1/channels/c/subscribers/s/messages?wait=1m&max=1", "")
+	got := h.do("GET", "/metrics", "")
+	require.Equal(t, http.StatusOK, got.status)
+	h.do("HEAD", "/metrics", "")
+	for _, line := range []string{
+		"tidemark_messages_published_total 3",
+		"tidemark_messages_duplicates_total 1",
+		"tidemark_messages_delivered_total 2",
+		"tidemark_messages_expired_total 1",
+		"tidemark_acks_total 3",
+		`tidemark_http_requests_total{code="201",method="POST",route="/v1/channels/:channel/messages"} 1`,
+		`tidemark_http_requests_total{code="400",method="POST",route="/v1/channels/:channel/messages"} 1`,
+		`tidemark_http_requests_total{code="204",method="POST",route="/v1/channels/:channel/subscribers/:subscriber/ack"} 1`,
+		`tidemark_http_requests_total{code="405",method="any",route="none"} 1`,
+		`tidemark_http_requests_total{code="404",method="any",route="none"} 1`,
+		`tidemark_http_request_seconds_count{method="POST",route="/v1/channels/:channel/messages"} 2`,
+		"tidemark_waiting_fetches 1",
+		"tidemark_listened_channels 1",
+		"go_goroutines ",
+		"process_cpu_seconds_total ",
+	} {
+		require.Contains(t, string(got.body), "\n"+line)
+	}
+	h.stop()
+	require.Equal(t, http.StatusOK, (<-polls).status)
+}
