@@ -1,0 +1,141 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// request is a call of the API before it is sent, perhaps several times.
+type request struct {
+	what   string // what is being done, for errors
+	method string
+	path   []string // segments below /v1
+	query  url.Values
+	body   []byte        // JSON, or nil
+	wait   time.Duration // how long the service may take on purpose
+}
+
+// reply is an answer of the service.
+type reply struct {
+	status int
+	tries  int // how often the request was sent, this one included
+}
+
+// call sends r until it is answered, as the policy says, and reads the answer into out unless that is nil.
+func (c *Client) call(ctx context.Context, r request, out any) (reply, error) {
+	var last reply
+	tries, err := c.retry.retry(ctx, func() error {
+		var err error
+		last, err = c.try(ctx, r, out)
+		return err
+	})
+	if err != nil {
+		return reply{}, fmt.Errorf("%s: %w", r.what, err)
+	}
+	last.tries = tries
+	return last, nil
+}
+
+// try sends r once.
+func (c *Client) try(ctx context.Context, r request, out any) (reply, error) {
+	if err := checkNames(r.path); err != nil {
+		return reply{}, err
+	}
+	tryCtx, cancel := context.WithTimeout(ctx, c.timeout+r.wait)
+	defer cancel()
+	req, err := c.httpRequest(tryCtx, r)
+	if err != nil {
+		return reply{}, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return reply{}, c.noAnswer(ctx, r, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // the body has been read; nothing depends on it
+	if resp.StatusCode >= http.StatusBadRequest {
+		return reply{}, readError(resp)
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return reply{}, c.noAnswer(ctx, r, err)
+	}
+	if out == nil || len(body) == 0 && resp.StatusCode == http.StatusNoContent {
+		return reply{status: resp.StatusCode}, nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return reply{}, fmt.Errorf("the answer (status %d) isn't a Tidemark service's: %w", resp.StatusCode, err)
+	}
+	return reply{status: resp.StatusCode}, nil
+}
+
+// checkNames refuses names that would make a path of another meaning. All others the service judges.
+func checkNames(path []string) error {
+	for i, name := range path {
+		if name != "" && name != "." && name != ".." {
+			continue
+		}
+		e := *ErrInvalidChannel
+		if i > 1 {
+			e = *ErrInvalidSubscriber
+		}
+		e.Problem.Detail = fmt.Sprintf("%q can't be a name", name)
+		return &e
+	}
+	return nil
+}
+
+func (c *Client) httpRequest(ctx context.Context, r request) (*http.Request, error) {
+	target := c.base + "/v1"
+	for _, segment := range r.path {
+		target += "/" + url.PathEscape(segment)
+	}
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	var body io.Reader
+	if r.body != nil {
+		body = bytes.NewReader(r.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("User-Agent", c.userAgent)
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	return req, nil
+}
+
+// noAnswer is the error of a try that got none. Where the caller's context has ended it says that; the end of
+// the try's own time is the service's fault.
+func (c *Client) noAnswer(ctx context.Context, r request, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ended(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: no answer within %s", ErrUnreachable, c.timeout+r.wait)
+	}
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		err = failed.Err // without the method and URL, which the caller knows
+	}
+	return fmt.Errorf("%w: %w", ErrUnreachable, err)
+}
+
+// ended is the error of a context that has ended, with the cause where that says more.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

@@ -1,0 +1,62 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Client calls one Tidemark service. It may be used by many goroutines at the same time, and is best made once: it
+// keeps connections open between calls.
+type Client struct {
+	base string // without a slash at its end
+	own  bool   // http was made by New
+	settings
+}
+
+// New makes a client of the service at baseURL, such as http://127.0.0.1:8080 or https://example.com/tidemark. It
+// doesn't connect yet. Its error says what is wrong with baseURL.
+func New(baseURL string, opts ...Option) (*Client, error) {
+	u, err := url.Parse(baseURL)
+	switch {
+	case err != nil:
+		return nil, errors.New("the service's URL can't be read") // what url.Parse says repeats a password
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("the service's URL %q doesn't start with http:// or https://", u.Redacted())
+	case u.Host == "":
+		return nil, fmt.Errorf("the service's URL %q has no host", u.Redacted())
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("the service's URL %q has a query or a fragment", u.Redacted())
+	}
+	c := &Client{base: strings.TrimRight(u.String(), "/")}
+	c.userAgent, c.timeout = "tidemark-go", 30*time.Second
+	for _, opt := range opts {
+		opt(&c.settings)
+	}
+	c.retry = c.retry.withDefaults()
+	if c.own = c.http == nil; c.own {
+		c.http = &http.Client{Transport: newTransport()}
+	}
+	return c, nil
+}
+
+// newTransport keeps a connection for each of many calls that wait at the same time.
+func newTransport() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1000, 1000
+	return t
+}
+
+// Close closes connections that are idle. A client that was given its own http.Client leaves them to that one.
+func (c *Client) Close() {
+	if c.own {
+		c.http.CloseIdleConnections()
+	}
+}

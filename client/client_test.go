@@ -1,0 +1,220 @@
+package client_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+func TestNew(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"localhost:8080":           "doesn't start with http:// or https://",
+		"":                         "doesn't start with http:// or https://",
+		"http://":                  "has no host",
+		"http://h?a=b":             "has a query or a fragment",
+		"http://h#a":               "has a query or a fragment",
+		"http://me:secret@h:x":     "can't be read",
+		"redis://me:secret@h:6379": "doesn't start with http:// or https://",
+	} {
+		_, err := client.New(url)
+		require.ErrorContains(t, err, want, "%q", url)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+// TestRequests holds what each call sends against the API.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		do   func(*client.Client) error
+		want call
+	}{
+		{"publish", func(c *client.Client) error {
+			_, err := c.Publish(t.Context(), "c", client.Draft{ID: "i", Content: []byte(" {\"a\" : \"<é>\"}\n")})
+			return err
+		}, call{method: "POST", target: "/v1/channels/c/messages", body: "{\"id\":\"i\",\"content\": {\"a\" : \"<é>\"}\n}"}},
+		{"subscribe", func(c *client.Client) error { _, err := c.Subscribe(t.Context(), "c", "s", client.Latest); return err },
+			call{method: "PUT", target: "/v1/channels/c/subscribers/s", body: `{}`}},
+		{"subscribe from the start", func(c *client.Client) error {
+			_, err := c.Subscribe(t.Context(), "c", "s", client.Earliest)
+			return err
+		},
+			call{method: "PUT", target: "/v1/channels/c/subscribers/s", body: `{"from":"earliest"}`}},
+		{"subscribe from a clock", func(c *client.Client) error {
+			_, err := c.Subscribe(t.Context(), "c", "s", client.After(clock.Min))
+			return err
+		}, call{method: "PUT", target: "/v1/channels/c/subscribers/s", body: `{"from":-9007199254740991}`}},
+		{"unsubscribe", func(c *client.Client) error { return c.Unsubscribe(t.Context(), "c", "s") },
+			call{method: "DELETE", target: "/v1/channels/c/subscribers/s"}},
+		{"fetch", func(c *client.Client) error {
+			_, err := c.Fetch(t.Context(), "c", "s", client.FetchOptions{})
+			return err
+		},
+			call{method: "GET", target: "/v1/channels/c/subscribers/s/messages"}},
+		{"fetch with options", func(c *client.Client) error {
+			_, err := c.Fetch(t.Context(), "c", "s", client.FetchOptions{Max: 3, Wait: 90 * time.Second})
+			return err
+		}, call{method: "GET", target: "/v1/channels/c/subscribers/s/messages?max=3&wait=1m30s"}},
+		{"ack", func(c *client.Client) error { return c.Ack(t.Context(), "c", "s", "r") },
+			call{method: "POST", target: "/v1/channels/c/subscribers/s/ack", body: `{"receiptHandle":"r"}`}},
+		{"next", func(c *client.Client) error {
+			_, err := c.Next(t.Context(), "c", "s", "r", client.FetchOptions{Max: 3, Wait: time.Second})
+			return err
+		}, call{method: "POST", target: "/v1/channels/c/subscribers/s/next", body: `{"receiptHandle":"r","max":3,"wait":"1s"}`}},
+		{"describe", func(c *client.Client) error { _, err := c.Describe(t.Context(), "c"); return err },
+			call{method: "GET", target: "/v1/channels/c"}},
+		{"info", func(c *client.Client) error { _, err := c.Info(t.Context()); return err },
+			call{method: "GET", target: "/v1/info"}},
+		{"odd names stay names", func(c *client.Client) error { return c.Unsubscribe(t.Context(), "a/b?c", "ü%2F#") },
+			call{method: "DELETE", target: "/v1/channels/a%2Fb%3Fc/subscribers/%C3%BC%252F%23"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFake(t, answer(http.StatusOK, `{}`))
+			require.NoError(t, tt.do(f.client(t, client.WithUserAgent("tester"))))
+			got := f.got()
+			require.Len(t, got, 1)
+			require.Equal(t, "tester", got[0].header.Get("User-Agent"))
+			if tt.want.body != "" {
+				require.Equal(t, wire.MediaJSON, got[0].header.Get("Content-Type"))
+			}
+			got[0].header = nil
+			require.Equal(t, tt.want, got[0])
+		})
+	}
+}
+
+func TestBaseURLWithPath(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, answer(http.StatusOK, `{}`))
+	_, err := newClient(t, f.URL+"/tide/").Info(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "/tide/v1/info", f.got()[0].target)
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, answer(http.StatusCreated, `[{"channel":"c","id":"a","clock":1,"duplicate":true},{"channel":"c","id":"x","clock":2,"duplicate":true}]`))
+	drafts := []client.Draft{{ID: "a", Content: []byte("1")}, {Content: []byte("2")}}
+	published, err := f.client(t).PublishBatch(t.Context(), "c", drafts)
+	require.NoError(t, err)
+	require.Regexp(t, `^\[{"id":"a","content":1},{"id":"[0-9A-Z]{26}","content":2}\]$`, f.got()[0].body)
+	require.Empty(t, drafts[1].ID, "the caller's drafts are left alone")
+	require.True(t, published[0].Duplicate, "the caller's ID")
+	require.False(t, published[1].Duplicate, "the client's own ID")
+
+	_, err = f.client(t).PublishBatch(t.Context(), "c", drafts[:1])
+	require.ErrorContains(t, err, "2 messages were answered for 1")
+}
+
+func TestBadCallsAreNotSent(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, answer(http.StatusOK, `{}`))
+	c := f.client(t)
+	for _, content := range []string{"", "text", `{"a":1`, `1,"id":"x"`} {
+		_, err := c.Publish(t.Context(), "c", client.Draft{Content: []byte(content)})
+		require.ErrorIs(t, err, client.ErrInvalidContent, "%q", content)
+	}
+	for _, name := range []string{"", ".", ".."} {
+		_, err := c.Describe(t.Context(), name)
+		require.ErrorIs(t, err, client.ErrInvalidChannel)
+		require.ErrorIs(t, c.Unsubscribe(t.Context(), "c", name), client.ErrInvalidSubscriber)
+	}
+	require.Empty(t, f.got())
+}
+
+func TestContentStaysByteForByte(t *testing.T) {
+	t.Parallel()
+	const content = "{ \"a\":\t1.00,\"b\" : \"\\u003c<é\" }"
+	f := newFake(t, answer(http.StatusOK, `{"messages":[{"id":"i","clock":-5,"content":`+content+`,"publishedAt":"2026-01-02T03:04:05.678Z"}],"receiptHandle":"r","more":true,"expired":7}`))
+	d, err := f.client(t).Fetch(t.Context(), "c", "s", client.FetchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, client.Delivery{
+		Messages: []client.Message{{
+			ID: "i", Clock: -5, Content: []byte(content),
+			PublishedAt: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC),
+		}},
+		ReceiptHandle: "r", More: true, Expired: 7,
+	}, d)
+}
+
+func TestAnswerOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, answer(http.StatusOK, "<html>hello</html>"))
+	_, err := f.client(t).Info(t.Context())
+	require.ErrorContains(t, err, "the answer (status 200) isn't a Tidemark service's")
+	require.Len(t, f.got(), 1)
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, problem(404, wire.SlugNoSubscriber, 0))
+	_, err := f.client(t).Fetch(t.Context(), "c", "s", client.FetchOptions{})
+	require.EqualError(t, err, "fetch c/s: details of subscriber-not-found (404 subscriber-not-found)")
+	require.ErrorIs(t, err, client.ErrNoSubscriber)
+	require.NotErrorIs(t, err, client.ErrNoChannel)
+	var e *client.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, 404, e.Status)
+	require.Equal(t, "Subscriber not found", e.Problem.Title)
+
+	f = newFake(t, answer(http.StatusForbidden, "<html>"))
+	_, err = f.client(t).Info(t.Context())
+	require.EqualError(t, err, "ask for the service's info: status 403 Forbidden")
+	require.ErrorAs(t, err, &e)
+	require.Zero(t, e.Problem)
+	require.NotErrorIs(t, err, &client.Error{}, "no slug is no name")
+}
+
+func TestErrorOfAField(t *testing.T) {
+	t.Parallel()
+	p := wire.NewProblem(wire.SlugMessageTooLarge, 413, "too many bytes")
+	p.Field = "/3/content"
+	err := &client.Error{Status: 413, Problem: *p}
+	require.EqualError(t, err, "/3/content: too many bytes (413 message-too-large)")
+}
+
+func TestRetryAfterForms(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]time.Duration{
+		"7": 7 * time.Second, "": 0, "soon": 0, "-1": 0, "99999999999": 0, "Mon, 02 Jan 2006 15:04:05 GMT": 0,
+	} {
+		f := newFake(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", header)
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})
+		_, err := f.client(t, client.WithRetry(client.RetryPolicy{MaxTries: 1})).Info(t.Context())
+		var e *client.Error
+		require.ErrorAs(t, err, &e)
+		require.Equal(t, want, e.RetryAfter, "%q", header)
+	}
+}
+
+// TestEverySlugHasASentinel fails where the API gets a new error that callers can't ask for.
+func TestEverySlugHasASentinel(t *testing.T) {
+	t.Parallel()
+	sentinels := []*client.Error{
+		client.ErrInvalidChannel, client.ErrInvalidSubscriber, client.ErrInvalidMessageID, client.ErrInvalidContent, client.ErrInvalidBody,
+		client.ErrInvalidBatch, client.ErrInvalidMax, client.ErrInvalidWait, client.ErrInvalidFrom, client.ErrInvalidPolicy,
+		client.ErrMessageTooLarge, client.ErrBatchTooLarge, client.ErrBodyTooLarge, client.ErrNoChannel, client.ErrNoSubscriber,
+		client.ErrReceiptMalformed, client.ErrReceiptForged, client.ErrReceiptChannel, client.ErrReceiptSubscriber,
+		client.ErrReceiptEpoch, client.ErrReceiptAhead, client.ErrReceiptSuperseded, client.ErrStorageFull,
+		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrInternal,
+	}
+	// The client makes no request that could be answered with these.
+	have := []string{wire.SlugInvalidQuery, wire.SlugNoPath, wire.SlugMethod}
+	for _, s := range sentinels {
+		have = append(have, s.Slug())
+		require.NotEmpty(t, s.Error())
+	}
+	require.ElementsMatch(t, wire.Slugs(), have)
+}

@@ -1,0 +1,157 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// TestServiceProcess is the service that startService starts: it says where it listens, and ends with its standard
+// input. In the test binary that started it, it does nothing.
+func TestServiceProcess(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(serviceEnv) == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	store, err := redis.Open(ctx, redis.Options{URL: redistest.Standalone(t).URL(), Logger: slog.Default(), KeyPrefix: redistest.Prefix(t)})
+	require.NoError(t, err)
+	defer store.Close()
+	key, err := receipt.GenerateKey()
+	require.NoError(t, err)
+	receipts, err := receipt.NewKeyring(key)
+	require.NoError(t, err)
+	policies, err := channel.NewPolicies(
+		channel.Policy{TTL: channel.MaxTTL, MaxMessageBytes: 1 << 10},
+		[]channel.Rule{{Pattern: `short\..*`, MaxMessages: "2"}},
+	)
+	require.NoError(t, err)
+	service, err := channel.NewService(channel.Options{
+		Store: store, Receipts: receipts, Policies: policies, Limits: channel.DefaultLimits(), Logger: slog.Default(),
+	})
+	require.NoError(t, err)
+	api := server.New(server.Options{
+		Service: service, Storage: func() channel.Storage { return channel.Storage{Kind: "standalone"} },
+		Ready: store.Ready, Version: "test", Logger: slog.New(slog.DiscardHandler),
+	})
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return service.Run(ctx) })
+	group.Go(func() error { return api.Run(ctx, l) })
+	fmt.Printf("service at http://%s\n", l.Addr())
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	cancel()
+	require.NoError(t, group.Wait())
+}
+
+// TestAgainstTheService goes through a life of a channel, and the errors that the examples don't show.
+func TestAgainstTheService(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, service)
+	ctx := t.Context()
+	_, err := c.Describe(ctx, "life")
+	require.ErrorIs(t, err, client.ErrNoChannel)
+	_, err = c.Fetch(ctx, "life", "ann", client.FetchOptions{})
+	require.ErrorIs(t, err, client.ErrNoSubscriber)
+	_, err = c.Publish(ctx, "{life}", client.Draft{Content: []byte(`1`)})
+	require.ErrorIs(t, err, client.ErrInvalidChannel)
+	_, err = c.Publish(ctx, "a/b", client.Draft{Content: []byte(`1`)})
+	require.ErrorIs(t, err, client.ErrInvalidChannel)
+	_, err = c.Publish(ctx, "life", client.Draft{ID: "-", Content: []byte(`1`)})
+	require.ErrorIs(t, err, client.ErrInvalidMessageID)
+	_, err = c.Publish(ctx, "life", client.Draft{Content: []byte(`{"a":1,"a":2}`)})
+	require.ErrorIs(t, err, client.ErrInvalidBody)
+	_, err = c.Publish(ctx, "life", client.Draft{Content: make1KiB()})
+	require.ErrorIs(t, err, client.ErrMessageTooLarge)
+	_, err = c.PublishBatch(ctx, "life", nil)
+	require.ErrorIs(t, err, client.ErrInvalidBatch)
+	_, err = c.Subscribe(ctx, "life", "ann", client.After(1))
+	require.ErrorIs(t, err, client.ErrInvalidFrom)
+
+	const content = "{ \"a\" : 1.00, \"b\":\t\"\\u003c<é\" }"
+	_, err = c.Publish(ctx, "life", client.Draft{Content: []byte(content)})
+	require.NoError(t, err)
+	_, err = c.Subscribe(ctx, "life", "ann", client.Earliest)
+	require.NoError(t, err)
+	d, err := c.Fetch(ctx, "life", "ann", client.FetchOptions{})
+	require.NoError(t, err)
+	require.Equal(t, content, string(d.Messages[0].Content))
+	require.False(t, d.Messages[0].PublishedAt.IsZero())
+
+	require.ErrorIs(t, c.Ack(ctx, "life", "ann", "x"), client.ErrReceiptMalformed)
+	require.ErrorIs(t, c.Ack(ctx, "life", "bob", d.ReceiptHandle), client.ErrReceiptSubscriber)
+	require.ErrorIs(t, c.Ack(ctx, "live", "ann", d.ReceiptHandle), client.ErrReceiptChannel)
+	_, err = c.Fetch(ctx, "life", "ann", client.FetchOptions{Max: 100_000})
+	require.ErrorIs(t, err, client.ErrInvalidMax)
+	_, err = c.Next(ctx, "life", "ann", d.ReceiptHandle, client.FetchOptions{Wait: channel.MaxTTL})
+	require.ErrorIs(t, err, client.ErrInvalidWait)
+}
+
+// make1KiB gives a content that is a little longer than a kibibyte.
+func make1KiB() []byte {
+	content := make([]byte, 1<<10+2)
+	for i := range content {
+		content[i] = ' '
+	}
+	content[0], content[len(content)-1] = '"', '"'
+	return content
+}
+
+func TestConsumeAgainstTheService(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, service)
+	ctx := t.Context()
+	_, err := c.Subscribe(ctx, "short.loop", "ann", client.Earliest)
+	require.NoError(t, err)
+	for range 5 {
+		_, err := c.Publish(ctx, "short.loop", client.Draft{Content: []byte(`1`)})
+		require.NoError(t, err)
+	}
+	var got []clock.Clock
+	var expired uint64
+	consumer := consumption(&got, func(at clock.Clock) error {
+		if at == 5 { // the next one comes while Consume waits for it
+			go func() {
+				_, err := c.Publish(ctx, "short.loop", client.Draft{Content: []byte(`1`)})
+				if err != nil {
+					panic(err)
+				}
+			}()
+		}
+		return stopAt(6)(at)
+	})
+	consumer.Channel, consumer.Subscriber = "short.loop", "ann"
+	consumer.Expired = func(n uint64) { expired += n }
+	require.NoError(t, c.Consume(ctx, consumer))
+	require.Equal(t, []clock.Clock{4, 5, 6}, got)
+	require.Equal(t, uint64(3), expired)
+	d, err := c.Describe(ctx, "short.loop")
+	require.NoError(t, err)
+	require.Equal(t, []client.SubscriberLag{{Name: "ann", Mark: 6, Lag: 0}}, d.Subscribers)
+
+	// A subscriber that is removed ends it.
+	removed := make(chan error, 1)
+	go func() { removed <- c.Consume(ctx, consumer) }()
+	require.NoError(t, c.Unsubscribe(ctx, "short.loop", "ann"))
+	require.ErrorIs(t, <-removed, client.ErrNoSubscriber)
+	require.False(t, errors.Is(err, client.ErrUnreachable))
+}
