@@ -10,7 +10,7 @@
 // StartCluster or StartSentinel, which ends with the test.
 //
 // Servers are redis-server processes on loopback. Only the shared standalone server may be a container
-// instead, see Standalone. None outlives the test binary, even where that is killed.
+// instead, see Standalone. No process outlives the test binary, even where that is killed.
 //
 // All functions and methods may be called by several goroutines at the same time, unless they say otherwise.
 // Functions that take a testing.TB fail that test where something goes wrong, and so must be called from its

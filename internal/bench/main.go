@@ -1,0 +1,84 @@
+// Command bench measures Tidemark against floors taken in the same run, and writes docs/benchmarks.md.
+//
+// All figures are ratios or counts, since machines differ and are noisy: CPU time of Redis per publish against the
+// same script under redis-benchmark, CPU time of the server per request against a bare net/http handler that
+// answers the same bytes, and what it costs to wake many waiting subscribers. Everything runs on this machine, on
+// loopback.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+type settings struct {
+	tidemark string // the binary under test
+	out      string // file for the report; empty: none
+	rounds   int    // how often each pair is measured
+	requests int    // requests in a round
+	floor    string // address of a floor server to run instead, in a process of its own
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.tidemark, "tidemark", "bin/tidemark", "the binary to measure")
+	flag.StringVar(&s.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
+	flag.IntVar(&s.rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
+	flag.IntVar(&s.requests, "requests", 20000, "requests in a round")
+	flag.StringVar(&s.floor, "floor", "", "serve the bare handler at this address; used by bench itself")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, s settings) error {
+	if s.floor != "" {
+		return serveFloor(ctx, s.floor)
+	}
+	report, err := measure(ctx, s)
+	if err != nil {
+		return err
+	}
+	text := report.markdown()
+	fmt.Print(text)
+	if s.out == "" {
+		return nil
+	}
+	return os.WriteFile(s.out, []byte(text), 0o644) //nolint:gosec // a page of the docs
+}
+
+func measure(ctx context.Context, s settings) (*report, error) {
+	under, err := start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer under.stop()
+	r := newReport(ctx)
+	for _, step := range []func(context.Context, settings, *setup, *report) error{
+		measurePublish, measureFetch, measureAck, measureEmptyFetch, measureFanOut,
+	} {
+		if err := step(ctx, s, under, r); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// ignoreClosed drops the error of a server that was shut down.
+func ignoreClosed(err error) error {
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}

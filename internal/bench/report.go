@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What waiting may cost, from the project's goals.
+const (
+	lastLimit  = 150 * time.Millisecond
+	bytesLimit = 25 * 1000
+)
+
+// report is what is printed and written to the docs.
+type report struct {
+	machine string
+	rows    []row
+	fanOuts []fanOut
+}
+
+type row struct {
+	name        string
+	ours, floor float64 // medians, seconds
+	ratio       float64 // median of the rounds' ratios
+	limit       float64
+}
+
+func newReport(ctx context.Context) *report {
+	version := "redis"
+	if out, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
+		version = strings.Join(strings.Fields(string(out))[:3], " ")
+	}
+	return &report{machine: fmt.Sprintf("%d cores, %s/%s, %s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), version)}
+}
+
+// add takes the rounds of one figure.
+func (r *report) add(name string, pairs []pair, limit float64) {
+	var ours, floors, ratios []float64
+	for _, p := range pairs {
+		ours, floors, ratios = append(ours, p.ours), append(floors, p.floor), append(ratios, p.ours/p.floor)
+	}
+	added := row{name: name, ours: median(ours), floor: median(floors), ratio: median(ratios), limit: limit}
+	r.rows = append(r.rows, added)
+	fmt.Fprintf(os.Stderr, "%s: %.2f\n", name, added.ratio)
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+func (r *report) markdown() string {
+	var b strings.Builder
+	b.WriteString("# Benchmarks\n\nWritten by `make bench`, on " + r.machine + ".\n\n")
+	fmt.Fprintf(&b, "Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\n"+
+		"and load on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\n"+
+		"the floor is measured in turns with it. Machines differ: look at the ratios.\n\n", connections, channels, contentBytes)
+	b.WriteString("| figure | Tidemark | floor | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n")
+	for _, x := range r.rows {
+		fmt.Fprintf(&b, "| %s | %.1f µs | %.1f µs | %.2f | ≤ %.1f | %s |\n", x.name, x.ours*1e6, x.floor*1e6, x.ratio, x.limit, verdict(x.ratio <= x.limit))
+	}
+	b.WriteString("\n## Many subscribers waiting on one channel\n\nOne message is published; every waiting long poll gets it.\n\n")
+	b.WriteString("| waiting | notifications | scripts, the publish included | last one told after | goal | memory each | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	for _, f := range r.fanOuts {
+		good := f.notifications == 1 && f.scripts == 1 && f.last <= lastLimit && f.bytes <= bytesLimit
+		fmt.Fprintf(&b, "| %d | %.0f | %.0f | %d ms | ≤ %d ms | %.1f KB | ≤ %d KB | %s |\n",
+			f.waiters, f.notifications, f.scripts, f.last.Milliseconds(), lastLimit.Milliseconds(), f.bytes/1000, bytesLimit/1000, verdict(good))
+	}
+	b.WriteString("\nMemory is the growth of the server's resident memory, connection included, divided by the number of subscribers.\n" +
+		"The time includes that of the 5,000 clients, which run on the same cores.\n")
+	return b.String()
+}
+
+func verdict(good bool) string {
+	if good {
+		return "reached"
+	}
+	return "missed"
+}
