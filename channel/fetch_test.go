@@ -206,6 +206,85 @@ func TestPollOfASubscriberThatIsRemoved(t *testing.T) {
 	})
 }
 
+// A removal that happened while nobody listened is found out as soon as somebody does.
+func TestPollOfASubscriberWhoseRemovalIsMissed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"], w.marks["other"] = 0, 0
+		w.connected = true
+		removed, other := poll(t.Context(), s, "s", ""), poll(t.Context(), s, "other", "")
+		w.disconnect(0)
+		require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s"))
+		w.settle()
+		require.Empty(t, removed)
+		w.connect()
+		w.settle()
+		require.Len(t, removed, 1)
+		require.ErrorIs(t, (<-removed).err, ErrNoSubscriber)
+		require.Empty(t, other)
+		require.Equal(t, 4, w.fetches)
+		require.Zero(t, w.reads)
+	})
+}
+
+// A fail-over lost a message and gave its clock to another one, at which the channel stands again where the poll
+// saw it before.
+func TestPollAcrossAFailOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.connected = true
+		w.publish("kept", false)
+		w.marks["s"] = 1
+		w.replicate()
+		w.publish("lost", false)
+		w.marks["s"] = 2
+		w.settle()
+		ended := poll(t.Context(), s, "s", "")
+		w.failOver()
+		m := w.publish("other", false)
+		require.Equal(t, clock.Clock(2), m.Clock)
+		w.settle()
+		require.Empty(t, ended)
+		w.connect()
+		w.settle()
+		require.Len(t, ended, 1)
+		got := <-ended
+		require.NoError(t, got.err)
+		require.Equal(t, []Message{m}, got.Messages)
+		require.Zero(t, w.reads)
+	})
+}
+
+// Each confirmation costs a poll one fetch, and those that come during a fetch cost one together.
+func TestPollAndManyConfirmations(t *testing.T) {
+	t.Parallel()
+	const many = 100
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"] = 0
+		ended := poll(t.Context(), s, "s", "")
+		for range many {
+			w.sink(confirmed)
+			synctest.Wait()
+		}
+		require.Equal(t, 1+many, w.fetches)
+
+		w.slow = true
+		for range many {
+			w.sink(confirmed)
+			synctest.Wait()
+		}
+		require.Equal(t, 2+many, w.fetches)
+		w.settle()
+		require.Equal(t, 3+many, w.fetches)
+		require.Zero(t, w.reads)
+		s.Drain()
+		require.Equal(t, polled{}, <-ended)
+	})
+}
+
 // Messages that have expired end a poll: its receipt moves the mark past them.
 func TestPollThatFindsOnlyExpired(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -20,10 +21,9 @@ import (
 // world is a Store with one channel, kept in plain maps. A test decides when its answers and its notifications
 // arrive, and which are lost.
 type world struct {
-	mu       sync.Mutex
-	now      Position
-	messages map[clock.Clock]Message // of the life that is now
-	marks    map[string]clock.Clock
+	mu sync.Mutex
+	state
+	replica state // what is left after a fail-over
 
 	connected bool
 	queue     []Event // notifications on their way
@@ -33,12 +33,43 @@ type world struct {
 	held    []chan struct{} // answers on their way
 	failing bool            // the next Position fails
 	fetches int
+	reads   int // calls of Position
 }
 
 var _ Store = (*world)(nil)
 
+// state is what a world keeps.
+type state struct {
+	now      Position
+	messages map[clock.Clock]Message // of the life that is now, alive
+	marks    map[string]clock.Clock
+	log      map[Position]string // the IDs of all messages ever
+}
+
+func (s state) clone() state {
+	return state{now: s.now, messages: maps.Clone(s.messages), marks: maps.Clone(s.marks), log: maps.Clone(s.log)}
+}
+
 func newWorld(at Position) *world {
-	return &world{now: at, messages: make(map[clock.Clock]Message), marks: make(map[string]clock.Clock)}
+	s := state{
+		now: at, messages: make(map[clock.Clock]Message), marks: make(map[string]clock.Clock),
+		log: make(map[Position]string),
+	}
+	return &world{state: s, replica: s.clone()}
+}
+
+// look gives what the world keeps now.
+func (w *world) look() state {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clone()
+}
+
+// underway counts the notifications and the answers on their way.
+func (w *world) underway() (notifications, answers int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.queue), len(w.held)
 }
 
 // arrive holds an answer until it is released.
@@ -80,11 +111,15 @@ func (w *world) settle() {
 	w.mu.Lock()
 	w.slow = false
 	w.mu.Unlock()
-	for len(w.held) > 0 || len(w.queue) > 0 {
-		if len(w.held) > 0 {
+	for {
+		notifications, answers := w.underway()
+		switch {
+		case answers > 0:
 			w.release(0)
-		} else {
+		case notifications > 0:
 			w.deliver()
+		default:
+			return
 		}
 	}
 }
@@ -96,12 +131,35 @@ func (w *world) disconnect(keep int) {
 	w.connected, w.queue = false, w.queue[:keep]
 }
 
+// connect begins to send notifications, if they are listened to.
 func (w *world) connect() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.connected {
+	if !w.connected && w.sink != nil {
 		w.connected, w.queue = true, append(w.queue, confirmed)
 	}
+}
+
+// replicate makes sure of everything that was written until now.
+func (w *world) replicate() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.replica = w.clone()
+}
+
+// failOver loses all that was written after the last replicate, and the connection.
+func (w *world) failOver() {
+	w.disconnect(0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state = w.replica.clone()
+}
+
+// fail makes the next Position fail.
+func (w *world) fail() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failing = true
 }
 
 // tell sends a notification. The lock is held.
@@ -117,7 +175,7 @@ func (w *world) publish(id string, large bool) Message {
 	defer w.mu.Unlock()
 	w.now.Clock = w.now.Clock.Next()
 	m := Message{ID: id, Clock: w.now.Clock, Content: []byte(`"` + id + `"`)}
-	w.messages[m.Clock] = m
+	w.messages[m.Clock], w.log[w.now] = m, id
 	e := Event{Kind: EventPublished, Position: w.now, Message: &m}
 	if large {
 		e.Message = nil
@@ -185,11 +243,17 @@ func (w *world) Ack(_ context.Context, r AckRequest) error {
 		return ErrNoSubscriber
 	case r.Receipt.Epoch != w.now.Epoch:
 		return ErrReceiptEpoch
-	case clock.Between(mark, r.Receipt.Clock, w.now.Clock):
-		w.marks[r.Receipt.Subscriber] = r.Receipt.Clock
-	case !clock.Behind(r.Receipt.Clock, mark):
-		return ErrReceiptAhead
+	case !clock.Between(mark, r.Receipt.Clock, w.now.Clock):
+		if !clock.Behind(r.Receipt.Clock, mark) {
+			return ErrReceiptAhead
+		}
+		return nil
 	}
+	m, alive := w.messages[r.Receipt.Clock]
+	if alive && r.Receipt.Fingerprint != (receipt.Fingerprint{}) && r.Receipt.Fingerprint != receipt.FingerprintOf(m.ID) {
+		return ErrReceiptSuperseded
+	}
+	w.marks[r.Receipt.Subscriber] = r.Receipt.Clock
 	return nil
 }
 
@@ -227,6 +291,7 @@ func (w *world) Position(context.Context, string) (Position, error) {
 	w.mu.Lock()
 	p, failing := w.now, w.failing
 	w.failing = false
+	w.reads++
 	w.mu.Unlock()
 	w.arrive()
 	if failing {
