@@ -17,6 +17,10 @@ type Limits struct {
 	Backstop   time.Duration // how often the clock of a channel with waiters is read, in case a notification was lost
 }
 
+// LargestBatch is the most that MaxBatch can be: a store takes a batch in one step, and a Lua script can't hand more
+// keys to one command of Redis.
+const LargestBatch = 3000
+
 // DefaultLimits gives the limits that the service has where none are configured.
 func DefaultLimits() Limits {
 	return Limits{
@@ -39,8 +43,8 @@ func (l Limits) Check() error {
 		return fmt.Errorf("default fetch: %d isn't between 1 and %d", l.DefaultMax, l.MaxMax)
 	case l.FetchBytes < 1:
 		return fmt.Errorf("fetch bytes: %d isn't positive", l.FetchBytes)
-	case l.MaxBatch < 1:
-		return fmt.Errorf("max batch: %d isn't positive", l.MaxBatch)
+	case l.MaxBatch < 1 || l.MaxBatch > LargestBatch:
+		return fmt.Errorf("max batch: %d isn't between 1 and %d", l.MaxBatch, LargestBatch)
 	case l.MaxWait < 0:
 		return errors.New("max wait is negative")
 	case l.Linger < 0:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -112,13 +111,7 @@ func (u *setup) tellAll(ctx context.Context, polls []*connection, f *fanOut) err
 	var readers errgroup.Group
 	started := time.Now()
 	for _, c := range polls {
-		readers.Go(func() error {
-			a, err := c.read()
-			if err == nil && !strings.Contains(string(a.body), `"m1"`) {
-				err = fmt.Errorf("a waiting subscriber was answered %s", a.body)
-			}
-			return err
-		})
+		readers.Go(func() error { return c.await(`"m1"`) })
 	}
 	if _, err := once(ctx, u.server, httpRequest(http.MethodPut, "/v1/channels/crowd/messages/m1", content)); err != nil {
 		return err

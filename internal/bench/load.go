@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -100,6 +101,17 @@ func (c *connection) read() (answer, error) {
 		err = fmt.Errorf("answered %d: %s", response.StatusCode, body)
 	}
 	return answer{status: response.StatusCode, body: body}, err
+}
+
+// await reads one answer that comes in one piece, and checks that it has a text in it. It costs little, so that
+// thousands of clients don't take the cores from the server that they measure.
+func (c *connection) await(text string) error {
+	var answer [2048]byte
+	n, err := c.conn.Read(answer[:])
+	if err == nil && !bytes.Contains(answer[:n], []byte(text)) {
+		err = fmt.Errorf("a waiting subscriber was answered %q", answer[:n])
+	}
+	return err
 }
 
 // once sends one request on a connection of its own.

@@ -522,6 +522,17 @@ func reads(commands [][]string) map[string]int {
 	return counts
 }
 
+// fetched gives the marks for which there was a fetch.
+func fetched(commands [][]string) map[string]bool {
+	marks := map[string]bool{}
+	for _, c := range withName(commands, "EVALSHA") {
+		if c[1] == fetchScript.sha1 {
+			marks[c[5]] = true
+		}
+	}
+	return marks
+}
+
 // TestWaitingCostsNothingPerWaiter lets three channels wait with 1, 20 and 200 subscribers: what is sent for them is
 // one clock read of each channel per backstop, and a publish reaches all who wait without another fetch.
 func TestWaitingCostsNothingPerWaiter(t *testing.T) {
@@ -536,10 +547,9 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 		counts := reads(commands)
 		return counts["one"] >= n && counts["some"] >= n && counts["many"] >= n
 	}
-	fetches := func(commands [][]string) int {
-		return len(slices.DeleteFunc(withName(commands, "EVALSHA"), func(c []string) bool { return c[1] != fetchScript.sha1 }))
-	}
-	c.tap.await(t, before, func(commands [][]string) bool { return fetches(commands) >= 221 && each(commands, 2) })
+	c.tap.await(t, before, func(commands [][]string) bool { return len(fetched(commands)) == 221 })
+	settling := c.tap.count() // who has fetched is about to sleep
+	c.tap.await(t, settling, func(commands [][]string) bool { return each(commands, 3) })
 	require.Len(t, withName(c.tap.since(before), "SSUBSCRIBE"), 3, "one subscription per channel")
 
 	quiet := c.tap.count()

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -333,6 +335,28 @@ func TestPredecessorsChannel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []channel.SubscriberLag{{Name: "sA", Mark: 1, Lag: 1}}, about.Subscribers)
 	require.Equal(t, e.ends(t, "c.{chX}.clock"), e.ends(t, "c.{chX}.subs"))
+}
+
+// TestPredecessorsSubscriberIsRemoved holds that those who wait for it are told, though the channel has no epoch, or
+// not even a clock any more.
+func TestPredecessorsSubscriberIsRemoved(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, "chX")
+	l.set(t, "c.{chX}.clock", "-5")
+	events := make(chan channel.Event, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	var listening errgroup.Group
+	listening.Go(func() error { return l.Listen(ctx, "chX", func(e channel.Event) { events <- e }) })
+	require.Equal(t, channel.EventConfirmed, (<-events).Kind)
+	for _, at := range []clock.Clock{-5, 0} {
+		l.set(t, "c.{chX}.r.sA", "-7")
+		require.NoError(t, l.Unsubscribe(t.Context(), "chX", "sA"))
+		want := channel.Event{Kind: channel.EventUnsubscribed, Position: channel.Position{Clock: at}, Subscriber: "sA"}
+		require.Equal(t, want, <-events)
+		require.NoError(t, l.node.Do(t, "DEL", l.prefix()+"c.{chX}.clock").Error())
+	}
+	stop()
+	require.NoError(t, listening.Wait())
 }
 
 // TestRenewalAtNineTenths holds the page's rule of renewal on both sides of its limit.

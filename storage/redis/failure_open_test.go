@@ -48,13 +48,13 @@ func TestFailureOpenRefused(t *testing.T) {
 		options Options
 		says    string
 	}{
-		"no password":       {Options{URL: locked.Addr()}, "NOAUTH"},
-		"a wrong password":  {Options{URL: locked.Addr(), Username: "someone", Password: "secreT"}, "WRONGPASS"},
-		"an unknown user":   {Options{URL: "redis://nobody:secret@" + locked.Addr()}, "WRONGPASS"},
-		"no right to INFO":  {Options{URL: locked.Addr(), Username: "blind", Password: "secret"}, "NOPERM"},
-		"an unknown CA":     {Options{URL: encrypted.URL()}, "certificate"},
-		"another CA":        {Options{URL: encrypted.URL(), TLS: &tls.Config{RootCAs: x509.NewCertPool()}}, "certificate"},
-		"two, no cluster":   {Options{URL: plain.Addr() + "," + plain.Addr()}, "cluster support disabled"},
+		"no password":      {Options{URL: locked.Addr()}, "NOAUTH"},
+		"a wrong password": {Options{URL: locked.Addr(), Username: "someone", Password: "secreT"}, "WRONGPASS"},
+		"an unknown user":  {Options{URL: "redis://nobody:secret@" + locked.Addr()}, "WRONGPASS"},
+		"no right to INFO": {Options{URL: locked.Addr(), Username: "blind", Password: "secret"}, "NOPERM"},
+		"an unknown CA":    {Options{URL: encrypted.URL()}, "certificate"},
+		"another CA":       {Options{URL: encrypted.URL(), TLS: &tls.Config{RootCAs: x509.NewCertPool()}}, "certificate"},
+		"two, no cluster":  {Options{URL: plain.Addr() + "," + plain.Addr()}, "cluster support disabled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

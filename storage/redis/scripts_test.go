@@ -549,9 +549,7 @@ func TestRefusals(t *testing.T) {
 		"NO_CHANNEL": channel.ErrNoChannel, "NO_SUBSCRIBER": channel.ErrNoSubscriber, "EPOCH": channel.ErrReceiptEpoch,
 		"AHEAD": channel.ErrReceiptAhead, "SUPERSEDED": channel.ErrReceiptSuperseded,
 	} {
-		r, err := newReply("test", nil)
-		require.ErrorIs(t, err, errReply)
-		r, err = replyOf(t, "{'"+value+"'}")
+		r, err := replyOf(t, "{'"+value+"'}")
 		require.NoError(t, err)
 		require.ErrorIs(t, r.refusal(), want)
 	}

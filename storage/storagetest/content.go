@@ -92,7 +92,7 @@ func contentNotified(s *subject) {
 
 func contentLarge(s *subject) {
 	s.subscribe("s")
-	text := `"` + strings.Repeat(`0123456789abcdef,"at":1}`[:16], 1<<16) + `"`
+	text := `"` + strings.Repeat("0123456789abcdef", 1<<16) + `"`
 	s.publish("before")
 	s.send(channel.Draft{ID: "large", Content: []byte(text)})
 	s.publish("after")

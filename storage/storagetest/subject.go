@@ -67,7 +67,7 @@ func (s *subject) wind(c clock.Clock) {
 }
 
 // at gives the clock of the n-th message published since the start.
-func (s *subject) at(n int) clock.Clock { return s.start.Add(uint64(n)) } //nolint:gosec // n is small and positive
+func (s *subject) at(n int) clock.Clock { return s.start.Add(uint64(n)) }
 
 func (s *subject) setClock(c clock.Clock) {
 	s.t.Helper()
@@ -222,7 +222,7 @@ func (s *subject) holds(b channel.Batch, expired int, ids ...string) {
 	for _, m := range b.Messages {
 		require.Equal(s.t, string(contentOf(m.ID)), string(m.Content), "the content of %s", m.ID)
 	}
-	require.Equal(s.t, uint64(expired), b.Expired, "how many expired messages were passed over") //nolint:gosec // not negative
+	require.Equal(s.t, uint64(expired), b.Expired, "how many expired messages were passed over")
 }
 
 // receiptFor gives the receipt that the service makes of a batch.

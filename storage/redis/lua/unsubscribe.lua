@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
 -- unsubscribe.lua removes a subscriber and tells those who wait for it. It may run where Redis is out of memory.
+-- include: clock.lua life.lua
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -14,12 +15,10 @@
 local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local subscriber, topic = ARGV[1], ARGV[2]
 
+local clock, epoch = position(clock_key, epoch_key, mark_key)
 redis.call('SREM', subs_key, subscriber)
 if redis.call('DEL', mark_key) == 0 then
   return {'NO_SUBSCRIBER'}
 end
-local clock, epoch = redis.call('GET', clock_key), redis.call('GET', epoch_key)
-if clock and epoch then
-  redis.call('SPUBLISH', topic, epoch .. ' ' .. clock .. ' !' .. subscriber)
-end
+redis.call('SPUBLISH', topic, epoch .. ' ' .. show(clock or 0) .. ' !' .. subscriber)
 return {'OK'}
