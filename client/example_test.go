@@ -12,7 +12,7 @@ import (
 
 // connect makes the client of an example. A program that runs for long makes one client and keeps it.
 func connect() *client.Client {
-	c, err := client.New(service) // such as http://127.0.0.1:8080
+	c, err := client.New(newWorld()) // such as http://127.0.0.1:8080
 	if err != nil {
 		panic(err)
 	}

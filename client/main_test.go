@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,8 +21,13 @@ import (
 // serviceEnv makes this test binary run the service instead, see TestServiceProcess.
 const serviceEnv = "TIDEMARK_TEST_CLIENT_SERVICE"
 
-// service is the URL of a real service on a real Redis, which all tests and examples share.
+// service is the URL of real services on a real Redis, below which newWorld names one.
 var service string
+
+var lastWorld atomic.Int64
+
+// newWorld gives the URL of a service that nobody has used yet.
+func newWorld() string { return fmt.Sprintf("%s/world-%d", service, lastWorld.Add(1)) }
 
 func TestMain(m *testing.M) {
 	if os.Getenv(serviceEnv) != "" {

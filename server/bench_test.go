@@ -42,13 +42,13 @@ type usage struct {
 
 // serveBench is the child: it serves until its standard input ends.
 func serveBench(kind string) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a process of its own
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	handler := bareHandler()
 	if kind == "tidemark" {
-		if handler, err = benchHandler(); err != nil {
+		if handler, err = benchHandler(context.Background()); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func bareHandler() http.Handler {
 	})
 }
 
-func benchHandler() (http.Handler, error) {
+func benchHandler(ctx context.Context) (http.Handler, error) {
 	ring, err := receipt.NewKeyring(benchKey)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func benchHandler() (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	go func() { _ = service.Run(context.Background()) }() //nolint:forbidigo // main of a process of its own
+	go func() { _ = service.Run(ctx) }()
 	return server.New(server.Options{Service: service, Logger: log}).Handler(), nil
 }
 
@@ -210,7 +210,7 @@ func startChild(b *testing.B, kind string) *child {
 
 func (c *child) usage(b *testing.B) usage {
 	b.Helper()
-	resp, err := c.client.Get("http://" + c.addr + "/usage") //nolint:noctx // ends with the child
+	resp, err := c.client.Get("http://" + c.addr + "/usage")
 	require.NoError(b, err)
 	var u usage
 	require.NoError(b, json.NewDecoder(resp.Body).Decode(&u))
@@ -220,14 +220,7 @@ func (c *child) usage(b *testing.B) usage {
 
 // BenchmarkServerCPU tells the server's CPU per request, under 32 connections.
 func BenchmarkServerCPU(b *testing.B) {
-	handle := receiptOf("bench-42", "full")
-	content := strings.Repeat("x", 254)
-	for _, call := range []struct{ name, method, path, body string }{
-		{"publish", "POST", "/v1/channels/bench-42/messages", `{"id":"01KAJ2M3V7Q8ZJ4R5T6Y7W8X9A","content":"` + content + `"}`},
-		{"fetch10", "GET", "/v1/channels/bench-42/subscribers/full/messages?max=10", ""},
-		{"fetch0", "GET", "/v1/channels/bench-42/subscribers/empty/messages", ""},
-		{"ack", "POST", "/v1/channels/bench-42/subscribers/full/ack", `{"receiptHandle":"` + handle + `"}`},
-	} {
+	for _, call := range benchCalls() {
 		request := fmt.Sprintf("%s %s HTTP/1.1\r\nHost: bench\r\nUser-Agent: bench\r\nContent-Length: %d\r\n\r\n%s", call.method, call.path, len(call.body), call.body)
 		for _, kind := range []string{"bare", "tidemark"} {
 			b.Run(call.name+"/"+kind, func(b *testing.B) {
@@ -240,6 +233,20 @@ func BenchmarkServerCPU(b *testing.B) {
 				b.ReportMetric(float64(c.usage(b).CPU-before.CPU)/float64(b.N), "server-ns/op")
 			})
 		}
+	}
+}
+
+type benchCall struct{ name, method, path, body string }
+
+func benchCalls() []benchCall {
+	const full = "/v1/channels/bench-42/subscribers/full"
+	message := `{"id":"01KAJ2M3V7Q8ZJ4R5T6Y7W8X9A","content":"` + strings.Repeat("x", 254) + `"}`
+	ack := `{"receiptHandle":"` + receiptOf("bench-42", "full") + `"}`
+	return []benchCall{
+		{"publish", "POST", "/v1/channels/bench-42/messages", message},
+		{"fetch10", "GET", full + "/messages?max=10", ""},
+		{"fetch0", "GET", "/v1/channels/bench-42/subscribers/empty/messages", ""},
+		{"ack", "POST", full + "/ack", ack},
 	}
 }
 
@@ -259,7 +266,7 @@ func (c *child) load(b *testing.B, request string, n int) {
 	left.Store(int64(n))
 	var all sync.WaitGroup
 	for range connections {
-		conn, err := net.Dial("tcp", c.addr) //nolint:noctx // loopback
+		conn, err := net.Dial("tcp", c.addr)
 		require.NoError(b, err)
 		all.Go(func() {
 			defer func() { _ = conn.Close() }()
@@ -288,7 +295,7 @@ func BenchmarkWaiting(b *testing.B) {
 		before := c.usage(b)
 		conns := make([]net.Conn, waiting)
 		for i := range conns {
-			conn, err := net.Dial("tcp", c.addr) //nolint:noctx // loopback
+			conn, err := net.Dial("tcp", c.addr)
 			require.NoError(b, err)
 			_, err = io.WriteString(conn, "GET /v1/channels/bench/subscribers/empty/messages?wait=1m HTTP/1.1\r\nHost: bench\r\n\r\n")
 			require.NoError(b, err)
@@ -306,7 +313,7 @@ func BenchmarkWaiting(b *testing.B) {
 
 func (c *child) waiting(b *testing.B) int {
 	b.Helper()
-	resp, err := c.client.Get("http://" + c.addr + "/metrics") //nolint:noctx // ends with the child
+	resp, err := c.client.Get("http://" + c.addr + "/metrics")
 	require.NoError(b, err)
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
@@ -317,3 +324,36 @@ func (c *child) waiting(b *testing.B) int {
 	require.NoError(b, err)
 	return n
 }
+
+// BenchmarkHandler tells what the server allocates for a request, without net/http and the network.
+func BenchmarkHandler(b *testing.B) {
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	handler, err := benchHandler(ctx)
+	require.NoError(b, err)
+	for _, call := range benchCalls() {
+		b.Run(call.name, func(b *testing.B) {
+			b.ReportAllocs()
+			body := strings.NewReader(call.body)
+			request, err := http.NewRequestWithContext(b.Context(), call.method, call.path, body)
+			require.NoError(b, err)
+			w := &nowhere{header: http.Header{}}
+			for b.Loop() {
+				_, _ = body.Seek(0, io.SeekStart)
+				clear(w.header)
+				handler.ServeHTTP(w, request)
+			}
+			require.Less(b, w.status, 300)
+		})
+	}
+}
+
+// nowhere drops what is written.
+type nowhere struct {
+	header http.Header
+	status int
+}
+
+func (n *nowhere) Header() http.Header         { return n.header }
+func (n *nowhere) WriteHeader(status int)      { n.status = status }
+func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }

@@ -37,14 +37,15 @@ func (h *harness) awaitDraining() {
 // TestDrain ends the context of Run while a poll waits and a publish is on its way: both are answered, and Run ends.
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	h := start(t); dump(t, h)
+	h := start(t)
 	h.subscribe("c", "s")
 	polls := h.waiting(t.Context(), 3, "GET", at+"/messages?wait=1m", "")
 	entered, release := make(chan struct{}), make(chan struct{})
-	h.store.intercept(func(context.Context) error {
-		close(entered)
-		<-release
-		h.store.fail(nil)
+	h.store.intercept(func(_ context.Context, call string) error {
+		if call == "Publish" {
+			close(entered)
+			<-release
+		}
 		return nil
 	})
 	published := make(chan answer, 1)
@@ -101,7 +102,7 @@ func TestGrace(t *testing.T) {
 	h := start(t, func(s *setup) { s.Grace = time.Millisecond })
 	entered := make(chan struct{})
 	cutOff := make(chan error, 1)
-	h.store.intercept(func(ctx context.Context) error {
+	h.store.intercept(func(ctx context.Context, _ string) error {
 		close(entered)
 		<-ctx.Done()
 		return ctx.Err()

@@ -4,3 +4,10 @@ import "github.com/labstack/echo/v4"
 
 // Routes gives the routes as echo has them.
 func Routes(s *Server) []*echo.Route { return s.echo.Routes() }
+
+// Parts that are fuzzed.
+var (
+	FetchQuery    = fetchQuery
+	OldQuery      = oldQuery
+	SaneRequestID = saneRequestID
+)

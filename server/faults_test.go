@@ -109,7 +109,7 @@ func TestNotReplicated(t *testing.T) {
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	h.store.intercept(func(context.Context) error { panic("the secret of the handler") })
+	h.store.intercept(func(context.Context, string) error { panic("the secret of the handler") })
 	got := h.do("POST", "/v1/channels/c/messages", `{"content":1}`, header{"X-Request-Id", "p"})
 	got.problem(500, wire.SlugInternal)
 	require.NotContains(t, string(got.body), "secret")
@@ -127,7 +127,7 @@ func TestPanic(t *testing.T) {
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	h.store.intercept(func(context.Context) error { panic(http.ErrAbortHandler) })
+	h.store.intercept(func(context.Context, string) error { panic(http.ErrAbortHandler) })
 	_, err := h.try(t.Context(), "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"))
 	require.ErrorContains(t, err, "EOF")
 }
@@ -138,7 +138,7 @@ func TestClientGoesWhilePublishing(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	entered := make(chan struct{})
-	h.store.intercept(func(ctx context.Context) error {
+	h.store.intercept(func(ctx context.Context, _ string) error {
 		close(entered)
 		<-ctx.Done()
 		return ctx.Err()

@@ -15,37 +15,39 @@ import (
 // faultyStore is a store that can be made to fail, or to hang, before each of its calls.
 type faultyStore struct {
 	channel.Store
-	before  atomic.Pointer[func(ctx context.Context) error]
+	before  atomic.Pointer[func(ctx context.Context, call string) error]
 	fetched atomic.Pointer[func()] // called after each fetch
 }
 
 // fail makes all calls return err from now on; nil: they work again.
 func (f *faultyStore) fail(err error) {
-	f.intercept(func(context.Context) error { return err })
+	f.intercept(func(context.Context, string) error { return err })
 }
 
-// intercept makes all calls call before first, and return its error if it has one.
-func (f *faultyStore) intercept(before func(ctx context.Context) error) { f.before.Store(&before) }
+// intercept makes all calls call before first, with the name of their method, and return its error if it has one.
+func (f *faultyStore) intercept(before func(ctx context.Context, call string) error) {
+	f.before.Store(&before)
+}
 
 // onFetch calls done after each fetch from now on.
 func (f *faultyStore) onFetch(done func()) { f.fetched.Store(&done) }
 
-func (f *faultyStore) enter(ctx context.Context) error {
+func (f *faultyStore) enter(ctx context.Context, call string) error {
 	if before := f.before.Load(); before != nil {
-		return (*before)(ctx)
+		return (*before)(ctx, call)
 	}
 	return nil
 }
 
 func (f *faultyStore) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
-	if err := f.enter(ctx); err != nil {
+	if err := f.enter(ctx, "Publish"); err != nil {
 		return nil, err
 	}
 	return f.Store.Publish(ctx, r)
 }
 
 func (f *faultyStore) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
-	if err := f.enter(ctx); err != nil {
+	if err := f.enter(ctx, "Fetch"); err != nil {
 		return channel.Batch{}, err
 	}
 	b, err := f.Store.Fetch(ctx, r)
@@ -56,35 +58,35 @@ func (f *faultyStore) Fetch(ctx context.Context, r channel.FetchRequest) (channe
 }
 
 func (f *faultyStore) Ack(ctx context.Context, r channel.AckRequest) error {
-	if err := f.enter(ctx); err != nil {
+	if err := f.enter(ctx, "Ack"); err != nil {
 		return err
 	}
 	return f.Store.Ack(ctx, r)
 }
 
 func (f *faultyStore) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
-	if err := f.enter(ctx); err != nil {
+	if err := f.enter(ctx, "Next"); err != nil {
 		return channel.Batch{}, err
 	}
 	return f.Store.Next(ctx, a, r)
 }
 
 func (f *faultyStore) Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
-	if err := f.enter(ctx); err != nil {
+	if err := f.enter(ctx, "Subscribe"); err != nil {
 		return channel.Subscription{}, err
 	}
 	return f.Store.Subscribe(ctx, r)
 }
 
 func (f *faultyStore) Unsubscribe(ctx context.Context, name, subscriber string) error {
-	if err := f.enter(ctx); err != nil {
+	if err := f.enter(ctx, "Unsubscribe"); err != nil {
 		return err
 	}
 	return f.Store.Unsubscribe(ctx, name, subscriber)
 }
 
 func (f *faultyStore) Describe(ctx context.Context, name string, p channel.Policy) (channel.Description, error) {
-	if err := f.enter(ctx); err != nil {
+	if err := f.enter(ctx, "Describe"); err != nil {
 		return channel.Description{}, err
 	}
 	return f.Store.Describe(ctx, name, p)

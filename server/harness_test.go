@@ -72,7 +72,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	}
 	h.receipts = newKeyring(t)
 	h.service = newService(t, h.store, h.receipts, s.limits)
-	s.Options.Service = h.service
+	s.Service = h.service
 	h.server = server.New(s.Options)
 	h.client = newClient(t)
 	h.run()

@@ -133,7 +133,7 @@ func TestContentsDontMix(t *testing.T) {
 		go func() {
 			for i := range each {
 				id := fmt.Sprintf("p%d-%d", p, i)
-				resp, err := h.client.Post(h.url+"/v1/channels/c/messages", "", strings.NewReader( //nolint:noctx // ends with the server
+				resp, err := h.client.Post(h.url+"/v1/channels/c/messages", "", strings.NewReader(
 					fmt.Sprintf(`{"id":%q,"content":%q}`, id, strings.Repeat(id, 1+i))))
 				if err == nil {
 					_, err = io.Copy(io.Discard, resp.Body)

@@ -136,7 +136,7 @@ func (c *call) finish() {
 // panicked answers 500. Where the answer has begun, or the handler means it so, it breaks the connection instead: the
 // client must not take a part for the whole.
 func (c *call) panicked(p any) {
-	if p == http.ErrAbortHandler {
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(p)
 	}
 	c.route.server.log.Error("panic in a handler", "requestId", c.id, "panic", p, "stack", string(debug.Stack()))

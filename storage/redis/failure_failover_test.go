@@ -25,6 +25,7 @@ type publishing struct {
 	longest    atomic.Int64 // nanoseconds between two of them
 	last       atomic.Int64
 	ending     atomic.Bool // no more is published
+	failed     atomic.Bool // a publisher got an error
 	g          errgroup.Group
 }
 
@@ -52,6 +53,7 @@ func (p *publishing) publish(ctx context.Context, name, first string, replicas i
 			_, err = p.store.Publish(ctx, r)
 		}
 		if err != nil {
+			p.failed.Store(true)
 			return err
 		}
 		p.answered()
@@ -82,7 +84,7 @@ func (p *publishing) answered() {
 func (p *publishing) awaitMore(t *testing.T) {
 	t.Helper()
 	before := p.told.Load()
-	waitFor(t, "publishes to be answered", func() bool { return p.told.Load() > before+20 })
+	waitFor(t, "publishes to be answered", func() bool { return p.told.Load() > before+20 || p.failed.Load() })
 }
 
 func (p *publishing) end(t *testing.T) {
@@ -222,6 +224,29 @@ func TestFailureClusterDown(t *testing.T) {
 	c.AwaitOK(t)
 	require.NoError(t, <-done)
 	requireEach(t.Context(), t, all, requireFine)
+}
+
+// The part of a cluster that runs serves its channels, where the cluster allows that.
+func TestFailureClusterPartlyDown(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: []string{"--cluster-require-full-coverage", "no"}})
+	s := openAt(t, Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Second})
+	lore{messages: 3}.make(t, s, nil, "x")
+	up := c.Owner(t, c.Slot("{x}"))
+	for name := range map[string]bool{"a": true, "b": true, "c": true, "d": true, "e": true, "f": true} {
+		if c.Owner(t, c.Slot("{"+name+"}")) == up {
+			continue
+		}
+		lore{messages: 3}.make(t, s, nil, name)
+		all := allBut(calls(t, s, name), "ready", "inspect", "receipt key") // those aren't on the channel's node
+		c.Owner(t, c.Slot("{"+name+"}")).Kill(t)
+		requireEach(t.Context(), t, all, requireUnavailable)
+		break
+	}
+	other := openAt(t, Options{URL: up.Addr()})
+	for _, store := range []*Store{s, other} {
+		requireEach(t.Context(), t, allBut(calls(t, store, "x"), "ready", "receipt key"), requireFine)
+	}
 }
 
 func errorText(err error) string {

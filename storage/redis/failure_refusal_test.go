@@ -37,8 +37,10 @@ func TestFailureLoading(t *testing.T) {
 		opened <- err
 	}()
 	go func() { // while Restart waits for the end of loading
-		for label(registry, "tidemark_redis_retries_total", "LOADING") == 0 {
-			time.Sleep(time.Millisecond)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for label(registry, "tidemark_redis_retries_total", "LOADING") == 0 && t.Context().Err() == nil {
+			<-tick.C
 		}
 		n.Client().Do(t.Context(), n.Client().B().ConfigSet().ParameterValue().ParameterValue("key-load-delay", "0").Build())
 	}()
@@ -81,6 +83,30 @@ func TestFailureReadOnlyReplica(t *testing.T) {
 	require.NoError(t, replica.Do(t, "REPLICAOF", "NO", "ONE").Error())
 	require.NoError(t, <-done)
 	requireEach(t.Context(), t, all, requireFine)
+}
+
+// A publish that waits for replicas on a primary that stops being one is tried again.
+func TestFailureDemotedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, primary)
+	s := openAt(t, Options{URL: primary.URL(), Timeout: time.Minute})
+	replica.Pause(t)
+	r := one("x", "m1")
+	r.Policy.Replicas = 1
+	done := make(chan error)
+	go func() { done <- second(s.Publish(t.Context(), r)) }()
+	waitFor(t, "the publish to wait for the replica", func() bool {
+		text, err := primary.Do(t, "INFO", "clients").ToString()
+		require.NoError(t, err)
+		return strings.Contains(text, "blocked_clients:1")
+	})
+	require.NoError(t, primary.Do(t, "REPLICAOF", "127.0.0.1", "1").Error())
+	require.NoError(t, primary.Do(t, "REPLICAOF", "NO", "ONE").Error())
+	replica.Resume(t)
+	require.NoError(t, <-done)
+	requireWhole(t, s, primary.Client(), "x", 1)
+	require.Equal(t, "1", valueAt(t, replica, s.channel("x").clock()))
 }
 
 // A Redis that wants replicas for writing and has none takes nothing.
@@ -165,7 +191,7 @@ func TestFailureNotPermitted(t *testing.T) {
 	batch.Drafts = drafted("b1", "b2")
 	trimmed := batch
 	trimmed.Policy.MaxMessages = 2
-	for rights, r := range map[string]channel.PublishRequest{
+	for rights, r := range map[string]channel.PublishRequest{ //nolint:paralleltest // they share a server whose keys must not change
 		"~* +@all resetchannels":           batch,
 		"~* +@all &elsewhere":              batch,
 		"~* +@all -spublish &*":            batch,
@@ -177,7 +203,7 @@ func TestFailureNotPermitted(t *testing.T) {
 		"~* +@all -del &*":                 trimmed,
 		"~c.{y}* %R~* ~tidemark* +@all &*": batch,
 	} {
-		t.Run(rights, func(t *testing.T) { //nolint:paralleltest // they share a server whose keys must not change
+		t.Run(rights, func(t *testing.T) {
 			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
 			require.NoError(t, n.Do(t, user...).Error())
 			s := openAt(t, Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})

@@ -94,6 +94,7 @@ func (o Options) client() (rueidis.ClientOption, error) {
 		c.Sentinel.TopologyRefreshInterval = 5 * time.Second // a missed +switch-master is noticed all the same
 	}
 	c.ClientName = "tidemark"
+	c.PipelineMultiplex = -1 // one connection to a node: concurrent requests share its pipeline
 	c.DisableCache = true
 	c.DisableRetry = true
 	c.ConnWriteTimeout = o.Timeout / 2 // a connection that has gone silent is given up while requests can still be retried

@@ -26,7 +26,7 @@ const reader = "reader"
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
 	c := startTwoNodes(t)
-	for _, part := range []struct {
+	for _, part := range []struct { //nolint:paralleltest // see above
 		name string
 		test func(*testing.T, twoNodes)
 	}{
@@ -40,7 +40,7 @@ func TestSlotMove(t *testing.T) {
 		{"listen from the middle", listenFromTheMiddle},
 		{"under load", underLoad},
 	} {
-		t.Run(part.name, func(t *testing.T) { part.test(t, c) }) //nolint:paralleltest // see above
+		t.Run(part.name, func(t *testing.T) { part.test(t, c) })
 	}
 }
 
