@@ -83,15 +83,26 @@ func pollAll(ctx context.Context, u *setup, waiters int) ([]*connection, error) 
 			return polls, err
 		}
 	}
+	return polls, u.awaitSleepers(ctx, waiters)
+}
+
+// awaitSleepers returns when as many fetches wait, and none of them is still asking Redis.
+func (u *setup) awaitSleepers(ctx context.Context, waiters int) error {
+	var asked float64
 	for {
 		n, err := metric(ctx, u.server, "tidemark_waiting_fetches")
-		if err != nil || int(n) == waiters {
-			return polls, err
+		if err != nil {
+			return err
 		}
+		scripts, err := u.redisInfo(ctx, "commandstats", "cmdstat_evalsha")
+		if err != nil || (int(n) == waiters && scripts == asked) {
+			return err
+		}
+		asked = scripts
 		select {
 		case <-ctx.Done():
-			return polls, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

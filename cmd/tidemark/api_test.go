@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tidemark-dev/tidemark/client"
+)
+
+// apiCommands are commands that look at what a service answers.
+//
+//	http STATUS METHOD URL [BODY]         sends a request and prints the body of its answer, which has that status
+//	capture VARIABLE PATTERN              puts the first submatch in the last standard output into a variable
+//	clean FILE                            writes the last standard output to a file, with fixed IDs and times
+//	await-mark CHANNEL SUBSCRIBER [MARK]  waits until there is such a subscriber, at that mark
+func apiCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"http": sendRequest, "capture": capture, "clean": clean, "await-mark": awaitMark,
+	}
+}
+
+func sendRequest(ts *testscript.TestScript, _ bool, args []string) {
+	var body io.Reader
+	if len(args) == 4 {
+		body = strings.NewReader(args[3])
+	}
+	request, err := http.NewRequest(args[1], args[2], body)
+	ts.Check(err)
+	request.Close = true // no connection stays open
+	response, err := http.DefaultClient.Do(request)
+	ts.Check(err)
+	answer, err := io.ReadAll(response.Body)
+	ts.Check(errors.Join(err, response.Body.Close()))
+	_, err = ts.Stdout().Write(answer)
+	ts.Check(err)
+	if strconv.Itoa(response.StatusCode) != args[0] {
+		ts.Fatalf("%s %s was answered %s: %s", args[1], args[2], response.Status, answer)
+	}
+}
+
+func capture(ts *testscript.TestScript, _ bool, args []string) {
+	match := regexp.MustCompile("(?m)" + args[1]).FindStringSubmatch(ts.ReadFile("stdout"))
+	if match == nil {
+		ts.Fatalf("standard output has no %s", args[1])
+	}
+	ts.Setenv(args[0], match[1])
+}
+
+// changing is what differs from run to run, and what clean puts in its place.
+var changing = []struct {
+	pattern     *regexp.Regexp
+	replacement string
+}{
+	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "00000000000000000000000000"},
+	{regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`), `"2000-01-01T00:00:00Z"`},
+	{regexp.MustCompile(`\b(24h0m0s|23h59m\d\ds)\b`), "24h0m0s"},
+}
+
+func clean(ts *testscript.TestScript, _ bool, args []string) {
+	text := ts.ReadFile("stdout")
+	for _, c := range changing {
+		text = c.pattern.ReplaceAllString(text, c.replacement)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(text), 0o600))
+}
+
+func awaitMark(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), scriptLimit)
+	defer cancel()
+	c, err := client.New(ts.Getenv("TIDEMARK_SERVER"))
+	ts.Check(err)
+	defer c.Close()
+	for {
+		d, err := c.Describe(ctx, args[0])
+		if ctx.Err() != nil {
+			ts.Fatalf("it never came to it; the last answer was %+v, %v", d, err)
+		}
+		for _, s := range d.Subscribers {
+			if s.Name == args[1] && (len(args) == 2 || s.Mark.String() == args[2]) {
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestBadYAML(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, yaml, want string }{
+		{"unknown key", "lisen: x", "tidemark.yaml: lisen: unknown key; see tidemark serve --help"},
+		{"flag's name", "data-dir: x", "tidemark.yaml: data-dir: unknown key; did you mean dataDir?"},
+		{"wrong case", "datadir: x", "tidemark.yaml: datadir: unknown key; did you mean dataDir?"},
+		{"dotted", "listen.port: 80", "tidemark.yaml: listen.port: unknown key; see tidemark serve --help"},
+		{"nested", "listen: {port: 80}", `tidemark.yaml: listen: isn't a value of the kind "host:port"`},
+		{"nothing known", "{redis: {a: {b: 1}}}", `tidemark.yaml: redis: isn't a value of the kind "url"`},
+		{"merge key", "a: &a {grace: 1s}\n<<: *a", "tidemark.yaml: <<: unknown key; see tidemark serve --help"},
+		{"list for one", "grace: [1s]", `tidemark.yaml: grace: isn't a value of the kind "duration"`},
+		{"mapping in a list", "corsOrigins: [{a: b}]", "tidemark.yaml: corsOrigins: isn't a list of plain values"},
+		{"twice", "grace: 1s\ngrace: 2s", "tidemark.yaml: line 2: grace is there twice"},
+		{"not a mapping", "- a", "tidemark.yaml: the file isn't a mapping of keys to values"},
+		{"just text", "text", "tidemark.yaml: the file isn't a mapping of keys to values"},
+		{"two documents", "grace: 1s\n---\ngrace: 2s", "tidemark.yaml: there is more than one document in the file"},
+		{"not YAML", "a: [", "tidemark.yaml: yaml: "},
+		{"circle", "channels: &a [*a]", "tidemark.yaml: line 1: nested too deeply"},
+
+		{"duration", "channelTtl: 5", `tidemark.yaml: channelTtl: "5" isn't a duration, such as 500ms, 30s or 24h`},
+		{"too short", "channelTtl: 1ms", "tidemark.yaml: channelTtl: 1ms is too short, at least 1s is needed"},
+		{"too long", "channelTtl: 999999h", "tidemark.yaml: channelTtl: 999999h is too long, at most 87600h0m0s is allowed"},
+		{"negative", "grace: -1s", "tidemark.yaml: grace: -1s is too short, at least 0s is needed"},
+		{"int", "maxBatch: many", `tidemark.yaml: maxBatch: "many" isn't an integer`},
+		{"small int", "maxFetch: 0", "tidemark.yaml: maxFetch: 0 is too small, at least 1 is needed"},
+		{"bytes", "maxBodyBytes: 3MB", `tidemark.yaml: maxBodyBytes: "3MB" isn't a number of bytes, such as 65536, 256KiB or 4MiB`},
+		{"huge", "maxBodyBytes: 9999999999GiB", `tidemark.yaml: maxBodyBytes: "9999999999GiB" isn't a number of bytes`},
+		{"no bytes", "fetchBytes: 0", "tidemark.yaml: fetchBytes: 0 is too small, at least one byte is needed"},
+		{"listen", "listen: 8080", `tidemark.yaml: listen: "8080" isn't host:port, such as 127.0.0.1:8080 or :8080`},
+		{"port", "listen: :80800", `tidemark.yaml: listen: "80800" isn't a port from 0 to 65535`},
+		{"origin", "corsOrigins: [example.com]", `tidemark.yaml: corsOrigins: "example.com" isn't an origin`},
+		{"origin with path", "corsOrigins: https://a/b", `tidemark.yaml: corsOrigins: "https://a/b" isn't an origin`},
+		{"prefix", `keyPrefix: "a{b}"`, `tidemark.yaml: keyPrefix: "a{b}" has a brace`},
+		{"prefix with space", "keyPrefix: a b", `tidemark.yaml: keyPrefix: "a b" has a space or a control character`},
+		{"level", "logLevel: loud", `tidemark.yaml: logLevel: "loud" isn't debug, info, warn or error`},
+		{"format", "logFormat: xml", `tidemark.yaml: logFormat: "xml" isn't text or json`},
+		{"key", "receiptKeys: [secret!]", "tidemark.yaml: receiptKeys: a key isn't base64: make one with `openssl rand -base64 32`"},
+		{"short key", "receiptKeys: c2VjcmV0", "tidemark.yaml: receiptKeys: receipt key is too short: 6 bytes of at least 32"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, tt.yaml, nil, nil)
+			require.ErrorContains(t, err, tt.want)
+			require.NotContains(t, err.Error(), "secret!")
+		})
+	}
+}
+
+func TestBadRules(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, yaml, want string }{
+		{"not a list", "channels: {pattern: a}", `tidemark.yaml: isn't a value of the kind "rules"`},
+		{"unknown key", "channels: [{pattern: a}, {pattern: b, maxMsgs: 1}]", "tidemark.yaml: channels[1].maxMsgs: unknown key; the keys of a rule are"},
+		{"no pattern", "channels: [{ttl: 1h}]", "tidemark.yaml: channels[0].pattern: is empty"},
+		{"bad pattern", "channels: [{pattern: '('}]", "tidemark.yaml: channels[0].pattern: error parsing regexp"},
+		{"ttl", "channels: [{pattern: a, ttl: 5}]", "tidemark.yaml: channels[0].ttl: time: missing unit"},
+		{"short ttl", "channels: [{pattern: a, ttl: 5ms}]", "tidemark.yaml: channels[0].ttl: 5ms isn't between"},
+		{"messages", "channels: [{pattern: a, maxMessages: -1}]", "tidemark.yaml: channels[0].maxMessages: -1 is negative"},
+		{"bytes", "channels: [{pattern: a, maxMessageBytes: 3MB}]", `tidemark.yaml: channels[0].maxMessageBytes: "3MB" isn't a number of bytes`},
+		{"replicas", "channels: [{pattern: a, replicas: -1}]", "tidemark.yaml: channels[0].replicas: -1 is negative"},
+		{"capture", "channels: [{pattern: a, ttl: '${life}'}]", "tidemark.yaml: channels[0].ttl:"},
+		{"nested", "channels: [{pattern: [a]}]", "tidemark.yaml: channels[0].pattern: is neither text nor a number"},
+		{"not mappings", "channels: [a]", "tidemark.yaml: channels: isn't a list of rules, such as"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, tt.yaml, nil, nil)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestBadVariablesAndFlags(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		environ []string
+		args    []string
+		want    string
+	}{
+		{"unknown variable", []string{"TIDEMARK_LISEN=x"}, nil, "TIDEMARK_LISEN: unknown environment variable; see tidemark serve --help"},
+		{"variable's parts", []string{"TIDEMARK_DATADIR=x"}, nil, "TIDEMARK_DATADIR: unknown environment variable; did you mean TIDEMARK_DATA_DIR?"},
+		{"value of a variable", []string{"TIDEMARK_GRACE=x"}, nil, `TIDEMARK_GRACE: "x" isn't a duration`},
+		{"also when a flag wins", []string{"TIDEMARK_GRACE=x"}, []string{"--grace=1s"}, `TIDEMARK_GRACE: "x" isn't a duration`},
+		{"rules in a variable", []string{`TIDEMARK_CHANNELS=[{"patern":"a"}]`}, nil, "TIDEMARK_CHANNELS: channels[0].patern: unknown key"},
+		{"not JSON", []string{"TIDEMARK_CHANNELS=a=1h"}, nil, "TIDEMARK_CHANNELS: channels: isn't a list of rules"},
+		{"more after JSON", []string{"TIDEMARK_CHANNELS=[] []"}, nil, "TIDEMARK_CHANNELS: channels: has more than one list"},
+		{"value of a flag", nil, []string{"--max-wait", "x"}, `--max-wait: "x" isn't a duration`},
+		{"empty flag", nil, []string{"--max-wait="}, `--max-wait: "" isn't a duration`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, "", tt.environ, tt.args)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestOptionsThatDontFitTogether(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing")
+	tests := []struct{ name, yaml, want string }{
+		{"body", "maxBodyBytes: 1KiB", "maxBodyBytes: is smaller than channelMaxMessageBytes"},
+		{"delay", "drainDelay: 31s", "drainDelay: is longer than grace"},
+		{"password for the managed one", "redisPassword: x", "redisPassword: is set but redis isn't"},
+		{"sentinel of nothing", "redisSentinelMaster: x", "redisSentinelMaster: is set but redis isn't"},
+		{"certificate without key", "redis: a\nredisCertFile: x", "redisCertFile: needs redisKeyFile"},
+		{"key without certificate", "redis: a\nredisKeyFile: x", "redisCertFile: needs redisKeyFile"},
+		{"sentinel password", "redis: a\nredisSentinelPassword: x", "redisSentinelMaster: isn't set"},
+		{"two passwords", "redis: a\nredisPassword: x\nredisPasswordFile: y", "redisPasswordFile: redisPassword is set too"},
+		{"password file", "redis: a\nredisPasswordFile: " + missing, "redisPasswordFile: open " + missing},
+		{"two lists of keys", "receiptKeys: " + testKey + "\nreceiptKeysFile: y", "receiptKeysFile: receiptKeys is set too"},
+		{"keys file", "receiptKeysFile: " + missing, "receiptKeysFile: open " + missing},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, tt.yaml, nil, nil)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+}
+
+func TestMissingConfigFile(t *testing.T) {
+	t.Parallel()
+	missing := filepath.Join(t.TempDir(), "missing.yaml")
+	_, err := load(t, "", nil, []string{"--config", missing})
+	require.ErrorContains(t, err, "read the configuration: open "+missing)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+)
+
+func newChannel(t terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "channel",
+		Short: "Look at channels",
+		Args:  noSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("say what to do; see %s --help", cmd.CommandPath())
+		},
+	}
+	cmd.AddCommand(newDescribe(t))
+	return cmd
+}
+
+func newDescribe(t terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "describe CHANNEL",
+		Short: "Show a channel's clock, and how far behind its subscribers are",
+		Args:  arguments(1, 1),
+	}
+	connection := addConnection(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.open(t)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		d, err := c.Describe(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeLine(t.stdout, d)
+		}
+		return writeDescription(t.stdout, d)
+	}
+	return cmd
+}
+
+// writeDescription writes what people want to know of a channel.
+func writeDescription(w io.Writer, d client.Description) error {
+	oldest := "none, all messages have expired or there never was one"
+	if d.Oldest != nil {
+		oldest = fmt.Sprintf("%s, %d messages up to the clock", *d.Oldest, d.Live)
+	}
+	ttl := time.Duration(d.TTLMillis) * time.Millisecond
+	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nttl      %s without activity\n\n",
+		d.Channel, d.Clock, oldest, d.Epoch, ttl.Round(time.Second))
+	if err != nil {
+		return err
+	}
+	if len(d.Subscribers) == 0 {
+		_, err := fmt.Fprintln(w, "no subscribers")
+		return err
+	}
+	rows := "SUBSCRIBER\tMARK\tLAG\n"
+	for _, s := range d.Subscribers {
+		rows += fmt.Sprintf("%s\t%s\t%d\n", s.Name, s.Mark, s.Lag)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(table, rows); err != nil {
+		return err
+	}
+	return table.Flush()
+}

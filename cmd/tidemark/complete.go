@@ -1,0 +1,119 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// newConfig gives what can't be configured.
+func newConfig() config { return config{Limits: channel.DefaultLimits()} }
+
+// complete checks options against each other and reads the files that they name. Its errors name the YAML key,
+// which every source's name follows from.
+func (c *config) complete() error {
+	if c.MaxBodyBytes < c.Channel.MaxMessageBytes {
+		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes, so that no such message could come in")
+	}
+	if c.DrainDelay > c.Grace {
+		return errors.New("drainDelay: is longer than grace, which it is part of")
+	}
+	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
+	if err := c.Redis.complete(); err != nil {
+		return err
+	}
+	return c.readReceiptKeys()
+}
+
+func (r *redisConfig) complete() error {
+	if r.Address == "" {
+		for key, value := range map[string]string{
+			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile, "redisCaFile": r.CAFile,
+			"redisCertFile": r.CertFile, "redisSentinelMaster": r.SentinelMaster,
+		} {
+			if value != "" {
+				return fmt.Errorf("%s: is set but redis isn't, and the managed Redis has no use for it", key)
+			}
+		}
+	}
+	if (r.CertFile == "") != (r.KeyFile == "") {
+		return errors.New("redisCertFile: needs redisKeyFile, and the other way round")
+	}
+	if r.SentinelMaster == "" && r.SentinelUsername+r.SentinelPassword != "" {
+		return errors.New("redisSentinelMaster: isn't set, but a user or password for Sentinels is")
+	}
+	if r.PasswordFile == "" {
+		return nil
+	}
+	if r.Password != "" {
+		return errors.New("redisPasswordFile: redisPassword is set too, use one of them")
+	}
+	password, err := os.ReadFile(r.PasswordFile)
+	if err != nil {
+		return fmt.Errorf("redisPasswordFile: %w", err)
+	}
+	r.Password = strings.TrimRight(string(password), "\r\n")
+	return nil
+}
+
+// readReceiptKeys adds the keys of the file. Lines that are empty or start with # are left out.
+func (c *config) readReceiptKeys() error {
+	if c.ReceiptKeysFile == "" {
+		return nil
+	}
+	if len(c.ReceiptKeys) > 0 {
+		return errors.New("receiptKeysFile: receiptKeys is set too, use one of them")
+	}
+	content, err := os.ReadFile(c.ReceiptKeysFile)
+	if err != nil {
+		return fmt.Errorf("receiptKeysFile: %w", err)
+	}
+	var keys []receipt.Key
+	for line := range strings.Lines(string(content)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, err := parseReceiptKey(line)
+		if err != nil {
+			return fmt.Errorf("receiptKeysFile: %s: %w", c.ReceiptKeysFile, err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return fmt.Errorf("receiptKeysFile: %s has no key", c.ReceiptKeysFile)
+	}
+	c.ReceiptKeys = keys
+	return nil
+}
+
+// tls gives the configuration that the files make, or nil where none is set.
+func (r redisConfig) tls() (*tls.Config, error) {
+	if r.CAFile == "" && r.CertFile == "" {
+		return nil, nil
+	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	if r.CAFile != "" {
+		pem, err := os.ReadFile(r.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("redisCaFile: %w", err)
+		}
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("redisCaFile: %s has no certificate in PEM form", r.CAFile)
+		}
+	}
+	if r.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(r.CertFile, r.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("redisCertFile: %w", err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}

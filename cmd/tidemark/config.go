@@ -1,0 +1,55 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// config is everything that can be set for serve. options says how each field is set and documented.
+type config struct {
+	Listen      string
+	CORSOrigins []string
+	Grace       time.Duration
+	DrainDelay  time.Duration
+
+	Redis   redisConfig
+	Managed managedConfig
+
+	Channel channel.Policy
+	Rules   []channel.Rule
+
+	Limits       channel.Limits
+	MaxBodyBytes int
+
+	ReceiptKeys     []receipt.Key
+	ReceiptKeysFile string
+
+	LogLevel  slog.Level
+	LogFormat string
+}
+
+// redisConfig says which Redis to use and how to get in. An empty Address means the managed one.
+type redisConfig struct {
+	Address          string
+	KeyPrefix        string
+	Username         string
+	Password         string
+	PasswordFile     string
+	CAFile           string
+	CertFile         string
+	KeyFile          string
+	SentinelMaster   string
+	SentinelUsername string
+	SentinelPassword string
+	Timeout          time.Duration
+	ConnectTimeout   time.Duration
+}
+
+// managedConfig is about the Redis that the service runs itself.
+type managedConfig struct {
+	DataDir string
+	Binary  string
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const operationsPage = "../../docs/operations.md"
+
+// TestDocumentationOfOptions compares the options on the page with those of the program.
+func TestDocumentationOfOptions(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(operationsPage)
+	require.NoError(t, err)
+	part := regexp.MustCompile(`(?s)(<!-- options: .*? -->\n)(.*)(<!-- end of options -->)`)
+	require.Regexp(t, part, string(page))
+	if *update {
+		written := part.ReplaceAllStringFunc(string(page), func(old string) string {
+			return part.FindStringSubmatch(old)[1] + optionTable() + part.FindStringSubmatch(old)[3]
+		})
+		require.NoError(t, os.WriteFile(operationsPage, []byte(written), 0o644))
+		return
+	}
+	require.Equal(t, optionTable(), part.FindStringSubmatch(string(page))[2])
+}
+
+// TestDocumentationOfTheFile reads the YAML example of the page.
+func TestDocumentationOfTheFile(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(operationsPage)
+	require.NoError(t, err)
+	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(page))
+	require.NotNil(t, example)
+	dir := t.TempDir()
+	yaml := strings.ReplaceAll(example[1], "/run/secrets/redis", filepath.Join(dir, "redis"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis"), []byte("secret\n"), 0o600))
+	c, err := load(t, yaml, nil, nil)
+	require.NoError(t, err)
+	require.Len(t, c.Rules, 3)
+	require.Equal(t, "mm1:", c.Redis.KeyPrefix)
+}
+
+// TestHelpNamesEverything finds every name of every option in the help text.
+func TestHelpNamesEverything(t *testing.T) {
+	t.Parallel()
+	var help strings.Builder
+	require.NoError(t, writeServeHelp(&help))
+	words := strings.Join(strings.Fields(help.String()), " ")
+	for _, o := range allOptions() {
+		require.Contains(t, words, o.flag()+" "+o.kind+" "+o.help+" ("+o.env(), o.name)
+	}
+}
+
+// documentedRights is the ACL rule of the page, without its command and user.
+func documentedRights(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile(operationsPage)
+	require.NoError(t, err)
+	rule := regexp.MustCompile(`(?m)^ACL SETUSER tidemark (.*)$`).FindSubmatch(page)
+	require.NotNil(t, rule)
+	return strings.Fields(string(rule[1]))
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// addFlags gives flags all options, without defaults: those come from the weakest source instead.
+func addFlags(flags *pflag.FlagSet) {
+	flags.String("config", "", configHelp)
+	for _, o := range allOptions() {
+		if o.kind == kindList {
+			flags.StringArray(o.name, nil, o.help)
+		} else {
+			flags.String(o.name, "", o.help)
+		}
+	}
+}
+
+const configHelp = "YAML file with options."
+
+// serveHelp is what serve says about itself before it lists its options.
+const serveHelp = `Run the service until SIGTERM or SIGINT, which it obeys when the requests in flight are answered.
+
+Without --redis it runs a redis-server of its own, which keeps everything in --data-dir.
+
+Options come from flags, over environment variables, over the YAML file, over defaults. In the file an option's
+name is that of its flag with capitals in place of dashes: data-dir is dataDir. Unknown names and bad values are
+refused wherever they stand; an empty variable counts as not set.
+`
+
+// writeServeHelp documents every option.
+func writeServeHelp(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(serveHelp + "\nUsage:\n  tidemark serve [options]\n\nOptions:\n")
+	writeOptionHelp(&b, "--config file", configHelp, envPrefix+"CONFIG")
+	for _, g := range optionGroups() {
+		fmt.Fprintf(&b, "\n%s:\n", g.title)
+		for _, o := range g.options {
+			names := o.env()
+			if o.def != "" {
+				names += ", default " + o.def
+			}
+			writeOptionHelp(&b, o.flag()+" "+o.kind, o.help, names)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func writeOptionHelp(b *strings.Builder, head, help, names string) {
+	fmt.Fprintf(b, "  %s\n", head)
+	for _, line := range wrap(help, 90) {
+		fmt.Fprintf(b, "        %s\n", line)
+	}
+	fmt.Fprintf(b, "        (%s)\n", names)
+}
+
+// wrap breaks text between words into lines of at most width bytes, where words allow it.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines = append(lines, line)
+			line = ""
+		}
+		line += strings.Repeat(" ", min(1, len(line))) + word
+	}
+	return append(lines, line)
+}
+
+// optionTable is the options in the form that docs/operations.md has them.
+func optionTable() string {
+	var b strings.Builder
+	b.WriteString("### Configuration file\n\n")
+	b.WriteString("`--config`, `TIDEMARK_CONFIG`: " + configHelp + "\n")
+	for _, g := range optionGroups() {
+		fmt.Fprintf(&b, "\n### %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
+		for _, o := range g.options {
+			fmt.Fprintf(&b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", o.flag(), o.kind, o.env(), o.key(), code(o.def), o.help)
+		}
+	}
+	return b.String()
+}
+
+func code(text string) string { return cmp.Or(strings.TrimSuffix("`"+text+"`", "``"), "not set") }

@@ -1,0 +1,248 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/providers/confmap"
+	"github.com/knadh/koanf/providers/env/v2"
+	"github.com/knadh/koanf/providers/file"
+	"github.com/knadh/koanf/providers/posflag"
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+)
+
+// keyDelimiter would join the keys of nested mappings; no option is nested.
+const keyDelimiter = "."
+
+// source is one of the places that options come from.
+type source struct {
+	values *koanf.Koanf           // by option.key
+	name   func(o option) string  // of an option, as its user knows it here
+	other  func(key string) error // what to say of a key that no option has
+}
+
+// loadConfig reads the options from flags over environment variables over the YAML file over defaults, and
+// checks them, those that another source overrides too. Every error names the option as its source knows it.
+func loadConfig(flags *pflag.FlagSet, environ []string) (config, error) {
+	sources, err := readSources(flags, environ)
+	if err != nil {
+		return config{}, err
+	}
+	merged := koanf.New(keyDelimiter)
+	for _, s := range sources {
+		if err := s.check(); err != nil {
+			return config{}, err
+		}
+		if err := merged.Merge(s.values); err != nil {
+			return config{}, fmt.Errorf("merge the configuration: %w", err)
+		}
+	}
+	c := newConfig()
+	if err := apply(&c, merged, option.key); err != nil {
+		return config{}, err
+	}
+	return c, c.complete()
+}
+
+// check tries all values of the source, and refuses keys that aren't options.
+func (s source) check() error {
+	for _, key := range slices.Sorted(maps.Keys(s.values.Raw())) {
+		known := func(o option) bool { return o.key() == key }
+		if !slices.ContainsFunc(allOptions(), known) {
+			return s.other(key)
+		}
+	}
+	scratch := newConfig()
+	return apply(&scratch, s.values, s.name)
+}
+
+// apply sets what values has.
+func apply(c *config, values *koanf.Koanf, name func(option) string) error {
+	for _, o := range allOptions() {
+		value := values.Get(o.key())
+		if value == nil {
+			continue
+		}
+		text, err := o.text(value)
+		if err == nil {
+			err = o.set(c, text)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name(o), err)
+		}
+	}
+	return nil
+}
+
+// text gives an option's value in the form that its set function reads.
+func (o option) text(value any) (string, error) {
+	switch value := value.(type) {
+	case string:
+		return value, nil
+	case []any:
+		if o.kind == kindRules {
+			text, err := json.Marshal(value)
+			return string(text), err
+		}
+		if o.kind != kindList {
+			break
+		}
+		var parts []string
+		for _, item := range value {
+			part, ok := item.(string)
+			if !ok {
+				return "", errors.New("isn't a list of plain values")
+			}
+			parts = append(parts, part)
+		}
+		return strings.Join(parts, ","), nil
+	}
+	return "", fmt.Errorf("isn't a value of the kind %q", o.kind)
+}
+
+// readSources gives the sources, the weakest first.
+func readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
+	defaults := make(map[string]any)
+	for _, o := range allOptions() {
+		if o.def != "" {
+			defaults[o.key()] = o.def
+		}
+	}
+	base := koanf.New(keyDelimiter)
+	if err := base.Load(confmap.Provider(defaults, ""), nil); err != nil {
+		return nil, fmt.Errorf("read the defaults: %w", err)
+	}
+	sources := []source{{values: base, name: option.key, other: func(key string) error { return errors.New(key) }}}
+	if path := configPath(flags, environ); path != "" {
+		yaml, err := readFile(path)
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, yaml)
+	}
+	variables, err := readEnviron(environ)
+	if err != nil {
+		return nil, err
+	}
+	flagged, err := readFlags(flags)
+	if err != nil {
+		return nil, err
+	}
+	return append(sources, variables, flagged), nil
+}
+
+func readFile(path string) (source, error) {
+	values := koanf.New(keyDelimiter)
+	if err := values.Load(file.Provider(path), yamlText{}); err != nil {
+		var failed *os.PathError
+		if errors.As(err, &failed) {
+			return source{}, fmt.Errorf("read the configuration: %w", err)
+		}
+		return source{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return source{
+		values: values,
+		name: func(o option) string {
+			if o.kind == kindRules {
+				return path // the error names the key, and which rule
+			}
+			return path + ": " + o.key()
+		},
+		other: func(key string) error {
+			return fmt.Errorf("%s: %s: unknown key%s", path, key, suggest(key, option.key))
+		},
+	}, nil
+}
+
+func readEnviron(environ []string) (source, error) {
+	values := koanf.New(keyDelimiter)
+	provider := env.Provider("", env.Opt{
+		Prefix:      envPrefix,
+		EnvironFunc: func() []string { return environ },
+		TransformFunc: func(name, value string) (string, any) {
+			if value == "" || notForServe(name) {
+				return "", nil
+			}
+			for _, o := range allOptions() {
+				if o.env() == name {
+					return o.key(), value
+				}
+			}
+			return name, value
+		},
+	})
+	if err := values.Load(provider, nil); err != nil {
+		return source{}, fmt.Errorf("read the environment: %w", err)
+	}
+	return source{
+		values: values, name: option.env,
+		other: func(key string) error {
+			return fmt.Errorf("%s: unknown environment variable%s", key, suggest(key, option.env))
+		},
+	}, nil
+}
+
+// ownVariables are the variables of this program that aren't serve's options.
+var ownVariables = []string{envPrefix + "CONFIG", serverEnv}
+
+// serviceLink matches the variables that Kubernetes and Docker set in a container for a service whose name
+// starts with tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.
+var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+func notForServe(name string) bool {
+	return slices.Contains(ownVariables, name) || strings.HasPrefix(name, envPrefix+"TEST_") || serviceLink.MatchString(name)
+}
+
+func readFlags(flags *pflag.FlagSet) (source, error) {
+	values := koanf.New(keyDelimiter)
+	provider := posflag.ProviderWithFlag(flags, keyDelimiter, nil, func(f *pflag.Flag) (string, any) {
+		for _, o := range allOptions() {
+			if o.name != f.Name {
+				continue
+			}
+			if list, ok := f.Value.(pflag.SliceValue); ok {
+				return o.key(), strings.Join(list.GetSlice(), ",")
+			}
+			return o.key(), f.Value.String()
+		}
+		return "", nil
+	})
+	if err := values.Load(provider, nil); err != nil {
+		return source{}, fmt.Errorf("read the flags: %w", err)
+	}
+	return source{values: values, name: option.flag, other: func(key string) error { return errors.New(key) }}, nil
+}
+
+// configPath gives the path of the YAML file, or "".
+func configPath(flags *pflag.FlagSet, environ []string) string {
+	if f := flags.Lookup("config"); f != nil && f.Changed {
+		return f.Value.String()
+	}
+	for _, variable := range slices.Backward(environ) {
+		if path, ok := strings.CutPrefix(variable, envPrefix+"CONFIG="); ok {
+			return path
+		}
+	}
+	return ""
+}
+
+// suggest gives the option that somebody may have meant who wrote key.
+func suggest(key string, name func(option) string) string {
+	plain := func(s string) string {
+		s = strings.TrimPrefix(strings.ToLower(s), strings.ToLower(envPrefix))
+		return strings.NewReplacer("-", "", "_", "").Replace(s)
+	}
+	for _, o := range allOptions() {
+		if plain(o.name) == plain(key) {
+			return "; did you mean " + name(o) + "?"
+		}
+	}
+	return "; see tidemark serve --help"
+}

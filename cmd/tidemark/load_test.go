@@ -1,0 +1,175 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+const testKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+
+// load reads a configuration of all sources. A yaml of "" is no file.
+func load(t *testing.T, yaml string, environ, args []string) (config, error) {
+	t.Helper()
+	if yaml != "" {
+		path := filepath.Join(t.TempDir(), "tidemark.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(yaml), 0o600))
+		environ = append(slices.Clone(environ), "TIDEMARK_CONFIG="+path)
+	}
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	addFlags(flags)
+	require.NoError(t, flags.Parse(args))
+	return loadConfig(flags, environ)
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "", nil, nil)
+	require.NoError(t, err)
+
+	want := newConfig()
+	want.Listen = "127.0.0.1:8080"
+	want.Grace = 30 * time.Second
+	want.Redis.Timeout, want.Redis.ConnectTimeout = 5*time.Second, 30*time.Second
+	want.Managed.DataDir = "./tidemark-data"
+	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
+	want.MaxBodyBytes = 8 << 20
+	want.LogLevel, want.LogFormat = slog.LevelInfo, "text"
+	require.Equal(t, want, c)
+}
+
+func TestDefaultLimitsAreThoseOfTheService(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "", nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, channel.DefaultLimits(), c.Limits)
+}
+
+func TestPrecedence(t *testing.T) {
+	t.Parallel()
+	const yaml = "logLevel: error"
+	environ, args := []string{"TIDEMARK_LOG_LEVEL=warn"}, []string{"--log-level", "debug"}
+	tests := []struct {
+		name    string
+		yaml    string
+		environ []string
+		args    []string
+		want    slog.Level
+	}{
+		{"flag over all", yaml, environ, args, slog.LevelDebug},
+		{"variable over file", yaml, environ, nil, slog.LevelWarn},
+		{"file over default", yaml, nil, nil, slog.LevelError},
+		{"flag over variable", "", environ, args, slog.LevelDebug},
+		{"flag over file", yaml, nil, args, slog.LevelDebug},
+		{"empty variable isn't set", yaml, []string{"TIDEMARK_LOG_LEVEL="}, nil, slog.LevelError},
+		{"flag with the default's value", yaml, environ, []string{"--log-level", "info"}, slog.LevelInfo},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c, err := load(t, tt.yaml, tt.environ, tt.args)
+			require.NoError(t, err)
+			require.Equal(t, tt.want, c.LogLevel)
+		})
+	}
+}
+
+// TestEverySource sets every option in each source and finds the same configuration.
+func TestEverySource(t *testing.T) {
+	t.Parallel()
+	values := map[string]string{
+		"listen": ":9", "grace": "7s", "drain-delay": "2s", "cors-origins": "https://a.example,https://b.example",
+		"redis": "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
+		"redis-ca-file": "ca.pem", "redis-cert-file": "c.pem", "redis-key-file": "k.pem", "redis-sentinel-master": "m",
+		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s", "redis-connect-timeout": "4s",
+		"data-dir": "d", "redis-binary": "valkey-server", "channel-ttl": "2h", "channel-max-messages": "12", "channel-replicas": "1",
+		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2}]`,
+		"max-body-bytes": "4 MiB", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
+		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
+	}
+	apart := []string{"redis-password-file", "receipt-keys-file"} // they exclude the option that they are the file of
+
+	var yaml strings.Builder
+	var environ, args []string
+	for _, o := range allOptions() {
+		value, ok := values[o.name]
+		if !ok {
+			require.Contains(t, apart, o.name)
+			continue
+		}
+		yaml.WriteString(o.key() + ": " + yamlOf(o, value) + "\n")
+		environ = append(environ, o.env()+"="+value)
+		args = append(args, o.flag(), value)
+	}
+	fromYAML, err := load(t, yaml.String(), nil, nil)
+	require.NoError(t, err)
+	fromEnviron, err := load(t, "", environ, nil)
+	require.NoError(t, err)
+	fromFlags, err := load(t, "", nil, args)
+	require.NoError(t, err)
+	require.Equal(t, fromYAML, fromEnviron)
+	require.Equal(t, fromYAML, fromFlags)
+
+	require.Equal(t, []string{"https://a.example", "https://b.example"}, fromYAML.CORSOrigins)
+	require.Equal(t, "0123", fromYAML.Redis.Password)
+	require.Equal(t, "1e3", fromYAML.Redis.SentinelPassword)
+	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2"}}, fromYAML.Rules)
+	require.Equal(t, 4<<20, fromYAML.MaxBodyBytes)
+	require.Equal(t, 40, fromYAML.Limits.DefaultMax, "never more than max-fetch")
+	require.Len(t, fromYAML.ReceiptKeys, 2)
+}
+
+// yamlOf writes a value as one would in a file: lists as lists.
+func yamlOf(o option, value string) string {
+	if o.kind == kindList {
+		return "[" + value + "]"
+	}
+	return strings.ReplaceAll(value, "\n", " ")
+}
+
+func TestRepeatedListFlag(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "", nil, []string{"--cors-origins", "https://a.example", "--cors-origins", "https://b.example"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"https://a.example", "https://b.example"}, c.CORSOrigins)
+}
+
+func TestSecretsFromFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	password, keys := filepath.Join(dir, "password"), filepath.Join(dir, "keys")
+	require.NoError(t, os.WriteFile(password, []byte(" se cret \n"), 0o600))
+	require.NoError(t, os.WriteFile(keys, []byte("# of 2020\n"+testKey+"\n\n"+testKey+"\n"), 0o600))
+	c, err := load(t, "redis: localhost\nredisPasswordFile: "+password+"\nreceiptKeysFile: "+keys, nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, " se cret ", c.Redis.Password)
+	require.Len(t, c.ReceiptKeys, 2)
+}
+
+func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, "", []string{
+		"TIDEMARK_SERVER=http://127.0.0.1:1", "TIDEMARK_SERVICE_HOST=10.0.0.1", "TIDEMARK_SERVICE_PORT=80",
+		"TIDEMARK_SERVICE_PORT_HTTP=80", "TIDEMARK_PORT=tcp://10.0.0.1:80", "TIDEMARK_PORT_80_TCP=tcp://10.0.0.1:80",
+		"TIDEMARK_PORT_80_TCP_ADDR=10.0.0.1", "TIDEMARK_REDIS_SERVICE_HOST=10.0.0.2", "TIDEMARK_TEST_REDIS=container",
+		"TIDEMARKET=x", "OTHER=x",
+	}, nil)
+	require.NoError(t, err)
+}
+
+func TestEmptyFile(t *testing.T) {
+	t.Parallel()
+	for _, yaml := range []string{"\n", "# nothing\n", "---\n", "redis:\ngrace: ~\n", "{}"} {
+		_, err := load(t, yaml, nil, nil)
+		require.NoError(t, err, "%q", yaml)
+	}
+}

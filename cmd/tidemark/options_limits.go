@@ -1,0 +1,66 @@
+package main
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+func limitOptions() []option {
+	return []option{
+		{
+			name: "max-body-bytes", kind: "bytes", def: "8MiB",
+			help: "Size of a request's body at most.",
+			set:  into(func(c *config) *int { return &c.MaxBodyBytes }, parseBytes),
+		},
+		{
+			name: "max-batch", kind: "int", def: "1000",
+			help: "Messages that one request may publish at most, from 1 to 3000.",
+			set:  into(func(c *config) *int { return &c.Limits.MaxBatch }, intBetween(1, channel.LargestBatch)),
+		},
+		{
+			name: "max-fetch", kind: "int", def: "1000",
+			help: "Messages that one fetch may ask for at most.",
+			set:  into(func(c *config) *int { return &c.Limits.MaxMax }, intFrom(1)),
+		},
+		{
+			name: "fetch-bytes", kind: "bytes", def: "4MiB",
+			help: "Bytes of contents that one fetch answers with at most, but always one message.",
+			set:  into(func(c *config) *int { return &c.Limits.FetchBytes }, parseBytes),
+		},
+		{
+			name: "max-wait", kind: "duration", def: "1m",
+			help: "How long a fetch may ask to wait at most.",
+			set:  into(func(c *config) *time.Duration { return &c.Limits.MaxWait }, durationFrom(0, forever)),
+		},
+	}
+}
+
+func receiptOptions() []option {
+	return []option{
+		{
+			name: "receipt-keys", kind: kindList,
+			help: "Keys that sign receipt handles, each at least 32 bytes in base64: the first signs, all verify. Not set: one that the servers share in Redis. Prefer the variable or the file to the flag.",
+			set:  into(func(c *config) *[]receipt.Key { return &c.ReceiptKeys }, listOf(parseReceiptKey)),
+		},
+		{
+			name: "receipt-keys-file", kind: "file", help: "File with these keys, one a line.",
+			set: into(func(c *config) *string { return &c.ReceiptKeysFile }, parseText),
+		},
+	}
+}
+
+func logOptions() []option {
+	return []option{
+		{
+			name: "log-level", kind: "level", def: "info", help: "The least that is logged: debug, info, warn or error.",
+			set: into(func(c *config) *slog.Level { return &c.LogLevel }, parseLogLevel),
+		},
+		{
+			name: "log-format", kind: "format", def: "text", help: "How it is logged to standard error: text or json.",
+			set: into(func(c *config) *string { return &c.LogFormat }, oneOf("text", "json")),
+		},
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"flag"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+var update = flag.Bool("update", false, "write what tests print into the files that they compare it with")
+
+// runScripts runs the scripts of a directory, with more variables than testscript gives them.
+func runScripts(t *testing.T, dir string, variables map[string]string) {
+	t.Helper()
+	commands := backgroundCommands()
+	maps.Copy(commands, apiCommands())
+	maps.Copy(commands, faultCommands())
+	program, err := exec.LookPath("tidemark")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 dir,
+		Cmds:                commands,
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(e *testscript.Env) error {
+			e.Values[processesKey{}] = processes{}
+			e.Setenv("BIN", filepath.Dir(program)) // a PATH without any Redis
+			for name, value := range variables {
+				e.Setenv(name, value)
+			}
+			return nil
+		},
+	})
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	runScripts(t, "testdata/script", nil)
+}
+
+func TestScriptsWithRedis(t *testing.T) {
+	t.Parallel()
+	const username, password = "tide", "p4ssw0rd"
+	locked := redistest.Start(t, redistest.Options{Username: username, Password: password})
+	addLeastUser(t, locked)
+	secure := redistest.Start(t, redistest.Options{TLS: true})
+	runScripts(t, "testdata/redis", map[string]string{
+		"ADDRESS": locked.Addr(), "USERNAME": username, "PASSWORD": password,
+		"TLS_ADDRESS": secure.Addr(), "CA_FILE": secure.CAFile(),
+	})
+}
+
+func TestScriptsWithClusterAndSentinel(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.Options{})
+	for _, n := range cluster.Nodes() {
+		addLeastUser(t, n)
+	}
+	sentinels := redistest.StartSentinel(t, redistest.Options{})
+	runScripts(t, "testdata/cluster", map[string]string{
+		"CLUSTER":   strings.Join(cluster.Addrs()[:2], ","),
+		"SENTINELS": strings.Join(sentinels.Addrs(), ","), "MASTER": redistest.MasterName,
+	})
+}
+
+// addLeastUser adds a user "least" with the rights that the documentation says are needed.
+func addLeastUser(t *testing.T, n *redistest.Node) {
+	t.Helper()
+	setUser := append([]string{"ACL", "SETUSER", "least"}, documentedRights(t)...)
+	if err := n.Do(t, setUser...).Error(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
+// answers what is in flight; the channel service; the store; the managed Redis.
+func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
+	parts := newLayers(ctx)
+	defer func() {
+		if stopped := parts.stop(); !errors.Is(stopped, err) || err == nil {
+			err = errors.Join(err, stopped) // else it is err itself, from the part that failed
+		}
+	}()
+	err = startParts(ctx, c, log, parts)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		log.InfoContext(ctx, "told to stop before everything was started")
+		return nil
+	case err != nil:
+		return err
+	}
+	parts.wait(ctx)
+	log.InfoContext(ctx, "stopping")
+	return nil
+}
+
+// startParts starts all parts of the service, the lowest first.
+func startParts(ctx context.Context, c config, log *slog.Logger, parts *layers) error {
+	metrics := prometheus.NewRegistry()
+	store, err := openStore(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
+	if err != nil {
+		return err
+	}
+	parts.onStop(store.Close)
+	storage, err := store.Inspect(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the storage: %w", err)
+	}
+	logStorage(ctx, log, storage)
+	service, err := newService(ctx, c, store, log)
+	if err != nil {
+		return err
+	}
+	parts.run(ctx, "channel service", service.Run)
+
+	s := server.New(server.Options{
+		Service: service,
+		Storage: func() channel.Storage { return storage },
+		Ready:   store.Ready,
+		Version: thisBuild().version,
+		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, MaxBodyBytes: int64(c.MaxBodyBytes),
+		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
+		Logger: log, Metrics: metrics,
+	})
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	parts.run(ctx, "HTTP server", func(ctx context.Context) error { return s.Run(ctx, l) })
+	log.InfoContext(ctx, "tidemark is ready", "url", urlOf(l.Addr()), "version", thisBuild().version)
+	return nil
+}
+
+func newService(ctx context.Context, c config, store *redis.Store, log *slog.Logger) (*channel.Service, error) {
+	keys := c.ReceiptKeys
+	if len(keys) == 0 {
+		shared, err := store.SharedReceiptKey(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("get the key of receipts that the servers share: %w", err)
+		}
+		keys = []receipt.Key{shared}
+	}
+	receipts, err := receipt.NewKeyring(keys...)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := channel.NewPolicies(c.Channel, c.Rules)
+	if err != nil {
+		return nil, err
+	}
+	return channel.NewService(channel.Options{
+		Store: store, Receipts: receipts, Policies: policies, Limits: c.Limits, Logger: log,
+	})
+}
+
+// logStorage says what the channels are kept in, how safely, and what an operator should change.
+func logStorage(ctx context.Context, log *slog.Logger, s channel.Storage) {
+	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
+		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas", s.Durability.Replicas)
+	for _, warning := range s.Durability.Warnings {
+		log.WarnContext(ctx, warning)
+	}
+}
+
+// meaning says what a durability level is worth.
+func meaning(level channel.DurabilityLevel) string {
+	switch level {
+	case channel.DurableAlways:
+		return "what was answered survives a crash of the machine"
+	case channel.DurableEverysec:
+		return "a crash of the machine can lose about the last second, a crash of a process nothing"
+	case channel.DurableSnapshot:
+		return "a crash can lose everything since the last snapshot"
+	case channel.DurableMemory:
+		return "a restart of the storage loses everything"
+	case channel.DurableUnknown:
+	}
+	return "the storage doesn't tell"
+}
+
+// urlOf gives the URL under which this machine reaches the listener.
+func urlOf(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://localhost:%d", tcp.Port)
+	}
+	return "http://" + addr.String()
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/storage/managed"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// storeNeeds is what a store is made with besides the configuration.
+type storeNeeds struct {
+	log     *slog.Logger
+	metrics prometheus.Registerer
+	parts   *layers
+}
+
+// openStore connects to the configured Redis, or starts one.
+func openStore(ctx context.Context, c config, needs storeNeeds) (*redis.Store, error) {
+	o := redis.Options{
+		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
+		SentinelMaster: c.Redis.SentinelMaster, SentinelUsername: c.Redis.SentinelUsername, SentinelPassword: c.Redis.SentinelPassword,
+		KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout,
+		Logger: needs.log, Metrics: needs.metrics,
+	}
+	var err error
+	if o.TLS, err = c.Redis.tls(); err != nil {
+		return nil, &usageError{err}
+	}
+	if o.URL == "" {
+		if o.URL, err = startManaged(ctx, c.Managed, needs); err != nil {
+			return nil, err
+		}
+		o.Kind = "managed"
+	}
+	reach, cancel := context.WithTimeout(ctx, c.Redis.ConnectTimeout)
+	defer cancel()
+	store, err := redis.Open(reach, o)
+	switch {
+	case err != nil && reach.Err() != nil:
+		return nil, fmt.Errorf("redis: gave up after %s (redisConnectTimeout): %w", c.Redis.ConnectTimeout, err)
+	case err != nil:
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	return store, nil
+}
+
+// startManaged starts a Redis as a part of the service, and gives its address when it answers. Loading much data
+// can take long, and isn't limited.
+func startManaged(ctx context.Context, c managedConfig, needs storeNeeds) (address string, err error) {
+	m, err := managed.Open(managed.Options{DataDir: c.DataDir, Binary: c.Binary, Logger: needs.log})
+	if err != nil {
+		return "", err
+	}
+	needs.parts.run(ctx, "managed redis", m.Run)
+	if err := m.Ready(ctx); err != nil {
+		return "", err
+	}
+	return m.Address(), nil
+}

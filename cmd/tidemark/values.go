@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// The functions of this file read one value of an option from text. Their errors say what is wrong with the
+// value; who calls them says which option it is, and where it was set.
+
+func parseText(text string) (string, error) { return text, nil }
+
+// parseKeyPrefix refuses what would move the hash tag of every key.
+func parseKeyPrefix(text string) (string, error) {
+	if strings.ContainsAny(text, "{}") {
+		return "", fmt.Errorf("%q has a brace: the hash tag of every key must stay the channel", text)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "", fmt.Errorf("%q has a space or a control character", text)
+	}
+	return text, nil
+}
+
+func parseListen(text string) (string, error) {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q isn't host:port, such as 127.0.0.1:8080 or :8080", text)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q isn't a port from 0 to 65535", port)
+	}
+	return text, nil
+}
+
+func parseOrigin(text string) (string, error) {
+	if text == "*" {
+		return text, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != text {
+		return "", fmt.Errorf("%q isn't an origin, such as https://example.com, or *", text)
+	}
+	return text, nil
+}
+
+// durationFrom reads a duration that is at least least and at most most.
+func durationFrom(least, most time.Duration) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("%q isn't a duration, such as 500ms, 30s or 24h", text)
+		case d < least:
+			return 0, fmt.Errorf("%s is too short, at least %s is needed", text, least)
+		case d > most:
+			return 0, fmt.Errorf("%s is too long, at most %s is allowed", text, most)
+		}
+		return d, nil
+	}
+}
+
+// intFrom reads an integer that is at least least.
+func intFrom(least int) func(string) (int, error) { return intBetween(least, math.MaxInt) }
+
+func intBetween(least, most int) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0, fmt.Errorf("%q isn't an integer", text)
+		}
+		if n < least {
+			return 0, fmt.Errorf("%d is too small, at least %d is needed", n, least)
+		}
+		if n > most {
+			return 0, fmt.Errorf("%d is too large, at most %d is possible", n, most)
+		}
+		return n, nil
+	}
+}
+
+var byteUnits = []struct {
+	suffix string
+	bytes  int
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
+
+// parseBytes reads a number of bytes, perhaps with a unit.
+func parseBytes(text string) (int, error) {
+	number, unit := text, 1
+	for _, u := range byteUnits {
+		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
+			number, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n > math.MaxInt/unit {
+		return 0, fmt.Errorf("%q isn't a number of bytes, such as 65536, 256KiB or 4MiB", text)
+	}
+	if n < 1 {
+		return 0, fmt.Errorf("%s is too small, at least one byte is needed", text)
+	}
+	return n * unit, nil
+}
+
+// listOf reads values that commas separate. Empty ones are left out.
+func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
+	return func(text string) ([]T, error) {
+		var list []T
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			value, err := parse(part)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		return list, nil
+	}
+}
+
+// parseReceiptKey never repeats the key in its error.
+func parseReceiptKey(text string) (receipt.Key, error) {
+	key, err := receipt.ParseKey(text)
+	switch {
+	case errors.Is(err, receipt.ErrKeySyntax):
+		return nil, errors.New("a key isn't base64: make one with `openssl rand -base64 32`")
+	case err != nil:
+		return nil, fmt.Errorf("%w: make one with `openssl rand -base64 32`", err)
+	}
+	return key, nil
+}
+
+func parseLogLevel(text string) (slog.Level, error) {
+	var level slog.Level
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
+		return 0, fmt.Errorf("%q isn't debug, info, warn or error", text)
+	}
+	err := level.UnmarshalText([]byte(text))
+	return level, err
+}
+
+// oneOf reads one of the words.
+func oneOf(words ...string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if !slices.Contains(words, text) {
+			return "", fmt.Errorf("%q isn't %s", text, strings.Join(words, " or "))
+		}
+		return text, nil
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseBytes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{
+		"1": 1, "65536": 65536, "7B": 7, "256KiB": 256 << 10, "3 MiB": 3 << 20, "2GiB": 2 << 30,
+	} {
+		n, err := parseBytes(text)
+		require.NoError(t, err)
+		require.Equal(t, want, n, text)
+	}
+	for _, text := range []string{"", "KiB", "1KB", "1k", "1.5MiB", "-1", "0", "0x10", "9223372036854775807KiB"} {
+		_, err := parseBytes(text)
+		require.Error(t, err, "%q", text)
+	}
+}
+
+func TestParseListen(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"127.0.0.1:8080", ":80", "[::1]:0", "localhost:9"} {
+		listen, err := parseListen(text)
+		require.NoError(t, err)
+		require.Equal(t, text, listen)
+	}
+}
+
+func TestParseOrigin(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"*", "https://a.example", "http://localhost:3000", "https://*.a.example"} {
+		_, err := parseOrigin(text)
+		require.NoError(t, err, text)
+	}
+	for _, text := range []string{"a.example", "https://", "https://a/", "https://a?b", "https://u@a", "//a", "https://a b"} {
+		_, err := parseOrigin(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestServiceLinks(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"TIDEMARK_PORT": true, "TIDEMARK_PORT_8080_TCP_PROTO": true, "TIDEMARK_A_SERVICE_PORT_HTTP": true,
+		"TIDEMARK_REPORT": false, "TIDEMARK_PORTS": false, "TIDEMARK_PORT_TCP": false, "TIDEMARK_LISTEN": false,
+	} {
+		require.Equal(t, want, notForServe(name), name)
+	}
+	for _, o := range allOptions() {
+		require.False(t, notForServe(o.env()), o.name)
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// version is set by the linker for releases; otherwise the build information says what it can.
+var version = ""
+
+// build says which program this is.
+type build struct{ version, commit string }
+
+func thisBuild() build {
+	b := build{version: version, commit: "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if b.version == "" {
+		b.version = info.Main.Version
+	}
+	modified := ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			b.commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			modified = ", modified"
+		}
+	}
+	b.commit += modified
+	if b.version == "" || b.version == "(devel)" {
+		b.version = "devel"
+	}
+	return b
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b := thisBuild()
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tidemark %s\ncommit   %s\ngo       %s %s/%s\n",
+				b.version, b.commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
