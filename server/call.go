@@ -70,8 +70,9 @@ func (c *call) param(i int) string {
 	return plain
 }
 
-// write answers with a body of a media type.
+// write answers with a body of a media type, and ends it with a line, for people at a terminal.
 func (c *call) write(status int, mediaType []string, body []byte) error {
+	body = append(body, '\n')
 	header := c.response.Header()
 	header[headerContentType] = mediaType
 	if len(body) >= unknownLengthBytes {

@@ -66,7 +66,7 @@ func TestDrain(t *testing.T) {
 	got.problem(503, wire.SlugDraining)
 	require.Equal(t, "1", got.header.Get("Retry-After"))
 	h.direct("GET", "/probe/readiness").oldError(503, "")
-	h.direct("GET", "/livez").is(200, `{"status":"ok"}`)
+	h.direct("GET", "/livez").is(200, `{"status":"ok"}`+"\n")
 
 	close(release)
 	got = <-published

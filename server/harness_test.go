@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -178,6 +179,10 @@ func (h *harness) try(ctx context.Context, method, path string, body io.Reader, 
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return answer{}, err
+	}
+	if strings.Contains(resp.Header.Get("Content-Type"), "json") && method != http.MethodHead {
+		require.True(h.t, bytes.HasSuffix(data, []byte("}\n")) || bytes.HasSuffix(data, []byte("]\n")), "the body ends with a line: %q", data)
+		data = bytes.TrimSuffix(data, []byte("\n"))
 	}
 	got := answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: data, last: resp.Close}
 	require.NotEmpty(h.t, got.header.Get("Date"))
