@@ -67,10 +67,10 @@ func (s *Server) httpServer(ctx context.Context) *http.Server {
 func (s *Server) drain(ctx context.Context, hs *http.Server, served <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()
-	s.log.Info("draining", "grace", s.options.Grace)
 	s.draining.Store(true)
 	hs.SetKeepAlivesEnabled(false)
 	s.service.Drain()
+	s.log.Info("draining", "grace", s.options.Grace) // now that it is so, for whoever acts on the log
 	if s.options.DrainDelay > 0 {
 		delay := time.NewTimer(s.options.DrainDelay)
 		defer delay.Stop()
