@@ -18,7 +18,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
-	go build -trimpath -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/tidemark ./cmd/tidemark
+	go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/tidemark ./cmd/tidemark
 
 run: build ## start the service on 127.0.0.1:8080, with a Redis of its own; ARGS are for `tidemark serve`
 	@scripts/install-redis.sh
