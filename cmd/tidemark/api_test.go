@@ -19,12 +19,13 @@ import (
 // apiCommands are commands that look at what a service answers.
 //
 //	http STATUS METHOD URL [BODY]         sends a request and prints the body of its answer, which has that status
+//	await-status STATUS URL               asks until the answer has that status, and prints its body
 //	capture VARIABLE PATTERN              puts the first submatch in the last standard output into a variable
 //	clean FILE                            writes the last standard output to a file, with fixed IDs and times
 //	await-mark CHANNEL SUBSCRIBER [MARK]  waits until there is such a subscriber, at that mark
 func apiCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"http": sendRequest, "capture": capture, "clean": clean, "await-mark": awaitMark,
+		"http": sendRequest, "await-status": awaitStatus, "capture": capture, "clean": clean, "await-mark": awaitMark,
 	}
 }
 
@@ -35,15 +36,39 @@ func sendRequest(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	request, err := http.NewRequest(args[1], args[2], body)
 	ts.Check(err)
+	status, answer := roundTrip(ts, request)
+	_, err = ts.Stdout().Write(answer)
+	ts.Check(err)
+	if status != args[0] {
+		ts.Fatalf("%s %s was answered %s: %s", args[1], args[2], status, answer)
+	}
+}
+
+func roundTrip(ts *testscript.TestScript, request *http.Request) (status string, answer []byte) {
 	request.Close = true // no connection stays open
 	response, err := http.DefaultClient.Do(request)
 	ts.Check(err)
-	answer, err := io.ReadAll(response.Body)
+	answer, err = io.ReadAll(response.Body)
 	ts.Check(errors.Join(err, response.Body.Close()))
-	_, err = ts.Stdout().Write(answer)
-	ts.Check(err)
-	if strconv.Itoa(response.StatusCode) != args[0] {
-		ts.Fatalf("%s %s was answered %s: %s", args[1], args[2], response.Status, answer)
+	return strconv.Itoa(response.StatusCode), answer
+}
+
+func awaitStatus(ts *testscript.TestScript, _ bool, args []string) {
+	limit := time.After(scriptLimit)
+	for {
+		request, err := http.NewRequest(http.MethodGet, args[1], nil)
+		ts.Check(err)
+		status, answer := roundTrip(ts, request)
+		if status == args[0] {
+			_, err := ts.Stdout().Write(answer)
+			ts.Check(err)
+			return
+		}
+		select {
+		case <-limit:
+			ts.Fatalf("%s is still answered %s: %s", args[1], status, answer)
+		case <-time.After(5 * time.Millisecond):
+		}
 	}
 }
 

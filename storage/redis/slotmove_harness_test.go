@@ -3,6 +3,8 @@ package redis
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,8 +89,8 @@ func (c twoNodes) openMove(t *testing.T, name string) *redistest.SlotMove {
 	return c.OpenSlot(t, slot, owner, other)
 }
 
-// settled tells whether both nodes know each other's configuration epoch. Otherwise the last owner of a slot could
-// take it back from the next one, which didn't know that it must have a higher one.
+// settled tells whether both nodes know each other's configuration epoch, and these differ. Otherwise the last owner
+// of a slot could take it back from the next one, which didn't know that it must have a higher one.
 func (c twoNodes) settled(t *testing.T) bool {
 	t.Helper()
 	known := map[string]string{}
@@ -103,7 +105,8 @@ func (c twoNodes) settled(t *testing.T) bool {
 			known[fields[0]] = fields[6]
 		}
 	}
-	return true
+	epochs := slices.Sorted(maps.Values(known))
+	return len(slices.Compact(epochs)) == len(c.Nodes())
 }
 
 // move moves a channel's slot to the other node, a few keys at a time.
