@@ -51,6 +51,8 @@ type background struct {
 	stdin  io.WriteCloser
 	output *output // both of its streams
 	done   chan struct{}
+
+	expected bool // finish has waited for its end
 }
 
 // processes is those of one script, by the name that it gave them.
@@ -108,7 +110,10 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	}()
 	ts.Value(processesKey{}).(processes)[name] = p
 	ts.Defer(func() {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that it has ended
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !p.expected {
+			_, _, all := p.output.find(regexp.MustCompile("$"))
+			ts.Logf("%s had ended by itself (%s), printing:\n%s", name, p.cmd.ProcessState, all)
+		}
 		select {
 		case <-p.done:
 		case <-time.After(scriptLimit):
@@ -179,6 +184,7 @@ func finish(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	select {
 	case <-p.done:
+		p.expected = true
 	case <-time.After(scriptLimit):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT) // it prints its goroutines
 		<-p.done

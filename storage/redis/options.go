@@ -87,7 +87,7 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	if o.SentinelMaster != "" {
 		c.Sentinel.MasterSet = o.SentinelMaster
 	}
-	c.Dialer.Timeout, c.Dialer.KeepAlive = o.Timeout/2, rueidis.DefaultTCPKeepAlive
+	c.Dialer.Timeout, c.Dialer.KeepAlive = min(o.Timeout/2, silence), rueidis.DefaultTCPKeepAlive
 	if c.Sentinel.MasterSet != "" {
 		c.Sentinel.TLSConfig, c.Sentinel.Dialer = c.TLSConfig, c.Dialer
 		c.Sentinel.Username, c.Sentinel.Password = o.SentinelUsername, o.SentinelPassword
@@ -97,11 +97,16 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	c.PipelineMultiplex = -1 // one connection to a node: concurrent requests share its pipeline
 	c.DisableCache = true
 	c.DisableRetry = true
-	c.ConnWriteTimeout = o.Timeout / 2 // a connection that has gone silent is given up while requests can still be retried
-	c.AlwaysPipelining = true          // otherwise who is alone on a connection can't be cancelled, and closes it at a deadline
+	c.ConnWriteTimeout = c.Dialer.Timeout
+	c.AlwaysPipelining = true // otherwise who is alone on a connection can't be cancelled, and closes it at a deadline
 	c.ClusterOption.MaxMovedRedirections = maxRedirections
 	return c, nil
 }
+
+// silence is how long Redis may take to answer a new connection, or a ping on one that is otherwise silent, before
+// the connection is given up: while requests can still be tried again on another one. The Sentinel client tries a
+// primary that doesn't answer several times over before it hears of the next one, so it can't be much longer.
+const silence = 2 * time.Second
 
 // maxRedirections bounds how often a call goes on to another node of a cluster at once. Nodes that don't agree on a
 // slot's owner can send it to and fro until they do; then retry.go waits a little.
