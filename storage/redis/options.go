@@ -94,7 +94,8 @@ func (o Options) client() (rueidis.ClientOption, error) {
 		c.Sentinel.TopologyRefreshInterval = 5 * time.Second // a missed +switch-master is noticed all the same
 	}
 	c.ClientName = "tidemark"
-	c.PipelineMultiplex = -1 // one connection to a node: concurrent requests share its pipeline
+	c.PipelineMultiplex = -1                // one connection to a node: concurrent requests share its pipeline
+	c.MaxFlushDelay = 20 * time.Microsecond // and so more of them share a system call, here and in Redis
 	c.DisableCache = true
 	c.DisableRetry = true
 	c.ConnWriteTimeout = c.Dialer.Timeout
