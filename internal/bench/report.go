@@ -73,7 +73,7 @@ func (r *report) markdown() string {
 			f.waiters, f.notifications, f.scripts, f.last.Milliseconds(), lastLimit.Milliseconds(), f.bytes/1000, bytesLimit/1000, verdict(good))
 	}
 	b.WriteString("\nMemory is the growth of the server's resident memory, connection included, divided by the number of subscribers.\n" +
-		"The time includes that of the 5,000 clients, which run on the same cores.\n")
+		"Each row is the round with the median time, which includes that of the clients on the same cores.\n")
 	return b.String()
 }
 

@@ -171,7 +171,7 @@ func TestFailureOutOfMemory(t *testing.T) {
 // fillUp fills a server's memory with a key named ballast.
 func fillUp(t *testing.T, n *redistest.Node) {
 	t.Helper()
-	require.NoError(t, n.Do(t, "SET", "ballast", strings.Repeat("x", 16<<20)).Error())
+	require.NoError(t, n.Do(t, "SETRANGE", "ballast", strconv.Itoa(16<<20), "x").Error())
 	text, err := n.Do(t, "INFO", "memory").ToString()
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(text, "used_memory:")
