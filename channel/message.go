@@ -77,8 +77,9 @@ const (
 
 // Subscription is the outcome of a subscribe.
 type Subscription struct {
-	Created  bool // false: the subscriber was there already, and its mark was not moved
-	Position      // of the subscriber's mark
+	Created  bool   // false: the subscriber was there already, and its mark was not moved
+	Position        // of the subscriber's mark
+	Label    string // the channel's, where the request had one
 }
 
 // Description is what is known of a channel.

@@ -159,6 +159,33 @@ func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, fro
 	return sub, nil
 }
 
+// Open is Subscribe, from the latest, for a channel that is to carry a label: a short text of whoever makes it. It
+// gives the label that the channel has, which is another one where it was labelled before. Errors: those of Subscribe.
+func (s *Service) Open(ctx context.Context, channel, subscriber, label string) (has string, err error) {
+	policy, err := s.policyFor(channel, subscriber)
+	if err != nil {
+		return "", err
+	}
+	sub, err := s.store.Subscribe(ctx, SubscribeRequest{Channel: channel, Subscriber: subscriber, Policy: policy, Label: label})
+	if err != nil {
+		return "", fmt.Errorf("open %s for %s: %w", channel, subscriber, err)
+	}
+	return sub.Label, nil
+}
+
+// Label gives a channel's label. Errors: SlugInvalidChannel, ErrNoChannel, also where it has no label, and the
+// store's.
+func (s *Service) Label(ctx context.Context, channel string) (string, error) {
+	if err := CheckChannel(channel); err != nil {
+		return "", err
+	}
+	label, err := s.store.Label(ctx, channel)
+	if err != nil {
+		return "", fmt.Errorf("read the label of %s: %w", channel, err)
+	}
+	return label, nil
+}
+
 // Unsubscribe removes a subscriber and ends its waiting fetches with ErrNoSubscriber. Removing one that isn't
 // there succeeds. Errors: SlugInvalidChannel, SlugInvalidSubscriber and the store's.
 func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) error {

@@ -27,6 +27,7 @@ type stubStore struct {
 	subscribe   func(SubscribeRequest) (Subscription, error)
 	unsubscribe func(channel, subscriber string) error
 	describe    func(string, Policy) (Description, error)
+	label       func(string) (string, error)
 }
 
 func (s *stubStore) Publish(_ context.Context, r PublishRequest) ([]Published, error) {
@@ -43,6 +44,7 @@ func (s *stubStore) Subscribe(_ context.Context, r SubscribeRequest) (Subscripti
 func (s *stubStore) Unsubscribe(_ context.Context, channel, subscriber string) error {
 	return s.unsubscribe(channel, subscriber)
 }
+func (s *stubStore) Label(_ context.Context, channel string) (string, error) { return s.label(channel) }
 func (s *stubStore) Describe(_ context.Context, channel string, p Policy) (Description, error) {
 	return s.describe(channel, p)
 }
@@ -63,6 +65,14 @@ func operations(s *Service, channel, subscriber string) map[string]func(context.
 		},
 		"subscribe": func(ctx context.Context) error {
 			_, err := s.Subscribe(ctx, channel, subscriber, From{})
+			return err
+		},
+		"open": func(ctx context.Context) error {
+			_, err := s.Open(ctx, channel, subscriber, "label")
+			return err
+		},
+		"channel: label": func(ctx context.Context) error {
+			_, err := s.Label(ctx, channel)
 			return err
 		},
 		"unsubscribe": func(ctx context.Context) error { return s.Unsubscribe(ctx, channel, subscriber) },
@@ -98,7 +108,7 @@ func TestPolicyIsFoundBeforeTheStore(t *testing.T) {
 	t.Parallel()
 	s := serviceOn(t, &stubStore{}, DefaultLimits(), Rule{Pattern: "ch", TTL: "2s"}, Rule{Pattern: "bad-(.*)", TTL: "$1"})
 	for name, call := range operations(s, "bad-ttl", "s") {
-		if name != "unsubscribe" { // it needs no policy, and so it works
+		if name != "unsubscribe" && name != "channel: label" { // they need no policy, and so they work
 			requireError(t, call(t.Context()), Invalid, SlugInvalidPolicy)
 		}
 	}
@@ -116,6 +126,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		subscribe:   func(SubscribeRequest) (Subscription, error) { return Subscription{}, refused },
 		unsubscribe: func(string, string) error { return refused },
 		describe:    func(string, Policy) (Description, error) { return Description{}, refused },
+		label:       func(string) (string, error) { return "", refused },
 	}, DefaultLimits())
 	for name, call := range operations(s, "ch", "s") {
 		err := call(t.Context())
@@ -238,6 +249,23 @@ func TestSubscribe(t *testing.T) {
 		_, err := s.Subscribe(t.Context(), "ch", "s", from)
 		require.Equal(t, "/from", requireError(t, err, Invalid, SlugInvalidFrom).Field)
 	}
+}
+
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	s := serviceOn(t, &stubStore{
+		subscribe: func(r SubscribeRequest) (Subscription, error) {
+			require.Equal(t, SubscribeRequest{Channel: "ch", Subscriber: "s", Policy: testPolicy, Label: "blue"}, r)
+			return Subscription{Label: "green"}, nil
+		},
+		label: func(channel string) (string, error) { return channel + " is green", nil },
+	}, DefaultLimits())
+	has, err := s.Open(t.Context(), "ch", "s", "blue")
+	require.NoError(t, err)
+	require.Equal(t, "green", has, "the label that the channel has, not the one that was given")
+	label, err := s.Label(t.Context(), "ch")
+	require.NoError(t, err)
+	require.Equal(t, "ch is green", label)
 }
 
 func TestUnsubscribeAndDescribe(t *testing.T) {

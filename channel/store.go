@@ -34,6 +34,8 @@ type Log interface {
 type Registry interface {
 	// Subscribe makes the channel and the subscriber where they are missing. Errors: ErrClockAhead.
 	Subscribe(ctx context.Context, r SubscribeRequest) (Subscription, error)
+	// Label gives the label that a subscribe gave the channel. Errors: ErrNoChannel, also where it has none.
+	Label(ctx context.Context, channel string) (string, error)
 	// Unsubscribe removes the subscriber and tells its waiters. Removing one that isn't there succeeds.
 	Unsubscribe(ctx context.Context, channel, subscriber string) error
 	// Describe tells of a channel. Errors: ErrNoChannel.
@@ -96,4 +98,7 @@ type SubscribeRequest struct {
 	Subscriber string
 	From       From
 	Policy     Policy
+	// Label is for the channel to have, where it has none; empty: leave that as it is. It lives as long as the
+	// channel does without further activity, and a subscribe that has one renews it.
+	Label string
 }

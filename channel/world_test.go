@@ -283,6 +283,8 @@ func (w *world) Unsubscribe(_ context.Context, _, subscriber string) error {
 	return nil
 }
 
+func (w *world) Label(context.Context, string) (string, error) { return "", ErrNoChannel }
+
 func (w *world) Describe(context.Context, string, Policy) (Description, error) {
 	return Description{}, errors.ErrUnsupported
 }

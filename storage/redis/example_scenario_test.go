@@ -269,7 +269,10 @@ func TestWorkedExample(t *testing.T) {
 func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	t.Parallel()
 	e := &example{lab: newLab(t, "ch"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
-	e.subscribe(t, "<subscriber>")
+	_, err := e.Subscribe(t.Context(), channel.SubscribeRequest{
+		Channel: "ch", Subscriber: "<subscriber>", Policy: e.policy, Label: "label",
+	})
+	require.NoError(t, err)
 	e.publish(t, "<id>", "1", false)
 	var want []string
 	for _, row := range keyRows(t) {
@@ -285,7 +288,7 @@ func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	slices.Sort(want)
 	require.Equal(t, want, e.found(t), "the page has all keys that there are")
 
-	_, err := e.SharedReceiptKey(t.Context())
+	_, err = e.SharedReceiptKey(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, e.found(t), e.keys.receiptKey()[len(e.prefix()):])
 	require.Equal(t, -time.Millisecond, e.life(t, "tidemark.receipt-key"), "it never ends")

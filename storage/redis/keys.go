@@ -38,6 +38,7 @@ func (k keyspace) readyTopic(server string) string {
 func (c channelKeys) clock() string                 { return c.base + ".clock" }
 func (c channelKeys) epoch() string                 { return c.base + ".epoch" }
 func (c channelKeys) subscribers() string           { return c.base + ".subs" }
+func (c channelKeys) label() string                 { return c.base + ".label" }
 func (c channelKeys) markPrefix() string            { return c.base + ".r." }
 func (c channelKeys) mark(subscriber string) string { return c.base + ".r." + subscriber }
 func (c channelKeys) messagePrefix() string         { return c.base + ".m." }

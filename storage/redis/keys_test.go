@@ -96,6 +96,7 @@ func builders(prefix string) map[string]string {
 		"clock":       ch.clock(),
 		"epoch":       ch.epoch(),
 		"subscribers": ch.subscribers(),
+		"label":       ch.label(),
 		"mark":        ch.mark("<subscriber>"),
 		"message":     strings.Replace(ch.message(7), "7", "<clock>", 1),
 		"messageID":   ch.messageID("<id>"),
