@@ -64,6 +64,7 @@ func (s *Service) poll(ctx context.Context, r FetchRequest, ack *receipt.Receipt
 	defer w.leave()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	w.settle(ctx)
 	for {
 		w.prepare()
 		b, err := s.read(ctx, r, ack)

@@ -25,6 +25,7 @@ type topic struct {
 	hub     *hub
 	channel string
 	idle    chan struct{} // has one place: the last waiter has left
+	heeded  chan struct{} // closed when listening was confirmed for the first time
 
 	// Guarded by the hub's lock.
 	users     int       // waiters that entered and didn't exit
@@ -59,7 +60,7 @@ func (n news) at(p Position) (woken bool, m *Message) {
 }
 
 func newTopic(h *hub, channel string) *topic {
-	return &topic{hub: h, channel: channel, idle: make(chan struct{}, 1)}
+	return &topic{hub: h, channel: channel, idle: make(chan struct{}, 1), heeded: make(chan struct{})}
 }
 
 // run keeps the topic until ctx ends, or nobody has waited for as long as it is to linger. Who joins while its
@@ -179,7 +180,17 @@ func (t *topic) hear(e Event) {
 	case EventUnsubscribed:
 		t.unsubscribe(e.Subscriber)
 	case EventConfirmed:
+		t.heed()
 		t.rouse() // whatever was missed, or lost by a fail-over, only a fetch can tell each of them
+	}
+}
+
+// heed lets those go on who wait for the first confirmation. Only the listener calls it.
+func (t *topic) heed() {
+	select {
+	case <-t.heeded:
+	default:
+		close(t.heeded)
 	}
 }
 

@@ -21,6 +21,29 @@ type waiter struct {
 	refetch bool     // since it prepared something happened that only a fetch can clear up
 }
 
+// settle waits a moment for a topic that is new to be listened to: the first fetch then comes after the confirmation,
+// which would make the waiter fetch once more. It is a saving only: whatever happens, the waiter may go on.
+func (w *waiter) settle(ctx context.Context) {
+	select {
+	case <-w.topic.heeded:
+		return
+	default:
+	}
+	if w.topic.hub.drained.Load() {
+		return
+	}
+	timer := time.NewTimer(settleWait)
+	defer timer.Stop()
+	select {
+	case <-w.topic.heeded:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// settleWait is many times what Redis takes to confirm, and little for who waits in vain.
+const settleWait = 20 * time.Millisecond
+
 // prepare comes before every fetch: all that the topic hears from now on is judged in the next sleep.
 func (w *waiter) prepare() {
 	w.topic.mu.Lock()

@@ -305,7 +305,11 @@ func (w *world) Position(context.Context, string) (Position, error) {
 func (w *world) Listen(ctx context.Context, _ string, sink func(Event)) error {
 	w.mu.Lock()
 	w.sink = sink
+	at := w.connected
 	w.mu.Unlock()
+	if at {
+		sink(confirmed)
+	}
 	<-ctx.Done()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 // Listen subscribes to the channel's sharded pub/sub channel, again and again until ctx ends.
 //
 // A subscription ends without an error when the slot moves, and its successor may be sent to a node that doesn't
-// own the slot any more. So a keyed command goes first, from which the client learns the owner, and listening
-// counts only from Redis's confirmation, which is told as channel.EventConfirmed.
+// own the slot any more. So a keyed command goes before every one but the first, from which the client learns the
+// owner. Listening counts only from Redis's confirmation, which is told as channel.EventConfirmed.
 func (s *Store) Listen(ctx context.Context, name string, sink func(channel.Event)) error {
 	topic := s.channel(name).topic()
 	var mu sync.Mutex // confirmations and messages come from different goroutines
@@ -25,10 +25,12 @@ func (s *Store) Listen(ctx context.Context, name string, sink func(channel.Event
 		sink(e)
 	}
 	wait := newBackOff()
-	for ctx.Err() == nil {
-		if _, err := s.Position(ctx, name); err != nil && !errors.Is(err, channel.ErrNoChannel) {
-			s.pause(ctx, wait.NextBackOff())
-			continue
+	for again := false; ctx.Err() == nil; again = true {
+		if again {
+			if _, err := s.Position(ctx, name); err != nil && !errors.Is(err, channel.ErrNoChannel) {
+				s.pause(ctx, wait.NextBackOff())
+				continue
+			}
 		}
 		err := s.receive(ctx, topic, receiver{
 			confirmed: func() {
