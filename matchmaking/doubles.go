@@ -1,0 +1,61 @@
+package matchmaking
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Doubles are numbers by name. Unlike JSON's own they may be NaN or infinite, which are written as the strings
+// "NaN", "Infinity" and "-Infinity", as protobuf's JSON does.
+type Doubles map[string]float64
+
+// MarshalJSON writes the numbers.
+func (d Doubles) MarshalJSON() ([]byte, error) {
+	plain := make(map[string]any, len(d))
+	for name, value := range d {
+		switch {
+		case math.IsNaN(value):
+			plain[name] = "NaN"
+		case math.IsInf(value, 1):
+			plain[name] = "Infinity"
+		case math.IsInf(value, -1):
+			plain[name] = "-Infinity"
+		default:
+			plain[name] = value
+		}
+	}
+	return json.Marshal(plain)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Doubles) UnmarshalJSON(text []byte) error {
+	var plain map[string]json.RawMessage
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return err
+	}
+	*d = make(Doubles, len(plain))
+	for name, raw := range plain {
+		value, err := parseDouble(raw)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		(*d)[name] = value
+	}
+	return nil
+}
+
+func parseDouble(raw json.RawMessage) (float64, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		switch text {
+		case "NaN", "Infinity", "-Infinity":
+			return strconv.ParseFloat(text, 64)
+		}
+		return 0, fmt.Errorf("%q isn't a number", text)
+	}
+	var value float64
+	err := json.Unmarshal(raw, &value)
+	return value, err
+}

@@ -1,0 +1,56 @@
+package matchmaking
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+// The slugs of the errors that this package and the stores return, beside those of package channel.
+const (
+	SlugInvalidTicket  channel.Slug = "invalid-ticket"
+	SlugInvalidQueue   channel.Slug = "invalid-queue"
+	SlugNoTicket       channel.Slug = "ticket-not-found"
+	SlugNoQueue        channel.Slug = "queue-not-found"
+	SlugTicketExists   channel.Slug = "ticket-exists"
+	SlugTicketMatched  channel.Slug = "ticket-matched"
+	SlugTicketTooLarge channel.Slug = "ticket-too-large"
+	SlugQueueFull      channel.Slug = "queue-full"
+	SlugQueueFixed     channel.Slug = "queue-configured"
+	SlugQueueInUse     channel.Slug = "queue-in-use"
+)
+
+// Errors that callers compare with errors.Is, which compares the slug.
+var (
+	ErrNoTicket = &channel.Error{Kind: channel.NotFound, Slug: SlugNoTicket, Detail: "the ticket doesn't exist"}
+	ErrNoQueue  = &channel.Error{Kind: channel.NotFound, Slug: SlugNoQueue, Detail: "the queue doesn't exist"}
+	// ErrTicketExists is the error of creating a ticket under an ID that a ticket of another queue has.
+	ErrTicketExists  = &channel.Error{Kind: channel.Conflict, Slug: SlugTicketExists, Detail: "a ticket of another queue has this ID"}
+	ErrTicketMatched = &channel.Error{Kind: channel.Conflict, Slug: SlugTicketMatched, Detail: "the ticket is in a match already"}
+	ErrQueueFull     = &channel.Error{Kind: channel.Unavailable, Slug: SlugQueueFull, Detail: "the queue has as many tickets waiting as it may"}
+	ErrQueueFixed    = &channel.Error{Kind: channel.Conflict, Slug: SlugQueueFixed, Detail: "the queue is part of the service's configuration"}
+)
+
+// Errors between a store and a director, which no client sees.
+var (
+	ErrLeaseLost   = errors.New("the lease on the queue is held by another director")
+	ErrChangesLost = errors.New("changes of the queue are gone that were not read")
+)
+
+func invalidTicket(field, format string, args ...any) error {
+	return &channel.Error{Kind: channel.Invalid, Slug: SlugInvalidTicket, Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+func invalidQueue(field, format string, args ...any) error {
+	return &channel.Error{Kind: channel.Invalid, Slug: SlugInvalidQueue, Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+// queueInUse is the error of deleting a queue in which there is something.
+func queueInUse(name string, state QueueState) error {
+	return &channel.Error{
+		Kind: channel.Conflict, Slug: SlugQueueInUse,
+		Detail: fmt.Sprintf("%d tickets wait in the queue %s, and %d assignments are on their way: let them be matched, cancelled, or expire first",
+			state.Searching+state.Pending, name, state.Outgoing),
+	}
+}

@@ -1,0 +1,159 @@
+package matchmaking
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	feedWait  = 2 * time.Second // how long to wait for changes at most
+	feedLimit = 1000            // changes that are read at once
+)
+
+// fed is what the loop of a term is told of the queue: everything, or what has changed.
+type fed struct {
+	snapshot *Snapshot
+	changes  []Change
+}
+
+// feed tells the loop what there is, and from then on what changes, until ctx ends. After anything that went wrong,
+// and so perhaps was missed, it reads everything again.
+func (t *term) feed(ctx context.Context) {
+	down := newOutage(t.log, "the queue's tickets can't be read")
+	var wait backoff
+	for ctx.Err() == nil {
+		err := t.feedOn(ctx, func() {
+			down.report(ctx, nil)
+			wait.reset()
+		})
+		down.report(ctx, err)
+		pause(ctx, wait.next())
+	}
+}
+
+// auditEvery is how often, in leases, memory and storage are compared, while nothing happens.
+const auditEvery = 5
+
+// audit tells whether the loop knows as many tickets as wait. It doesn't where the storage has lost what it had
+// answered, in a fail-over.
+func (t *term) audit(ctx context.Context) (same bool, err error) {
+	state, err := t.store.Describe(ctx, t.queue.Name)
+	if err != nil {
+		return false, fmt.Errorf("count the waiting tickets: %w", err)
+	}
+	return int64(state.Searching+state.Pending) == t.known.Load(), nil
+}
+
+// feedOn feeds until something goes wrong, or may have gone wrong. It calls works after every read.
+func (t *term) feedOn(ctx context.Context, works func()) error {
+	sent := time.Now()
+	s, err := t.store.Snapshot(ctx, t.queue.Name)
+	if err != nil {
+		return fmt.Errorf("read the waiting tickets: %w", err)
+	}
+	works()
+	t.clock.observe(sent, s.Now)
+	after := s.After
+	if !t.tell(ctx, fed{snapshot: &s}) {
+		return nil
+	}
+	audited := time.Now()
+	for ctx.Err() == nil {
+		c, err := t.store.Changes(ctx, ChangesRequest{Queue: t.queue.Name, After: after, Wait: feedWait, Limit: feedLimit})
+		if err != nil {
+			return fmt.Errorf("read the changes: %w", err)
+		}
+		works()
+		after = c.After
+		if len(c.Changes) > 0 && !t.tell(ctx, fed{changes: c.Changes}) {
+			return nil
+		}
+		if len(c.Changes) == 0 && time.Since(audited) > auditEvery*t.leaseTTL {
+			audited = time.Now()
+			if same, err := t.audit(ctx); err != nil || !same {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *term) tell(ctx context.Context, f fed) bool {
+	select {
+	case t.fed <- f:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+const (
+	sweepLimit       = 500
+	sweepEvery       = time.Second // or a quarter of a ticket's life
+	sweepUnsubscribe = 16          // channels that are told at the same time
+)
+
+// sweep takes tickets out of the queue whose life has ended, and ends the fetches that wait on their channels, until
+// ctx ends.
+func (t *term) sweep(ctx context.Context) {
+	every := min(sweepEvery, t.queue.TicketTTL.Std()/4)
+	if beat := t.queue.Heartbeat.Std(); beat > 0 {
+		every = min(every, beat/4)
+	}
+	down := newOutage(t.log, "expired tickets can't be taken out of the queue")
+	for pause(ctx, jitter(every)) {
+		for more := true; more && ctx.Err() == nil; {
+			ids, err := t.store.Sweep(ctx, t.queue.Name, sweepLimit)
+			down.report(ctx, err)
+			t.sweptOut(ctx, ids)
+			more = err == nil && len(ids) == sweepLimit
+		}
+	}
+}
+
+func (t *term) sweptOut(ctx context.Context, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	t.metrics.expired.Add(float64(len(ids)))
+	select {
+	case t.swept <- ids:
+	case <-ctx.Done(): // the memory is dropped, the players are told all the same
+	}
+	next := make(chan string)
+	var workers sync.WaitGroup
+	for range min(len(ids), sweepUnsubscribe) {
+		workers.Go(func() {
+			for id := range next {
+				t.unsubscribe(ctx, id)
+			}
+		})
+	}
+	for _, id := range ids {
+		next <- id
+	}
+	close(next)
+	workers.Wait()
+}
+
+// A player is told that its ticket has expired so often, until it works, and for so long at most.
+const (
+	unsubscribeTries   = 3
+	unsubscribeTimeout = 5 * time.Second
+)
+
+func (t *term) unsubscribe(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTimeout)
+	defer cancel()
+	var wait backoff
+	var err error
+	for range unsubscribeTries {
+		if err = t.channels.Unsubscribe(ctx, ChannelOf(id), Subscriber); err == nil {
+			return
+		}
+		pause(ctx, wait.next())
+	}
+	t.log.WarnContext(ctx, "a ticket's player couldn't be told that it expired", "ticket", id, "error", err)
+}

@@ -1,0 +1,130 @@
+package matchmaking
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what the service counts. Counters of a queue are those of this server, and gauges of tickets are kept
+// only where the queue is directed, so that the sum over all servers is the queue's.
+type metrics struct {
+	tickets          *prometheus.GaugeVec
+	wait             *prometheus.HistogramVec
+	matches          *prometheus.CounterVec
+	conflicts        *prometheus.CounterVec
+	relayLag         *prometheus.HistogramVec
+	matchErrors      *prometheus.CounterVec
+	allocationErrors *prometheus.CounterVec
+	director         *prometheus.GaugeVec
+	created          *prometheus.CounterVec
+	cancelled        *prometheus.CounterVec
+	expired          *prometheus.CounterVec
+
+	mu     sync.Mutex
+	queues map[string]*queueMetrics
+}
+
+// queueMetrics are one queue's part of the metrics, found once and not at each ticket.
+type queueMetrics struct {
+	all      *metrics
+	name     string
+	wait     prometheus.Observer
+	relayLag prometheus.Observer
+	matches  prometheus.Counter
+	expired  prometheus.Counter
+}
+
+const labelQueue = "queue"
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{queues: map[string]*queueMetrics{}}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{labelQueue}, labels...))
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{labelQueue}, labels...))
+	}
+	m.tickets = gauge("tidemark_tickets", "Tickets that wait, as the queue's director sees them; only the server that directs the queue tells.", "status")
+	m.wait = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "tidemark_ticket_wait_seconds",
+		Help:    "Time from a ticket's creation to its assignment.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
+	}, []string{labelQueue})
+	m.matches = counter("tidemark_matches_total", "Matches assigned.")
+	m.conflicts = counter("tidemark_assign_conflicts_total",
+		"Matches that couldn't be assigned, by why: gone (a ticket was cancelled, assigned or had expired), claim (the allocation took too long).", "reason")
+	m.relayLag = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "tidemark_relay_lag_seconds",
+		Help:    "Time from an assignment to its publication on the ticket's channel.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{labelQueue})
+	m.matchErrors = counter("tidemark_match_function_errors_total", "Rounds of a match function or evaluator that failed or timed out.")
+	m.allocationErrors = counter("tidemark_allocation_errors_total", "Matches for which no place to play at was found.")
+	m.director = gauge("tidemark_director", "1 where this server directs the queue.")
+	m.created = counter("tidemark_tickets_created_total", "Tickets created on this server.")
+	m.cancelled = counter("tidemark_tickets_cancelled_total", "Tickets whose cancellation succeeded on this server, repeats included.")
+	m.expired = counter("tidemark_tickets_expired_total", "Tickets that this server found to have expired.")
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{
+		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.director,
+		m.created, m.cancelled, m.expired,
+	} {
+		if err := r.Register(c); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// queue gives a queue's part.
+func (m *metrics) queue(name string) *queueMetrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := m.queues[name]
+	if q == nil {
+		q = &queueMetrics{
+			all: m, name: name,
+			wait: m.wait.WithLabelValues(name), relayLag: m.relayLag.WithLabelValues(name),
+			matches: m.matches.WithLabelValues(name), expired: m.expired.WithLabelValues(name),
+		}
+		m.queues[name] = q
+	}
+	return q
+}
+
+// directs tells that this server directs the queue, or doesn't any more.
+func (q *queueMetrics) directs(yes bool) {
+	value := 0.0
+	if yes {
+		value = 1
+	}
+	q.all.director.WithLabelValues(q.name).Set(value)
+	if !yes {
+		q.all.tickets.DeletePartialMatch(prometheus.Labels{labelQueue: q.name})
+	}
+}
+
+// hold tells how many tickets wait, and how many of them are in matches that are being made.
+func (q *queueMetrics) hold(waiting, claimed int) {
+	q.all.tickets.WithLabelValues(q.name, string(Searching)).Set(float64(waiting - claimed))
+	q.all.tickets.WithLabelValues(q.name, string(Pending)).Set(float64(claimed))
+}
+
+func (q *queueMetrics) matched(waits []time.Duration) {
+	q.matches.Inc()
+	for _, w := range waits {
+		q.wait.Observe(w.Seconds())
+	}
+}
+
+func (q *queueMetrics) conflicted(reason ConflictReason) {
+	q.all.conflicts.WithLabelValues(q.name, string(reason)).Inc()
+}
+
+func (q *queueMetrics) matchFailed() { q.all.matchErrors.WithLabelValues(q.name).Inc() }
+
+func (q *queueMetrics) allocationFailed() { q.all.allocationErrors.WithLabelValues(q.name).Inc() }

@@ -1,0 +1,131 @@
+package matchmaking
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// QueueDescription is a queue and how it stands.
+type QueueDescription struct {
+	Definition Definition // without its secret
+	Fixed      bool       // it is part of the configuration: PutQueue and DeleteQueue refuse
+	Directed   bool       // this server directs it now
+
+	Searching, Pending, Outgoing           int   // now: tickets, tickets, assignments on their way
+	Matched, Cancelled, Expired, Conflicts int64 // see QueueState
+
+	OldestWait                time.Duration // of the tickets that wait; 0: none does
+	MatchesPerSecond          float64       // over the last minute
+	WaitP50, WaitP90, WaitP99 time.Duration // of the tickets of recent matches; 0: there are none
+	Now                       time.Time     // storage's
+}
+
+// rateWindow is what MatchesPerSecond looks back on.
+const rateWindow = time.Minute
+
+// Waiting gives all tickets that wait in a queue, the oldest first. Errors: ErrNoQueue and the store's.
+func (s *Service) Waiting(ctx context.Context, queue string) ([]*Ticket, error) {
+	if _, err := s.queues.lookup(ctx, queue); err != nil {
+		return nil, err
+	}
+	snapshot, err := s.store.Snapshot(ctx, queue)
+	if err != nil {
+		return nil, fmt.Errorf("read the waiting tickets of queue %s: %w", queue, err)
+	}
+	return snapshot.Tickets, nil
+}
+
+// Describe tells of a queue. Errors: ErrNoQueue and the store's.
+func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription, error) {
+	q, err := s.queues.lookup(ctx, queue)
+	if err != nil {
+		return QueueDescription{}, err
+	}
+	state, err := s.store.Describe(ctx, queue)
+	if err != nil {
+		return QueueDescription{}, fmt.Errorf("describe queue %s: %w", queue, err)
+	}
+	d := QueueDescription{
+		Definition: q.withoutSecret(), Fixed: q.fixed, Directed: s.directed(queue),
+		Searching: state.Searching, Pending: state.Pending, Outgoing: state.Outgoing,
+		Matched: state.Matched, Cancelled: state.Cancelled, Expired: state.Expired, Conflicts: state.Conflicts,
+		OldestWait: state.OldestWait, MatchesPerSecond: matchRate(state.Recent, state.Now), Now: state.Now,
+	}
+	d.WaitP50, d.WaitP90, d.WaitP99 = waitPercentiles(state.Recent)
+	return d, nil
+}
+
+// matchRate gives the matches per second over rateWindow. Where the recent matches don't reach back so far it is over
+// the time that they do.
+func matchRate(recent []RecentMatch, now time.Time) float64 {
+	window, matches := rateWindow, 0
+	for _, m := range recent {
+		if now.Sub(m.At) < rateWindow {
+			matches++
+		}
+	}
+	if len(recent) > 0 && matches == len(recent) && len(recent) >= fullRecent {
+		window = max(now.Sub(recent[0].At), time.Millisecond)
+	}
+	return float64(matches) / window.Seconds()
+}
+
+// fullRecent is from how many recent matches on there were more, perhaps, that are no longer kept.
+const fullRecent = 1000
+
+func waitPercentiles(recent []RecentMatch) (p50, p90, p99 time.Duration) {
+	var waits []time.Duration
+	for _, m := range recent {
+		waits = append(waits, m.Waits...)
+	}
+	if len(waits) == 0 {
+		return 0, 0, 0
+	}
+	slices.Sort(waits)
+	at := func(percent int) time.Duration { return waits[(len(waits)*percent+99)/100-1] }
+	return at(50), at(90), at(99)
+}
+
+// Definitions gives the queues that this server knows, by name, without their secrets.
+func (s *Service) Definitions() []Definition {
+	all := s.queues.sorted()
+	list := make([]Definition, len(all))
+	for i, q := range all {
+		list[i] = q.withoutSecret()
+	}
+	return list
+}
+
+// PutQueue makes or replaces a queue, on all servers, by a definition in JSON. Files of the servers can't be named in
+// it. Errors: SlugInvalidQueue, ErrQueueFixed and the store's, after which a repeat completes it.
+func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d Definition, created bool, err error) {
+	d, err = ParseDefinition(name, definition)
+	if err != nil {
+		return Definition{}, false, err
+	}
+	switch {
+	case d.Assigner.SecretFile != "":
+		return Definition{}, false, invalidQueue("assigner.secretFile", "assigner.secretFile: only the configuration can name files")
+	case d.Assigner.TokenFile != "":
+		return Definition{}, false, invalidQueue("assigner.tokenFile", "assigner.tokenFile: only the configuration can name files")
+	}
+	created, err = s.queues.put(ctx, d)
+	if err != nil {
+		return Definition{}, false, err
+	}
+	return d.withoutSecret(), created, nil
+}
+
+// DeleteQueue removes a queue that was put. The default queue then is what it was before. Deleting one that isn't there
+// succeeds. Errors: SlugInvalidQueue, SlugQueueInUse, where tickets wait or assignments are on their way, ErrQueueFixed
+// and the store's.
+func (s *Service) DeleteQueue(ctx context.Context, name string) error {
+	return s.queues.remove(ctx, name)
+}
+
+func (d Definition) withoutSecret() Definition {
+	d.Assigner.Secret = ""
+	return d
+}

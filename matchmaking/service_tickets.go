@@ -1,0 +1,134 @@
+package matchmaking
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+// NewTicket is the ticket that Create makes.
+type NewTicket struct {
+	Queue string // empty: DefaultQueue
+	ID    string // empty: the service makes a ULID
+	Spec  Spec
+	// TTL is how long the ticket can be matched; zero: as long as the queue says. In a queue with a heartbeat a ticket
+	// lives for the shorter of both, and one with the heartbeat's life is renewed by Attend up to the queue's TicketTTL.
+	TTL time.Duration
+}
+
+// Create makes a ticket, and its channel [ChannelOf] with the subscriber [Subscriber]. Where the queue has one with its
+// ID, in whatever status, that one is given and created is false. The channel comes first, so that a ticket that can be
+// matched has one. Where it isn't known whether the ticket was made it is cancelled behind the scenes, for as long as
+// it could live, unless Create is called for the same ID again. Errors: ErrNoQueue, SlugInvalidTicket,
+// SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and those of the channels and the store.
+func (s *Service) Create(ctx context.Context, n NewTicket) (t Ticket, created bool, err error) {
+	n.Queue = cmp.Or(n.Queue, DefaultQueue)
+	q, err := s.queues.lookup(ctx, n.Queue)
+	if err != nil {
+		return Ticket{}, false, err
+	}
+	if err := n.check(q.Definition); err != nil {
+		return Ticket{}, false, err
+	}
+	if n.ID == "" {
+		n.ID = newID()
+	} else if err := s.undo.forget(ctx, n.ID); err != nil {
+		return Ticket{}, false, err
+	}
+	label, err := s.channels.Open(ctx, ChannelOf(n.ID), Subscriber, n.Queue)
+	switch {
+	case err != nil:
+		return Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
+	case label != n.Queue:
+		return Ticket{}, false, ErrTicketExists
+	}
+	return s.createOpened(ctx, q, n)
+}
+
+// createOpened makes a ticket whose channel is there.
+func (s *Service) createOpened(ctx context.Context, q *queue, n NewTicket) (t Ticket, created bool, err error) {
+	ttl := cmp.Or(n.TTL, q.TicketTTL.Std())
+	if q.Heartbeat > 0 {
+		ttl = min(ttl, q.Heartbeat.Std())
+	}
+	t, created, err = s.store.Create(ctx, CreateRequest{
+		Queue: n.Queue, ID: n.ID, Spec: n.Spec, TTL: ttl, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
+	})
+	if err != nil {
+		if !refused(err) {
+			s.undo.add(ctx, undone{queue: n.Queue, id: n.ID, keep: q.AssignmentTTL.Std(), until: time.Now().Add(ttl)})
+		}
+		return Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
+	}
+	if created {
+		s.metrics.created.WithLabelValues(n.Queue).Inc()
+	}
+	return t, created, nil
+}
+
+// refused tells whether an error of Store.Create says that no ticket was made. Others leave it open.
+func refused(err error) bool {
+	var told *channel.Error
+	if !errors.As(err, &told) {
+		return false
+	}
+	return told.Slug == SlugQueueFull || told.Kind != channel.Unavailable && told.Kind != channel.Internal
+}
+
+// queueOf finds the queue of a ticket. Errors: ErrNoTicket and the channels'.
+func (s *Service) queueOf(ctx context.Context, id string) (string, error) {
+	if CheckTicketID(id) != nil {
+		return "", ErrNoTicket
+	}
+	label, err := s.channels.Label(ctx, ChannelOf(id))
+	switch {
+	case errors.Is(err, channel.ErrNoChannel):
+		return "", ErrNoTicket
+	case err != nil:
+		return "", fmt.Errorf("find the queue of ticket %s: %w", id, err)
+	}
+	return label, nil
+}
+
+// Ticket reads a ticket. One that has ended is there for the queue's AssignmentTTL longer. Errors: ErrNoTicket and
+// those of the channels and the store.
+func (s *Service) Ticket(ctx context.Context, id string) (Ticket, error) {
+	queue, err := s.queueOf(ctx, id)
+	if err != nil {
+		return Ticket{}, err
+	}
+	t, err := s.store.Ticket(ctx, queue, id)
+	if err != nil {
+		return Ticket{}, fmt.Errorf("read ticket %s: %w", id, err)
+	}
+	return t, nil
+}
+
+// Cancel takes a ticket out of its queue, and ends the fetches that wait on its channel. It succeeds for one that is
+// cancelled, has expired, or never was. Errors: ErrTicketMatched, where it is assigned, and then nothing has changed;
+// and those of the channels and the store, after which a repeat completes it.
+func (s *Service) Cancel(ctx context.Context, id string) error {
+	queue, err := s.queueOf(ctx, id)
+	switch {
+	case errors.Is(err, ErrNoTicket):
+		return nil
+	case err != nil:
+		return err
+	}
+	keep := time.Duration(DefaultAssignmentTTL)
+	if q := s.queues.known()[queue]; q != nil {
+		keep = q.AssignmentTTL.Std()
+	}
+	if err := s.store.Cancel(ctx, CancelRequest{Queue: queue, ID: id, Keep: keep}); err != nil {
+		return fmt.Errorf("cancel ticket %s: %w", id, err)
+	}
+	s.metrics.cancelled.WithLabelValues(queue).Inc()
+	if err := s.channels.Unsubscribe(ctx, ChannelOf(id), Subscriber); err != nil {
+		return fmt.Errorf("cancel ticket %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,232 @@
+package matchmaking
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps queues and their tickets. Every method may be called at the same time by many goroutines, answers
+// within the context's deadline and the store's own time limit, and returns a *channel.Error (perhaps wrapped) for
+// outcomes that a client is told: channel.ErrUnavailable where the storage can't serve, channel.ErrStorageFull
+// where it has no memory. Every call may be repeated; each says what a repeat finds. Each is one step: it happens
+// wholly or not at all, also while a slot moves. Times are the storage's.
+type Store interface {
+	Tickets
+	Claims
+	Feed
+	Outbox
+	Admin
+}
+
+// Tickets is what players do.
+type Tickets interface {
+	// Create makes a ticket that can be matched. Where one with its ID is there, in whatever status, that one is
+	// given and created is false. Errors: ErrQueueFull.
+	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
+	// Ticket reads a ticket, from a replica where the store has been told to, and then, if it isn't there, from the
+	// primary. One whose life has ended is there for CreateRequest.Keep longer. Errors: ErrNoTicket.
+	Ticket(ctx context.Context, queue, id string) (Ticket, error)
+	// Cancel takes a ticket out of its queue, unless it is assigned: then ErrTicketMatched, and nothing changes. One
+	// that is cancelled, has expired or isn't there is left as it is, and that is no error.
+	Cancel(ctx context.Context, r CancelRequest) error
+	// Renew makes tickets that are waiting live for their TTL from now. Those that aren't waiting are left out.
+	Renew(ctx context.Context, queue string, ids []string) error
+}
+
+// CreateRequest is the ticket that Create makes.
+type CreateRequest struct {
+	Queue      string
+	ID         string
+	Spec       Spec
+	TTL        time.Duration // how long it can be matched, 200 ms or more
+	Keep       time.Duration // how long it can be read after it has ended, whatever its end
+	MaxTickets int           // waiting in the queue at most, this one included; 0: no limit
+}
+
+// CancelRequest is the ticket that Cancel takes out.
+type CancelRequest struct {
+	Queue string
+	ID    string
+	Keep  time.Duration // how long it can be read as cancelled
+}
+
+// Claims is what a director does with tickets.
+type Claims interface {
+	// Claim holds tickets for a token until a deadline: those given, or the oldest up to a limit. Tickets that
+	// another token holds are left out until that one's deadline; those that this token holds get the new deadline.
+	// Errors: ErrLeaseLost, where a lease is given and isn't held: then nothing was claimed.
+	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
+	// Assign assigns all tickets of each match or none of them: every one must be alive, unassigned, and held by the
+	// token before its deadline. The matches are independent of each other: there is an outcome for each, in order,
+	// with an error of its own where the storage failed it, after which a repeat tells what became of it. A match
+	// that was assigned before is OK again.
+	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
+	// Release gives up those of the tickets that this token holds.
+	Release(ctx context.Context, queue, token string, ids []string) error
+	// Sweep takes tickets whose life has ended out of the queue, up to a limit, and gives their IDs.
+	Sweep(ctx context.Context, queue string, limit int) (ids []string, err error)
+}
+
+// ClaimRequest says what Claim holds.
+type ClaimRequest struct {
+	Queue string
+	Token string        // new for every claim
+	Lease string        // the director's, which must be held; empty: whoever claims needs none
+	Hold  time.Duration // from now to the deadline
+	IDs   []string      // tickets to hold; empty: the oldest
+	Limit int           // tickets at most, where IDs is empty
+}
+
+// Claimed is what became of a claim.
+type Claimed struct {
+	Now      time.Time
+	Deadline time.Time
+	IDs      []string             // held by the token now
+	Held     map[string]time.Time // of the IDs asked for: held by another token, until then
+	Gone     []string             // of the IDs asked for: assigned, cancelled, expired, or never there
+}
+
+// AssignRequest is the matches that Assign makes.
+type AssignRequest struct {
+	Queue   string
+	Token   string
+	Keep    time.Duration // how long tickets and assignments can be read, the queue's AssignmentTTL
+	Matches []AssignMatch
+}
+
+// AssignMatch is one match.
+type AssignMatch struct {
+	ID          string
+	Assignments []AssignTicket
+}
+
+// AssignTicket is one ticket of a match, with the message that its player gets.
+type AssignTicket struct {
+	ID      string
+	Content []byte // JSON of an Assignment
+}
+
+// AssignOutcome is what became of one match.
+type AssignOutcome struct {
+	Err error // the storage failed, and the match may be assigned or not: ask again
+	// Conflicts are the tickets that couldn't be assigned. Where there is one nothing was assigned.
+	Conflicts []Conflict
+	// Entries stand in the outbox, in the order of Assignments. Empty where the match was assigned by an earlier try.
+	Entries []string
+	// Waits are how long the tickets had waited, in the order of Assignments; empty as Entries is.
+	Waits []time.Duration
+}
+
+// Conflict is a ticket that couldn't be assigned, and why.
+type Conflict struct {
+	ID     string
+	Reason ConflictReason
+}
+
+// ConflictReason is why a ticket couldn't be assigned.
+type ConflictReason string
+
+// The reasons of conflicts.
+const (
+	ConflictGone  ConflictReason = "gone"  // it is assigned to another match, cancelled, expired, or never was
+	ConflictClaim ConflictReason = "claim" // the token doesn't hold it, or its deadline is over
+)
+
+// Feed is how a director learns what there is.
+type Feed interface {
+	// Lease takes or renews the direction of a queue, for r.TTL from now. Errors: ErrLeaseLost, where another holds it.
+	Lease(ctx context.Context, r LeaseRequest) (now time.Time, err error)
+	// Resign ends a lease, if it is still held.
+	Resign(ctx context.Context, queue, lease string) error
+	// Snapshot reads all waiting tickets, the oldest first, and the point in the changes from which on they may have
+	// changed.
+	Snapshot(ctx context.Context, queue string) (Snapshot, error)
+	// Changes waits up to r.Wait for changes after a point, and gives them in order. None: nothing happened.
+	// Errors: ErrChangesLost, where some between the point and now are gone: take a Snapshot.
+	Changes(ctx context.Context, r ChangesRequest) (Changes, error)
+}
+
+// LeaseRequest asks for the direction of a queue.
+type LeaseRequest struct {
+	Queue string
+	Lease string // names who asks, new for every director
+	TTL   time.Duration
+}
+
+// Snapshot is all tickets that wait in a queue.
+type Snapshot struct {
+	After   string // the point
+	Now     time.Time
+	Tickets []*Ticket            // Searching or Pending
+	Held    map[string]time.Time // those that are Pending, and until when
+}
+
+// ChangesRequest asks for what happened after a point.
+type ChangesRequest struct {
+	Queue string
+	After string
+	Wait  time.Duration
+	Limit int
+}
+
+// Changes is what happened in a queue. What a director does itself isn't among it.
+type Changes struct {
+	After   string   // the point after these
+	Changes []Change // in order
+}
+
+// Change is one ticket that came, or one that was cancelled.
+type Change struct {
+	Added     *Ticket // nil: see Cancelled
+	Cancelled string  // a ticket's ID
+}
+
+// Outbox is assignments on their way to their channels.
+type Outbox interface {
+	// Outgoing gives entries that have stood in the outbox for at least an age, the oldest first, up to a limit.
+	Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]OutboxEntry, error)
+	// Delivered removes entries. Removing one that isn't there is no error.
+	Delivered(ctx context.Context, queue string, entries []string) error
+}
+
+// OutboxEntry is an assignment that its channel may not have yet.
+type OutboxEntry struct {
+	Entry    string
+	TicketID string
+	MatchID  string
+	Content  []byte
+	Age      time.Duration
+}
+
+// Admin is what operators see and change.
+type Admin interface {
+	// Describe tells of a queue; one that never had a ticket is empty.
+	Describe(ctx context.Context, queue string) (QueueState, error)
+	// Definitions gives the definitions that were put, as they were put, by the queue's name.
+	Definitions(ctx context.Context) (map[string][]byte, error)
+	// PutDefinition keeps a queue's definition, and gives whether there was none.
+	PutDefinition(ctx context.Context, queue string, definition []byte) (created bool, err error)
+	// DeleteDefinition removes one. Removing one that isn't there is no error.
+	DeleteDefinition(ctx context.Context, queue string) error
+}
+
+// QueueState is how a queue stands.
+type QueueState struct {
+	Searching  int           // tickets, now
+	Pending    int           // tickets, now
+	Outgoing   int           // entries of the outbox, now
+	Matched    int64         // tickets, since the queue was last unused for a day; so are the next three
+	Cancelled  int64         // tickets
+	Expired    int64         // tickets
+	Conflicts  int64         // matches that couldn't be assigned
+	OldestWait time.Duration // of the tickets that wait; 0: none does
+	// Recent is how long tickets had waited that were matched recently, the newest match last: of up to 1,000 matches.
+	Recent []RecentMatch
+	Now    time.Time
+}
+
+// RecentMatch is a match that was made a while ago.
+type RecentMatch struct {
+	At    time.Time
+	Waits []time.Duration // of its tickets
+}
