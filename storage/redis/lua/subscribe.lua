@@ -31,11 +31,11 @@ clock = clock or 0
 
 -- labelled gives the channel its label, where that is missing, and the end of the channel's life.
 local function labelled(ends)
-  if label ~= '' then
-    label = redis.call('SET', label_key, label, 'NX', 'GET', 'PXAT', ends) or label
+  local has = label ~= '' and redis.call('SET', label_key, label, 'NX', 'GET', 'PXAT', ends)
+  if has then
     redis.call('PEXPIREAT', label_key, ends, 'GT')
   end
-  return label
+  return has or label
 end
 
 if mark then

@@ -42,8 +42,11 @@ end
 
 -- begin starts a new life of a channel: marks that an eviction left of the earlier one go.
 local function begin(subs_key, mark_prefix)
-  for _, name in ipairs(redis.call('SMEMBERS', subs_key)) do
+  local names = redis.call('SMEMBERS', subs_key)
+  for _, name in ipairs(names) do
     redis.call('DEL', mark_prefix .. name)
   end
-  redis.call('DEL', subs_key)
+  if #names > 0 then
+    redis.call('DEL', subs_key)
+  end
 end
