@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench check clean
+.PHONY: help build run test lint fuzz bench check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 GOLANGCI := go tool -modfile=tools/go.mod golangci-lint
@@ -15,7 +15,7 @@ FUZZTIME ?= 10s
 ARGS ?=
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
 	go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/tidemark ./cmd/tidemark
@@ -46,6 +46,9 @@ check: ## what CI runs: lint, and all tests with the race detector
 	@scripts/install-cc.sh
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test
+
+generate: ## write the Go of the .proto files anew
+	@scripts/generate.sh
 
 clean: ## remove what was built; data of a service stays
 	rm -rf bin coverage

@@ -1,0 +1,152 @@
+package openmatch
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// known gives the types whose Anys are readable as JSON. They are fixed, and not those that a program happens to link:
+// one server must read what another wrote. Any itself isn't one, since what is in it may be of any type.
+var known = sync.OnceValue(func() *protoregistry.Types {
+	types := new(protoregistry.Types)
+	for _, m := range []proto.Message{
+		&wrapperspb.BoolValue{}, &wrapperspb.BytesValue{}, &wrapperspb.DoubleValue{}, &wrapperspb.FloatValue{},
+		&wrapperspb.Int32Value{}, &wrapperspb.Int64Value{}, &wrapperspb.StringValue{}, &wrapperspb.UInt32Value{},
+		&wrapperspb.UInt64Value{}, &structpb.Value{}, &structpb.Struct{}, &structpb.ListValue{}, &durationpb.Duration{},
+		&timestamppb.Timestamp{}, &emptypb.Empty{}, &DefaultEvaluationCriteria{},
+	} {
+		if err := types.RegisterMessage(m.ProtoReflect().Type()); err != nil {
+			panic(err) // one of them is there twice
+		}
+	}
+	return types
+})
+
+const (
+	typeMember  = "@type"
+	valueMember = "value"
+)
+
+// ToExtensions gives extensions as JSON. Errors: an Any of a known type that has no form in JSON, such as a
+// google.protobuf.Value without a value; the field is the extension's name.
+func ToExtensions(anys map[string]*anypb.Any) (map[string]json.RawMessage, error) {
+	if len(anys) == 0 {
+		return nil, nil
+	}
+	extensions := make(map[string]json.RawMessage, len(anys))
+	for name, a := range anys {
+		text, err := toJSON(a)
+		if err != nil {
+			return nil, invalid(name, "%v", err)
+		}
+		extensions[name] = text
+	}
+	return extensions, nil
+}
+
+// FromExtensions gives extensions as Anys. JSON that not even a google.protobuf.Value can hold becomes one with the
+// text of the JSON.
+func FromExtensions(extensions map[string]json.RawMessage) map[string]*anypb.Any {
+	if len(extensions) == 0 {
+		return nil
+	}
+	anys := make(map[string]*anypb.Any, len(extensions))
+	for name, text := range extensions {
+		anys[name] = fromJSON(text)
+	}
+	return anys
+}
+
+func toJSON(a *anypb.Any) (json.RawMessage, error) {
+	if !isKnown(a.GetTypeUrl()) {
+		encoded := base64.StdEncoding.EncodeToString(a.GetValue())
+		return json.Marshal(map[string]string{typeMember: a.GetTypeUrl(), valueMember: encoded})
+	}
+	text, err := protojson.MarshalOptions{Resolver: known()}.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("the %s has no form in JSON: %w", a.MessageName(), err)
+	}
+	var compact bytes.Buffer // protojson varies its spaces
+	err = json.Compact(&compact, text)
+	return compact.Bytes(), err
+}
+
+func isKnown(typeURL string) bool {
+	_, err := known().FindMessageByURL(typeURL)
+	return err == nil
+}
+
+func fromJSON(text json.RawMessage) *anypb.Any {
+	if a, ok := typed(text); ok {
+		return a
+	}
+	value := new(structpb.Value)
+	if err := protojson.Unmarshal(text, value); err != nil {
+		value = structpb.NewStringValue(strings.ToValidUTF8(string(text), "\uFFFD"))
+	}
+	return pack(value)
+}
+
+// typed reads what toJSON writes.
+func typed(text json.RawMessage) (*anypb.Any, bool) {
+	if !bytes.Contains(text, []byte(typeMember)) {
+		return nil, false
+	}
+	var members map[string]json.RawMessage
+	var typeURL string
+	if json.Unmarshal(text, &members) != nil || json.Unmarshal(members[typeMember], &typeURL) != nil {
+		return nil, false
+	}
+	if isKnown(typeURL) {
+		a := new(anypb.Any)
+		err := protojson.UnmarshalOptions{Resolver: known()}.Unmarshal(text, a)
+		return a, err == nil
+	}
+	var encoded string
+	if len(members) != 2 || json.Unmarshal(members[valueMember], &encoded) != nil {
+		return nil, false
+	}
+	value, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	return &anypb.Any{TypeUrl: typeURL, Value: value}, err == nil
+}
+
+// pack gives an Any of a message whose texts are UTF-8, the same one each time.
+func pack(m proto.Message) *anypb.Any {
+	a := new(anypb.Any)
+	if err := anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}); err != nil {
+		panic(err) // only texts that aren't UTF-8 can't be packed
+	}
+	return a
+}
+
+// invalid is the error of what a client sent.
+func invalid(field, format string, args ...any) error {
+	return &channel.Error{
+		Kind: channel.Invalid, Slug: matchmaking.SlugInvalidTicket, Field: field, Detail: field + ": " + fmt.Sprintf(format, args...),
+	}
+}
+
+// within puts the name of what has it before an error's field.
+func within(parent string, err error) error {
+	if e, ok := err.(*channel.Error); ok { //nolint:errorlint // it is always invalid's own
+		return &channel.Error{Kind: e.Kind, Slug: e.Slug, Field: parent + "." + e.Field, Detail: parent + "." + e.Detail}
+	}
+	return err
+}

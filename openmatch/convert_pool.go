@@ -1,0 +1,84 @@
+package openmatch
+
+import (
+	"fmt"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// ToPool gives a pool. Errors: *channel.Error of the kind Invalid, with the field: an exclusion that there isn't, or a
+// time that is none.
+func ToPool(p *Pool) (matchmaking.Pool, error) {
+	pool := matchmaking.Pool{Name: p.GetName()}
+	for i, f := range p.GetDoubleRangeFilters() {
+		exclude, ok := toExclude[f.GetExclude()]
+		if !ok {
+			return matchmaking.Pool{}, invalid(fmt.Sprintf("double_range_filters[%d].exclude", i), "there is no %d", f.GetExclude())
+		}
+		pool.DoubleRanges = append(pool.DoubleRanges, matchmaking.DoubleRange{
+			DoubleArg: f.GetDoubleArg(), Min: f.GetMin(), Max: f.GetMax(), Exclude: exclude,
+		})
+	}
+	for _, f := range p.GetStringEqualsFilters() {
+		pool.StringEquals = append(pool.StringEquals, matchmaking.StringEquals{StringArg: f.GetStringArg(), Value: f.GetValue()})
+	}
+	for _, f := range p.GetTagPresentFilters() {
+		pool.TagsPresent = append(pool.TagsPresent, matchmaking.TagPresent{Tag: f.GetTag()})
+	}
+	var err error
+	if pool.CreatedBefore, err = toTime("created_before", p.GetCreatedBefore()); err != nil {
+		return matchmaking.Pool{}, err
+	}
+	pool.CreatedAfter, err = toTime("created_after", p.GetCreatedAfter())
+	return pool, err
+}
+
+// FromPool gives a pool as a message.
+func FromPool(p matchmaking.Pool) *Pool {
+	m := &Pool{Name: p.Name, CreatedBefore: fromTime(p.CreatedBefore), CreatedAfter: fromTime(p.CreatedAfter)}
+	for _, f := range p.DoubleRanges {
+		m.DoubleRangeFilters = append(m.DoubleRangeFilters, &DoubleRangeFilter{
+			DoubleArg: f.DoubleArg, Min: f.Min, Max: f.Max, Exclude: fromExclude[f.Exclude],
+		})
+	}
+	for _, f := range p.StringEquals {
+		m.StringEqualsFilters = append(m.StringEqualsFilters, &StringEqualsFilter{StringArg: f.StringArg, Value: f.Value})
+	}
+	for _, f := range p.TagsPresent {
+		m.TagPresentFilters = append(m.TagPresentFilters, &TagPresentFilter{Tag: f.Tag})
+	}
+	return m
+}
+
+// ToProfile gives a profile, without its extensions. Errors: those of ToPool.
+func ToProfile(p *MatchProfile) (matchmaking.Profile, error) {
+	profile := matchmaking.Profile{Name: p.GetName()}
+	for i, m := range p.GetPools() {
+		pool, err := ToPool(m)
+		if err != nil {
+			return matchmaking.Profile{}, within(fmt.Sprintf("pools[%d]", i), err)
+		}
+		profile.Pools = append(profile.Pools, pool)
+	}
+	return profile, nil
+}
+
+// FromProfile gives a profile as a message.
+func FromProfile(p matchmaking.Profile) *MatchProfile {
+	m := &MatchProfile{Name: p.Name}
+	for _, pool := range p.Pools {
+		m.Pools = append(m.Pools, FromPool(pool))
+	}
+	return m
+}
+
+var toExclude = map[DoubleRangeFilter_Exclude]matchmaking.Exclude{
+	DoubleRangeFilter_NONE: matchmaking.ExcludeNone, DoubleRangeFilter_MIN: matchmaking.ExcludeMin,
+	DoubleRangeFilter_MAX: matchmaking.ExcludeMax, DoubleRangeFilter_BOTH: matchmaking.ExcludeBoth,
+}
+
+// fromExclude has nothing for the empty exclusion: it is NONE.
+var fromExclude = map[matchmaking.Exclude]DoubleRangeFilter_Exclude{
+	matchmaking.ExcludeNone: DoubleRangeFilter_NONE, matchmaking.ExcludeMin: DoubleRangeFilter_MIN,
+	matchmaking.ExcludeMax: DoubleRangeFilter_MAX, matchmaking.ExcludeBoth: DoubleRangeFilter_BOTH,
+}

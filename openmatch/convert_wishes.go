@@ -1,0 +1,138 @@
+package openmatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// The extensions that say what Open Match's tickets have no fields for.
+const (
+	criteriaExtension   = "tidemark.criteria"
+	statisticsExtension = "tidemark.statistics"
+	matchExtension      = "tidemark.match"
+)
+
+type criterion struct {
+	Name     *string  `json:"name"`
+	MinValue *float64 `json:"minValue"`
+	MaxValue *float64 `json:"maxValue"`
+}
+
+type statistic struct {
+	Name  *string  `json:"name"`
+	Value *float64 `json:"value"`
+}
+
+type sizes struct {
+	NumTeams int `json:"numTeams,omitempty"`
+	TeamSize int `json:"teamSize,omitempty"`
+}
+
+// readWishes fills in what the spec's extensions and numbers say. Errors name the extension.
+func readWishes(spec *matchmaking.Spec) error {
+	var criteria []criterion
+	if _, err := read(spec.Extensions, criteriaExtension, &criteria); err != nil {
+		return err
+	}
+	for i, c := range criteria {
+		if c.Name == nil || c.MinValue == nil || c.MaxValue == nil {
+			return invalid(criteriaExtension, "criterion %d must have a name, a minValue and a maxValue", i)
+		}
+		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: *c.Name, MinValue: *c.MinValue, MaxValue: *c.MaxValue})
+	}
+	var statistics []statistic
+	given, err := read(spec.Extensions, statisticsExtension, &statistics)
+	if err != nil {
+		return err
+	}
+	for i, s := range statistics {
+		if s.Name == nil || s.Value == nil {
+			return invalid(statisticsExtension, "statistic %d must have a name and a value", i)
+		}
+		spec.Statistics = append(spec.Statistics, matchmaking.Statistic{Name: *s.Name, Value: *s.Value})
+	}
+	if !given {
+		spec.Statistics = statisticsOf(spec.SearchFields.DoubleArgs)
+	}
+	var wanted sizes
+	if _, err := read(spec.Extensions, matchExtension, &wanted); err != nil {
+		return err
+	}
+	spec.NumTeams, spec.TeamSize = wanted.NumTeams, wanted.TeamSize
+	return nil
+}
+
+// statisticsOf gives finite numbers as statistics, by name.
+func statisticsOf(numbers matchmaking.Doubles) []matchmaking.Statistic {
+	var statistics []matchmaking.Statistic
+	for name, value := range numbers {
+		if name != "" && !math.IsNaN(value) && !math.IsInf(value, 0) {
+			statistics = append(statistics, matchmaking.Statistic{Name: name, Value: value})
+		}
+	}
+	slices.SortFunc(statistics, func(a, b matchmaking.Statistic) int { return strings.Compare(a.Name, b.Name) })
+	return statistics
+}
+
+// read reads an extension, if it is there: plain JSON, or a Value, Struct or ListValue.
+func read(extensions map[string]json.RawMessage, name string, into any) (given bool, err error) {
+	text, given := extensions[name]
+	if !given {
+		return false, nil
+	}
+	if a, ok := typed(text); ok {
+		switch a.MessageName() {
+		case "google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue":
+		default:
+			return true, invalid(name, "it is a %q, and not a google.protobuf.Value, Struct or ListValue", a.GetTypeUrl())
+		}
+		var packed struct {
+			Value json.RawMessage `json:"value"`
+		}
+		if err := json.Unmarshal(text, &packed); err != nil {
+			return true, invalid(name, "%v", err)
+		}
+		text = packed.Value
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return true, invalid(name, "%v", err)
+	}
+	return true, nil
+}
+
+// writeWishes adds extensions that readWishes reads the rest of the spec from.
+func writeWishes(m *Ticket, spec matchmaking.Spec) {
+	if len(spec.Criteria) > 0 {
+		m.extend(criteriaExtension, spec.Criteria)
+	}
+	if !slices.Equal(spec.Statistics, statisticsOf(spec.SearchFields.DoubleArgs)) {
+		m.extend(statisticsExtension, append([]matchmaking.Statistic{}, spec.Statistics...)) // never null
+	}
+	if wanted := (sizes{NumTeams: spec.NumTeams, TeamSize: spec.TeamSize}); wanted != (sizes{}) {
+		m.extend(matchExtension, wanted)
+	}
+}
+
+// extend adds an extension, unless there is one of its name.
+func (x *Ticket) extend(name string, v any) {
+	if _, there := x.Extensions[name]; there {
+		return
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return // a number that isn't finite, which no ticket has
+	}
+	if x.Extensions == nil {
+		x.Extensions = make(map[string]*anypb.Any)
+	}
+	x.Extensions[name] = fromJSON(text)
+}

@@ -1,0 +1,215 @@
+package openmatch_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/health"
+)
+
+// facts is the public API: every message with its fields, every enum with its values, every call.
+const facts = `
+openmatch.AcknowledgeBackfillRequest: backfill_id=1 string, assignment=2 openmatch.Assignment
+openmatch.AcknowledgeBackfillResponse: backfill=1 openmatch.Backfill, tickets=2 []openmatch.Ticket
+openmatch.Assignment: connection=1 string, extensions=4 map[string]google.protobuf.Any
+openmatch.AssignmentGroup: ticket_ids=1 []string, assignment=2 openmatch.Assignment
+openmatch.Backfill: id=1 string, search_fields=2 openmatch.SearchFields, extensions=3 map[string]google.protobuf.Any, persistent_field=4 map[string]google.protobuf.Any, create_time=5 google.protobuf.Timestamp, generation=6 int64
+openmatch.CreateBackfillRequest: backfill=1 openmatch.Backfill
+openmatch.CreateTicketRequest: ticket=1 openmatch.Ticket
+openmatch.DefaultEvaluationCriteria: score=1 double
+openmatch.DeindexTicketRequest: ticket_id=1 string
+openmatch.DeindexTicketResponse:
+openmatch.DeleteBackfillRequest: backfill_id=1 string
+openmatch.DeleteTicketRequest: ticket_id=1 string
+openmatch.DoubleRangeFilter: double_arg=1 string, max=2 double, min=3 double, exclude=4 openmatch.DoubleRangeFilter.Exclude
+openmatch.DoubleRangeFilter.Exclude: NONE=0, MIN=1, MAX=2, BOTH=3
+openmatch.EvaluateRequest: match=1 openmatch.Match
+openmatch.EvaluateResponse: match_id=2 string
+openmatch.GetBackfillRequest: backfill_id=1 string
+openmatch.GetTicketRequest: ticket_id=1 string
+openmatch.Match: match_id=1 string, match_profile=2 string, match_function=3 string, tickets=4 []openmatch.Ticket, extensions=7 map[string]google.protobuf.Any, backfill=8 openmatch.Backfill, allocate_gameserver=9 bool
+openmatch.MatchProfile: name=1 string, pools=3 []openmatch.Pool, extensions=5 map[string]google.protobuf.Any
+openmatch.Pool: name=1 string, double_range_filters=2 []openmatch.DoubleRangeFilter, string_equals_filters=4 []openmatch.StringEqualsFilter, tag_present_filters=5 []openmatch.TagPresentFilter, created_before=6 google.protobuf.Timestamp, created_after=7 google.protobuf.Timestamp
+openmatch.QueryTicketIdsRequest: pool=1 openmatch.Pool
+openmatch.QueryTicketIdsResponse: ids=1 []string
+openmatch.QueryTicketsRequest: pool=1 openmatch.Pool
+openmatch.QueryTicketsResponse: tickets=1 []openmatch.Ticket
+openmatch.RunRequest: profile=1 openmatch.MatchProfile
+openmatch.RunResponse: proposal=1 openmatch.Match
+openmatch.SearchFields: double_args=1 map[string]double, string_args=2 map[string]string, tags=3 []string
+openmatch.StringEqualsFilter: string_arg=1 string, value=2 string
+openmatch.TagPresentFilter: tag=1 string
+openmatch.Ticket: id=1 string, assignment=3 openmatch.Assignment, search_fields=4 openmatch.SearchFields, extensions=5 map[string]google.protobuf.Any, persistent_field=6 map[string]google.protobuf.Any, create_time=7 google.protobuf.Timestamp
+openmatch.UpdateBackfillRequest: backfill=1 openmatch.Backfill
+openmatch.WatchAssignmentsRequest: ticket_id=1 string
+openmatch.WatchAssignmentsResponse: assignment=1 openmatch.Assignment
+grpc.health.v1.HealthCheckRequest: service=1 string
+grpc.health.v1.HealthCheckResponse: status=1 grpc.health.v1.HealthCheckResponse.ServingStatus
+grpc.health.v1.HealthCheckResponse.ServingStatus: UNKNOWN=0, SERVING=1, NOT_SERVING=2, SERVICE_UNKNOWN=3
+openmatch.FrontendService.CreateTicket(openmatch.CreateTicketRequest) openmatch.Ticket
+openmatch.FrontendService.DeleteTicket(openmatch.DeleteTicketRequest) google.protobuf.Empty
+openmatch.FrontendService.GetTicket(openmatch.GetTicketRequest) openmatch.Ticket
+openmatch.FrontendService.WatchAssignments(openmatch.WatchAssignmentsRequest) stream openmatch.WatchAssignmentsResponse
+openmatch.FrontendService.AcknowledgeBackfill(openmatch.AcknowledgeBackfillRequest) openmatch.AcknowledgeBackfillResponse
+openmatch.FrontendService.CreateBackfill(openmatch.CreateBackfillRequest) openmatch.Backfill
+openmatch.FrontendService.DeleteBackfill(openmatch.DeleteBackfillRequest) google.protobuf.Empty
+openmatch.FrontendService.GetBackfill(openmatch.GetBackfillRequest) openmatch.Backfill
+openmatch.FrontendService.UpdateBackfill(openmatch.UpdateBackfillRequest) openmatch.Backfill
+openmatch.FrontendService.DeindexTicket(openmatch.DeindexTicketRequest) openmatch.DeindexTicketResponse
+openmatch.QueryService.QueryTickets(openmatch.QueryTicketsRequest) stream openmatch.QueryTicketsResponse
+openmatch.QueryService.QueryTicketIds(openmatch.QueryTicketIdsRequest) stream openmatch.QueryTicketIdsResponse
+openmatch.MatchFunction.Run(openmatch.RunRequest) stream openmatch.RunResponse
+openmatch.Evaluator.Evaluate(stream openmatch.EvaluateRequest) stream openmatch.EvaluateResponse
+grpc.health.v1.Health.Check(grpc.health.v1.HealthCheckRequest) grpc.health.v1.HealthCheckResponse
+grpc.health.v1.Health.Watch(grpc.health.v1.HealthCheckRequest) stream grpc.health.v1.HealthCheckResponse
+`
+
+// TestFactsOfTheAPI holds names, numbers and types of our .proto files against those of the public API.
+func TestFactsOfTheAPI(t *testing.T) {
+	t.Parallel()
+	var found []string
+	for _, file := range []protoreflect.FileDescriptor{
+		openmatch.File_openmatch_messages_proto, openmatch.File_openmatch_extensions_proto, openmatch.File_openmatch_frontend_proto,
+		openmatch.File_openmatch_query_proto, openmatch.File_openmatch_matchfunction_proto, openmatch.File_openmatch_evaluator_proto,
+		health.File_openmatch_health_health_proto,
+	} {
+		for i := range file.Messages().Len() {
+			found = append(found, messageFacts(file.Messages().Get(i))...)
+		}
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				found = append(found, methodFact(methods.Get(j)))
+			}
+		}
+	}
+	require.ElementsMatch(t, strings.Split(strings.TrimSpace(facts), "\n"), found)
+}
+
+func messageFacts(m protoreflect.MessageDescriptor) []string {
+	var fields []string
+	for i := range m.Fields().Len() {
+		f := m.Fields().Get(i)
+		fields = append(fields, fmt.Sprintf("%s=%d %s", f.Name(), f.Number(), typeFact(f)))
+	}
+	all := []string{strings.TrimSpace(string(m.FullName()) + ": " + strings.Join(fields, ", "))}
+	for i := range m.Enums().Len() {
+		e := m.Enums().Get(i)
+		var values []string
+		for j := range e.Values().Len() {
+			values = append(values, fmt.Sprintf("%s=%d", e.Values().Get(j).Name(), e.Values().Get(j).Number()))
+		}
+		all = append(all, string(e.FullName())+": "+strings.Join(values, ", "))
+	}
+	return all
+}
+
+func typeFact(f protoreflect.FieldDescriptor) string {
+	name := f.Kind().String()
+	switch {
+	case f.IsMap():
+		return "map[" + typeFact(f.MapKey()) + "]" + typeFact(f.MapValue())
+	case f.Message() != nil:
+		name = string(f.Message().FullName())
+	case f.Enum() != nil:
+		name = string(f.Enum().FullName())
+	}
+	if f.IsList() {
+		return "[]" + name
+	}
+	return name
+}
+
+func methodFact(m protoreflect.MethodDescriptor) string {
+	in, out := string(m.Input().FullName()), string(m.Output().FullName())
+	if m.IsStreamingClient() {
+		in = "stream " + in
+	}
+	if m.IsStreamingServer() {
+		out = "stream " + out
+	}
+	return fmt.Sprintf("%s(%s) %s", m.FullName(), in, out)
+}
+
+// TestGoldenBytes holds messages against bytes that were put together by hand: tag (number * 8 + wire type), length,
+// value.
+func TestGoldenBytes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		message proto.Message
+		bytes   string
+	}{
+		"a ticket": {
+			&openmatch.Ticket{
+				Id: "t1", Assignment: &openmatch.Assignment{Connection: "h:1"},
+				SearchFields: &openmatch.SearchFields{
+					DoubleArgs: map[string]float64{"s": 1}, StringArgs: map[string]string{"a": "b"}, Tags: []string{"x"},
+				},
+				Extensions:      map[string]*anypb.Any{"e": {TypeUrl: "u", Value: []byte{7}}},
+				PersistentField: map[string]*anypb.Any{"p": {}},
+				CreateTime:      &timestamppb.Timestamp{Seconds: 1, Nanos: 2},
+			},
+			"0a02 7431" + // id = 1
+				"1a05 0a03 683a31" + // assignment = 3 { connection = 1 }
+				"2219" + // search_fields = 4
+				"0a0c 0a01 73 11 000000000000f03f" + // double_args = 1 { key = 1, value = 2, of 64 bits }
+				"1206 0a01 61 1201 62" + // string_args = 2 { key = 1, value = 2 }
+				"1a01 78" + // tags = 3
+				"2a0b 0a01 65 1206 0a01 75 1201 07" + // extensions = 5 { key = 1, value = 2 { type_url = 1, value = 2 } }
+				"3205 0a01 70 1200" + // persistent_field = 6
+				"3a04 0801 1002", // create_time = 7 { seconds = 1, nanos = 2 }
+		},
+		"an assignment": {
+			&openmatch.WatchAssignmentsResponse{Assignment: &openmatch.Assignment{
+				Connection: "h:1", Extensions: map[string]*anypb.Any{"e": {TypeUrl: "u"}},
+			}},
+			"0a0f 0a03 683a31" + // assignment = 1 { connection = 1
+				"2208 0a01 65 1203 0a01 75", // extensions = 4 }
+		},
+		"a pool": {
+			&openmatch.Pool{
+				Name:                "p",
+				DoubleRangeFilters:  []*openmatch.DoubleRangeFilter{{DoubleArg: "s", Max: 2, Min: 1, Exclude: openmatch.DoubleRangeFilter_BOTH}},
+				StringEqualsFilters: []*openmatch.StringEqualsFilter{{StringArg: "a", Value: "b"}},
+				TagPresentFilters:   []*openmatch.TagPresentFilter{{Tag: "t"}},
+				CreatedBefore:       &timestamppb.Timestamp{Seconds: 2}, CreatedAfter: &timestamppb.Timestamp{Seconds: 1},
+			},
+			"0a01 70" + // name = 1
+				"1217 0a01 73 11 0000000000000040 19 000000000000f03f 2003" + // double_range_filters = 2
+				"2206 0a01 61 1201 62" + // string_equals_filters = 4
+				"2a03 0a01 74" + // tag_present_filters = 5
+				"3202 0802 3a02 0801", // created_before = 6, created_after = 7
+		},
+		"a proposal": {
+			&openmatch.RunResponse{Proposal: &openmatch.Match{
+				MatchId: "m", MatchProfile: "p", MatchFunction: "f", Tickets: []*openmatch.Ticket{{Id: "t"}},
+				Extensions: map[string]*anypb.Any{"e": {}}, Backfill: &openmatch.Backfill{Generation: 3}, AllocateGameserver: true,
+			}},
+			"0a1b 0a01 6d 1201 70 1a01 66" + // proposal = 1 { match_id = 1, match_profile = 2, match_function = 3
+				"2203 0a01 74" + // tickets = 4
+				"3a05 0a01 65 1200" + // extensions = 7
+				"4202 3003 4801", // backfill = 8 { generation = 6 }, allocate_gameserver = 9 }
+		},
+		"an evaluated match": {&openmatch.EvaluateResponse{MatchId: "m"}, "1201 6d"},
+		"a ticket's ID":      {&openmatch.DeindexTicketRequest{TicketId: "t"}, "0a01 74"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.message)
+			require.NoError(t, err)
+			require.Equal(t, strings.ReplaceAll(c.bytes, " ", ""), hex.EncodeToString(got))
+			read := c.message.ProtoReflect().New().Interface()
+			require.NoError(t, proto.Unmarshal(got, read))
+			require.True(t, proto.Equal(c.message, read))
+		})
+	}
+}

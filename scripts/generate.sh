@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Writes the Go of the .proto files anew: openmatch/*.pb.go, and the services' in the packages named …connect. The
+# plugins are pinned in tools/go.mod; what they write is the same for every protoc.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/packages.sh
+source scripts/packages.sh
+
+protos=(openmatch/*.proto openmatch/*/*.proto)
+if ! protoc --proto_path=. --descriptor_set_out=/dev/null "${protos[@]}" 2>/dev/null; then
+  install_packages 'protoc, and the .proto files that come with it' 'protobuf-compiler libprotobuf-dev' protobuf
+fi
+
+plugins=$(mktemp -d)
+trap 'rm -rf "$plugins"' EXIT
+go build -modfile=tools/go.mod -o "$plugins/" \
+  google.golang.org/protobuf/cmd/protoc-gen-go connectrpc.com/connect/cmd/protoc-gen-connect-go
+module=$(go list -m)
+
+find openmatch \( -name '*.pb.go' -o -name '*.connect.go' \) -delete
+PATH="$plugins:$PATH" protoc --proto_path=. \
+  --go_out=. --go_opt=module="$module" --connect-go_out=. --connect-go_opt=module="$module" "${protos[@]}"
+
+# The version of protoc is no part of what is generated.
+find openmatch -name '*.pb.go' -exec sed -i.bak '/^\/\/ .*protoc  *v/d' {} +
+find openmatch -name '*.pb.go.bak' -delete
