@@ -1,0 +1,146 @@
+package function_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/function"
+)
+
+// ownFunction is a match function that answers what a test says, and remembers what it was given.
+type ownFunction struct {
+	answer []matchmaking.Proposal
+	err    error
+	calls  int
+	given  map[string][]*matchmaking.Ticket
+}
+
+func (f *ownFunction) Match(_ context.Context, _ matchmaking.Profile, pools map[string][]*matchmaking.Ticket) ([]matchmaking.Proposal, error) {
+	f.calls++
+	f.given = pools
+	return f.answer, f.err
+}
+
+func names(tickets []*matchmaking.Ticket) []string {
+	all := []string{}
+	for _, t := range tickets {
+		all = append(all, t.ID)
+	}
+	return all
+}
+
+func tagged(id string, seconds float64, tags ...string) *matchmaking.Ticket {
+	t := ticket(id, seconds)
+	t.SearchFields.Tags = tags
+	return t
+}
+
+func pool(name, tag string) matchmaking.Pool {
+	return matchmaking.Pool{Name: name, TagsPresent: []matchmaking.TagPresent{{Tag: tag}}}
+}
+
+func TestOwnGivesThePoolsWhenTheyHaveChanged(t *testing.T) {
+	t.Parallel()
+	f := &ownFunction{}
+	m := function.Own(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f)
+	require.Empty(t, match(t, m, 1))
+	require.Zero(t, f.calls, "there is no ticket")
+
+	addAll(m, tagged("c", 3, "eu"), tagged("a", 1, "eu", "beta"), tagged("b", 2, "eu"), tagged("d", 4))
+	require.Empty(t, match(t, m, 5))
+	require.Equal(t, []string{"a", "b", "c"}, names(f.given["europe"]))
+	require.Equal(t, []string{"a"}, names(f.given["tests"]))
+	require.Len(t, f.given, 2)
+
+	m.Add(tagged("e", 5))
+	m.Remove("d")
+	m.Remove("unknown")
+	require.Empty(t, match(t, m, 6))
+	require.Equal(t, 1, f.calls, "no pool has changed")
+	require.Zero(t, m.Next())
+
+	m.Remove("a")
+	require.Empty(t, match(t, m, 7))
+	require.Equal(t, 2, f.calls)
+	require.Equal(t, []string{"b", "c"}, names(f.given["europe"]))
+	require.Empty(t, f.given["tests"])
+}
+
+func TestOwnWithoutPoolsGivesEveryone(t *testing.T) {
+	t.Parallel()
+	f := &ownFunction{}
+	m := function.Own(matchmaking.Profile{}, f)
+	addAll(m, ticket("b", 2), ticket("a", 1))
+	match(t, m, 3)
+	require.Equal(t, []string{"a", "b"}, names(f.given[function.Everyone]))
+}
+
+func TestOwnTakesOutWhatIsProposed(t *testing.T) {
+	t.Parallel()
+	a, b, c := ticket("a", 1), ticket("b", 2), ticket("c", 3)
+	copied := *b
+	f := &ownFunction{answer: []matchmaking.Proposal{
+		{ID: "first", Teams: [][]*matchmaking.Ticket{{a}, {&copied}}, Score: 2},
+		{Teams: [][]*matchmaking.Ticket{{b, a}}},
+	}}
+	m := function.Own(matchmaking.Profile{}, f)
+	addAll(m, a, b, c)
+	got := match(t, m, 4)
+	require.Equal(t, []string{"a | b", "b a"}, ids(got))
+	require.Equal(t, "first", got[0].ID)
+	require.NoError(t, matchmaking.CheckMatchID(got[1].ID))
+	require.Same(t, b, got[0].Teams[1][0], "the ticket that is known, not the function's copy")
+
+	require.Equal(t, start.Add(4e9), m.Next(), "perhaps it proposes more")
+	f.answer = nil
+	require.Empty(t, match(t, m, 5))
+	require.Equal(t, []string{"c"}, names(f.given[function.Everyone]))
+	require.Zero(t, m.Next())
+	require.Empty(t, match(t, m, 6))
+	require.Equal(t, 2, f.calls)
+}
+
+func TestOwnRefusesWhatCannotBeAMatch(t *testing.T) {
+	t.Parallel()
+	a, b := ticket("a", 1), ticket("b", 2)
+	teams := func(all ...*matchmaking.Ticket) [][]*matchmaking.Ticket { return [][]*matchmaking.Ticket{all} }
+	cases := []struct {
+		why    string
+		answer []matchmaking.Proposal
+	}{
+		{"ticket b is in it twice", []matchmaking.Proposal{{Teams: teams(a)}, {Teams: [][]*matchmaking.Ticket{{b}, {b}}}}},
+		{"ticket z isn't among those that were given", []matchmaking.Proposal{{ID: "m", Teams: teams(a, ticket("z", 1))}}},
+		{"match m: it has no ticket", []matchmaking.Proposal{{ID: "m", Teams: [][]*matchmaking.Ticket{{}, {}}}}},
+		{"ticket that is nil", []matchmaking.Proposal{{Teams: teams(nil)}}},
+		{"match m is proposed twice", []matchmaking.Proposal{{ID: "m", Teams: teams(a)}, {ID: "m", Teams: teams(b)}}},
+		{"proposal 1", []matchmaking.Proposal{{Teams: teams(a)}, {ID: "{m}", Teams: teams(b)}}},
+	}
+	for _, c := range cases {
+		f := &ownFunction{answer: c.answer}
+		m := function.Own(matchmaking.Profile{}, f)
+		addAll(m, a, b)
+		_, err := m.Match(t.Context(), start)
+		require.ErrorIs(t, err, function.ErrProposal)
+		require.ErrorContains(t, err, c.why)
+
+		f.answer = []matchmaking.Proposal{{Teams: teams(a, b)}}
+		require.Equal(t, []string{"a b"}, ids(match(t, m, 1)), "after %q", c.why)
+	}
+}
+
+func TestOwnFailsWithItsFunction(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	f := &ownFunction{err: broken}
+	m := function.Own(matchmaking.Profile{}, f)
+	m.Add(ticket("a", 1))
+	for calls := 1; calls < 3; calls++ {
+		_, err := m.Match(t.Context(), start)
+		require.ErrorIs(t, err, broken)
+		require.Equal(t, calls, f.calls, "it is asked again")
+	}
+}
