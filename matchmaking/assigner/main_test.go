@@ -1,0 +1,108 @@
+package assigner
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const generous = matchmaking.Duration(time.Minute)
+
+// service is a service that assigners call. It answers with what it is told to, the last of it again and again, and
+// keeps what it was asked.
+type service struct {
+	*httptest.Server
+	mu      sync.Mutex
+	answers []reply
+	got     []received
+}
+
+type reply struct {
+	status     int
+	body       string
+	retryAfter string
+	broken     bool // the connection is closed in the middle of the answer
+}
+
+type received struct {
+	path   string
+	header http.Header
+	body   []byte
+}
+
+// serve starts a service that is stopped with the test.
+func serve(t *testing.T, answers ...reply) *service {
+	t.Helper()
+	s := &service{answers: answers}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil || r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	answer := s.keep(received{path: r.URL.Path, header: r.Header, body: body})
+	if answer.broken {
+		panic(http.ErrAbortHandler)
+	}
+	if answer.retryAfter != "" {
+		w.Header().Set("Retry-After", answer.retryAfter)
+	}
+	w.WriteHeader(answer.status)
+	_, _ = io.WriteString(w, answer.body)
+}
+
+func (s *service) keep(r received) reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.got = append(s.got, r)
+	answer := s.answers[0]
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	return answer
+}
+
+func (s *service) calls() []received {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]received(nil), s.got...)
+}
+
+// build makes an assigner of a queue that is called duel.
+func build(t *testing.T, by matchmaking.AssignBy) matchmaking.Assigner {
+	t.Helper()
+	a, err := New(matchmaking.Definition{Name: "duel", Assigner: by})
+	require.NoError(t, err)
+	return a
+}
+
+// proposal is a match of two tickets.
+func proposal() matchmaking.Proposal {
+	return matchmaking.Proposal{
+		ID: "match-1",
+		Teams: [][]*matchmaking.Ticket{
+			{{ID: "ann", CreateTime: time.Unix(7, 0).UTC(), Spec: matchmaking.Spec{
+				SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}},
+				Extensions:   map[string]json.RawMessage{"name": json.RawMessage(`"Ann <3"`)},
+			}}},
+			{{ID: "bob"}},
+		},
+		Extensions: map[string]json.RawMessage{"map": json.RawMessage(`"dust"`)},
+	}
+}

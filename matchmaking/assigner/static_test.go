@@ -1,0 +1,62 @@
+package assigner
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestStaticFillsItsTemplate(t *testing.T) {
+	t.Parallel()
+	for template, want := range map[string]string{
+		"":                              "",
+		"127.0.0.1:7777":                "127.0.0.1:7777",
+		"{match}":                       "match-1",
+		"wss://{queue}.example/{match}": "wss://duel.example/match-1",
+		"{match}/{match}":               "match-1/match-1",
+		"{{{match}}}":                   "{match-1}",
+		"{{match}}":                     "{match}",
+		"a}}b":                          "a}b",
+	} {
+		a := build(t, matchmaking.AssignBy{Kind: matchmaking.AssignStatic, Connection: template})
+		given, err := a.Allocate(t.Context(), proposal())
+		require.NoError(t, err)
+		require.Equal(t, matchmaking.Allocation{Connection: want}, given, template)
+		require.NoError(t, a.Release(t.Context(), "match-1", given))
+	}
+}
+
+func TestStaticRefusesTemplatesItCannotFill(t *testing.T) {
+	t.Parallel()
+	for template, want := range map[string]string{
+		"{region}.example": "assigner.connection: the placeholder {region} is neither {match} nor {queue}",
+		"{}":               "assigner.connection: the placeholder {} is neither {match} nor {queue}",
+		"{Match}":          "assigner.connection: the placeholder {Match} is neither {match} nor {queue}",
+		"a{match":          `assigner.connection: a single brace at "{match": a brace itself is written twice`,
+		"a}b":              `assigner.connection: a single brace at "}b": a brace itself is written twice`,
+		"{a{match}":        `assigner.connection: a single brace at "{a{match}": a brace itself is written twice`,
+	} {
+		_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: matchmaking.AssignStatic, Connection: template}})
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestStaticCostsNothing(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of all goroutines
+	a := build(t, matchmaking.AssignBy{Kind: matchmaking.AssignStatic, Connection: "127.0.0.1:7777"})
+	p, ctx := proposal(), t.Context()
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = a.Allocate(ctx, p) }))
+}
+
+func TestNewRefusesWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: "carrier-pigeon"}})
+	require.EqualError(t, err, `assigner.kind: "carrier-pigeon" is none of static, webhook and agones`)
+	for _, kind := range []matchmaking.AssignerKind{matchmaking.AssignWebhook, matchmaking.AssignAgones} {
+		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind}})
+		require.EqualError(t, err, "assigner.url: there is none")
+		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind, URL: "unix:///run/game"}})
+		require.EqualError(t, err, `assigner.url: "unix:///run/game" isn't an address of http:// or https://`)
+	}
+}

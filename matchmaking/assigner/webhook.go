@@ -1,0 +1,134 @@
+package assigner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
+)
+
+// webhook asks a service of the operator's own.
+type webhook struct {
+	client *jsonhttp.Client
+	url    string
+	queue  string
+	secret string // empty: calls aren't signed
+}
+
+func newWebhook(d matchmaking.Definition) (*webhook, error) {
+	client, err := newClient(d)
+	if err != nil {
+		return nil, err
+	}
+	secret, err := secretOf(d.Assigner.Secret, d.Assigner.SecretFile)
+	if err != nil {
+		return nil, err
+	}
+	return &webhook{client: client, url: d.Assigner.URL, queue: d.Name, secret: secret}, nil
+}
+
+// releaseKey starts the idempotency keys of releases: an allocation's answer must not be repeated for one.
+const releaseKey = "release-"
+
+type allocateCall struct {
+	Action     string                     `json:"action"`
+	MatchID    string                     `json:"matchId"`
+	Queue      string                     `json:"queue"`
+	Teams      [][]ticket                 `json:"teams"`
+	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
+}
+
+type ticket struct {
+	ID         string    `json:"id"`
+	CreateTime time.Time `json:"createTime,omitzero"`
+	matchmaking.Spec
+}
+
+type releaseCall struct {
+	Action     string                     `json:"action"`
+	MatchID    string                     `json:"matchId"`
+	Queue      string                     `json:"queue"`
+	Connection string                     `json:"connection,omitempty"`
+	Token      string                     `json:"token,omitempty"`
+	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
+}
+
+type allocateAnswer struct {
+	Connection string                     `json:"connection"`
+	Extensions map[string]json.RawMessage `json:"extensions"`
+	Token      string                     `json:"token"`
+}
+
+// Allocate asks until there is an answer that holds, or the context's deadline is near.
+func (w *webhook) Allocate(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error) {
+	body, err := jsonhttp.Encode(allocateCall{
+		Action: "allocate", MatchID: p.ID, Queue: w.queue, Teams: ticketsOf(p.Teams), Extensions: p.Extensions,
+	})
+	if err != nil {
+		return matchmaking.Allocation{}, fmt.Errorf("write match %s for the webhook: %w", p.ID, err)
+	}
+	answer, err := w.post(ctx, p.ID, body)
+	if err != nil {
+		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: %w", p.ID, err)
+	}
+	var found allocateAnswer
+	if err := json.Unmarshal(answer.Body, &found); err != nil {
+		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: read the answer: %w", p.ID, err)
+	}
+	if found.Connection == "" {
+		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: the answer has no connection", p.ID)
+	}
+	return matchmaking.Allocation(found), nil
+}
+
+// Release tells that a place isn't needed.
+func (w *webhook) Release(ctx context.Context, matchID string, a matchmaking.Allocation) error {
+	body, err := jsonhttp.Encode(releaseCall{
+		Action: "release", MatchID: matchID, Queue: w.queue, Connection: a.Connection, Token: a.Token, Extensions: a.Extensions,
+	})
+	if err != nil {
+		return fmt.Errorf("write match %s for the webhook: %w", matchID, err)
+	}
+	_, err = w.post(ctx, releaseKey+matchID, body)
+	if err != nil && !gone(err) {
+		return fmt.Errorf("release match %s by webhook: %w", matchID, err)
+	}
+	return nil
+}
+
+// post sends a body, signed anew for each try, so that no receiver finds a later one too old.
+func (w *webhook) post(ctx context.Context, key string, body []byte) (jsonhttp.Answer, error) {
+	header := http.Header{}
+	header.Set(HeaderIdempotencyKey, key)
+	return keepTrying(ctx, call{
+		try: func(ctx context.Context) (jsonhttp.Answer, error) {
+			if w.secret != "" {
+				Sign(header, w.secret, time.Now(), body)
+			}
+			return w.client.Post(ctx, w.url, header, body)
+		},
+		again: jsonhttp.Passing,
+	})
+}
+
+// gone tells of answers that say that there is nothing to release.
+func gone(err error) bool {
+	var status *jsonhttp.StatusError
+	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
+}
+
+func ticketsOf(teams [][]*matchmaking.Ticket) [][]ticket {
+	all := make([][]ticket, len(teams))
+	for i, team := range teams {
+		all[i] = make([]ticket, len(team))
+		for j, t := range team {
+			all[i][j] = ticket{ID: t.ID, CreateTime: t.CreateTime, Spec: t.Spec}
+		}
+	}
+	return all
+}

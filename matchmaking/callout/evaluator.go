@@ -1,0 +1,118 @@
+package callout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
+)
+
+// evaluator checks what an evaluator that is called accepts.
+type evaluator struct {
+	queue string
+	ask   func(ctx context.Context, proposals []matchmaking.Proposal) (accepted []string, err error)
+}
+
+// Evaluate calls the evaluator once, unless there is nothing to choose from. The accepted are in its order.
+func (e *evaluator) Evaluate(ctx context.Context, proposals []matchmaking.Proposal) ([]matchmaking.Proposal, error) {
+	if len(proposals) == 0 {
+		return nil, nil
+	}
+	ids, err := e.ask(ctx, proposals)
+	if err != nil {
+		return nil, fmt.Errorf("call the evaluator of queue %s: %w", e.queue, err)
+	}
+	accepted, err := choose(proposals, ids)
+	if err != nil {
+		return nil, fmt.Errorf("the evaluator of queue %s: %w", e.queue, err)
+	}
+	return accepted, nil
+}
+
+// choose gives the proposals of these IDs, which must be there, and share no tickets.
+func choose(proposals []matchmaking.Proposal, ids []string) ([]matchmaking.Proposal, error) {
+	byID := make(map[string]matchmaking.Proposal, len(proposals))
+	for _, p := range proposals {
+		byID[p.ID] = p
+	}
+	var accepted []matchmaking.Proposal
+	taken := map[string]string{} // the match that a ticket is in
+	for i, id := range ids {
+		p, known := byID[id]
+		switch {
+		case !known:
+			return nil, fmt.Errorf("it accepts the match %q, which wasn't proposed", id)
+		case slices.Contains(ids[:i], id):
+			return nil, fmt.Errorf("it accepts the match %q twice", id)
+		}
+		for _, t := range p.Tickets() {
+			if other, there := taken[t.ID]; there {
+				return nil, fmt.Errorf("it accepts the matches %q and %q, which share the ticket %q", other, id, t.ID)
+			}
+			taken[t.ID] = id
+		}
+		accepted = append(accepted, p)
+	}
+	return accepted, nil
+}
+
+// httpEvaluator is an evaluator that is called over HTTP.
+type httpEvaluator struct {
+	client *jsonhttp.Client
+	url    string
+	queue  string
+}
+
+func newHTTPEvaluator(d matchmaking.Definition) *httpEvaluator {
+	return &httpEvaluator{client: jsonhttp.New(timeoutOf(d.Evaluator.Timeout), answerBytes), url: d.Evaluator.URL, queue: d.Name}
+}
+
+type evaluatorCall struct {
+	Queue     string     `json:"queue"`
+	Proposals []proposed `json:"proposals"`
+}
+
+type proposed struct {
+	ID         string                     `json:"id"`
+	Score      float64                    `json:"score"`
+	Tickets    []string                   `json:"tickets"`
+	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
+}
+
+func (e *httpEvaluator) ask(ctx context.Context, proposals []matchmaking.Proposal) ([]string, error) {
+	question := evaluatorCall{Queue: e.queue, Proposals: make([]proposed, len(proposals))}
+	for i, p := range proposals {
+		question.Proposals[i] = proposed{ID: p.ID, Score: p.Score, Tickets: idsOf(p), Extensions: p.Extensions}
+	}
+	body, err := jsonhttp.Encode(question)
+	if err != nil {
+		return nil, fmt.Errorf("write the proposals: %w", err)
+	}
+	answer, err := e.client.Post(ctx, e.url, nil, body)
+	if err != nil {
+		return nil, err
+	}
+	var all struct {
+		Accepted *[]string `json:"accepted"`
+	}
+	if err := json.Unmarshal(answer.Body, &all); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if all.Accepted == nil {
+		return nil, errors.New(`the answer has no "accepted"`)
+	}
+	return *all.Accepted, nil
+}
+
+func idsOf(p matchmaking.Proposal) []string {
+	tickets := p.Tickets()
+	ids := make([]string, len(tickets))
+	for i, t := range tickets {
+		ids[i] = t.ID
+	}
+	return ids
+}

@@ -1,0 +1,74 @@
+package callout
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func httpEvaluatorAt(t *testing.T, url string) matchmaking.Evaluator {
+	t.Helper()
+	return evaluatorOf(t, matchmaking.Caller{Kind: EvaluatorHTTP, URL: url})
+}
+
+func TestHTTPEvaluatorChooses(t *testing.T) {
+	t.Parallel()
+	got := make(chan string, 1)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- string(body)
+		_, _ = io.WriteString(w, `{"accepted":["m3","m1"]}`)
+	})
+	proposals := proposed3()
+	proposals[0].Extensions = map[string]json.RawMessage{"map": json.RawMessage(`"dust"`)}
+	accepted, err := httpEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
+	require.NoError(t, err)
+	require.Equal(t, []matchmaking.Proposal{proposals[2], proposals[0]}, accepted)
+	require.JSONEq(t, `{"queue":"duel","proposals":[
+		{"id":"m1","score":1,"tickets":["a","b"],"extensions":{"map":"dust"}},
+		{"id":"m2","score":2.5,"tickets":["b","c"]},
+		{"id":"m3","score":-3,"tickets":["c","d"]}]}`, <-got)
+}
+
+func TestEvaluatorIsNotAskedAboutNothing(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{EvaluatorHTTP, EvaluatorGRPC} {
+		accepted, err := evaluatorOf(t, matchmaking.Caller{Kind: kind, URL: "http://127.0.0.1:1"}).Evaluate(t.Context(), nil)
+		require.NoError(t, err)
+		require.Empty(t, accepted)
+	}
+}
+
+func TestHTTPEvaluatorAnswersBadly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		status     int
+		body, want string
+	}{
+		"unknown":     {200, `{"accepted":["m9"]}`, `the evaluator of queue duel: it accepts the match "m9", which wasn't proposed`},
+		"overlapping": {200, `{"accepted":["m1","m2"]}`, `the evaluator of queue duel: it accepts the matches "m1" and "m2", which share the ticket "b"`},
+		"twice":       {200, `{"accepted":["m1","m1"]}`, `the evaluator of queue duel: it accepts the match "m1" twice`},
+		"nothing":     {200, `{}`, `call the evaluator of queue duel: the answer has no "accepted"`},
+		"no JSON":     {200, `hello`, "call the evaluator of queue duel: read the answer: "},
+		"500":         {500, `oh`, `call the evaluator of queue duel: the answer is 500 Internal Server Error: "oh"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			accepted, err := httpEvaluatorAt(t, serve(t, answer(c.status, "application/json", c.body))).Evaluate(t.Context(), proposed3())
+			require.ErrorContains(t, err, c.want)
+			require.Empty(t, accepted)
+		})
+	}
+}
+
+func TestHTTPEvaluatorMayAcceptNone(t *testing.T) {
+	t.Parallel()
+	accepted, err := httpEvaluatorAt(t, serve(t, answer(200, "", `{"accepted":[]}`))).Evaluate(t.Context(), proposed3())
+	require.NoError(t, err)
+	require.Empty(t, accepted)
+}

@@ -1,0 +1,455 @@
+package callout
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+)
+
+type (
+	runRequest = connect.Request[openmatch.RunRequest]
+	runStream  = connect.ServerStream[openmatch.RunResponse]
+	evalStream = connect.BidiStream[openmatch.EvaluateRequest, openmatch.EvaluateResponse]
+)
+
+// run is a MatchFunction, and evaluate an Evaluator, of one function.
+type (
+	run      func(context.Context, *runRequest, *runStream) error
+	evaluate func(context.Context, *evalStream) error
+)
+
+func (f run) Run(ctx context.Context, r *runRequest, s *runStream) error  { return f(ctx, r, s) }
+func (f evaluate) Evaluate(ctx context.Context, stream *evalStream) error { return f(ctx, stream) }
+
+// serveH2C serves HTTP/2 without TLS, and nothing else, as gRPC servers do. A server doesn't wait for its handlers
+// when it closes, as those of HTTP/1 do: the test does.
+func serveH2C(t *testing.T, path string, handler http.Handler) string {
+	t.Helper()
+	var handling sync.WaitGroup
+	t.Cleanup(handling.Wait)
+	mux := http.NewServeMux()
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		handling.Add(1)
+		defer handling.Done()
+		handler.ServeHTTP(w, r)
+	})
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.Protocols = &http.Protocols{}
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func serveFunction(t *testing.T, f run) string {
+	t.Helper()
+	path, handler := openmatchconnect.NewMatchFunctionHandler(f)
+	return serveH2C(t, path, handler)
+}
+
+func serveEvaluator(t *testing.T, f evaluate) string {
+	t.Helper()
+	path, handler := openmatchconnect.NewEvaluatorHandler(f)
+	return serveH2C(t, path, handler)
+}
+
+func grpcMatch(url string) matchmaking.Match {
+	return matchmaking.Match{Function: matchmaking.MatchGRPC, URL: url, Teams: 2}
+}
+
+func grpcEvaluatorAt(t *testing.T, url string) matchmaking.Evaluator {
+	t.Helper()
+	return evaluatorOf(t, matchmaking.Caller{Kind: EvaluatorGRPC, URL: url})
+}
+
+// proposalOf is a match as a function of Open Match's proposes it.
+func proposalOf(id string, tickets ...string) *openmatch.Match {
+	m := &openmatch.Match{MatchId: id, MatchProfile: "ranked", MatchFunction: "mine"}
+	for _, ticket := range tickets {
+		m.Tickets = append(m.Tickets, &openmatch.Ticket{Id: ticket})
+	}
+	return m
+}
+
+func packed(t *testing.T, m proto.Message) *anypb.Any {
+	t.Helper()
+	a, err := anypb.New(m)
+	require.NoError(t, err)
+	return a
+}
+
+// proposing is a function that always proposes the same.
+func proposing(matches ...*openmatch.Match) run {
+	return func(_ context.Context, _ *runRequest, stream *runStream) error {
+		for _, m := range matches {
+			if err := stream.Send(&openmatch.RunResponse{Proposal: m}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func TestGRPCFunctionProposes(t *testing.T) {
+	t.Parallel()
+	first := proposalOf("m1", "a", "b", "c", "d")
+	first.Extensions = map[string]*anypb.Any{
+		openmatch.EvaluationInput: packed(t, &openmatch.DefaultEvaluationCriteria{Score: 7.5}),
+		"map":                     packed(t, wrapperspb.String("dust")),
+	}
+	custom := proposalOf("m2", "a")
+	custom.Extensions = map[string]*anypb.Any{openmatch.EvaluationInput: packed(t, wrapperspb.String("mine"))}
+	got := make(chan *runRequest, 1)
+	url := serveFunction(t, func(ctx context.Context, r *runRequest, stream *runStream) error {
+		got <- r
+		return proposing(first, custom, proposalOf("", "c", "b", "d"))(ctx, r, stream)
+	})
+	waiting := pools()
+	profile := matchmaking.Profile{Name: "ranked", Pools: []matchmaking.Pool{{
+		Name: "eu", DoubleRanges: []matchmaking.DoubleRange{{DoubleArg: "skill", Min: 1, Max: math.Inf(1), Exclude: matchmaking.ExcludeMin}},
+	}}}
+	made, err := function(t, grpcMatch(url)).Match(t.Context(), profile, waiting)
+	require.NoError(t, err)
+	require.Len(t, made, 3)
+	require.Equal(t, "m1", made[0].ID)
+	require.Equal(t, [][]string{{"a", "c"}, {"b", "d"}}, teamsOf(made[0]))
+	require.Same(t, waiting["first"][0], made[0].Teams[0][0])
+	require.InDelta(t, 7.5, made[0].Score, 0)
+	require.JSONEq(t, `{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"dust"}`, string(made[0].Extensions["map"]))
+	require.Equal(t, [][]string{{"a"}}, teamsOf(made[1]))
+	require.Zero(t, made[1].Score)
+	require.NotEmpty(t, made[2].ID)
+	require.Equal(t, [][]string{{"c", "d"}, {"b"}}, teamsOf(made[2]))
+
+	request := <-got
+	require.Equal(t, "duel", request.Header().Get("tidemark-queue"))
+	sent := request.Msg.GetProfile()
+	require.Equal(t, "ranked", sent.GetName())
+	require.Len(t, sent.GetPools(), 1)
+	filter := sent.GetPools()[0].GetDoubleRangeFilters()[0]
+	require.Equal(t, openmatch.DoubleRangeFilter_MIN, filter.GetExclude())
+	require.True(t, math.IsInf(filter.GetMax(), 1))
+	var queue wrapperspb.StringValue
+	require.NoError(t, sent.GetExtensions()["tidemark.queue"].UnmarshalTo(&queue))
+	require.Equal(t, "duel", queue.GetValue())
+}
+
+func TestGRPCFunctionWithoutPoolsGetsTheQueues(t *testing.T) {
+	t.Parallel()
+	got := make(chan *openmatch.MatchProfile, 1)
+	url := serveFunction(t, func(_ context.Context, r *runRequest, _ *runStream) error {
+		got <- r.Msg.GetProfile()
+		return nil
+	})
+	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, map[string][]*matchmaking.Ticket{"all": ticketsNamed("a")})
+	require.NoError(t, err)
+	require.Empty(t, made)
+	sent := <-got
+	require.Equal(t, "duel", sent.GetName())
+	require.Len(t, sent.GetPools(), 1)
+	require.Equal(t, "all", sent.GetPools()[0].GetName())
+}
+
+func TestGRPCFunctionTeams(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		teams int
+		want  [][]string
+	}{
+		{0, [][]string{{"a", "b", "c"}}},
+		{1, [][]string{{"a", "b", "c"}}},
+		{2, [][]string{{"a", "c"}, {"b"}}},
+		{5, [][]string{{"a"}, {"b"}, {"c"}}},
+	} {
+		m := grpcMatch(serveFunction(t, proposing(proposalOf("m", "a", "b", "c"))))
+		m.Teams = c.teams
+		made, err := function(t, m).Match(t.Context(), matchmaking.Profile{}, pools())
+		require.NoError(t, err)
+		require.Equal(t, c.want, teamsOf(made[0]))
+	}
+}
+
+func TestGRPCFunctionLeavesOutMatchesWithTicketsThatAreGone(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	url := serveFunction(t, proposing(proposalOf("m1", "a", "gone"), proposalOf("m2", "a", "b")))
+	f, err := Function(matchmaking.Definition{Name: "duel", Match: grpcMatch(url)},
+		slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	require.NoError(t, err)
+	made, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
+	require.NoError(t, err)
+	require.Len(t, made, 1)
+	require.Equal(t, "m2", made[0].ID)
+	require.Contains(t, log.String(), "level=DEBUG")
+	require.Contains(t, log.String(), "queue=duel match=m1 ticket=gone")
+}
+
+func TestGRPCFunctionAnswersBadly(t *testing.T) {
+	t.Parallel()
+	noNumber := proposalOf("m1", "a")
+	noNumber.Extensions = map[string]*anypb.Any{openmatch.EvaluationInput: packed(t, &openmatch.DefaultEvaluationCriteria{Score: math.NaN()})}
+	malformed := proposalOf("m1", "a")
+	malformed.Extensions = map[string]*anypb.Any{openmatch.EvaluationInput: {
+		TypeUrl: "type.googleapis.com/openmatch.DefaultEvaluationCriteria", Value: []byte{9},
+	}}
+	backfill := proposalOf("m1", "a")
+	backfill.Backfill = &openmatch.Backfill{}
+	large := proposalOf("m1", "a", strings.Repeat("x", grpcMessageBytes))
+	for name, c := range map[string]struct {
+		matches []*openmatch.Match
+		want    string
+	}{
+		"no tickets":          {[]*openmatch.Match{proposalOf("m1")}, `match "m1" has no teams`},
+		"nothing":             {[]*openmatch.Match{nil}, `match "" has no teams`},
+		"ticket twice":        {[]*openmatch.Match{proposalOf("m1", "a", "a")}, `match "m1" has the ticket "a" twice`},
+		"an ID twice":         {[]*openmatch.Match{proposalOf("m1", "a"), proposalOf("m1", "b")}, `two matches have the ID "m1"`},
+		"an ID that can't be": {[]*openmatch.Match{proposalOf("a b", "a")}, `the match's ID "a b" must match`},
+		"score":               {[]*openmatch.Match{noNumber}, `match "m1" has a score that isn't a number`},
+		"malformed score":     {[]*openmatch.Match{malformed}, `match "m1": extensions.evaluation_input: `},
+		"backfill":            {[]*openmatch.Match{backfill}, `match "m1" has a backfill`},
+		"too large":           {[]*openmatch.Match{large}, "resource_exhausted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made, err := function(t, grpcMatch(serveFunction(t, proposing(c.matches...)))).Match(t.Context(), matchmaking.Profile{}, pools())
+			require.ErrorContains(t, err, "call the match function of queue duel: ")
+			require.ErrorContains(t, err, c.want)
+			require.Empty(t, made)
+		})
+	}
+}
+
+func TestGRPCFunctionTooMuchInAll(t *testing.T) {
+	t.Parallel()
+	url := serveFunction(t, func(_ context.Context, _ *runRequest, stream *runStream) error {
+		m := proposalOf("", "gone", strings.Repeat("x", 400))
+		for {
+			if err := stream.Send(&openmatch.RunResponse{Proposal: m}); err != nil {
+				return err
+			}
+		}
+	})
+	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(url)}, slog.New(slog.DiscardHandler))
+	require.Equal(t, answerBytes, f.limit)
+	f.limit = 1000
+	_, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorIs(t, err, jsonhttp.ErrTooLarge)
+}
+
+func TestGRPCFunctionFails(t *testing.T) {
+	t.Parallel()
+	url := serveFunction(t, func(ctx context.Context, r *runRequest, stream *runStream) error {
+		if err := proposing(proposalOf("m1", "a", "b"))(ctx, r, stream); err != nil {
+			return err
+		}
+		return connect.NewError(connect.CodeUnavailable, errors.New("no memory left"))
+	})
+	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorContains(t, err, "call the match function of queue duel: unavailable: no memory left")
+	require.Empty(t, made)
+}
+
+func TestGRPCFunctionIsGone(t *testing.T) {
+	t.Parallel()
+	_, err := function(t, grpcMatch("http://127.0.0.1:1")).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorContains(t, err, "connection refused")
+	_, err = function(t, grpcMatch(serve(t, http.NotFound))).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorContains(t, err, "call the match function of queue duel: ")
+}
+
+func TestGRPCIsTLSForHTTPS(t *testing.T) {
+	t.Parallel()
+	path, handler := openmatchconnect.NewMatchFunctionHandler(proposing())
+	mux := http.NewServeMux()
+	mux.Handle(path, handler)
+	server := httptest.NewUnstartedServer(mux)
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	_, err := function(t, grpcMatch(server.URL)).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
+
+	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(server.URL)}, slog.New(slog.DiscardHandler))
+	f.client = openmatchconnect.NewMatchFunctionClient(server.Client(), server.URL, grpcOptions()...)
+	_, err = f.Match(t.Context(), matchmaking.Profile{}, pools())
+	require.NoError(t, err)
+}
+
+func TestGRPCFunctionEndsWithItsTimeLimit(t *testing.T) {
+	t.Parallel()
+	url := serveFunction(t, func(ctx context.Context, _ *runRequest, _ *runStream) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	m := grpcMatch(url)
+	m.Timeout = matchmaking.Duration(50 * time.Millisecond)
+	_, err := function(t, m).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorIs(t, err, jsonhttp.ErrTimeout)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = function(t, grpcMatch(url)).Match(ctx, matchmaking.Profile{}, pools())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// accepting is an evaluator that reads all matches and then accepts these.
+func accepting(ids ...string) evaluate {
+	return func(_ context.Context, stream *evalStream) error {
+		for {
+			if _, err := stream.Receive(); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return err
+			}
+		}
+		for _, id := range ids {
+			if err := stream.Send(&openmatch.EvaluateResponse{MatchId: id}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func TestGRPCEvaluatorChooses(t *testing.T) {
+	t.Parallel()
+	got := make(chan *openmatch.Match, 8)
+	var queue string
+	url := serveEvaluator(t, func(ctx context.Context, stream *evalStream) error {
+		queue = stream.RequestHeader().Get("tidemark-queue")
+		for {
+			r, err := stream.Receive()
+			if errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				return err
+			}
+			got <- r.GetMatch()
+		}
+		close(got)
+		return accepting("m3", "m1")(ctx, stream)
+	})
+	proposals := proposed3()
+	proposals[1].Score = 0
+	proposals[2].Extensions = map[string]json.RawMessage{
+		openmatch.EvaluationInput: json.RawMessage(`{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"mine"}`),
+	}
+	accepted, err := grpcEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
+	require.NoError(t, err)
+	require.Equal(t, []matchmaking.Proposal{proposals[2], proposals[0]}, accepted)
+	require.Equal(t, "duel", queue)
+
+	var inputs []proto.Message
+	for m := range got {
+		require.Equal(t, "duel", m.GetMatchProfile())
+		require.Len(t, m.GetTickets(), 2)
+		input, err := m.GetExtensions()[openmatch.EvaluationInput].UnmarshalNew()
+		require.NoError(t, err)
+		inputs = append(inputs, input)
+	}
+	for i, want := range []proto.Message{
+		&openmatch.DefaultEvaluationCriteria{Score: 1}, &openmatch.DefaultEvaluationCriteria{}, wrapperspb.String("mine"),
+	} {
+		require.True(t, proto.Equal(want, inputs[i]), i)
+	}
+}
+
+func TestGRPCEvaluatorAnswersWhileItIsAsked(t *testing.T) {
+	t.Parallel()
+	url := serveEvaluator(t, func(_ context.Context, stream *evalStream) error {
+		for {
+			r, err := stream.Receive()
+			if errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			if err := stream.Send(&openmatch.EvaluateResponse{MatchId: r.GetMatch().GetMatchId()}); err != nil {
+				return err
+			}
+		}
+	})
+	proposals := make([]matchmaking.Proposal, 300)
+	for i := range proposals {
+		id := strings.Repeat("x", 50) + string(rune('a'+i%26)) + time.Duration(i).String()
+		proposals[i] = matchmaking.Proposal{ID: newMatchID(), Teams: [][]*matchmaking.Ticket{ticketsNamed(id)}}
+	}
+	accepted, err := grpcEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
+	require.NoError(t, err)
+	require.Len(t, accepted, len(proposals))
+}
+
+func TestGRPCEvaluatorMayEndBeforeItHasThemAll(t *testing.T) {
+	t.Parallel()
+	url := serveEvaluator(t, func(_ context.Context, stream *evalStream) error {
+		return stream.Send(&openmatch.EvaluateResponse{MatchId: "m1"})
+	})
+	proposals := proposed3()
+	proposals[2].Extensions = map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 8<<20) + `"`)}
+	accepted, err := grpcEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
+	require.NoError(t, err)
+	require.Equal(t, proposals[:1], accepted)
+}
+
+func TestGRPCEvaluatorAnswersBadly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		f    evaluate
+		want string
+	}{
+		"unknown":     {accepting("m9"), `the evaluator of queue duel: it accepts the match "m9", which wasn't proposed`},
+		"overlapping": {accepting("m2", "m3"), `the evaluator of queue duel: it accepts the matches "m2" and "m3", which share the ticket "c"`},
+		"twice":       {accepting("m1", "m1"), `it accepts the match "m1" twice`},
+		"too many":    {accepting("m1", "m1", "m1", "m1"), "it accepts more matches than were proposed"},
+		"fails": {func(context.Context, *evalStream) error {
+			return connect.NewError(connect.CodeInternal, errors.New("oh"))
+		}, "call the evaluator of queue duel: internal: oh"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			accepted, err := grpcEvaluatorAt(t, serveEvaluator(t, c.f)).Evaluate(t.Context(), proposed3())
+			require.ErrorContains(t, err, c.want)
+			require.Empty(t, accepted)
+		})
+	}
+}
+
+func TestGRPCEvaluatorEndsWithItsTimeLimit(t *testing.T) {
+	t.Parallel()
+	url := serveEvaluator(t, func(ctx context.Context, _ *evalStream) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	hasty := evaluatorOf(t, matchmaking.Caller{Kind: EvaluatorGRPC, URL: url, Timeout: matchmaking.Duration(50 * time.Millisecond)})
+	_, err := hasty.Evaluate(t.Context(), proposed3())
+	require.ErrorIs(t, err, jsonhttp.ErrTimeout)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = grpcEvaluatorAt(t, url).Evaluate(ctx, proposed3())
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = grpcEvaluatorAt(t, "http://127.0.0.1:1").Evaluate(t.Context(), proposed3())
+	require.ErrorContains(t, err, "connection refused")
+}

@@ -1,0 +1,175 @@
+package callout
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
+)
+
+func httpFunctionAt(t *testing.T, url string) matchmaking.MatchFunction {
+	t.Helper()
+	return function(t, matchmaking.Match{Function: matchmaking.MatchHTTP, URL: url})
+}
+
+func TestHTTPFunctionIsSentThePools(t *testing.T) {
+	t.Parallel()
+	got := make(chan []byte, 1)
+	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- body
+		_, _ = io.WriteString(w, `{"matches":[]}`)
+	})
+	waiting := map[string][]*matchmaking.Ticket{"eu": {{
+		ID: "a", Queue: "duel", CreateTime: time.Unix(7, 0).UTC(), Status: matchmaking.Searching,
+		Spec: matchmaking.Spec{
+			SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}, DoubleArgs: matchmaking.Doubles{"skill": 1200}},
+			NumTeams:     2, Criteria: []matchmaking.Criterion{{Name: "skill", MinValue: 1, MaxValue: 2}},
+		},
+	}}, "none": nil}
+	profile := matchmaking.Profile{Name: "ranked", Pools: []matchmaking.Pool{{
+		Name: "eu", TagsPresent: []matchmaking.TagPresent{{Tag: "eu"}},
+	}}}
+	made, err := httpFunctionAt(t, url).Match(t.Context(), profile, waiting)
+	require.NoError(t, err)
+	require.Empty(t, made)
+
+	var sent map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(<-got, &sent))
+	require.Equal(t, `"duel"`, string(sent["queue"]))
+	var back matchmaking.Profile
+	require.NoError(t, json.Unmarshal(sent["profile"], &back))
+	require.Equal(t, profile, back)
+	require.JSONEq(t, `{"none": [], "eu": [{"id": "a", "createTime": "1970-01-01T00:00:07Z", "numTeams": 2,
+		"searchFields": {"tags": ["eu"], "doubleArgs": {"skill": 1200}},
+		"criteria": [{"name": "skill", "minValue": 1, "maxValue": 2}]}]}`, string(sent["pools"]))
+}
+
+func TestHTTPFunctionAnswersInOnePiece(t *testing.T) {
+	t.Parallel()
+	url := serve(t, answer(http.StatusOK, "application/json", `{"matches":[
+		{"id":"m1","teams":[["a","d"],["c"]],"score":1.5,"extensions":{"map":"dust"},"comment":"not read"},
+		{"teams":[["b"],["a"]]}]}`))
+	waiting := pools()
+	made, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, waiting)
+	require.NoError(t, err)
+	require.Len(t, made, 2)
+	require.Equal(t, "m1", made[0].ID)
+	require.Equal(t, [][]string{{"a", "d"}, {"c"}}, teamsOf(made[0]))
+	require.Same(t, waiting["second"][1], made[0].Teams[0][1])
+	require.InDelta(t, 1.5, made[0].Score, 0)
+	require.JSONEq(t, `"dust"`, string(made[0].Extensions["map"]))
+	_, err = ulid.ParseStrict(made[1].ID)
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{"b"}, {"a"}}, teamsOf(made[1]))
+}
+
+func TestHTTPFunctionAnswersLineByLine(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+		for _, line := range []string{`{"id":"m1","teams":[["a"],["b"]]}`, "", `{"id":"m2","teams":[["c"],["d"]],"score":-2}`} {
+			_, _ = io.WriteString(w, line+"\n")
+			w.(http.Flusher).Flush()
+		}
+	})
+	made, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.NoError(t, err)
+	require.Len(t, made, 2)
+	require.Equal(t, "m1", made[0].ID)
+	require.Equal(t, [][]string{{"c"}, {"d"}}, teamsOf(made[1]))
+	require.InDelta(t, -2, made[1].Score, 0)
+}
+
+func TestHTTPFunctionFindsNothing(t *testing.T) {
+	t.Parallel()
+	for _, handle := range []http.HandlerFunc{
+		answer(http.StatusNoContent, "", ""), answer(http.StatusOK, linesType, ""), answer(http.StatusOK, "", `{"matches":[]}`),
+	} {
+		made, err := httpFunctionAt(t, serve(t, handle)).Match(t.Context(), matchmaking.Profile{}, pools())
+		require.NoError(t, err)
+		require.Empty(t, made)
+	}
+}
+
+func TestHTTPFunctionAnswersBadly(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body, kind, want string
+		status           int
+	}{
+		"unknown ticket":      {body: `{"matches":[{"id":"m1","teams":[["a"],["x"]]}]}`, want: `match "m1" has the ticket "x", which isn't in any pool`},
+		"ticket twice":        {body: `{"matches":[{"id":"m1","teams":[["a"],["a"]]}]}`, want: `match "m1" has the ticket "a" twice`},
+		"no teams":            {body: `{"matches":[{"id":"m1"}]}`, want: `match "m1" has no teams`},
+		"empty team":          {body: `{"matches":[{"teams":[["a"],[]]}]}`, want: `match "" has no tickets in team 1`},
+		"an ID twice":         {body: `{"matches":[{"id":"m","teams":[["a"]]},{"id":"m","teams":[["b"]]}]}`, want: `two matches have the ID "m"`},
+		"an ID that can't be": {body: `{"matches":[{"id":"m}","teams":[["a"]]}]}`, want: `the match's ID "m}" must match`},
+		"no matches":          {body: `{"proposals":[]}`, want: `there is no "matches"`},
+		"null":                {body: `null`, want: `there is no "matches"`},
+		"an array":            {body: `[]`, want: `json: cannot unmarshal array`},
+		"no JSON":             {body: `hello`, want: `invalid character 'h'`},
+		"nothing":             {body: ``, want: `unexpected end of JSON input`},
+		"more after it":       {body: `{"matches":[]}{}`, want: `invalid character '{' after top-level value`},
+		"bad line":            {kind: linesType, body: `{"teams":[["a"]]}` + "\nhello\n", want: `match 2: invalid character 'h'`},
+		"half a line":         {kind: linesType, body: `{"teams":[["a"]`, want: `match 1: unexpected EOF`},
+		"line without teams":  {kind: linesType, body: `{"error":"out of memory"}`, want: `match 1: match "" has no teams`},
+		"500":                 {status: 500, body: "out of memory", want: `the answer is 500 Internal Server Error: "out of memory"`},
+		"404":                 {status: 404, want: `the answer is 404 Not Found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.status == 0 {
+				c.status = http.StatusOK
+			}
+			made, err := httpFunctionAt(t, serve(t, answer(c.status, c.kind, c.body))).Match(t.Context(), matchmaking.Profile{}, pools())
+			require.ErrorContains(t, err, "match function of queue duel")
+			require.ErrorContains(t, err, c.want)
+			require.Empty(t, made)
+		})
+	}
+}
+
+func TestHTTPFunctionBreaksOff(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", linesType)
+		_, _ = io.WriteString(w, `{"teams":[["a"]]}`+"\n")
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	made, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Empty(t, made)
+}
+
+func TestHTTPFunctionIsGone(t *testing.T) {
+	t.Parallel()
+	_, err := httpFunctionAt(t, "http://127.0.0.1:1").Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorContains(t, err, "call the match function of queue duel: ")
+	require.ErrorContains(t, err, "connection refused")
+}
+
+func TestHTTPFunctionEndsWithItsTimeLimit(t *testing.T) {
+	t.Parallel()
+	hang := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	})
+	f := function(t, matchmaking.Match{Function: matchmaking.MatchHTTP, URL: hang, Timeout: matchmaking.Duration(50 * time.Millisecond)})
+	_, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
+	require.ErrorIs(t, err, jsonhttp.ErrTimeout)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = httpFunctionAt(t, hang).Match(ctx, matchmaking.Profile{}, pools())
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}

@@ -1,0 +1,121 @@
+package callout
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const generous = matchmaking.Duration(time.Minute)
+
+// serve answers with handle for as long as the test runs.
+func serve(t *testing.T, handle http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handle)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// answer makes a handler that always answers the same.
+func answer(status int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// function makes a match function of a queue that is called duel, with two teams.
+func function(t *testing.T, m matchmaking.Match) matchmaking.MatchFunction {
+	t.Helper()
+	if m.Timeout == 0 {
+		m.Timeout = generous
+	}
+	f, err := Function(matchmaking.Definition{Name: "duel", Match: m}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	return f
+}
+
+// evaluatorOf makes an evaluator of a queue that is called duel.
+func evaluatorOf(t *testing.T, c matchmaking.Caller) matchmaking.Evaluator {
+	t.Helper()
+	if c.Timeout == 0 {
+		c.Timeout = generous
+	}
+	e, err := Evaluator(matchmaking.Definition{Name: "duel", Evaluator: c})
+	require.NoError(t, err)
+	return e
+}
+
+func ticketsNamed(ids ...string) []*matchmaking.Ticket {
+	tickets := make([]*matchmaking.Ticket, len(ids))
+	for i, id := range ids {
+		tickets[i] = &matchmaking.Ticket{ID: id, CreateTime: time.Unix(int64(i), 0).UTC()}
+	}
+	return tickets
+}
+
+// pools are two: tickets a, b and c in one, b and d in the other.
+func pools() map[string][]*matchmaking.Ticket {
+	all := ticketsNamed("a", "b", "c", "d")
+	return map[string][]*matchmaking.Ticket{"first": all[:3], "second": {all[1], all[3]}}
+}
+
+// teamsOf gives the IDs of a proposal's tickets, by team.
+func teamsOf(p matchmaking.Proposal) [][]string {
+	teams := make([][]string, len(p.Teams))
+	for i, team := range p.Teams {
+		for _, t := range team {
+			teams[i] = append(teams[i], t.ID)
+		}
+	}
+	return teams
+}
+
+// proposed3 are proposals of which the second shares a ticket with each of the others.
+func proposed3() []matchmaking.Proposal {
+	t := ticketsNamed("a", "b", "c", "d")
+	return []matchmaking.Proposal{
+		{ID: "m1", Score: 1, Teams: [][]*matchmaking.Ticket{{t[0]}, {t[1]}}},
+		{ID: "m2", Score: 2.5, Teams: [][]*matchmaking.Ticket{{t[1]}, {t[2]}}},
+		{ID: "m3", Score: -3, Teams: [][]*matchmaking.Ticket{{t[2]}, {t[3]}}},
+	}
+}
+
+func TestDefinitionsThatCannotBeCalled(t *testing.T) {
+	t.Parallel()
+	log := slog.New(slog.DiscardHandler)
+	for _, c := range []struct {
+		match matchmaking.Match
+		want  string
+	}{
+		{matchmaking.Match{Function: matchmaking.MatchHTTP}, "match.url: there is none"},
+		{matchmaking.Match{Function: matchmaking.MatchGRPC, URL: "games:9000"}, `match.url: "games:9000" isn't an address of http:// or https://`},
+		{matchmaking.Match{Function: matchmaking.MatchCriteria, URL: "http://h"}, `match.function: "criteria" isn't called: only http and grpc are`},
+	} {
+		_, err := Function(matchmaking.Definition{Match: c.match}, log)
+		require.EqualError(t, err, c.want)
+	}
+	for _, c := range []struct {
+		evaluator matchmaking.Caller
+		want      string
+	}{
+		{matchmaking.Caller{Kind: EvaluatorHTTP}, "evaluator.url: there is none"},
+		{matchmaking.Caller{Kind: EvaluatorGRPC, URL: "grpc://h"}, `evaluator.url: "grpc://h" isn't an address of http:// or https://`},
+		{matchmaking.Caller{Kind: "decollide", URL: "http://h"}, `evaluator.kind: "decollide" isn't called: only http and grpc are`},
+	} {
+		_, err := Evaluator(matchmaking.Definition{Evaluator: c.evaluator})
+		require.EqualError(t, err, c.want)
+	}
+}

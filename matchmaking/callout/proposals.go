@@ -1,0 +1,95 @@
+package callout
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// answered is a match as a function names it.
+type answered struct {
+	ID         string                     `json:"id"`
+	Teams      [][]string                 `json:"teams"` // IDs of tickets
+	Score      float64                    `json:"score"`
+	Extensions map[string]json.RawMessage `json:"extensions"`
+}
+
+// proposals turns what a function answers, one match after the other, into proposals. It is for one call.
+type proposals struct {
+	tickets map[string]*matchmaking.Ticket // those that can be in a match, by ID
+	ids     map[string]bool                // of the matches so far
+	made    []matchmaking.Proposal
+}
+
+// newProposals knows the tickets of all pools.
+func newProposals(pools map[string][]*matchmaking.Ticket) *proposals {
+	most := 0
+	for _, pool := range pools {
+		most = max(most, len(pool))
+	}
+	p := &proposals{tickets: make(map[string]*matchmaking.Ticket, most), ids: map[string]bool{}}
+	for _, pool := range pools {
+		for _, t := range pool {
+			p.tickets[t.ID] = t
+		}
+	}
+	return p
+}
+
+// unknownTicketError tells of a ticket in a match that isn't in any pool.
+type unknownTicketError struct{ match, ticket string }
+
+// Error names both.
+func (e *unknownTicketError) Error() string {
+	return fmt.Sprintf("match %q has the ticket %q, which isn't in any pool", e.match, e.ticket)
+}
+
+// add checks a match and makes a proposal of it. Errors: *unknownTicketError, and what else is wrong with it.
+func (p *proposals) add(a answered) error {
+	made := matchmaking.Proposal{ID: a.ID, Score: a.Score, Extensions: a.Extensions}
+	if made.ID == "" {
+		made.ID = newMatchID()
+	} else if err := matchmaking.CheckMatchID(a.ID); err != nil {
+		return err
+	}
+	switch {
+	case p.ids[made.ID]:
+		return fmt.Errorf("two matches have the ID %q", made.ID)
+	case len(a.Teams) == 0:
+		return fmt.Errorf("match %q has no teams", a.ID)
+	case math.IsNaN(a.Score):
+		return fmt.Errorf("match %q has a score that isn't a number", a.ID)
+	}
+	seen := map[string]bool{}
+	for i, team := range a.Teams {
+		if len(team) == 0 {
+			return fmt.Errorf("match %q has no tickets in team %d", a.ID, i)
+		}
+		tickets, err := p.team(a.ID, team, seen)
+		if err != nil {
+			return err
+		}
+		made.Teams = append(made.Teams, tickets)
+	}
+	p.ids[made.ID] = true
+	p.made = append(p.made, made)
+	return nil
+}
+
+// team looks the tickets of a team up. seen are those of the match so far.
+func (p *proposals) team(match string, ids []string, seen map[string]bool) ([]*matchmaking.Ticket, error) {
+	tickets := make([]*matchmaking.Ticket, len(ids))
+	for i, id := range ids {
+		t, known := p.tickets[id]
+		switch {
+		case !known:
+			return nil, &unknownTicketError{match: match, ticket: id}
+		case seen[id]:
+			return nil, fmt.Errorf("match %q has the ticket %q twice", match, id)
+		}
+		tickets[i], seen[id] = t, true
+	}
+	return tickets, nil
+}
