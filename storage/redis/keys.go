@@ -48,3 +48,28 @@ func (c channelKeys) topic() string                 { return c.base }
 func (c channelKeys) forSubscriber(s string) []string {
 	return []string{c.clock(), c.epoch(), c.mark(s), c.subscribers()}
 }
+
+// queueKeys makes the keys of one queue, which all carry its name as hash tag.
+type queueKeys struct {
+	base string // "<prefix>mm.{<queue>}"
+}
+
+func (k keyspace) queue(name string) queueKeys {
+	return queueKeys{base: k.prefix + "mm.{" + name + "}"}
+}
+
+// definitions holds the definitions of queues that were put by the admin call.
+func (k keyspace) definitions() string { return k.prefix + "mm.queues" }
+
+func (q queueKeys) waiting() string             { return q.base + ".allTickets" }
+func (q queueKeys) expiries() string            { return q.base + ".expiries" }
+func (q queueKeys) proposed() string            { return q.base + ".proposed_ticket_ids" }
+func (q queueKeys) claims() string              { return q.base + ".claims" }
+func (q queueKeys) changes() string             { return q.base + ".changes" }
+func (q queueKeys) outbox() string              { return q.base + ".outbox" }
+func (q queueKeys) matched() string             { return q.base + ".matched" }
+func (q queueKeys) stats() string               { return q.base + ".stats" }
+func (q queueKeys) director() string            { return q.base + ".director" }
+func (q queueKeys) ticket(id string) string     { return q.base + ".ticket." + id }
+func (q queueKeys) assignment(id string) string { return q.base + ".assign." + id }
+func (q queueKeys) match(id string) string      { return q.base + ".match." + id }

@@ -69,7 +69,12 @@ type keyRow struct {
 
 func keyRows(t testing.TB) []keyRow {
 	t.Helper()
-	header, rows := table(t, section(t, "## Keys"))
+	return append(keyRowsOf(t, "## Keys"), keyRowsOf(t, "## Keys of a queue")...)
+}
+
+func keyRowsOf(t testing.TB, heading string) []keyRow {
+	t.Helper()
+	header, rows := table(t, section(t, heading))
 	require.Equal(t, []string{"Key", "Type", "Value", "Ends", "Changed by", "Renewed by", "Read by"}, header)
 	list := func(cell string) []string {
 		return strings.FieldsFunc(cell, func(r rune) bool { return r == ',' || r == ' ' })
@@ -89,7 +94,7 @@ func keyRows(t testing.TB) []keyRow {
 // builders gives what each function of keys.go that makes a key makes of the page's placeholders.
 func builders(prefix string) map[string]string {
 	k := keyspace{prefix: prefix}
-	ch := k.channel("ch")
+	ch, q := k.channel("ch"), k.queue("q")
 	return map[string]string{
 		"receiptKey":  k.receiptKey(),
 		"readyTopic":  k.readyTopic("<server>"),
@@ -101,6 +106,19 @@ func builders(prefix string) map[string]string {
 		"message":     strings.Replace(ch.message(7), "7", "<clock>", 1),
 		"messageID":   ch.messageID("<id>"),
 		"topic":       ch.topic(),
+		"definitions": k.definitions(),
+		"waiting":     q.waiting(),
+		"expiries":    q.expiries(),
+		"proposed":    q.proposed(),
+		"claims":      q.claims(),
+		"changes":     q.changes(),
+		"outbox":      q.outbox(),
+		"matched":     q.matched(),
+		"stats":       q.stats(),
+		"director":    q.director(),
+		"ticket":      q.ticket("<id>"),
+		"assignment":  q.assignment("<id>"),
+		"match":       q.match("<match>"),
 	}
 }
 
@@ -131,13 +149,21 @@ func TestKeysAreDocumented(t *testing.T) {
 	require.ElementsMatch(t, keys, documented, "keys that are made, and keys on the page")
 }
 
-// rowOf says which row of the page a key is of that a script's header names.
-var rowOf = map[string]string{
-	"clock": "c.{ch}.clock", "epoch": "c.{ch}.epoch", "subs": "c.{ch}.subs", "mark": "c.{ch}.r.<subscriber>",
-	"message": "c.{ch}.m.<clock>", "records": "c.{ch}.mid.<id>",
+// rowsOf says which rows of the page a key is of that a script's header names.
+var rowsOf = map[string][]string{
+	"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"}, "mark": {"c.{ch}.r.<subscriber>"},
+	"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "label": {"c.{ch}.label"},
 	// Arguments from which a script makes keys that it can't declare.
-	"message_prefix": "c.{ch}.m.<clock>", "mark_prefix": "c.{ch}.r.<subscriber>", "topic": "c.{ch}",
+	"message_prefix": {"c.{ch}.m.<clock>"}, "mark_prefix": {"c.{ch}.r.<subscriber>"}, "topic": {"c.{ch}"},
+	"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},
+	"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"}, "matched": {"mm.{q}.matched"},
+	"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "match": {"mm.{q}.match.<match>"},
+	"ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"}, "assignment": {"mm.{q}.assign.<id>"},
+	"both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
 }
+
+// noScripts are users of keys that the page names and that are no scripts.
+var noScripts = []string{"position", "label", "listen", "start", "ready", "contents", "delivered", "admin"}
 
 func TestPageTellsWhichScriptUsesWhichKey(t *testing.T) {
 	t.Parallel()
@@ -145,38 +171,36 @@ func TestPageTellsWhichScriptUsesWhichKey(t *testing.T) {
 	for _, row := range keyRows(t) {
 		rows[row.key] = row
 	}
-	known := []string{"position", "listen", "start", "ready"}
+	known := slices.Clone(noScripts)
 	used := map[string][]string{}
 	for _, f := range operations(t) {
 		known = append(known, f.stem())
 		for _, p := range f.parameters() {
-			key, isKey := rowOf[p.name]
+			keys, isKey := rowsOf[p.name]
 			require.True(t, isKey || p.table == "ARGV", "%s has a key that the page doesn't know: %s", f.name, p.name)
-			if !isKey {
-				continue
-			}
-			row := rows[key]
-			used[key] = append(used[key], f.stem())
-			require.Contains(t, slices.Concat(row.changedBy, row.renewedBy, row.read), f.stem(), "%s uses %s", f.name, key)
-			if p.table == "KEYS" && key != "c.{ch}" {
-				require.Equal(t, p.kind, row.kind, "the type of %s", key)
+			for _, key := range keys {
+				row := rows[key]
+				used[key] = append(used[key], f.stem())
+				require.Contains(t, slices.Concat(row.changedBy, row.renewedBy, row.read), f.stem(), "%s uses %s", f.name, key)
+				if p.table == "KEYS" && key != "c.{ch}" {
+					require.Equal(t, p.kind, row.kind, "the type of %s", key)
+				}
 			}
 		}
 	}
 	for key, row := range rows {
 		for _, who := range slices.Concat(row.changedBy, row.renewedBy, row.read) {
 			require.Contains(t, known, who, key)
-			if who == "position" || who == "listen" || who == "start" || who == "ready" {
-				continue
+			if !slices.Contains(noScripts, who) {
+				require.Contains(t, used[key], who, "%s isn't given %s", who, key)
 			}
-			require.Contains(t, used[key], who, "%s isn't given %s", who, key)
 		}
 	}
 }
 
 func TestPageHasEachScript(t *testing.T) {
 	t.Parallel()
-	scripts := section(t, "## Scripts")
+	scripts := section(t, "## Scripts") + section(t, "## Scripts of queues")
 	headings := regexp.MustCompile("(?m)^### `(\\w+\\.lua)`$").FindAllStringSubmatch(scripts, -1)
 	var documented, files []string
 	for _, m := range headings {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // status is the first element of a script's reply.
@@ -27,6 +28,12 @@ const (
 	statusEpoch        status = "EPOCH"
 	statusAhead        status = "AHEAD"
 	statusSuperseded   status = "SUPERSEDED"
+	statusFull         status = "FULL"
+	statusNoTicket     status = "NO_TICKET"
+	statusMatched      status = "MATCHED"
+	statusConflict     status = "CONFLICT"
+	statusLease        status = "LEASE"
+	statusLost         status = "LOST"
 )
 
 // errReply is the error of a reply that no script of ours gives.
@@ -71,7 +78,17 @@ func (r reply) refusal() error {
 		return channel.ErrReceiptAhead
 	case statusSuperseded:
 		return channel.ErrReceiptSuperseded
-	case statusOK, statusStale, statusCreated, statusExists, statusMoving:
+	case statusFull:
+		return matchmaking.ErrQueueFull
+	case statusNoTicket:
+		return matchmaking.ErrNoTicket
+	case statusMatched:
+		return matchmaking.ErrTicketMatched
+	case statusLease:
+		return matchmaking.ErrLeaseLost
+	case statusLost:
+		return matchmaking.ErrChangesLost
+	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusConflict:
 	}
 	return outcome(fmt.Errorf("%w: %s answered %q", errReply, r.script, r.status))
 }

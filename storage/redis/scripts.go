@@ -34,6 +34,21 @@ var (
 	ackScript         = mustScript("ack")
 	nextScript        = mustScript("next")
 	describeScript    = mustScript("describe")
+
+	createScript   = mustScript("create")
+	ticketScript   = mustScript("ticket")
+	cancelScript   = mustScript("cancel")
+	renewScript    = mustScript("renew")
+	claimScript    = mustScript("claim")
+	assignScript   = mustScript("assign")
+	releaseScript  = mustScript("release")
+	sweepScript    = mustScript("sweep")
+	leaseScript    = mustScript("lease")
+	resignScript   = mustScript("resign")
+	snapshotScript = mustScript("snapshot")
+	changesScript  = mustScript("changes")
+	outgoingScript = mustScript("outgoing")
+	queueScript    = mustScript("queue")
 )
 
 func mustScript(name string) script {

@@ -1,0 +1,11 @@
+-- rights.lua asks what Redis's user may do. What it may not do stops a script in its middle, and what was written
+-- before that stays.
+
+-- demand ends a script that has written nothing yet where its user may not run one of the commands on a key.
+local function demand(key, ...)
+  for _, command in ipairs({...}) do
+    if not redis.acl_check_cmd(command, key) then
+      error({err = 'NOPERM the user needs ' .. command .. ' on ' .. key})
+    end
+  end
+end

@@ -1,0 +1,137 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// feed is how far the changes of a queue were read.
+type feed struct {
+	after   string    // the point after what was read last
+	read    time.Time // when
+	trimmed time.Time // when what was read was removed
+}
+
+// sure is how long after a reading the next one needn't be asked whether changes are missing. Changes are trimmed by
+// whoever reads them, so that only a reader that was held up can miss some, or one whose Redis has failed over.
+const sure = time.Second
+
+// Changes waits with XREAD on a connection of its own. It runs changes.lua where some changes may be gone, and
+// removes what was read from time to time. It waits no longer than half of the store's time limit.
+func (q *Queues) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
+	key := q.keys(r.Queue).changes()
+	last := q.takeFeed(r.Queue)
+	certain := last.after == r.After && time.Since(last.read) < sure
+	var entries []rueidis.XRangeEntry
+	err := q.store.retry(ctx, "changes", func(ctx context.Context) (err error) {
+		entries, err = q.store.readStream(ctx, key, r)
+		certain = certain && err == nil
+		return err
+	})
+	if err != nil {
+		return matchmaking.Changes{}, err
+	}
+	if !certain || len(entries) == 0 || len(entries) == r.Limit {
+		rep, err := q.store.exec(ctx, changesScript, []string{key}, []string{r.After})
+		if err != nil {
+			return matchmaking.Changes{}, err
+		}
+		if err := rep.oneOf(statusOK); err != nil {
+			return matchmaking.Changes{}, err
+		}
+	}
+	found := matchmaking.Changes{After: r.After}
+	for _, e := range entries {
+		found.After = e.ID
+		change, err := parseChange(r.Queue, e.FieldValues)
+		if err != nil {
+			q.store.logger.ErrorContext(ctx, "a change can't be read and is passed over", "queue", r.Queue, "entry", e.ID, "error", err)
+			continue
+		}
+		found.Changes = append(found.Changes, change)
+	}
+	last.after, last.read = found.After, time.Now()
+	q.trim(ctx, key, &last, len(entries) > 0)
+	q.putFeed(r.Queue, last)
+	return found, nil
+}
+
+// takeFeed gives how far a queue was read, and forgets it until putFeed: a reading that fails leaves nothing certain.
+func (q *Queues) takeFeed(queue string) feed {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	last := q.feeds[queue]
+	q.feeds[queue] = feed{trimmed: last.trimmed}
+	return last
+}
+
+func (q *Queues) putFeed(queue string, last feed) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.feeds[queue] = last
+}
+
+// trimEvery is how often changes that were read are removed.
+const trimEvery = time.Second
+
+// trim removes the changes before the point, if some were just read. The one at the point stays: it shows that
+// nothing after it is gone.
+func (q *Queues) trim(ctx context.Context, key string, last *feed, news bool) {
+	if !news || time.Since(last.trimmed) < trimEvery {
+		return
+	}
+	last.trimmed = time.Now()
+	c := q.store.client
+	err := c.Do(ctx, c.B().Xtrim().Key(key).Minid().Almost().Threshold(last.after).Build()).Error()
+	if err != nil && ctx.Err() == nil {
+		q.store.logger.DebugContext(ctx, "changes that were read can't be removed now", "key", key, "error", err)
+	}
+}
+
+// readStream reads what stands in a stream after a point, and waits for it.
+func (s *Store) readStream(ctx context.Context, key string, r matchmaking.ChangesRequest) ([]rueidis.XRangeEntry, error) {
+	wait := min(r.Wait, s.timeout/2)
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	read := s.client.B().Xread().Count(int64(r.Limit))
+	var command rueidis.Completed
+	if wait < time.Millisecond {
+		command = read.Streams().Key(key).Id(r.After).Build()
+	} else {
+		command = read.Block(wait.Milliseconds()).Streams().Key(key).Id(r.After).Build()
+	}
+	found, err := s.client.Do(ctx, command).AsXRead()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return nil, err
+	}
+	return found[key], nil
+}
+
+// parseChange reads an entry: id, expires and ticket of one that came; id alone of one that was cancelled.
+func parseChange(queue string, fields map[string]string) (matchmaking.Change, error) {
+	id, ok := fields["id"]
+	if !ok {
+		return matchmaking.Change{}, fmt.Errorf("%w: a change of no ticket", errTicketRecord)
+	}
+	value, ok := fields["ticket"]
+	if !ok {
+		return matchmaking.Change{Cancelled: id}, nil
+	}
+	expires, err := strconv.ParseInt(fields["expires"], 10, 64)
+	if err != nil {
+		return matchmaking.Change{}, fmt.Errorf("%w: its end: %w", errTicketRecord, err)
+	}
+	record, err := parseTicketRecord([]byte(value))
+	if err != nil {
+		return matchmaking.Change{}, err
+	}
+	t := record.ticket(queue, id, time.UnixMilli(expires).UTC())
+	return matchmaking.Change{Added: &t}, nil
+}

@@ -1,0 +1,84 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// Claim runs claim.lua, once for 3,000 tickets.
+func (q *Queues) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
+	k := q.keys(r.Queue)
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.director()}
+	args := []string{r.Token, r.Lease, milliseconds(r.Hold), strconv.Itoa(r.Limit)}
+	all := matchmaking.Claimed{Held: map[string]time.Time{}}
+	for first := 0; first == 0 || first < len(r.IDs); first += maxIDs {
+		ids := r.IDs[first:min(first+maxIDs, len(r.IDs))]
+		rep, err := q.store.exec(ctx, claimScript, keys, slices.Concat(args, ids))
+		if err == nil {
+			err = rep.claimed(&all)
+		}
+		if errors.Is(err, matchmaking.ErrLeaseLost) && len(all.IDs) > 0 {
+			return matchmaking.Claimed{}, errors.Join(err, q.Release(ctx, r.Queue, r.Token, all.IDs))
+		}
+		if err != nil {
+			return matchmaking.Claimed{}, err
+		}
+	}
+	return all, nil
+}
+
+// claimed decodes what claim.lua returns, and adds it to what was claimed before.
+func (r reply) claimed(all *matchmaking.Claimed) error {
+	if r.status != statusOK {
+		return r.refusal()
+	}
+	d := r.decoder()
+	now, deadline, mine, held, gone := d.micros(), d.millis(), d.texts(), d.list(), d.texts()
+	if all.Now.IsZero() {
+		all.Now, all.Deadline = now, deadline // the first is the earliest
+	}
+	for len(held.values) > 0 && held.err == nil {
+		id, until := held.text(), held.millis()
+		all.Held[id] = until
+	}
+	d.fail(held.err)
+	all.IDs, all.Gone = append(all.IDs, mine...), append(all.Gone, gone...)
+	return d.end()
+}
+
+// Release runs release.lua, once for 3,000 tickets.
+func (q *Queues) Release(ctx context.Context, queue, token string, ids []string) error {
+	k := q.keys(queue)
+	for some := range slices.Chunk(ids, maxIDs) {
+		rep, err := q.store.exec(ctx, releaseScript, []string{k.proposed(), k.claims()}, slices.Concat([]string{token}, some))
+		if err != nil {
+			return err
+		}
+		if err := rep.oneOf(statusOK); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Sweep runs sweep.lua. It takes no more than 3,000 tickets out. A repeat gives other tickets than the first try, the
+// answer of which was lost.
+func (q *Queues) Sweep(ctx context.Context, queue string, limit int) ([]string, error) {
+	k := q.keys(queue)
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats()}
+	rep, err := q.store.exec(ctx, sweepScript, keys, []string{strconv.Itoa(min(limit, maxIDs))})
+	if err != nil {
+		return nil, err
+	}
+	if rep.status != statusOK {
+		return nil, rep.refusal()
+	}
+	d := rep.decoder()
+	ids := d.texts()
+	return ids, d.end()
+}

@@ -1,0 +1,82 @@
+package redis
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// Queues keeps queues and their tickets in the Redis of a [Store], whose connections, time limit, retries and metrics
+// it shares. It may be used by many goroutines.
+type Queues struct {
+	store    *Store
+	replicas *replicas // nil: tickets are read from the primary
+
+	mu    sync.Mutex
+	feeds map[string]feed // how far the changes of each queue were read
+}
+
+var _ matchmaking.Store = (*Queues)(nil)
+
+// QueueOptions says how queues are kept.
+type QueueOptions struct {
+	// Replicas is where Ticket reads first: the Store's own Options where it is a Cluster or behind Sentinel, those of
+	// a replica of a standalone server; nil: at the primary alone. Replicas that can't be reached are done without.
+	Replicas *Options
+}
+
+// Queues gives the queues on the store's Redis. Close ends what they begin, and must come before the store's Close.
+func (s *Store) Queues(o QueueOptions) *Queues {
+	q := &Queues{store: s, feeds: map[string]feed{}}
+	if o.Replicas != nil {
+		q.replicas = newReplicas(*o.Replicas, s.logger)
+	}
+	return q
+}
+
+// Close ends the connections to replicas.
+func (q *Queues) Close() {
+	if q.replicas != nil {
+		q.replicas.close()
+	}
+}
+
+func (q *Queues) keys(queue string) queueKeys { return q.store.keys.queue(queue) }
+
+// maxIDs bounds the tickets of one script: a script passes at most about 8,000 values to a command.
+const maxIDs = 3000
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+
+// micros decodes a time in microseconds.
+func (d *decoder) micros() time.Time {
+	us := d.int64()
+	if d.err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// millis decodes a time in milliseconds, or the zero time where there is none.
+func (d *decoder) millis() time.Time {
+	text := d.text()
+	if d.err != nil || text == "" {
+		return time.Time{}
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	d.fail(err)
+	return time.UnixMilli(ms).UTC()
+}
+
+// texts decodes a list of strings.
+func (d *decoder) texts() []string {
+	list := d.list()
+	var found []string
+	for len(list.values) > 0 && list.err == nil {
+		found = append(found, list.text())
+	}
+	d.fail(list.err)
+	return found
+}

@@ -1,0 +1,195 @@
+package redis
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestQueueCreate(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		before := time.Now().Add(-time.Second)
+		r := h.request("a")
+		r.Spec.SearchFields.DoubleArgs["odd"] = math.Inf(-1)
+		r.Spec.Criteria = []matchmaking.Criterion{{Name: "skill", MinValue: 1, MaxValue: 2}}
+		r.Spec.Extensions = map[string]json.RawMessage{"x": json.RawMessage(`{"a":[1,2]}`)}
+		made, created, err := h.Create(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, created)
+		require.Equal(t, "a", made.ID)
+		require.Equal(t, h.queue, made.Queue)
+		require.Equal(t, matchmaking.Searching, made.Status)
+		require.Equal(t, r.Spec, made.Spec)
+		require.Equal(t, longTTL, made.TTL)
+		require.True(t, made.CreateTime.After(before))
+		require.Equal(t, made.CreateTime.Truncate(time.Millisecond).Add(longTTL), made.Expires)
+
+		require.Equal(t, made, h.ticket(t, "a"))
+		again, created, err := h.Create(t.Context(), h.request("a"))
+		require.NoError(t, err)
+		require.False(t, created)
+		require.Equal(t, made, again, "a repeat gives the ticket as it was made first")
+
+		k := h.k()
+		require.Equal(t, 1, h.count(t, "ZCARD", k.waiting()))
+		require.Equal(t, 1, h.count(t, "XLEN", k.changes()), "the repeat is no change")
+		score, err := h.do(t, "ZSCORE", k.waiting(), "a").AsFloat64()
+		require.NoError(t, err)
+		require.Equal(t, made.CreateTime.UnixMicro(), int64(score))
+		left := h.count(t, "PTTL", k.ticket("a"))
+		require.InDelta(t, (longTTL + longKeep).Milliseconds(), left, 60_000)
+		for _, key := range []string{k.waiting(), k.expiries(), k.changes()} {
+			require.InDelta(t, (24*time.Hour + longTTL).Milliseconds(), h.count(t, "PTTL", key), 60_000, key)
+		}
+	})
+}
+
+func TestQueueCreateFindsATicketInEveryStatus(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		h.create(t, "searching", "pending", "cancelled", "matched")
+		h.hold(t, "token", "pending", "matched")
+		require.NoError(t, h.cancel(t.Context(), "cancelled"))
+		h.assignOne(t, "token", "m1", "matched")
+		r := h.request("expired")
+		r.TTL = shortest
+		_, _, err := h.Create(t.Context(), r)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return h.status(t, "expired") == matchmaking.Expired }, patience, shortest/10)
+
+		for id, status := range map[string]matchmaking.Status{
+			"searching": matchmaking.Searching, "pending": matchmaking.Pending, "cancelled": matchmaking.Cancelled,
+			"matched": matchmaking.MatchFound, "expired": matchmaking.Expired,
+		} {
+			found, created, err := h.Create(t.Context(), h.request(id))
+			require.NoError(t, err, id)
+			require.False(t, created, id)
+			require.Equal(t, status, found.Status)
+			require.Equal(t, spec(id), found.Spec)
+			require.Equal(t, h.ticket(t, id), found)
+		}
+		matched := h.ticket(t, "matched")
+		require.Equal(t, "m1", matched.MatchID)
+		require.Equal(t, &matchmaking.Assignment{
+			TicketID: "matched", MatchID: "m1", Queue: h.queue, Connection: "127.0.0.1:7777",
+		}, matched.Assignment)
+		require.NotContains(t, h.claim(t, "other").IDs, "expired", "what has expired can't be claimed before it is swept")
+		_, err = h.Ticket(t.Context(), h.queue, "nobody")
+		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+		_, err = h.Ticket(t.Context(), "elsewhere", "searching")
+		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+	})
+}
+
+func TestQueueFull(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		limited := func(id string) (bool, error) {
+			r := h.request(id)
+			r.MaxTickets = 2
+			_, created, err := h.Create(t.Context(), r)
+			return created, err
+		}
+		h.create(t, "a", "b")
+		before := h.dump(t, "c")
+		_, err := limited("c")
+		require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+		require.Equal(t, before, h.dump(t, "c"))
+		created, err := limited("a")
+		require.NoError(t, err, "a repeat needs no room")
+		require.False(t, created)
+		require.NoError(t, h.cancel(t.Context(), "a"))
+		created, err = limited("c")
+		require.NoError(t, err)
+		require.True(t, created)
+	})
+}
+
+func TestQueueCancel(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		h.create(t, "a", "b", "c")
+		h.hold(t, "token", "b", "c")
+		for range 2 {
+			require.NoError(t, h.cancel(t.Context(), "a"))
+			require.NoError(t, h.cancel(t.Context(), "b"))
+			require.NoError(t, h.cancel(t.Context(), "nobody"))
+		}
+		require.Equal(t, matchmaking.Cancelled, h.status(t, "a"))
+		require.Equal(t, matchmaking.Cancelled, h.status(t, "b"))
+		require.Equal(t, spec("b"), h.ticket(t, "b").Spec)
+		k := h.k()
+		for _, id := range []string{"a", "b"} {
+			for _, key := range []string{k.waiting(), k.expiries(), k.proposed()} {
+				require.Error(t, h.do(t, "ZSCORE", key, id).Error(), "%s isn't in %s any more", id, key)
+			}
+			require.Equal(t, 0, h.count(t, "HEXISTS", k.claims(), id))
+			require.InDelta(t, longKeep.Milliseconds(), h.count(t, "PTTL", k.ticket(id)), 30_000)
+		}
+		require.Equal(t, 0, h.count(t, "EXISTS", k.ticket("nobody")))
+		require.Equal(t, 5, h.count(t, "XLEN", k.changes()), "three came, two were cancelled")
+		require.Equal(t, 2, h.count(t, "HGET", k.stats(), "cancelled"))
+
+		h.assignOne(t, "token", "m1", "c")
+		before := h.dump(t, "c")
+		require.ErrorIs(t, h.cancel(t.Context(), "c"), matchmaking.ErrTicketMatched)
+		require.Equal(t, before, h.dump(t, "c"))
+		require.Equal(t, matchmaking.MatchFound, h.status(t, "c"))
+	})
+}
+
+func TestQueueRenew(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		h.create(t, "a", "b", "c")
+		require.NoError(t, h.cancel(t.Context(), "c"))
+		k := h.k()
+		made := h.ticket(t, "a")
+		soon := strconv.FormatInt(made.Expires.Add(-longTTL/2).UnixMilli(), 10) // as if half of its life had passed
+		require.NoError(t, h.do(t, "ZADD", k.expiries(), soon, "a").Error())
+		require.NoError(t, h.do(t, "PEXPIREAT", k.ticket("a"), soon).Error())
+		require.NoError(t, h.do(t, "PEXPIRE", k.waiting(), "1000").Error())
+		for range 2 {
+			require.NoError(t, h.Renew(t.Context(), h.queue, []string{"a", "b", "c", "nobody"}))
+		}
+		require.NoError(t, h.Renew(t.Context(), h.queue, nil))
+		renewed := h.ticket(t, "a")
+		require.False(t, renewed.Expires.Before(made.Expires))
+		require.Equal(t, made.CreateTime, renewed.CreateTime)
+		require.Equal(t, renewed.Expires.Add(longKeep).UnixMilli(), int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
+		require.Greater(t, h.count(t, "PTTL", k.waiting()), 1000)
+		require.Equal(t, matchmaking.Cancelled, h.status(t, "c"))
+		require.Equal(t, 2, h.count(t, "ZCARD", k.expiries()))
+		require.Equal(t, 0, h.count(t, "EXISTS", k.ticket("nobody")))
+	})
+}
+
+func TestQueueRenewDoesNotRevive(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		r := h.request("a")
+		r.TTL = shortest
+		_, _, err := h.Create(t.Context(), r)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return h.status(t, "a") == matchmaking.Expired }, patience, shortest/10)
+		require.NoError(t, h.Renew(t.Context(), h.queue, []string{"a"}))
+		require.NoError(t, h.cancel(t.Context(), "a"))
+		require.Equal(t, matchmaking.Expired, h.status(t, "a"))
+
+		ids, err := h.Sweep(t.Context(), h.queue, 10)
+		require.NoError(t, err)
+		require.Equal(t, []string{"a"}, ids)
+		require.Equal(t, matchmaking.Expired, h.status(t, "a"))
+		require.Equal(t, 0, h.count(t, "ZCARD", h.k().waiting()))
+		ids, err = h.Sweep(t.Context(), h.queue, 10)
+		require.NoError(t, err)
+		require.Empty(t, ids)
+	})
+}

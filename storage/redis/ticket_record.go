@@ -1,0 +1,60 @@
+package redis
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <spec, JSON>". The first byte is C
+// where the ticket was cancelled.
+type ticketRecord struct {
+	cancelled bool
+	created   time.Time
+	ttl, keep time.Duration
+	spec      matchmaking.Spec
+}
+
+var errTicketRecord = errors.New("a stored ticket can't be read")
+
+func parseTicketRecord(value []byte) (ticketRecord, error) {
+	parts := bytes.SplitN(value, []byte(" "), 4)
+	if len(parts) != 4 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
+		return ticketRecord{}, errTicketRecord
+	}
+	var numbers [3]int64
+	for i, text := range [][]byte{parts[0][1:], parts[1], parts[2]} {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		if err != nil {
+			return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
+		}
+		numbers[i] = n
+	}
+	r := ticketRecord{
+		cancelled: parts[0][0] == 'C',
+		created:   time.UnixMicro(numbers[0]).UTC(),
+		ttl:       time.Duration(numbers[1]) * time.Millisecond,
+		keep:      time.Duration(numbers[2]) * time.Millisecond,
+	}
+	if err := json.Unmarshal(parts[3], &r.spec); err != nil {
+		return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
+	}
+	return r, nil
+}
+
+// ticket makes the ticket that the record is of. One that doesn't wait any more has no end of its own: it gets the
+// one that it was made with.
+func (r ticketRecord) ticket(queue, id string, expires time.Time) matchmaking.Ticket {
+	if expires.IsZero() {
+		expires = r.created.Truncate(time.Millisecond).Add(r.ttl)
+	}
+	return matchmaking.Ticket{
+		ID: id, Queue: queue, Spec: r.spec, CreateTime: r.created, Expires: expires, TTL: r.ttl,
+		Status: matchmaking.Searching,
+	}
+}
