@@ -1,0 +1,186 @@
+package matchmaking_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestDefinitionDefaults(t *testing.T) {
+	t.Parallel()
+	d := define(t, "duel", `{}`)
+	require.Equal(t, matchmaking.Definition{
+		Name: "duel",
+		Match: matchmaking.Match{
+			Function: "first-come", Teams: 2, TeamSize: 1, Acceptance: "mutual",
+			Timeout: matchmaking.Duration(5 * time.Second), Debounce: matchmaking.Duration(5 * time.Millisecond),
+		},
+		Evaluator:      matchmaking.Caller{Kind: "decollide", Timeout: matchmaking.Duration(5 * time.Second)},
+		Assigner:       matchmaking.AssignBy{Kind: "static", Timeout: matchmaking.Duration(5 * time.Second)},
+		TicketTTL:      matchmaking.Duration(10 * time.Minute),
+		PendingTimeout: matchmaking.Duration(time.Minute),
+		AssignmentTTL:  matchmaking.Duration(time.Minute),
+		MaxTicketBytes: 16 << 10,
+	}, d)
+}
+
+// everything is a definition that has a value for every key.
+const everything = `{
+	"match": {
+		"function": "criteria", "teams": 3, "teamSize": 4, "acceptance": "one-sided",
+		"weights": {"skill": 0.75, "ping": 0.25}, "widen": [{"after": "5s", "by": {"skill": 100}}],
+		"url": "http://127.0.0.1:9000/match", "timeout": "2s", "debounce": "0s"
+	},
+	"profile": {"name": "all", "pools": [{
+		"name": "eu",
+		"doubleRangeFilters": [{"doubleArg": "skill", "min": -1.5, "max": 1e3, "exclude": "BOTH"}],
+		"stringEqualsFilters": [{"stringArg": "mode", "value": "ctf"}],
+		"tagPresentFilters": [{"tag": "beta"}],
+		"createdBefore": "2030-01-01T00:00:00Z", "createdAfter": "2020-01-01T00:00:00.5Z"
+	}]},
+	"evaluator": {"kind": "http", "url": "http://127.0.0.1:9000/evaluate", "timeout": "1s"},
+	"assigner": {
+		"kind": "agones", "connection": "{match}", "url": "https://127.0.0.1:9000/", "secret": "s", "secretFile": "",
+		"timeout": "3s", "namespace": "games", "selector": {"agones.dev/fleet": "ctf"}, "tokenFile": "/token"
+	},
+	"ticketTTL": "200ms", "pendingTimeout": "1s", "assignmentTTL": "2s", "heartbeat": "30s",
+	"teammates": true, "maxTickets": 5, "maxTicketBytes": 1000
+}`
+
+func TestDefinitionIsTheSameWhenItIsWrittenAndRead(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{}`, everything, `{"profile":{"pools":[]},"match":{"weights":{}}}`} {
+		d := define(t, "q", text)
+		written, err := json.Marshal(d)
+		require.NoError(t, err)
+		require.Equal(t, d, define(t, "q", string(written)))
+	}
+}
+
+// asText gives a tree with all values as text, as it is read from YAML.
+func asText(t *testing.T, value any) any {
+	t.Helper()
+	switch value := value.(type) {
+	case map[string]any:
+		object := map[string]any{}
+		for k, v := range value {
+			object[k] = asText(t, v)
+		}
+		return object
+	case []any:
+		var list []any
+		for _, v := range value {
+			list = append(list, asText(t, v))
+		}
+		return list
+	case string:
+		return value
+	default:
+		text, err := json.Marshal(value)
+		require.NoError(t, err)
+		return string(text)
+	}
+}
+
+func TestDefinitionOfText(t *testing.T) {
+	t.Parallel()
+	var tree any
+	require.NoError(t, json.Unmarshal([]byte(everything), &tree))
+	d, err := matchmaking.ParseDefinitionText("q", asText(t, tree))
+	require.NoError(t, err)
+	require.Equal(t, define(t, "q", everything), d)
+
+	d, err = matchmaking.ParseDefinitionText("q", nil)
+	require.NoError(t, err)
+	require.Equal(t, define(t, "q", `{}`), d)
+
+	_, err = matchmaking.ParseDefinitionText("q", map[string]any{"match": map[string]any{"teams": "two"}})
+	requireInvalidQueue(t, err, "match.teams", `match.teams: "two" isn't an integer`)
+}
+
+func requireInvalidQueue(t *testing.T, err error, field, detail string) {
+	t.Helper()
+	var told *channel.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, channel.Invalid, told.Kind)
+	require.Equal(t, matchmaking.SlugInvalidQueue, told.Slug)
+	require.Equal(t, field, told.Field)
+	require.Contains(t, told.Detail, detail)
+}
+
+func TestDefinitionsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, field, detail string }{
+		{`{`, "", "isn't JSON"},
+		{`{} {}`, "", "isn't one JSON value"},
+		{`[]`, "", "isn't an object"},
+		{`{"match":{"teem":1}}`, "match.teem", "match.teem: there is no such key"},
+		{`{"Match":{}}`, "Match", "there is no such key"},
+		{`{"name":"x"}`, "name", "there is no such key"},
+		{`{"-":"x"}`, "-", "there is no such key"},
+		{`{"match":{"teams":1,"teams":2}}`, "match.teams", "match.teams: is there twice"},
+		{`{"match":{"widen":[{"after":"5s","by":{"a":1}},{"after":5}]}}`, "match.widen[1].after", `match.widen[1].after: "5" isn't a duration`},
+		{`{"match":{"widen":[{"after":"0s","by":{"a":1}}]}}`, "match.widen[0].after", "shorter than 1ms"},
+		{`{"match":{"widen":[{"after":"5s"}]}}`, "match.widen[0].by", "names no criterion"},
+		{`{"match":{"widen":[{"after":"5s","by":{"a":0}}]}}`, "match.widen[0].by.a", "isn't positive"},
+		{`{"match":{"teams":"2"}}`, "match.teams", "isn't an integer"},
+		{`{"match":{"teams":2.5}}`, "match.teams", "isn't an integer"},
+		{`{"match":{"teams":0}}`, "match.teams", "isn't positive"},
+		{`{"match":{"teams":11,"teamSize":10}}`, "match.teamSize", "more than 100 tickets"},
+		{`{"match":{"function":"magic"}}`, "match.function", `"magic" is none of`},
+		{`{"match":{"function":"http"}}`, "match.url", "is empty"},
+		{`{"match":{"function":"http","url":"ftp://x"}}`, "match.url", "isn't like http://"},
+		{`{"match":{"acceptance":""}}`, "match.acceptance", "is none of"},
+		{`{"match":{"weights":{"a":1e999}}}`, "match.weights.a", "isn't a finite number"},
+		{`{"match":{"weights":{"a":-1}}}`, "match.weights.a", "is negative"},
+		{`{"profile":{"pools":[{"doubleRangeFilters":[{"doubleArg":"a","min":2,"max":1}]}]}}`,
+			"profile.pools[0].doubleRangeFilters[0].min", "more than max"},
+		{`{"profile":{"pools":[{"name":"a"},{"name":"a"}]}}`, "profile.pools[1].name", "another pool"},
+		{`{"profile":{"pools":[{"createdAfter":"yesterday"}]}}`, "profile.pools[0].createdAfter", "isn't a time"},
+		{`{"evaluator":{"kind":"grpc"}}`, "evaluator.url", "is empty"},
+		{`{"assigner":{"kind":"webhook"}}`, "assigner.url", "is empty"},
+		{`{"assigner":{"kind":"webhook","url":"http://x","secret":"a","secretFile":"b"}}`, "assigner.secretFile", "there is a secret"},
+		{`{"ticketTTL":"199ms"}`, "ticketTTL", "ticketTTL: 199ms is shorter than 200ms"},
+		{`{"pendingTimeout":"100ms"}`, "pendingTimeout", "shorter"},
+		{`{"assignmentTTL":"100ms"}`, "assignmentTTL", "shorter"},
+		{`{"heartbeat":"100ms"}`, "heartbeat", "shorter"},
+		{`{"heartbeat":"-1s"}`, "heartbeat", "shorter"},
+		{`{"maxTickets":-1}`, "maxTickets", "negative"},
+		{`{"maxTicketBytes":0}`, "maxTicketBytes", "isn't positive"},
+		{`{"teammates":"true"}`, "teammates", "isn't true or false"},
+		{strings.Repeat(`{"match":`, 20) + `1` + strings.Repeat(`}`, 20), "", "nested too deeply"},
+	} {
+		_, err := matchmaking.ParseDefinition("q", []byte(c.text))
+		if c.field == "" {
+			require.ErrorContains(t, err, c.detail, c.text)
+			continue
+		}
+		requireInvalidQueue(t, err, c.field, c.detail)
+	}
+	_, err := matchmaking.ParseDefinition("a{b", []byte(`{}`))
+	requireInvalidQueue(t, err, "queue", `"a{b"`)
+}
+
+func FuzzParseDefinition(f *testing.F) {
+	f.Add([]byte(everything))
+	f.Add([]byte(`{"match":{"widen":[{}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		d, err := matchmaking.ParseDefinition("q", text)
+		if err != nil {
+			var told *channel.Error
+			require.ErrorAs(t, err, &told)
+			return
+		}
+		written, err := json.Marshal(d)
+		require.NoError(t, err)
+		again, err := matchmaking.ParseDefinition("q", written)
+		require.NoError(t, err)
+		require.Equal(t, d, again)
+	})
+}

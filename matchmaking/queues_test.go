@@ -1,0 +1,119 @@
+package matchmaking_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestQueuesThatArePutAndDeletedAtRunTime(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		o := w.options(t, define(t, "fixed", `{}`))
+		a, b := newService(t, o), newService(t, o)
+		background(t, a.Run)
+		background(t, b.Run)
+
+		_, created, err := a.PutQueue(t.Context(), "arena", []byte(`{"assigner":{"connection":"one","secret":"s"}}`))
+		require.NoError(t, err)
+		require.True(t, created)
+		first := create(t, b, matchmaking.NewTicket{Queue: "arena"}) // at once, on the other server, too
+		second := create(t, a, matchmaking.NewTicket{Queue: "arena"})
+		require.Equal(t, "one", w.requireMatched(t, first.ID, second.ID).Connection)
+
+		d, created, err := b.PutQueue(t.Context(), "arena", []byte(`{"assigner":{"connection":"two","secret":"s"}}`))
+		require.NoError(t, err)
+		require.False(t, created)
+		require.Equal(t, "two", d.Assigner.Connection)
+		require.Empty(t, d.Assigner.Secret)
+		require.Eventually(t, func() bool {
+			x := create(t, a, matchmaking.NewTicket{Queue: "arena"})
+			y := create(t, a, matchmaking.NewTicket{Queue: "arena"})
+			return w.requireMatched(t, x.ID, y.ID).Connection == "two"
+		}, soon, 5*time.Millisecond)
+
+		waits := create(t, a, matchmaking.NewTicket{Queue: "arena"})
+		var told *channel.Error
+		require.ErrorAs(t, b.DeleteQueue(t.Context(), "arena"), &told)
+		require.Equal(t, matchmaking.SlugQueueInUse, told.Slug)
+		require.Equal(t, channel.Conflict, told.Kind)
+		require.NoError(t, a.Cancel(t.Context(), waits.ID))
+		w.emptied(t, "arena")
+		require.NoError(t, b.DeleteQueue(t.Context(), "arena"))
+		require.NoError(t, b.DeleteQueue(t.Context(), "arena"))
+		require.Eventually(t, func() bool { return len(a.Definitions()) == 2 }, soon, 5*time.Millisecond)
+		_, err = b.Describe(t.Context(), "arena")
+		require.ErrorIs(t, err, matchmaking.ErrNoQueue)
+	})
+}
+
+func TestQueuesThatCannotBePut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "fixed", `{}`)))
+	_, _, err := s.PutQueue(t.Context(), "fixed", []byte(`{}`))
+	require.ErrorIs(t, err, matchmaking.ErrQueueFixed)
+	require.ErrorIs(t, s.DeleteQueue(t.Context(), "fixed"), matchmaking.ErrQueueFixed)
+	for _, c := range []struct{ text, field string }{
+		{`{"match":{"teams":0}}`, "match.teams"},
+		{`{"ticketTTL":"30m"}`, "ticketTTL"}, // longer than channels live
+		{`{"assigner":{"connection":"{"}}`, ""},
+		{`{"assigner":{"kind":"webhook","url":"http://127.0.0.1/","secretFile":"/etc/passwd"}}`, "assigner.secretFile"},
+		{`{"assigner":{"kind":"agones","url":"http://127.0.0.1/","tokenFile":"/etc/passwd"}}`, "assigner.tokenFile"},
+	} {
+		_, _, err := s.PutQueue(t.Context(), "q", []byte(c.text))
+		requireInvalidQueue(t, err, c.field, "")
+	}
+	_, _, err = s.PutQueue(t.Context(), "a{b", []byte(`{}`))
+	requireInvalidQueue(t, err, "queue", "")
+
+	o := w.options(t, define(t, "q", `{"ticketTTL":"30m"}`))
+	_, err = matchmaking.NewService(o)
+	requireInvalidQueue(t, err, "ticketTTL", "30m")
+}
+
+func TestTheDefaultQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t))
+	background(t, s.Run)
+	first := create(t, s, matchmaking.NewTicket{})
+	require.Equal(t, matchmaking.DefaultQueue, first.Queue)
+	second := create(t, s, matchmaking.NewTicket{Queue: "default"})
+	require.Empty(t, w.requireMatched(t, first.ID, second.ID).Connection)
+	w.emptied(t, "default")
+
+	_, created, err := s.PutQueue(t.Context(), "default", []byte(`{"ticketTTL":"1m"}`))
+	require.NoError(t, err)
+	require.True(t, created)
+	d, err := s.Describe(t.Context(), "default")
+	require.NoError(t, err)
+	require.Equal(t, time.Minute, d.Definition.TicketTTL.Std())
+	require.NoError(t, s.DeleteQueue(t.Context(), "default"))
+	d, err = s.Describe(t.Context(), "default")
+	require.NoError(t, err)
+	require.Equal(t, matchmaking.DefaultTicketTTL, d.Definition.TicketTTL.Std())
+}
+
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "q", `{}`)))
+	_, err := s.Waiting(t.Context(), "none")
+	require.ErrorIs(t, err, matchmaking.ErrNoQueue)
+	first := create(t, s, matchmaking.NewTicket{Queue: "q"})
+	second := create(t, s, matchmaking.NewTicket{Queue: "q"})
+	waiting, err := s.Waiting(t.Context(), "q")
+	require.NoError(t, err)
+	require.Len(t, waiting, 2)
+	require.Equal(t, []string{first.ID, second.ID}, []string{waiting[0].ID, waiting[1].ID})
+	d, err := s.Describe(t.Context(), "q")
+	require.NoError(t, err)
+	require.Equal(t, 2, d.Searching)
+	require.False(t, d.Directed)
+	require.Positive(t, d.OldestWait)
+}

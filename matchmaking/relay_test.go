@@ -1,0 +1,94 @@
+package matchmaking_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestARelayThatDiesBetweenPublishAndDelivered(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		o := w.options(t, define(t, "duel", `{}`))
+		dying := &tampered{Store: w.queues}
+		died := make(chan struct{}, 64)
+		dying.delivered = func(context.Context, string, []string) error {
+			dying.dead.Store(true)
+			died <- struct{}{}
+			return channel.ErrUnavailable
+		}
+		first := o
+		first.Store = dying
+		a := newService(t, first)
+		background(t, a.Run)
+		directs(t, a, "duel")
+		x := create(t, a, matchmaking.NewTicket{Queue: "duel"})
+		y := create(t, a, matchmaking.NewTicket{Queue: "duel"})
+		<-died
+		w.requireMatched(t, x.ID, y.ID)
+		state, err := w.queues.Describe(t.Context(), "duel")
+		require.NoError(t, err)
+		require.Equal(t, 2, state.Outgoing)
+
+		seen := &brokenChannels{Channels: w.channels}
+		second := o
+		second.Channels = seen
+		background(t, newService(t, second).Run)
+		w.requireNoMore(t, "duel", x.ID, y.ID)
+		require.Positive(t, seen.times(x.ID)+seen.times(y.ID))
+	})
+}
+
+func TestARelayThatDiesBeforeItPublishes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`))
+	first := o
+	first.Channels = &brokenChannels{Channels: w.channels, fail: func(string) error { return channel.ErrUnavailable }}
+	a := newService(t, first)
+	stop := background(t, a.Run)
+	x := create(t, a, matchmaking.NewTicket{Queue: "duel"})
+	y := create(t, a, matchmaking.NewTicket{Queue: "duel"})
+	require.Eventually(t, func() bool {
+		state, err := w.queues.Describe(t.Context(), "duel")
+		return err == nil && state.Outgoing == 2
+	}, soon, time.Millisecond)
+	stop()
+	require.Empty(t, w.fetch(t, x.ID, 0).Messages)
+	background(t, newService(t, o).Run)
+	w.requireMatched(t, x.ID, y.ID)
+	w.requireNoMore(t, "duel", x.ID, y.ID)
+}
+
+func TestAnAssignmentThatCannotBePublishedHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`))
+	o.ChannelTTL = 20 * time.Minute
+	tooLarge := &channel.Error{Kind: channel.TooLarge, Slug: channel.SlugMessageTooLarge, Detail: "too large"}
+	o.Channels = &brokenChannels{Channels: w.channels, fail: func(name string) error {
+		if name == matchmaking.ChannelOf("poison") {
+			return tooLarge
+		}
+		return nil
+	}}
+	s := newService(t, o)
+	background(t, s.Run)
+	create(t, s, matchmaking.NewTicket{Queue: "duel", ID: "poison"})
+	other := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	w.assignment(t, other.ID)
+	for range 3 {
+		x := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+		y := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+		w.requireMatched(t, x.ID, y.ID)
+	}
+	require.Eventually(t, func() bool {
+		state, err := w.queues.Describe(t.Context(), "duel")
+		return err == nil && state.Outgoing == 1
+	}, soon, time.Millisecond)
+}

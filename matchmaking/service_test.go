@@ -1,0 +1,251 @@
+package matchmaking_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestTwoTicketsAreMatched(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		o := w.options(t, define(t, "duel", `{"assigner":{"connection":"10.0.0.1:7777"}}`))
+		o.Metrics = prometheus.NewRegistry()
+		s := newService(t, o)
+		background(t, s.Run)
+		a := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+		require.Equal(t, matchmaking.Searching, a.Status)
+		b := create(t, s, matchmaking.NewTicket{Queue: "duel", ID: "chosen"})
+
+		toA, toB := w.assignment(t, a.ID), w.assignment(t, b.ID)
+		require.Equal(t, toA.MatchID, toB.MatchID)
+		require.Equal(t, "10.0.0.1:7777", toA.Connection)
+		require.Equal(t, "duel", toA.Queue)
+		require.ElementsMatch(t, []int{0, 1}, []int{toA.Team, toB.Team})
+		w.requireNoMore(t, "duel", a.ID, b.ID)
+
+		read, err := s.Ticket(t.Context(), a.ID)
+		require.NoError(t, err)
+		require.Equal(t, matchmaking.MatchFound, read.Status)
+		require.Equal(t, toA, *read.Assignment)
+		require.ErrorIs(t, s.Cancel(t.Context(), a.ID), matchmaking.ErrTicketMatched)
+
+		d, err := s.Describe(t.Context(), "duel")
+		require.NoError(t, err)
+		require.EqualValues(t, 2, d.Matched)
+		require.True(t, d.Fixed)
+		require.Positive(t, d.MatchesPerSecond)
+		require.Positive(t, d.WaitP99)
+	})
+}
+
+func TestAnAssignmentTellsExtensionsAndTeammates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "teams", `{"teammates":true,"match":{"teams":1,"teamSize":3}}`))
+	o.Build = buildWith(&place{}, nil)
+	s := newService(t, o)
+	background(t, s.Run)
+	var ids []string
+	for range 3 {
+		ids = append(ids, create(t, s, matchmaking.NewTicket{Queue: "teams"}).ID)
+	}
+	for i, id := range ids {
+		a := w.assignment(t, id)
+		require.ElementsMatch(t, append(append([]string{}, ids[:i]...), ids[i+1:]...), a.Teammates)
+		require.Equal(t, map[string]json.RawMessage{"a": []byte(`{"b":1}`)}, a.Extensions)
+		require.Equal(t, "at "+a.MatchID, a.Connection)
+	}
+}
+
+func TestCreatingATicketAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "a", `{"maxTickets":1}`), define(t, "b", `{}`)))
+	first := create(t, s, matchmaking.NewTicket{Queue: "a", ID: "x"})
+	again, created, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "a", ID: "x"})
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first.CreateTime, again.CreateTime)
+	_, _, err = s.Create(t.Context(), matchmaking.NewTicket{Queue: "b", ID: "x"})
+	require.ErrorIs(t, err, matchmaking.ErrTicketExists)
+	_, _, err = s.Create(t.Context(), matchmaking.NewTicket{Queue: "a"})
+	require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+	_, _, err = s.Create(t.Context(), matchmaking.NewTicket{Queue: "c"})
+	require.ErrorIs(t, err, matchmaking.ErrNoQueue)
+}
+
+func TestTicketsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "q", `{"maxTicketBytes":2000,"ticketTTL":"1m"}`)))
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		n     matchmaking.NewTicket
+		field string
+	}{
+		{matchmaking.NewTicket{ID: "a{b"}, "id"},
+		{matchmaking.NewTicket{ID: strings.Repeat("a", 122)}, "id"},
+		{matchmaking.NewTicket{TTL: 199 * time.Millisecond}, "/ttl"},
+		{matchmaking.NewTicket{TTL: 61 * time.Second}, "/ttl"},
+		{matchmaking.NewTicket{TTL: -1}, "/ttl"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{NumTeams: -1}}, "/numTeams"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{TeamSize: -1}}, "/teamSize"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{TeamSize: 51}}, "/teamSize"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{}}}}, "/criteria/0/name"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MaxValue: inf}}}}, "/criteria/0"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}}, "/criteria/0"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}}, "/statistics/0/value"},
+		{matchmaking.NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a": []byte("{")}}}, "/extensions/a"},
+	} {
+		c.n.Queue = "q"
+		_, _, err := s.Create(t.Context(), c.n)
+		var told *channel.Error
+		require.ErrorAs(t, err, &told, "%+v", c.n)
+		require.Equal(t, matchmaking.SlugInvalidTicket, told.Slug)
+		require.Equal(t, c.field, told.Field)
+	}
+	large := matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", 2000)}}}
+	_, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "q", Spec: large})
+	var told *channel.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, channel.TooLarge, told.Kind)
+	require.Equal(t, matchmaking.SlugTicketTooLarge, told.Slug)
+
+	fits := matchmaking.Spec{SearchFields: matchmaking.SearchFields{
+		Tags: []string{strings.Repeat("x", 1000)}, DoubleArgs: matchmaking.Doubles{"nan": math.NaN(), "inf": inf},
+	}}
+	create(t, s, matchmaking.NewTicket{Queue: "q", Spec: fits})
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		s := newService(t, w.options(t, define(t, "duel", `{}`)))
+		background(t, s.Run)
+		require.NoError(t, s.Cancel(t.Context(), "never-was"))
+		require.NoError(t, s.Cancel(t.Context(), "no{name"))
+		_, err := s.Ticket(t.Context(), "never-was")
+		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+
+		gone := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+		watched := make(chan error, 1)
+		go func() {
+			_, err := w.channels.Fetch(t.Context(), channel.Query{
+				Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+			})
+			watched <- err
+		}()
+		require.Eventually(t, func() bool { waiting, _ := w.channels.Waiting(); return waiting == 1 }, soon, time.Millisecond)
+		require.NoError(t, s.Cancel(t.Context(), gone.ID))
+		require.ErrorIs(t, <-watched, channel.ErrNoSubscriber)
+		require.NoError(t, s.Cancel(t.Context(), gone.ID))
+		read, err := s.Ticket(t.Context(), gone.ID)
+		require.NoError(t, err)
+		require.Equal(t, matchmaking.Cancelled, read.Status)
+
+		first := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+		second := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+		w.requireMatched(t, first.ID, second.ID)
+		require.ErrorIs(t, s.Cancel(t.Context(), first.ID), matchmaking.ErrTicketMatched)
+	})
+}
+
+func TestAnExpiredTicketEndsItsWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`)))
+	background(t, s.Run)
+	gone := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	_, err := w.channels.Fetch(t.Context(), channel.Query{
+		Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+	})
+	require.ErrorIs(t, err, channel.ErrNoSubscriber)
+	read, err := s.Ticket(t.Context(), gone.ID)
+	require.NoError(t, err)
+	require.Equal(t, matchmaking.Expired, read.Status)
+}
+
+func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "duel", `{"heartbeat":"400ms"}`)))
+	background(t, s.Run)
+	stays := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	stop := s.Attend(t.Context(), stays.ID)
+	for range 2 { // as long as it takes, and then as long again
+		goes, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "duel", Spec: matchmaking.Spec{NumTeams: 1, TeamSize: 9}})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			read, err := s.Ticket(t.Context(), goes.ID)
+			return err == nil && read.Status == matchmaking.Expired || errors.Is(err, matchmaking.ErrNoTicket)
+		}, soon, 5*time.Millisecond)
+		read, err := s.Ticket(t.Context(), stays.ID)
+		require.NoError(t, err)
+		require.Contains(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending, matchmaking.MatchFound}, read.Status)
+	}
+	stop()
+	stop()
+}
+
+func TestAttendWithoutHeartbeat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t))
+	s.Attend(t.Context(), "never-was")()
+}
+
+func TestACreationThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`), define(t, "other", `{}`))
+	made := make(chan string, 8)
+	var fail atomic.Bool
+	fail.Store(true)
+	tries := 0
+	o.Store = &tampered{
+		Store: w.queues,
+		create: func(_ context.Context, r matchmaking.CreateRequest) error {
+			made <- r.ID
+			if fail.Load() {
+				return channel.ErrUnavailable
+			}
+			return nil
+		},
+		cancel: func(matchmaking.CancelRequest) error {
+			if tries++; tries < 4 {
+				return channel.ErrUnavailable
+			}
+			return nil
+		},
+	}
+	s := newService(t, o)
+	_, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "duel"})
+	require.ErrorIs(t, err, channel.ErrUnavailable)
+	_, _, err = s.Create(t.Context(), matchmaking.NewTicket{Queue: "other", ID: "again"})
+	require.ErrorIs(t, err, channel.ErrUnavailable)
+	fail.Store(false)
+	_, created, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "other", ID: "again"})
+	require.NoError(t, err, "the caller tries again: the ticket isn't undone any more")
+	require.False(t, created)
+
+	background(t, s.Run)
+	undone := <-made
+	require.Eventually(t, func() bool {
+		read, err := s.Ticket(t.Context(), undone)
+		return err == nil && read.Status == matchmaking.Cancelled
+	}, soon, 5*time.Millisecond)
+	partner := create(t, s, matchmaking.NewTicket{Queue: "other"})
+	w.requireMatched(t, "again", partner.ID)
+}
