@@ -82,7 +82,12 @@ func checkNames(path []string) error {
 			continue
 		}
 		e := *ErrInvalidChannel
-		if i > 1 {
+		switch {
+		case path[0] == "tickets":
+			e = *ErrInvalidTicket
+		case path[0] == "queues":
+			e = *ErrInvalidQueue
+		case i > 1:
 			e = *ErrInvalidSubscriber
 		}
 		e.Problem.Detail = fmt.Sprintf("%q can't be a name", name)

@@ -209,9 +209,12 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrReceiptMalformed, client.ErrReceiptForged, client.ErrReceiptChannel, client.ErrReceiptSubscriber,
 		client.ErrReceiptEpoch, client.ErrReceiptAhead, client.ErrReceiptSuperseded, client.ErrStorageFull,
 		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrInternal,
+		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists,
+		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
+		client.ErrNoMatchmaking,
 	}
 	// The client makes no request that could be answered with these.
-	have := []string{wire.SlugInvalidQuery, wire.SlugNoPath, wire.SlugMethod}
+	have := []string{wire.SlugInvalidQuery, wire.SlugMethod}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())
 		require.NotEmpty(t, s.Error())

@@ -9,11 +9,17 @@
 // A subscriber is made once with Subscribe. Fetch reads what stands after its mark, and Ack moves the mark up to
 // what a fetch answered. Next does both in one request. Consume is the loop that all readers end up with.
 //
+// # Matchmaking
+//
+// CreateTicket asks for a match. Its assignment comes as a message on the ticket's own channel, which AwaitAssignment
+// waits for.
+//
 // # Trying again
 //
 // A try that got no answer, or one that says "not now" (429, 502, 503, 504), is repeated with growing pauses as
 // the RetryPolicy says. All calls can be repeated safely. For a publish that is so because its message ID is made
-// before the first try, and the service keeps the first message of an ID and drops the rest.
+// before the first try, and the service keeps the first message of an ID and drops the rest. A ticket's ID is made in
+// the same way.
 //
 // # Errors
 //

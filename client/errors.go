@@ -49,6 +49,23 @@ var (
 	ErrNotReplicated     = named(wire.SlugNotReplicated)     // stored, but not yet on as many replicas as the channel asks for
 	ErrDraining          = named(wire.SlugDraining)          // the server shuts down: try again, perhaps elsewhere
 	ErrInternal          = named(wire.SlugInternal)
+	ErrNoMatchmaking     = named(wire.SlugNoPath) // the service runs without tickets and queues
+	ErrInvalidTicket     = named(wire.SlugInvalidTicket)
+	ErrInvalidQueue      = named(wire.SlugInvalidQueue) // its name, or its definition
+	ErrNoTicket          = named(wire.SlugNoTicket)
+	ErrNoQueue           = named(wire.SlugNoQueue)
+	ErrTicketExists      = named(wire.SlugTicketExists)  // a ticket of another queue has the ID
+	ErrTicketMatched     = named(wire.SlugTicketMatched) // its assignment is there, or is coming
+	ErrTicketTooLarge    = named(wire.SlugTicketTooLarge)
+	ErrQueueFull         = named(wire.SlugQueueFull)
+	ErrQueueConfigured   = named(wire.SlugQueueFixed) // it is part of the service's configuration
+	ErrQueueInUse        = named(wire.SlugQueueInUse) // tickets wait in it, or assignments are on their way
+)
+
+// Errors of AwaitAssignment.
+var (
+	ErrTicketCancelled = errors.New("the ticket was cancelled")
+	ErrTicketExpired   = errors.New("the ticket's life ended before there was a match")
 )
 
 // ErrUnreachable says that a try got no answer: no connection, one that broke, or none within the time of a try.

@@ -20,6 +20,9 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -36,7 +39,7 @@ func TestServiceProcess(t *testing.T) {
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	w := &worlds{t: t, redis: redistest.Standalone(t).URL(), prefix: redistest.Prefix(t), handlers: map[string]http.Handler{}}
-	w.run = func(s *channel.Service) { group.Go(func() error { return s.Run(ctx) }) }
+	w.run = func(run func(context.Context) error) { group.Go(func() error { return run(ctx) }) }
 	hs := httptest.NewServer(w)
 	defer hs.Close()
 	fmt.Printf("service at %s\n", hs.URL)
@@ -50,7 +53,7 @@ func TestServiceProcess(t *testing.T) {
 type worlds struct {
 	t             *testing.T
 	redis, prefix string
-	run           func(*channel.Service)
+	run           func(func(context.Context) error) // until the end of the process
 	mu            sync.Mutex
 	handlers      map[string]http.Handler
 }
@@ -101,9 +104,32 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.run(s)
+	w.run(s.Run)
+	m, err := matchmaking.NewService(matchmaking.Options{
+		Store: store.Queues(redis.QueueOptions{}), Channels: s, ChannelTTL: time.Hour, Logger: log, Build: build,
+		Definitions: []matchmaking.Definition{fixedQueue},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.run(m.Run)
 	storage := func() channel.Storage { return channel.Storage{Kind: "standalone"} }
-	return server.New(server.Options{Service: s, Storage: storage, Ready: store.Ready, Version: "test", Logger: log}).Handler(), nil
+	return server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: store.Ready, Version: "test", Logger: log}).Handler(), nil
+}
+
+// fixedQueue is part of the configuration of every service.
+var fixedQueue = func() matchmaking.Definition {
+	d, err := matchmaking.ParseDefinition("duel", []byte(`{"assigner":{"connection":"127.0.0.1:7777"}}`))
+	if err != nil {
+		panic(err)
+	}
+	return d
+}()
+
+func build(d matchmaking.Definition) (matchmaking.Parts, error) {
+	a, err := assigner.New(d)
+	matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)
+	return matchmaking.Parts{Matcher: matcher, Evaluator: function.Decollide{}, Assigner: a}, err
 }
 
 // TestAgainstTheService goes through a life of a channel, and the errors that the examples don't show.

@@ -16,6 +16,14 @@ type CORS struct {
 	MaxAge       time.Duration // how long a browser may keep the answer to a preflight; 0: DefaultCORSMaxAge
 }
 
+// What gRPC-Web and Connect clients in a page send, and must be able to read.
+var (
+	rpcRequestHeaders = []string{
+		"Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web", "X-User-Agent", metadataQueue, metadataTicketID,
+	}
+	rpcResponseHeaders = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
+)
+
 // middleware gives the middleware, if there is to be one.
 func (c CORS) middleware() (echo.MiddlewareFunc, bool) {
 	if len(c.AllowOrigins) == 0 {
@@ -26,8 +34,8 @@ func (c CORS) middleware() (echo.MiddlewareFunc, bool) {
 	}
 	return middleware.CORSWithConfig(middleware.CORSConfig{
 		AllowOrigins:  c.AllowOrigins,
-		AllowHeaders:  []string{"Content-Type", headerRequestID},
-		ExposeHeaders: []string{headerRequestID, headerRetryAfter},
+		AllowHeaders:  append([]string{"Content-Type", headerRequestID}, rpcRequestHeaders...),
+		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation}, rpcResponseHeaders...),
 		MaxAge:        int(c.MaxAge / time.Second),
 		// AllowMethods is left out: a preflight is told the methods that the path has.
 	}), true

@@ -10,4 +10,5 @@ var (
 	FetchQuery    = fetchQuery
 	OldQuery      = oldQuery
 	SaneRequestID = saneRequestID
+	FieldInBody   = fieldInBody
 )

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -31,6 +32,7 @@ type harness struct {
 	client   *http.Client
 	store    *faultyStore
 	service  *channel.Service
+	matches  *matchmaking.Service // nil: no matchmaking
 	server   *server.Server
 	receipts *receipt.Keyring
 	logs     *logs
@@ -46,8 +48,9 @@ type harness struct {
 type setup struct {
 	server.Options
 	limits  channel.Limits
-	redis   *redistest.Node // nil: the one that all tests share
-	timeout time.Duration   // of the store; 0: its default
+	queues  []matchmaking.Definition // of the configuration; nil: no matchmaking
+	redis   *redistest.Node          // nil: the one that all tests share
+	timeout time.Duration            // of the store; 0: its default
 }
 
 // start makes a harness that ends with the test.
@@ -74,6 +77,10 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h.receipts = newKeyring(t)
 	h.service = newService(t, h.store, h.receipts, s.limits)
 	s.Service = h.service
+	if s.queues != nil {
+		h.matches = newMatchmaking(t, opened.Queues(redis.QueueOptions{}), h.service, s.queues)
+		s.Matchmaking = h.matches
+	}
 	h.server = server.New(s.Options)
 	h.client = newClient(t)
 	h.run()

@@ -11,7 +11,10 @@ import (
 
 // info is GET /v1/info.
 func (s *Server) info(c *call) error {
-	limits := s.service.Limits()
+	limits, queues := s.service.Limits(), 0
+	if s.matches != nil {
+		queues = len(s.matches.Definitions())
+	}
 	return c.value(http.StatusOK, wire.Info{
 		Version: s.options.Version,
 		Storage: storageOf(s.options.Storage()),
@@ -20,6 +23,7 @@ func (s *Server) info(c *call) error {
 			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
 			MaxWaitMillis: limits.MaxWait.Milliseconds(),
 		},
+		Queues: queues,
 	})
 }
 

@@ -62,6 +62,10 @@ func (s *Server) addRoutes() {
 	v1.addGet("/livez", queryIgnored, s.live)
 	v1.addGet("/readyz", queryIgnored, s.ready)
 	v1.addGet("/metrics", queryIgnored, s.showMetrics)
+	if s.matches != nil {
+		s.addMatchmakingRoutes(v1)
+		s.rpc = s.addRPC(s.matches)
+	}
 
 	old := api{server: s, fail: failAsPredecessor}
 	old.add(http.MethodPut, "/channel/:channel/message/:id", queryIgnored, s.oldPublish)
@@ -77,6 +81,18 @@ func (s *Server) addRoutes() {
 	s.echo.RouteNotFound("/channel/:channel/message/:id/*", echo.NotFoundHandler)
 
 	s.stray = &route{server: s, fail: failWithProblem, query: queryIgnored, metrics: s.metrics.route("none", "any")}
+}
+
+func (s *Server) addMatchmakingRoutes(v1 api) {
+	v1.add(http.MethodPost, "/v1/tickets", queryRefused, s.createTicket)
+	v1.addGet("/v1/tickets/:id", queryRefused, s.showTicket)
+	v1.add(http.MethodDelete, "/v1/tickets/:id", queryRefused, s.cancelTicket)
+	v1.addGet("/v1/queues", queryRefused, s.listQueues)
+	v1.addGet("/v1/queues/:queue", queryRefused, s.describeQueue)
+	v1.add(http.MethodPut, "/v1/queues/:queue", queryRefused, s.putQueue)
+	v1.add(http.MethodDelete, "/v1/queues/:queue", queryRefused, s.deleteQueue)
+	s.echo.RouteNotFound("/v1/tickets/:id/*", echo.NotFoundHandler)
+	s.echo.RouteNotFound("/v1/queues/:queue/*", echo.NotFoundHandler)
 }
 
 // serve is the way of every request: its ID, what all calls have in common, the handler, and then the outcome in

@@ -16,6 +16,9 @@ const (
 	answerTimeout  = 2 * time.Minute  // for the client to read the answer, on top of the longest wait
 	idleTimeout    = 2 * time.Minute  // between requests on a connection
 	maxHeaderBytes = 32 << 10
+
+	pingAfter  = 30 * time.Second // of silence on an HTTP/2 connection; it is closed when its client doesn't answer as soon
+	maxStreams = 10_000           // on an HTTP/2 connection: whatever stands between may put all players on one
 )
 
 // ErrGrace says that requests were still running when the grace had passed, and that their connections were closed.
@@ -48,11 +51,13 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 func (s *Server) httpServer(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // what gRPC is spoken over
 	longest := s.service.Limits().MaxWait
 	return &http.Server{
 		Handler:           s.echo,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingAfter},
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       longest + bodyTimeout, // it also ends what is read while a fetch waits, so it is longer than that
 		WriteTimeout:      longest + answerTimeout,
@@ -68,6 +73,7 @@ func (s *Server) drain(ctx context.Context, hs *http.Server, served <-chan struc
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()
 	s.draining.Store(true)
+	s.rpc.drain()
 	hs.SetKeepAlivesEnabled(false)
 	s.service.Drain()
 	s.log.Info("draining", "grace", s.options.Grace) // now that it is so, for whoever acts on the log

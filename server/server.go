@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // Defaults of Options.
@@ -24,6 +25,8 @@ type Options struct {
 	Service *channel.Service
 	Storage func() channel.Storage          // what GET /v1/info tells
 	Ready   func(ctx context.Context) error // whether Redis and the notification path answer, for the readiness probes
+
+	Matchmaking *matchmaking.Service // nil: there are no calls for tickets and queues
 
 	Version      string
 	CORS         CORS
@@ -39,6 +42,8 @@ type Options struct {
 // Server answers HTTP requests. All methods but Run may be called by many goroutines.
 type Server struct {
 	service *channel.Service
+	matches *matchmaking.Service // nil: no matchmaking
+	rpc     *rpc                 // nil: no matchmaking
 	options Options
 	log     *slog.Logger
 	echo    *echo.Echo
@@ -60,7 +65,7 @@ func New(o Options) *Server {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
-	s := &Server{service: o.Service, options: o, log: o.Logger, echo: echo.New()}
+	s := &Server{service: o.Service, matches: o.Matchmaking, options: o, log: o.Logger, echo: echo.New()}
 	s.metrics = newMetrics(o.Metrics, o.Service)
 	s.echo.HTTPErrorHandler = s.unrouted
 	if cors, ok := o.CORS.middleware(); ok {

@@ -34,6 +34,7 @@ type Info struct {
 	Version string  `json:"version"`
 	Storage Storage `json:"storage"`
 	Limits  Limits  `json:"limits"`
+	Queues  int     `json:"queues,omitempty"` // how many there are; left out where there is no matchmaking
 }
 
 // Storage tells what the channels are kept in, as found at start-up.

@@ -101,6 +101,25 @@ func FuzzDecodeNext(f *testing.F) {
 	})
 }
 
+func FuzzDecodeNewTicket(f *testing.F) {
+	seed(f)
+	for _, s := range []string{
+		`{"queue":"duel","id":"a","ttl":"5m","searchFields":{"tags":["a"],"doubleArgs":{"b":1.5,"c":"Infinity"},"stringArgs":{"d":"e"}}}`,
+		`{"criteria":[{"name":"s","minValue":1,"maxValue":2e2}],"statistics":[{"name":"s","value":-0}],"numTeams":2,"teamSize":1}`,
+		`{"extensions":{"a":{ "b":[null]}},"persistentField":{"c":"d"}}`, `{"searchFields":{"doubleArgs":{"a":1e-999,"a\n":"-Infinity"}}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		got, err := wire.DecodeNewTicket(body)
+		if bytes.Contains(body, []byte("NaN")) { // which isn't equal to itself
+			valid(t, body, err)
+			return
+		}
+		decodedAlike(t, body, got, err)
+	})
+}
+
 // decodedAlike checks that encoding/json decodes the same from what was accepted.
 func decodedAlike[T any](t *testing.T, body []byte, got T, err error) {
 	t.Helper()

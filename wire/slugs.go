@@ -32,6 +32,16 @@ const (
 	SlugUnavailable       = "storage-unavailable"
 	SlugNotReplicated     = "not-replicated"
 	SlugDraining          = "draining"
+	SlugInvalidTicket     = "invalid-ticket"
+	SlugInvalidQueue      = "invalid-queue"
+	SlugNoTicket          = "ticket-not-found"
+	SlugNoQueue           = "queue-not-found"
+	SlugTicketExists      = "ticket-exists"
+	SlugTicketMatched     = "ticket-matched"
+	SlugTicketTooLarge    = "ticket-too-large"
+	SlugQueueFull         = "queue-full"
+	SlugQueueFixed        = "queue-configured"
+	SlugQueueInUse        = "queue-in-use"
 )
 
 // titles are the summaries of the slugs. They don't change from one occurrence to the next.
@@ -66,6 +76,16 @@ var titles = map[string]string{
 	SlugUnavailable:       "Storage unavailable",
 	SlugNotReplicated:     "Not replicated",
 	SlugDraining:          "Shutting down",
+	SlugInvalidTicket:     "Invalid ticket",
+	SlugInvalidQueue:      "Invalid queue",
+	SlugNoTicket:          "Ticket not found",
+	SlugNoQueue:           "Queue not found",
+	SlugTicketExists:      "Ticket of another queue",
+	SlugTicketMatched:     "Ticket matched",
+	SlugTicketTooLarge:    "Ticket too large",
+	SlugQueueFull:         "Queue full",
+	SlugQueueFixed:        "Queue of the configuration",
+	SlugQueueInUse:        "Queue in use",
 }
 
 // Slugs gives every slug that the API answers with, in no particular order.

@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Queue is a queue of tickets and what it does, without secrets.
+type Queue = wire.Queue
+
+// QueueDescription is a queue and how it stands. Waits is nil where no ticket was matched recently.
+type QueueDescription = wire.QueueDescription
+
+// Queues gives all queues that the server knows, by name.
+func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
+	var q wire.Queues
+	_, err := c.call(ctx, request{what: "list the queues", method: http.MethodGet, path: []string{"queues"}}, &q)
+	return q.Queues, err
+}
+
+// DescribeQueue tells how a queue stands. Errors: ErrNoQueue, ErrUnavailable.
+func (c *Client) DescribeQueue(ctx context.Context, queue string) (QueueDescription, error) {
+	var d QueueDescription
+	_, err := c.call(ctx, queueRequest("describe", http.MethodGet, queue), &d)
+	return d, err
+}
+
+// PutQueue makes a queue, or replaces its whole definition, which is a JSON object. Errors: ErrInvalidQueue, with the
+// field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrUnavailable.
+func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) (Queue, error) {
+	r := queueRequest("put", http.MethodPut, queue)
+	if !json.Valid(definition) {
+		return Queue{}, fmt.Errorf("%s: the definition isn't JSON: %w", r.what, ErrInvalidBody)
+	}
+	r.body = definition
+	var q Queue
+	_, err := c.call(ctx, r, &q)
+	return q, err
+}
+
+// DeleteQueue removes a queue that was put and in which no ticket waits. It succeeds too where there was none. Errors:
+// ErrQueueInUse, ErrQueueConfigured, ErrUnavailable.
+func (c *Client) DeleteQueue(ctx context.Context, queue string) error {
+	_, err := c.call(ctx, queueRequest("delete", http.MethodDelete, queue), nil)
+	return err
+}
+
+func queueRequest(verb, method, queue string) request {
+	return request{what: verb + " queue " + queue, method: method, path: []string{"queues", queue}}
+}

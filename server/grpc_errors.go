@@ -1,0 +1,94 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"connectrpc.com/connect"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// errDrainingRPC ends calls that wait.
+var errDrainingRPC = connect.NewError(connect.CodeUnavailable, errDraining)
+
+// codeOf is the one map from what an outcome is to a gRPC code.
+func codeOf(kind channel.Kind) connect.Code {
+	switch kind {
+	case channel.Invalid:
+		return connect.CodeInvalidArgument
+	case channel.NotFound:
+		return connect.CodeNotFound
+	case channel.Conflict:
+		return connect.CodeFailedPrecondition
+	case channel.TooLarge:
+		return connect.CodeInvalidArgument
+	case channel.StorageFull:
+		return connect.CodeResourceExhausted
+	case channel.Unavailable:
+		return connect.CodeUnavailable
+	case channel.Internal:
+		return connect.CodeInternal
+	}
+	return connect.CodeInternal
+}
+
+// toldOf says what a client is told of an error. What it isn't told of stays in the log, under the request's ID.
+func toldOf(ctx context.Context, err error) *connect.Error {
+	var told *connect.Error
+	var e *channel.Error
+	switch {
+	case errors.As(err, &told):
+		return told
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the call's deadline has passed"))
+	case ctx.Err() != nil:
+		return connect.NewError(connect.CodeCanceled, errors.New("the call was cancelled"))
+	case errors.Is(err, matchmaking.ErrTicketExists):
+		return connect.NewError(connect.CodeAlreadyExists, errors.New(matchmaking.ErrTicketExists.Detail))
+	case errors.As(err, &e) && e.Kind != channel.Internal:
+		return connect.NewError(codeOf(e.Kind), errors.New(e.Detail))
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeUnavailable, errors.New("the request ended before its answer; trying again is safe"))
+	default:
+		return connect.NewError(connect.CodeInternal, errors.New("something went wrong in the service; its log says more under the request's ID"))
+	}
+}
+
+// finishRPC notes a call's outcome, and gives the error that the client gets.
+func finishRPC(ctx context.Context, err error) error {
+	c := ctx.Value(callKey{}).(*call)
+	if err == nil {
+		c.status = http.StatusOK
+		return nil
+	}
+	told := toldOf(ctx, err)
+	c.err, c.status = err, statusOfCode(told.Code())
+	return told
+}
+
+// statusOfCode is what stands for a gRPC code in metrics and log. On the wire gRPC's calls are 200, whatever their end.
+func statusOfCode(code connect.Code) int {
+	switch code {
+	case connect.CodeInvalidArgument, connect.CodeOutOfRange:
+		return http.StatusBadRequest
+	case connect.CodeNotFound:
+		return http.StatusNotFound
+	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodeAborted:
+		return http.StatusConflict
+	case connect.CodeResourceExhausted:
+		return http.StatusInsufficientStorage
+	case connect.CodeUnimplemented:
+		return http.StatusNotImplemented
+	case connect.CodeUnavailable:
+		return http.StatusServiceUnavailable
+	case connect.CodeCanceled:
+		return statusClientGone
+	case connect.CodeDeadlineExceeded:
+		return http.StatusGatewayTimeout
+	default:
+		return http.StatusInternalServerError
+	}
+}
