@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,14 +11,7 @@ import (
 )
 
 func newChannel(t terminal) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "channel",
-		Short: "Look at channels",
-		Args:  noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("say what to do; see %s --help", cmd.CommandPath())
-		},
-	}
+	cmd := newGroup("channel", "Look at channels")
 	cmd.AddCommand(newDescribe(t))
 	return cmd
 }
@@ -71,9 +63,5 @@ func writeDescription(w io.Writer, d client.Description) error {
 	for _, s := range d.Subscribers {
 		rows += fmt.Sprintf("%s\t%s\t%d\n", s.Name, s.Mark, s.Lag)
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(table, rows); err != nil {
-		return err
-	}
-	return table.Flush()
+	return writeTable(w, rows)
 }

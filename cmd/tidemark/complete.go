@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -28,7 +29,21 @@ func (c *config) complete() error {
 	if err := c.Redis.complete(); err != nil {
 		return err
 	}
+	if err := c.Matchmaking.complete(); err != nil {
+		return err
+	}
 	return c.readReceiptKeys()
+}
+
+// complete builds all queues, which reads the files that they name.
+func (m *matchmakingConfig) complete() error {
+	build := buildQueues(slog.New(slog.DiscardHandler))
+	for _, d := range m.Queues {
+		if _, err := build(d); err != nil {
+			return inQueue(d.Name, err)
+		}
+	}
+	return nil
 }
 
 func (r *redisConfig) complete() error {

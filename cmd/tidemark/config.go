@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -20,6 +21,8 @@ type config struct {
 
 	Channel channel.Policy
 	Rules   []channel.Rule
+
+	Matchmaking matchmakingConfig
 
 	Limits       channel.Limits
 	MaxBodyBytes int
@@ -52,4 +55,13 @@ type redisConfig struct {
 type managedConfig struct {
 	DataDir string
 	Binary  string
+}
+
+// matchmakingConfig is about tickets and queues.
+type matchmakingConfig struct {
+	On           bool
+	Queues       []matchmaking.Definition // by name
+	Redis        string                   // of tickets and queues; "": that of the channels
+	ReadReplicas string                   // "off", "on", or the URL of a replica
+	LeaseTTL     time.Duration
 }

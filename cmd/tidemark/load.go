@@ -70,15 +70,23 @@ func apply(c *config, values *koanf.Koanf, name func(option) string) error {
 		if value == nil {
 			continue
 		}
-		text, err := o.text(value)
-		if err == nil {
-			err = o.set(c, text)
-		}
-		if err != nil {
+		if err := o.apply(c, value); err != nil {
 			return fmt.Errorf("%s: %w", name(o), err)
 		}
 	}
 	return nil
+}
+
+// apply sets one option.
+func (o option) apply(c *config, value any) error {
+	if tree, ok := value.(map[string]any); ok && o.setTree != nil {
+		return o.setTree(c, tree)
+	}
+	text, err := o.text(value)
+	if err != nil {
+		return err
+	}
+	return o.set(c, text)
 }
 
 // text gives an option's value in the form that its set function reads.
@@ -150,8 +158,8 @@ func readFile(path string) (source, error) {
 	return source{
 		values: values,
 		name: func(o option) string {
-			if o.kind == kindRules {
-				return path // the error names the key, and which rule
+			if o.kind == kindRules || o.kind == kindQueues {
+				return path // the error names the key, and which rule or queue
 			}
 			return path + ": " + o.key()
 		},

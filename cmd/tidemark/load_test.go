@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 const testKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -43,6 +44,7 @@ func TestDefaults(t *testing.T) {
 	want.Managed.DataDir = "./tidemark-data"
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.MaxBodyBytes = 8 << 20
+	want.Matchmaking = matchmakingConfig{On: true, ReadReplicas: "off", LeaseTTL: matchmaking.DefaultLeaseTTL}
 	want.LogLevel, want.LogFormat = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
 }
@@ -95,6 +97,8 @@ func TestEverySource(t *testing.T) {
 		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2}]`,
 		"max-body-bytes": "4 MiB", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
+		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":{}}`,
+		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "lease-ttl": "1s",
 	}
 	apart := []string{"redis-password-file", "receipt-keys-file"} // they exclude the option that they are the file of
 
@@ -126,6 +130,10 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, 4<<20, fromYAML.MaxBodyBytes)
 	require.Equal(t, 40, fromYAML.Limits.DefaultMax, "never more than max-fetch")
 	require.Len(t, fromYAML.ReceiptKeys, 2)
+	require.Len(t, fromYAML.Matchmaking.Queues, 2)
+	require.Equal(t, "eu.west", fromYAML.Matchmaking.Queues[1].Name)
+	require.Equal(t, 3, fromYAML.Matchmaking.Queues[0].Match.Teams)
+	require.False(t, fromYAML.Matchmaking.On)
 }
 
 // yamlOf writes a value as one would in a file: lists as lists.

@@ -17,6 +17,8 @@ type option struct {
 	def  string // the default, as one would write it; "": not set
 	help string // one sentence or more, without the names and the default
 	set  func(*config, string) error
+	// setTree sets what a YAML file has as a mapping, in which every value is text. nil: it can't be one.
+	setTree func(*config, map[string]any) error
 }
 
 func (o option) flag() string { return "--" + o.name }
@@ -35,8 +37,9 @@ func (o option) key() string {
 
 // The kinds of options whose values aren't one piece of text.
 const (
-	kindList  = "list"  // commas separate its values; the flag may be repeated
-	kindRules = "rules" // a list of mappings
+	kindList   = "list"   // commas separate its values; the flag may be repeated
+	kindRules  = "rules"  // a list of mappings
+	kindQueues = "queues" // a mapping of mappings
 )
 
 // into makes an option's set function of where its value goes and how it is read.
@@ -65,6 +68,7 @@ func optionGroups() []optionGroup {
 		{"Redis behind TLS or Sentinels", redisAccessOptions()},
 		{"Managed Redis (where --redis isn't set)", managedOptions()},
 		{"Channels", channelOptions()},
+		{"Matchmaking", matchmakingOptions()},
 		{"Limits", limitOptions()},
 		{"Receipt handles", receiptOptions()},
 		{"Logs", logOptions()},

@@ -17,7 +17,8 @@ import (
 )
 
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
-// answers what is in flight; the channel service; the store; the managed Redis.
+// answers what is in flight; matchmaking, which makes the matches that it has begun; the channel service; the stores;
+// the managed Redis.
 func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	parts := newLayers(ctx)
 	defer func() {
@@ -41,26 +42,26 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config, log *slog.Logger, parts *layers) error {
 	metrics := prometheus.NewRegistry()
-	store, err := openStore(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
+	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
 		return err
 	}
-	parts.onStop(store.Close)
-	storage, err := store.Inspect(ctx)
-	if err != nil {
-		return fmt.Errorf("look at the storage: %w", err)
-	}
-	logStorage(ctx, log, storage)
-	service, err := newService(ctx, c, store, log)
+	service, err := newService(ctx, c, stores.channels, log)
 	if err != nil {
 		return err
 	}
 	parts.run(ctx, "channel service", service.Run)
+	matches, err := startMatchmaking(ctx, c, matchmakingNeeds{
+		queues: stores.queues, channels: service, log: log, metrics: metrics, parts: parts,
+	})
+	if err != nil {
+		return err
+	}
 
 	s := server.New(server.Options{
-		Service: service,
-		Storage: func() channel.Storage { return storage },
-		Ready:   store.Ready,
+		Service: service, Matchmaking: matches,
+		Storage: func() channel.Storage { return stores.storage },
+		Ready:   stores.ready,
 		Version: thisBuild().version,
 		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, MaxBodyBytes: int64(c.MaxBodyBytes),
 		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
@@ -88,7 +89,7 @@ func newService(ctx context.Context, c config, store *redis.Store, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	policies, err := channel.NewPolicies(c.Channel, c.Rules)
+	policies, err := channel.NewPolicies(c.Channel, c.channelRules())
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +98,7 @@ func newService(ctx context.Context, c config, store *redis.Store, log *slog.Log
 	})
 }
 
-// logStorage says what the channels are kept in, how safely, and what an operator should change.
+// logStorage says what is kept where, how safely, and what an operator should change.
 func logStorage(ctx context.Context, log *slog.Logger, s channel.Storage) {
 	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
 		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas", s.Durability.Replicas)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -18,8 +19,8 @@ type storeNeeds struct {
 	parts   *layers
 }
 
-// openStore connects to the configured Redis, or starts one.
-func openStore(ctx context.Context, c config, needs storeNeeds) (*redis.Store, error) {
+// openStore connects to the configured Redis, or starts one, and gives how to reach it once more.
+func openStore(ctx context.Context, c config, needs storeNeeds) (*redis.Store, redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
 		SentinelMaster: c.Redis.SentinelMaster, SentinelUsername: c.Redis.SentinelUsername, SentinelPassword: c.Redis.SentinelPassword,
@@ -28,22 +29,28 @@ func openStore(ctx context.Context, c config, needs storeNeeds) (*redis.Store, e
 	}
 	var err error
 	if o.TLS, err = c.Redis.tls(); err != nil {
-		return nil, &usageError{err}
+		return nil, o, &usageError{err}
 	}
 	if o.URL == "" {
 		if o.URL, err = startManaged(ctx, c.Managed, needs); err != nil {
-			return nil, err
+			return nil, o, err
 		}
 		o.Kind = "managed"
 	}
-	reach, cancel := context.WithTimeout(ctx, c.Redis.ConnectTimeout)
+	store, err := connect(ctx, "redis", o, c.Redis.ConnectTimeout)
+	return store, o, err
+}
+
+// connect opens a store, and gives up after patience. key is the option that names its Redis.
+func connect(ctx context.Context, key string, o redis.Options, patience time.Duration) (*redis.Store, error) {
+	reach, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	store, err := redis.Open(reach, o)
 	switch {
 	case err != nil && reach.Err() != nil:
-		return nil, fmt.Errorf("redis: gave up after %s (redisConnectTimeout): %w", c.Redis.ConnectTimeout, err)
+		return nil, fmt.Errorf("%s: gave up after %s (redisConnectTimeout): %w", key, patience, err)
 	case err != nil:
-		return nil, fmt.Errorf("redis: %w", err)
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	return store, nil
 }

@@ -45,7 +45,7 @@ func (yamlText) Marshal(map[string]any) ([]byte, error) {
 }
 
 // maxYAMLDepth is deeper than any option, and keeps aliases from leading round in circles.
-const maxYAMLDepth = 8
+const maxYAMLDepth = 12
 
 // plainValue gives a node as text, []any, map[string]any, or nil.
 func plainValue(n *yaml.Node, depth int) (any, error) {

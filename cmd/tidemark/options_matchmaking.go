@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func matchmakingOptions() []option {
+	return []option{
+		{
+			name: "matchmaking", kind: "switch", def: "on",
+			help: "Whether there are tickets and queues: on or off.",
+			set:  into(func(c *config) *bool { return &c.Matchmaking.On }, parseSwitch),
+		},
+		{
+			name: "queues", kind: kindQueues,
+			help: "Queues of tickets: a mapping of their names to their definitions. The queue default is there also where it isn't named. A JSON object in a flag or variable.",
+			set:  into(func(c *config) *[]matchmaking.Definition { return &c.Matchmaking.Queues }, parseQueues),
+			setTree: func(c *config, tree map[string]any) (err error) {
+				c.Matchmaking.Queues, err = queuesOf(tree)
+				return err
+			},
+		},
+		{
+			name: "tickets-redis", kind: "url",
+			help: "Another Redis to keep tickets and queues in, with user and password where it needs them. Not set: that of the channels.",
+			set:  into(func(c *config) *string { return &c.Matchmaking.Redis }, parseText),
+		},
+		{
+			name: "tickets-read-replicas", kind: "replicas", def: "off",
+			help: "Where to read single tickets: off for the primary, on for replicas of a Cluster or behind Sentinels, or the URL of a replica. What a replica doesn't have is read from the primary.",
+			set:  into(func(c *config) *string { return &c.Matchmaking.ReadReplicas }, parseReplicas),
+		},
+		{
+			name: "lease-ttl", kind: "duration", def: "3s",
+			help: "How long a queue is kept for a server that gives no sign of life, before another one directs it.",
+			set:  into(func(c *config) *time.Duration { return &c.Matchmaking.LeaseTTL }, durationFrom(matchmaking.MinLifetime, forever)),
+		},
+	}
+}
+
+// parseReplicas reads on, off, or what looks like a URL or host:port.
+func parseReplicas(text string) (string, error) {
+	if text != "on" && text != "off" && !strings.Contains(text, ":") {
+		return "", fmt.Errorf("%q isn't on, off or a URL", text)
+	}
+	return text, nil
+}
+
+func parseSwitch(text string) (bool, error) {
+	word, err := oneOf("on", "off")(text)
+	return word == "on", err
+}

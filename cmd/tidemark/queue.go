@@ -1,0 +1,197 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+)
+
+func newQueue(t terminal) *cobra.Command {
+	cmd := newGroup("queue", "Look at queues of tickets, and change them")
+	cmd.AddCommand(newQueueList(t), newQueueDescribe(t), newQueuePut(t), newQueueDelete(t))
+	return cmd
+}
+
+func newQueueList(t terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Show all queues",
+		Args:  arguments(0, 0),
+	}
+	connection := addConnection(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print each queue as one line of JSON, with its whole definition")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := connection.open(t)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		queues, err := c.Queues(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if !asJSON {
+			return writeQueues(t.stdout, queues)
+		}
+		for _, q := range queues {
+			if err := writeLine(t.stdout, q); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return cmd
+}
+
+// outline is what people want to know first of a definition.
+type outline struct {
+	Match struct {
+		Function string `json:"function"`
+		Teams    int    `json:"teams"`
+		TeamSize int    `json:"teamSize"`
+	} `json:"match"`
+	Assigner struct {
+		Kind string `json:"kind"`
+	} `json:"assigner"`
+}
+
+func outlineOf(q client.Queue) (outline, error) {
+	var o outline
+	if err := json.Unmarshal(q.Definition, &o); err != nil {
+		return outline{}, fmt.Errorf("the definition of queue %s: %w", q.Name, err)
+	}
+	return o, nil
+}
+
+func writeQueues(w io.Writer, queues []client.Queue) error {
+	rows := "QUEUE\tFUNCTION\tTEAMS\tASSIGNER\n"
+	for _, q := range queues {
+		o, err := outlineOf(q)
+		if err != nil {
+			return err
+		}
+		rows += fmt.Sprintf("%s\t%s\t%d of %d\t%s\n", q.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind)
+	}
+	return writeTable(w, rows)
+}
+
+func writeTable(w io.Writer, rows string) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if _, err := io.WriteString(table, rows); err != nil {
+		return err
+	}
+	return table.Flush()
+}
+
+func newQueueDescribe(t terminal) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "describe QUEUE",
+		Short: "Show how many tickets wait in a queue, and for how long",
+		Args:  arguments(1, 1),
+	}
+	connection := addConnection(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.open(t)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		d, err := c.DescribeQueue(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return writeLine(t.stdout, d)
+		}
+		return writeQueue(t.stdout, d)
+	}
+	return cmd
+}
+
+// writeQueue writes what people want to know of a queue.
+func writeQueue(w io.Writer, d client.QueueDescription) error {
+	o, err := outlineOf(d.Queue)
+	if err != nil {
+		return err
+	}
+	waits := "no match was made recently"
+	if d.Waits != nil {
+		waits = fmt.Sprintf("%s, 9 of 10 at most %s, 99 of 100 at most %s", ms(d.Waits.P50), ms(d.Waits.P90), ms(d.Waits.P99))
+	}
+	_, err = fmt.Fprintf(w, "queue     %s\nmatches   %s, %d teams of %d, %s\nwaiting   %d, the oldest for %s\npending   %d\noutgoing  %d\n"+
+		"rate      %.3g matches a second\nwaits     %s\n\n",
+		d.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind, d.Tickets.Searching, ms(d.OldestWaitMillis),
+		d.Tickets.Pending, d.Outgoing, d.MatchRate, waits)
+	if err != nil {
+		return err
+	}
+	return writeTable(w, fmt.Sprintf("MATCHED\tCANCELLED\tEXPIRED\tCONFLICTS\n%d\t%d\t%d\t%d\n",
+		d.Tickets.MatchFound, d.Tickets.Cancelled, d.Tickets.Expired, d.Conflicts))
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+func newQueuePut(t terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "put QUEUE [FILE]",
+		Short: "Make or replace a queue",
+		Long: `Make or replace a queue by a definition in JSON, and print it with everything that was left out filled in.
+
+Where FILE is missing or -, the definition is read from standard input. Queues of the service's configuration can't be
+replaced.`,
+		Example: `  echo '{"match":{"teams":2,"teamSize":5}}' | tidemark queue put fives`,
+		Args:    arguments(1, 2),
+	}
+	connection := addConnection(cmd, t, 5*time.Second)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.open(t)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		var definition []byte
+		if len(args) == 1 || args[1] == "-" {
+			definition, err = readAll(cmd.Context(), t.stdin)
+		} else {
+			definition, err = os.ReadFile(args[1])
+		}
+		if err != nil {
+			return fmt.Errorf("read the definition: %w", err)
+		}
+		q, err := c.PutQueue(cmd.Context(), args[0], definition)
+		if err != nil {
+			return err
+		}
+		return writeLine(t.stdout, q)
+	}
+	return cmd
+}
+
+func newQueueDelete(t terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete QUEUE",
+		Short: "Remove a queue that was put",
+		Long:  `Remove a queue that was put and in which no ticket waits. It succeeds too where there was none.`,
+		Args:  arguments(1, 1),
+	}
+	connection := addConnection(cmd, t, 5*time.Second)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := connection.open(t)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return c.DeleteQueue(cmd.Context(), args[0])
+	}
+	return cmd
+}

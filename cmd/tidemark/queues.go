@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// parseQueues reads the definitions of queues from a JSON object, and checks them. Its errors name the queue and the
+// key, as in `queues.ranked.match.teams: …`.
+func parseQueues(text string) ([]matchmaking.Definition, error) {
+	if _, err := wire.DecodeDefinition([]byte(text)); err != nil { // it knows keys that are there twice
+		return nil, fmt.Errorf("queues: %w", err)
+	}
+	var byName map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &byName); err != nil {
+		return nil, fmt.Errorf("queues: %w", err)
+	}
+	return eachQueue(byName, func(name string, definition json.RawMessage) (matchmaking.Definition, error) {
+		return matchmaking.ParseDefinition(name, definition)
+	})
+}
+
+// queuesOf is parseQueues for what a YAML file has.
+func queuesOf(tree map[string]any) ([]matchmaking.Definition, error) {
+	return eachQueue(tree, matchmaking.ParseDefinitionText)
+}
+
+func eachQueue[T any](byName map[string]T, parse func(name string, from T) (matchmaking.Definition, error)) ([]matchmaking.Definition, error) {
+	definitions := make([]matchmaking.Definition, 0, len(byName))
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		d, err := parse(name, byName[name])
+		if err != nil {
+			return nil, inQueue(name, err)
+		}
+		definitions = append(definitions, d)
+	}
+	return definitions, nil
+}
+
+// inQueue puts before an error in which queue it is, and makes one path of that and of the key that it names.
+func inQueue(name string, err error) error {
+	var told *channel.Error
+	if errors.As(err, &told) && told.Field != "" && strings.HasPrefix(told.Detail, told.Field+":") {
+		return fmt.Errorf("queues.%s.%w", name, err)
+	}
+	return fmt.Errorf("queues.%s: %w", name, err)
+}

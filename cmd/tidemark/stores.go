@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// stores is what everything is kept in.
+type stores struct {
+	channels *redis.Store
+	tickets  *redis.Store  // channels, where there is no other Redis for them
+	queues   *redis.Queues // on tickets; nil: no matchmaking
+	storage  channel.Storage
+}
+
+// openStores connects to all Redis there are, and says what it found. They are closed as parts of the service.
+func openStores(ctx context.Context, c config, needs storeNeeds) (stores, error) {
+	store, options, err := openStore(ctx, c, needs)
+	if err != nil {
+		return stores{}, err
+	}
+	needs.parts.onStop(store.Close)
+	s := stores{channels: store, tickets: store}
+	if s.storage, err = s.channels.Inspect(ctx); err != nil {
+		return stores{}, fmt.Errorf("look at the storage: %w", err)
+	}
+	logStorage(ctx, needs.log, s.storage)
+	if !c.Matchmaking.On {
+		return s, nil
+	}
+	if c.Matchmaking.Redis != "" {
+		if options, err = c.ticketsRedis(needs); err != nil {
+			return stores{}, err
+		}
+		if s.tickets, err = openTickets(ctx, c, options, needs); err != nil {
+			return stores{}, err
+		}
+	}
+	s.queues = s.tickets.Queues(redis.QueueOptions{Replicas: c.Matchmaking.replicas(options)})
+	needs.parts.onStop(s.queues.Close)
+	return s, nil
+}
+
+// ticketsRedis says how to reach the Redis that only tickets and queues are in. User, password and Sentinels are those
+// of its URL.
+func (c config) ticketsRedis(needs storeNeeds) (redis.Options, error) {
+	o := redis.Options{
+		URL: c.Matchmaking.Redis, KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
+		Metrics: prometheus.WrapRegistererWithPrefix("tickets_", needs.metrics), // the same names are the channels'
+	}
+	if !strings.HasPrefix(o.URL, "rediss://") {
+		return o, nil
+	}
+	var err error
+	if o.TLS, err = c.Redis.tls(); err != nil {
+		return o, &usageError{err}
+	}
+	return o, nil
+}
+
+func openTickets(ctx context.Context, c config, o redis.Options, needs storeNeeds) (*redis.Store, error) {
+	store, err := connect(ctx, "ticketsRedis", o, c.Redis.ConnectTimeout)
+	if err != nil {
+		return nil, err
+	}
+	needs.parts.onStop(store.Close)
+	storage, err := store.Inspect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look at the storage of tickets: %w", err)
+	}
+	logStorage(ctx, needs.log.With("of", "tickets"), storage)
+	return store, nil
+}
+
+// replicas says how to reach the replicas of the Redis that o reaches; nil: they aren't wanted.
+func (m matchmakingConfig) replicas(o redis.Options) *redis.Options {
+	switch m.ReadReplicas {
+	case "", "off":
+		return nil
+	case "on":
+	default:
+		o.URL, o.SentinelMaster = m.ReadReplicas, ""
+	}
+	return &o
+}
+
+// ready tells whether all Redis, and the notification path, answer.
+func (s stores) ready(ctx context.Context) error {
+	err := s.channels.Ready(ctx)
+	if s.tickets != s.channels {
+		err = errors.Join(err, s.tickets.Ready(ctx))
+	}
+	return err
+}
