@@ -22,6 +22,7 @@ type settings struct {
 	out      string // file for the report; empty: none
 	rounds   int    // how often each pair is measured
 	requests int    // requests in a round
+	only     string // the part to measure; empty: all
 	floor    string // address of a floor server to run instead, in a process of its own
 }
 
@@ -31,6 +32,7 @@ func main() {
 	flag.StringVar(&s.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
 	flag.IntVar(&s.rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&s.requests, "requests", 20000, "requests in a round")
+	flag.StringVar(&s.only, "only", "", "measure one part: publish, fetch, ack, empty, fanout or matchmaking; nothing is written")
 	flag.StringVar(&s.floor, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.Parse()
 
@@ -52,7 +54,7 @@ func run(ctx context.Context, s settings) error {
 	}
 	text := report.markdown()
 	fmt.Print(text)
-	if s.out == "" {
+	if s.out == "" || s.only != "" {
 		return nil
 	}
 	return os.WriteFile(s.out, []byte(text), 0o644) //nolint:gosec // a page of the docs
@@ -65,10 +67,17 @@ func measure(ctx context.Context, s settings) (*report, error) {
 	}
 	defer under.stop()
 	r := newReport(ctx)
-	for _, step := range []func(context.Context, settings, *setup, *report) error{
-		measurePublish, measureFetch, measureAck, measureEmptyFetch, measureFanOut,
+	for _, part := range []struct {
+		name    string
+		measure func(context.Context, settings, *setup, *report) error
+	}{
+		{"publish", measurePublish}, {"fetch", measureFetch}, {"ack", measureAck}, {"empty", measureEmptyFetch},
+		{"fanout", measureFanOut}, {"matchmaking", measureMatchmaking},
 	} {
-		if err := step(ctx, s, under, r); err != nil {
+		if s.only != "" && s.only != part.name {
+			continue
+		}
+		if err := part.measure(ctx, s, under, r); err != nil {
 			return nil, err
 		}
 	}

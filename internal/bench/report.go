@@ -22,6 +22,8 @@ type report struct {
 	machine string
 	rows    []row
 	fanOuts []fanOut
+	duels   []duels
+	crowd   crowd
 }
 
 type row struct {
@@ -74,7 +76,37 @@ func (r *report) markdown() string {
 	}
 	b.WriteString("\nMemory is the growth of the server's resident memory, connection included, divided by the number of subscribers.\n" +
 		"Each row is the round with the median time, which includes that of the clients on the same cores.\n")
+	r.writeMatchmaking(&b)
 	return b.String()
+}
+
+func (r *report) writeMatchmaking(b *strings.Builder) {
+	if len(r.duels) == 0 {
+		return
+	}
+	b.WriteString("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a ticket, waits on WatchAssignments, and\n" +
+		"begins again. Times are from the call that creates the ticket to its assignment; calls are all commands that Redis was\n" +
+		"sent, those that end a subscription included.\n\n" +
+		"| players | tickets/s | goal | p50 | goal | p99 | goal | Redis calls per ticket | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	for i, d := range r.duels {
+		goal := duelGoals[i]
+		good := d.perSecond >= goal.perSecond && d.calls <= goal.calls &&
+			(goal.p50 == 0 || d.p50 <= goal.p50) && (goal.p99 == 0 || d.p99 <= goal.p99)
+		fmt.Fprintf(b, "| %d | %.0f | ≥ %.0f | %s | %s | %s | %s | %.2f | ≤ %.0f | %s |\n", d.players, d.perSecond, goal.perSecond,
+			millis(d.p50), atMost(goal.p50), millis(d.p99), atMost(goal.p99), d.calls, goal.calls, verdict(good))
+	}
+	fmt.Fprintf(b, "\nBeside %d tickets that nobody accepts, in a criteria queue, a new pair has its assignments after %s (goal ≤ %s, %s).\n"+
+		"Each of the waiting tickets takes %.1f KB of the server's memory and %.1f KB of Redis's.\n", strangers, millis(r.crowd.pair),
+		millis(strangersLimit), verdict(r.crowd.pair <= strangersLimit), r.crowd.bytes/1000, r.crowd.redis/1000)
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
+
+func atMost(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return "≤ " + millis(d)
 }
 
 func verdict(good bool) string {

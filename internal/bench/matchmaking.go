@@ -1,0 +1,294 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// What matchmaking is to reach, from the project's goals.
+var duelGoals = []duels{
+	{players: 64, p50: 10 * time.Millisecond, perSecond: 3000, calls: 6},
+	{players: 1024, p99: 250 * time.Millisecond, perSecond: 9000, calls: 6},
+}
+
+const (
+	strangers      = 50_000                // tickets that can't be matched
+	strangersLimit = 20 * time.Millisecond // for a pair that can, beside them
+)
+
+// duels is how players fare who look for an opponent again and again.
+type duels struct {
+	players   int
+	p50, p99  time.Duration // from the call that creates a ticket to its assignment
+	perSecond float64       // tickets
+	calls     float64       // of Redis per ticket
+}
+
+// crowd is how a new pair fares in a queue in which many wait in vain.
+type crowd struct {
+	pair  time.Duration // from the second ticket's creation to both assignments, the median
+	bytes float64       // of the server's resident memory per waiting ticket
+	redis float64       // of Redis's memory per waiting ticket
+}
+
+func measureMatchmaking(ctx context.Context, s settings, _ *setup, r *report) error {
+	for _, goal := range duelGoals {
+		var rounds []duels
+		for range s.rounds {
+			d, err := runDuels(ctx, s, goal.players)
+			if err != nil {
+				return fmt.Errorf("%d players: %w", goal.players, err)
+			}
+			rounds = append(rounds, d)
+		}
+		slices.SortFunc(rounds, func(a, b duels) int { return cmp.Compare(a.perSecond, b.perSecond) })
+		r.duels = append(r.duels, rounds[len(rounds)/2])
+	}
+	c, err := runCrowd(ctx, s)
+	if err != nil {
+		return fmt.Errorf("a pair among %d strangers: %w", strangers, err)
+	}
+	r.crowd = c
+	return nil
+}
+
+const (
+	createTicket     = "/openmatch.FrontendService/CreateTicket"
+	watchAssignments = "/openmatch.FrontendService/WatchAssignments"
+)
+
+// createRequest is a CreateTicketRequest with an empty ticket.
+var createRequest = protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), nil)
+
+// watchRequest is a WatchAssignmentsRequest.
+func watchRequest(id string) []byte {
+	return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), id)
+}
+
+// firstString is the text in field 1, which is the ID of a Ticket.
+func firstString(message []byte) (string, error) {
+	number, kind, n := protowire.ConsumeTag(message)
+	if n < 0 || number != 1 || kind != protowire.BytesType {
+		return "", fmt.Errorf("a ticket without an ID: %x", message)
+	}
+	id, m := protowire.ConsumeString(message[n:])
+	return id, protowire.ParseError(m)
+}
+
+// arena is the players of one connection, each with a ticket at any time.
+type arena struct {
+	*grpcConnection
+	left  int // tickets to create
+	alive int // tickets that wait
+	took  []time.Duration
+}
+
+// play creates a ticket, watches it, and begins again when its assignment has come.
+func (a *arena) play() error {
+	if a.left == 0 {
+		return nil
+	}
+	a.left--
+	a.alive++
+	started := time.Now()
+	_, err := a.call(createTicket, createRequest, func(ticket []byte) error {
+		id, err := firstString(ticket)
+		if err != nil {
+			return err
+		}
+		var watch uint32
+		watch, err = a.call(watchAssignments, watchRequest(id), func([]byte) error {
+			a.took = append(a.took, time.Since(started))
+			a.alive--
+			if err := a.cancel(watch); err != nil {
+				return err
+			}
+			return a.play()
+		})
+		return err
+	})
+	return err
+}
+
+// arenaPlayers is how many players share a connection: fewer than the calls that net/http takes on one.
+const arenaPlayers = 64
+
+// runArenas lets players play until so many tickets were assigned.
+func runArenas(ctx context.Context, address string, players, tickets int) ([]time.Duration, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	arenas := make([]*arena, max(1, players/arenaPlayers))
+	for i := range arenas {
+		c, err := dialGRPC(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		defer c.close()
+		arenas[i] = &arena{grpcConnection: c, left: tickets / len(arenas)}
+	}
+	for _, a := range arenas {
+		group.Go(func() error {
+			for range players / len(arenas) {
+				if err := a.play(); err != nil {
+					return err
+				}
+			}
+			return a.run(func() bool { return a.alive == 0 })
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var took []time.Duration
+	for _, a := range arenas {
+		took = append(took, a.took...)
+	}
+	slices.Sort(took)
+	return took, nil
+}
+
+func runDuels(ctx context.Context, s settings, players int) (duels, error) {
+	d := duels{players: players}
+	u, err := start(ctx, s)
+	if err != nil {
+		return d, err
+	}
+	defer u.stop()
+	if _, err := runArenas(ctx, u.server, players, max(players, s.requests/10)&^127); err != nil { // to warm up
+		return d, err
+	}
+	before, err := u.topLevelCalls(ctx)
+	if err != nil {
+		return d, err
+	}
+	started := time.Now()
+	took, err := runArenas(ctx, u.server, players, max(players, s.requests)&^127)
+	if err != nil {
+		return d, err
+	}
+	elapsed := time.Since(started)
+	after, err := u.topLevelCalls(ctx)
+	if err != nil {
+		return d, err
+	}
+	d.perSecond = float64(len(took)) / elapsed.Seconds()
+	d.p50, d.p99 = took[len(took)/2], took[len(took)*99/100]
+	d.calls = (after - before) / float64(len(took))
+	return d, nil
+}
+
+// scriptedCommands are those that scripts call too, and the bench itself: Redis counts them in the same place.
+var topLevelCommands = []string{
+	"evalsha", "evalsha_ro", "eval", "ssubscribe", "sunsubscribe", "xread", "mget", "xdel", "xtrim", "xinfo", "publish",
+}
+
+// topLevelCalls gives how many commands Redis was sent.
+func (u *setup) topLevelCalls(ctx context.Context) (float64, error) {
+	var sum float64
+	for _, command := range topLevelCommands {
+		n, err := u.redisInfo(ctx, "commandstats", "cmdstat_"+command)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// runCrowd fills a queue with tickets that nobody accepts, and lets pairs meet among them.
+func runCrowd(ctx context.Context, s settings) (crowd, error) {
+	var c crowd
+	u, err := start(ctx, s)
+	if err != nil {
+		return c, err
+	}
+	defer u.stop()
+	define := `{"match": {"function": "criteria", "weights": {"skill": 1}}}`
+	if _, err := once(ctx, u.server, httpRequest(http.MethodPut, "/v1/queues/crowd", define)); err != nil {
+		return c, err
+	}
+	bytes, used, err := u.memory(ctx)
+	if err != nil {
+		return c, err
+	}
+	if _, err := load(ctx, u.server, strangers, func(n int) []byte { return soughtTicket("stranger", n, float64(n)) }); err != nil {
+		return c, err
+	}
+	bytesAfter, usedAfter, err := u.memory(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.bytes, c.redis = (bytesAfter-bytes)/strangers, (usedAfter-used)/strangers
+	var took []time.Duration
+	for n := range 50 {
+		d, err := u.meet(ctx, n)
+		if err != nil {
+			return c, err
+		}
+		took = append(took, d)
+	}
+	slices.Sort(took)
+	c.pair = took[len(took)/2]
+	return c, nil
+}
+
+// soughtTicket asks for an opponent of a skill at which nobody is, unless it is one of a pair.
+func soughtTicket(name string, n int, skill float64) []byte {
+	sought := math.Floor(skill) + 0.5 // between strangers
+	if name != "stranger" {
+		sought = skill
+	}
+	body := fmt.Sprintf(`{"queue":"crowd","id":"%s-%d","criteria":[{"name":"skill","minValue":%g,"maxValue":%g}],`+
+		`"statistics":[{"name":"skill","value":%g}]}`, name, n, sought, sought, skill)
+	return httpRequest(http.MethodPost, "/v1/tickets", body)
+}
+
+// meet creates two tickets that accept each other, and gives how long after the second both had their assignments.
+func (u *setup) meet(ctx context.Context, n int) (time.Duration, error) {
+	skill := -1 - float64(n)
+	var polls []*connection
+	for _, name := range []string{"a", "b"} {
+		c, err := dial(ctx, u.server)
+		if err != nil {
+			return 0, err
+		}
+		defer c.close()
+		polls = append(polls, c)
+		if name == "a" {
+			if _, err := once(ctx, u.server, soughtTicket(name, n, skill)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	started := time.Now()
+	if _, err := once(ctx, u.server, soughtTicket("b", n, skill)); err != nil {
+		return 0, err
+	}
+	for i, name := range []string{"a", "b"} {
+		path := fmt.Sprintf("/v1/channels/ticket.%s-%d/subscribers/player/messages?wait=20s", name, n)
+		a, err := polls[i].do(httpRequest(http.MethodGet, path, ""))
+		if err != nil {
+			return 0, err
+		}
+		if !strings.Contains(string(a.body), "assignment-") {
+			return 0, fmt.Errorf("a ticket that has an opponent got %s", a.body)
+		}
+	}
+	return time.Since(started), nil
+}
+
+// memory gives the resident memory of the server and what Redis uses, in bytes.
+func (u *setup) memory(ctx context.Context) (server, store float64, err error) {
+	if server, err = metric(ctx, u.server, "process_resident_memory_bytes"); err == nil {
+		store, err = u.redisInfo(ctx, "memory", "used_memory")
+	}
+	return server, store, err
+}
