@@ -14,6 +14,8 @@ type Query struct {
 	Subscriber string
 	Max        int           // messages at most; 0: Limits.DefaultMax
 	Wait       time.Duration // how long to wait for a message where there is none; 0: not at all
+	// Once says that the channel won't be waited on again soon: it needn't be listened to for Limits.Linger longer.
+	Once bool
 }
 
 // Delivery is what a fetch answers.
@@ -49,7 +51,7 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 	}
 	r := FetchRequest{Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: s.limits.FetchBytes, Policy: policy}
 	if q.Wait > 0 {
-		return s.poll(ctx, r, ack, waitLimit(q.Wait, policy))
+		return s.poll(ctx, q, r, ack)
 	}
 	b, err := s.read(ctx, r, ack)
 	if err != nil {
@@ -59,10 +61,11 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 }
 
 // poll fetches until there is something, sleeping in between until the hub knows of something new.
-func (s *Service) poll(ctx context.Context, r FetchRequest, ack *receipt.Receipt, wait time.Duration) (Delivery, error) {
+func (s *Service) poll(ctx context.Context, q Query, r FetchRequest, ack *receipt.Receipt) (Delivery, error) {
 	w := s.hub.join(r.Channel, r.Subscriber)
+	w.once = q.Once
 	defer w.leave()
-	timer := time.NewTimer(wait)
+	timer := time.NewTimer(waitLimit(q.Wait, r.Policy))
 	defer timer.Stop()
 	w.settle(ctx)
 	for {

@@ -430,3 +430,40 @@ func TestPollThatIsNotListenedTo(t *testing.T) {
 		require.Len(t, ended, 1)
 	})
 }
+
+// A channel that nobody will wait on again isn't listened to any longer, unless somebody else waits on it.
+func TestPollThatWaitsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"], w.marks["other"] = 0, 0
+		w.connected = true
+		once := make(chan error, 1)
+		ctx, leave := context.WithCancel(t.Context())
+		start := func() {
+			go func() {
+				_, err := s.Fetch(ctx, Query{Channel: "ch", Subscriber: "s", Wait: time.Minute, Once: true})
+				once <- err
+			}()
+			synctest.Wait()
+		}
+		start()
+		other, leaveOther := context.WithCancel(t.Context())
+		ended := poll(other, s, "other", "")
+		leave()
+		require.NoError(t, <-once)
+		synctest.Wait()
+		waiters, channels := s.Waiting()
+		require.Equal(t, [2]int{1, 1}, [2]int{waiters, channels}, "the other one still waits")
+
+		ctx, leave = context.WithCancel(t.Context())
+		start()
+		leaveOther()
+		<-ended
+		leave()
+		require.NoError(t, <-once)
+		synctest.Wait()
+		waiters, channels = s.Waiting()
+		require.Equal(t, [2]int{0, 0}, [2]int{waiters, channels})
+	})
+}

@@ -109,12 +109,15 @@ func (h *hub) enter(channel string) *topic {
 	return t
 }
 
-func (h *hub) exit(t *topic) {
+func (h *hub) exit(t *topic, once bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.waiters--
 	if t.users--; t.users == 0 {
-		t.idleSince = time.Now()
+		t.idleSince, t.linger = time.Now(), h.limits.Linger
+		if once {
+			t.linger = 0
+		}
 		notify(t.idle)
 	}
 }
@@ -127,11 +130,12 @@ func (h *hub) takeStarting() []*topic {
 	return topics
 }
 
-// lingered reports whether a topic has been without waiters for as long as it is kept.
-func (h *hub) lingered(t *topic) bool {
+// lingered gives how long a topic is kept yet, and whether it has been without waiters for as long as it is.
+func (h *hub) lingered(t *topic) (left time.Duration, over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return t.users == 0 && time.Since(t.idleSince) >= h.limits.Linger
+	left = t.linger - time.Since(t.idleSince)
+	return left, t.users == 0 && left <= 0
 }
 
 // retire removes a topic and reports true, unless somebody has joined it again.

@@ -28,8 +28,9 @@ type topic struct {
 	heeded  chan struct{} // closed when listening was confirmed for the first time
 
 	// Guarded by the hub's lock.
-	users     int       // waiters that entered and didn't exit
-	idleSince time.Time // when users became 0
+	users     int           // waiters that entered and didn't exit
+	idleSince time.Time     // when users became 0
+	linger    time.Duration // how long it is kept from then on
 
 	mu        sync.Mutex
 	waiters   []*waiter
@@ -119,9 +120,13 @@ func (t *topic) attend(ctx context.Context) {
 				check.Reset(pauses.NextBackOff())
 			}
 		case <-t.idle:
-			linger.Reset(t.hub.limits.Linger)
+			left, over := t.hub.lingered(t)
+			if over {
+				return
+			}
+			linger.Reset(max(left, 0))
 		case <-linger.C:
-			if t.hub.lingered(t) {
+			if _, over := t.hub.lingered(t); over {
 				return
 			}
 		case <-ctx.Done():

@@ -9,6 +9,7 @@ import (
 type waiter struct {
 	topic      *topic
 	subscriber string
+	once       bool // see Query
 	// wake has one place. A message is handed over, nil only wakes. It is filled under the topic's lock, and only
 	// where the waiter is armed, which it then is no more: so a send never blocks.
 	wake chan *Message
@@ -76,10 +77,10 @@ func (w *waiter) woken(m *Message) (bool, *Message) {
 	return m != nil || !w.topic.hub.drained.Load(), m
 }
 
-// leave ends the waiter.
+// leave ends the waiter. Where it is the last one, and once, the topic doesn't linger.
 func (w *waiter) leave() {
 	w.topic.remove(w)
-	w.topic.hub.exit(w.topic)
+	w.topic.hub.exit(w.topic, w.once)
 }
 
 // arm puts the waiter to sleep, unless what happened since it prepared is news at its position.

@@ -14,7 +14,7 @@ func (s *Server) fetch(c *call) error {
 	if err := fetchQuery(c.request.URL.RawQuery, &q); err != nil {
 		return err
 	}
-	defer s.attend(c, q)()
+	defer s.attend(c, &q)()
 	d, err := s.service.Fetch(c.request.Context(), q)
 	if err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Server) next(c *call) error {
 		return err
 	}
 	q := channel.Query{Channel: c.param(0), Subscriber: c.param(1), Max: request.Max, Wait: time.Duration(request.Wait)}
-	defer s.attend(c, q)()
+	defer s.attend(c, &q)()
 	d, err := s.service.Next(c.request.Context(), q, request.ReceiptHandle)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func (s *Server) oldPoll(c *call) error {
 	if err := oldQuery(c.request.URL.RawQuery, s.service.Limits(), &q); err != nil {
 		return err
 	}
-	defer s.attend(c, q)()
+	defer s.attend(c, &q)()
 	d, err := s.service.Fetch(c.request.Context(), q)
 	if err != nil {
 		return err

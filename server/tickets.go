@@ -65,8 +65,8 @@ func (s *Server) cancelTicket(c *call) error {
 }
 
 // attend tells matchmaking that a ticket's player polls, where q is one's poll, until the function that it gives is
-// called.
-func (s *Server) attend(c *call, q channel.Query) (stop func()) {
+// called. Such a channel has one message to wait for.
+func (s *Server) attend(c *call, q *channel.Query) (stop func()) {
 	if s.matches == nil || q.Subscriber != matchmaking.Subscriber {
 		return nothing
 	}
@@ -74,6 +74,7 @@ func (s *Server) attend(c *call, q channel.Query) (stop func()) {
 	if !ok {
 		return nothing
 	}
+	q.Once = true
 	return s.matches.Attend(c.request.Context(), id)
 }
 
