@@ -41,9 +41,8 @@ func newAttendance(store Tickets, log *slog.Logger) *attendance {
 }
 
 // Attend tells that the ticket's player polls or watches, until stop is called. In a queue with a heartbeat the ticket
-// is renewed at once, and then three times in a heartbeat while its player is there, until it is as old as the queue's
-// TicketTTL; a ticket whose own TTL is shorter than the heartbeat is never renewed. Where no queue has a heartbeat
-// Attend does nothing. It never fails: a ticket that can't be looked up now isn't renewed by this call. stop must be
+// is renewed at once, and then three times in a heartbeat while its player is there, until the end of its Life. Where no
+// queue has a heartbeat Attend does nothing. It never fails: a ticket that can't be looked up now isn't renewed by this call. stop must be
 // called; further calls of it do nothing.
 func (s *Service) Attend(ctx context.Context, id string) (stop func()) {
 	if !s.queues.pulses() {
@@ -58,7 +57,7 @@ func (s *Service) Attend(ctx context.Context, id string) (stop func()) {
 		return func() {}
 	}
 	t, err := s.store.Ticket(ctx, name, id)
-	if err != nil || t.TTL < q.Heartbeat.Std() || (t.Status != Searching && t.Status != Pending) {
+	if err != nil || t.Life <= t.TTL || (t.Status != Searching && t.Status != Pending) {
 		return func() {}
 	}
 	s.attendance.enter(q, t)
@@ -78,7 +77,7 @@ func (a *attendance) enter(q *queue, t Ticket) {
 	p := in.here[t.ID]
 	if p == nil {
 		// Storage's and this server's clocks are taken for the same: a heartbeat's precision is what is needed here.
-		p = &player{until: t.CreateTime.Add(q.TicketTTL.Std() - q.Heartbeat.Std())}
+		p = &player{until: t.CreateTime.Add(t.Life)}
 		in.here[t.ID] = p
 	}
 	p.requests++

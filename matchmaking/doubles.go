@@ -47,13 +47,12 @@ func (d *Doubles) UnmarshalJSON(text []byte) error {
 }
 
 func parseDouble(raw json.RawMessage) (float64, error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		switch text {
+	if len(raw) > 0 && raw[0] == '"' {
+		switch text := string(raw[1 : len(raw)-1]); text {
 		case "NaN", "Infinity", "-Infinity":
 			return strconv.ParseFloat(text, 64)
 		}
-		return 0, fmt.Errorf("%q isn't a number", text)
+		return 0, fmt.Errorf("%s isn't a number", raw)
 	}
 	var value float64
 	err := json.Unmarshal(raw, &value)

@@ -15,8 +15,8 @@ type NewTicket struct {
 	Queue string // empty: DefaultQueue
 	ID    string // empty: the service makes a ULID
 	Spec  Spec
-	// TTL is how long the ticket can be matched; zero: as long as the queue says. In a queue with a heartbeat a ticket
-	// lives for the shorter of both, and one with the heartbeat's life is renewed by Attend up to the queue's TicketTTL.
+	// TTL is how long the ticket can be matched; zero: as long as the queue says. In a queue with a heartbeat it lives for
+	// a heartbeat at a time, and Attend renews it until it is as old as that.
 	TTL time.Duration
 }
 
@@ -51,12 +51,13 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t Ticket, created bo
 
 // createOpened makes a ticket whose channel is there.
 func (s *Service) createOpened(ctx context.Context, q *queue, n NewTicket) (t Ticket, created bool, err error) {
-	ttl := cmp.Or(n.TTL, q.TicketTTL.Std())
+	life := cmp.Or(n.TTL, q.TicketTTL.Std())
+	ttl := life
 	if q.Heartbeat > 0 {
 		ttl = min(ttl, q.Heartbeat.Std())
 	}
 	t, created, err = s.store.Create(ctx, CreateRequest{
-		Queue: n.Queue, ID: n.ID, Spec: n.Spec, TTL: ttl, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
+		Queue: n.Queue, ID: n.ID, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
 	})
 	if err != nil {
 		if !refused(err) {

@@ -29,7 +29,7 @@ type Tickets interface {
 	// Cancel takes a ticket out of its queue, unless it is assigned: then ErrTicketMatched, and nothing changes. One
 	// that is cancelled, has expired or isn't there is left as it is, and that is no error.
 	Cancel(ctx context.Context, r CancelRequest) error
-	// Renew makes tickets that are waiting live for their TTL from now. Those that aren't waiting are left out.
+	// Renew makes tickets that are waiting live for their TTL from now, up to the end of their Life. Those that aren't waiting are left out.
 	Renew(ctx context.Context, queue string, ids []string) error
 }
 
@@ -38,7 +38,8 @@ type CreateRequest struct {
 	Queue      string
 	ID         string
 	Spec       Spec
-	TTL        time.Duration // how long it can be matched, 200 ms or more
+	TTL        time.Duration // how long it can be matched, 200 ms or more, unless it is renewed
+	Life       time.Duration // how long it can be matched at most, however often it is renewed; less than TTL: TTL
 	Keep       time.Duration // how long it can be read after it has ended, whatever its end
 	MaxTickets int           // waiting in the queue at most, this one included; 0: no limit
 }

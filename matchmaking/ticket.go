@@ -72,6 +72,7 @@ type Ticket struct {
 	CreateTime time.Time     // storage's time, to the microsecond
 	Expires    time.Time     // storage's time, to the millisecond, unless a heartbeat renews it
 	TTL        time.Duration // from CreateTime, or from the last heartbeat where the queue has one
+	Life       time.Duration // from CreateTime at most, however often it is renewed
 	Status     Status
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound

@@ -18,7 +18,7 @@ func (q *Queues) Create(ctx context.Context, r matchmaking.CreateRequest) (match
 	}
 	k := q.keys(r.Queue)
 	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.changes()}
-	args := []string{r.ID, milliseconds(r.TTL), milliseconds(r.Keep), strconv.Itoa(r.MaxTickets), string(spec)}
+	args := []string{r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), string(spec)}
 	rep, err := q.store.exec(ctx, createScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
@@ -37,7 +37,7 @@ func (r reply) created(made matchmaking.CreateRequest) (matchmaking.Ticket, erro
 		return matchmaking.Ticket{}, r.refusal()
 	}
 	d := r.decoder()
-	record := ticketRecord{created: d.micros(), ttl: made.TTL, spec: made.Spec}
+	record := ticketRecord{created: d.micros(), ttl: made.TTL, life: max(made.Life, made.TTL), spec: made.Spec}
 	expires := d.millis()
 	return record.ticket(made.Queue, made.ID, expires), d.end()
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,6 +169,29 @@ func TestQueueRenew(t *testing.T) {
 		require.Equal(t, matchmaking.Cancelled, h.status(t, "c"))
 		require.Equal(t, 2, h.count(t, "ZCARD", k.expiries()))
 		require.Equal(t, 0, h.count(t, "EXISTS", k.ticket("nobody")))
+	})
+}
+
+func TestQueueRenewEndsWithTheTicketsLife(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		r := h.request("a")
+		r.TTL, r.Life = longTTL, longTTL+time.Minute
+		made, _, err := h.Create(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, r.Life, made.Life)
+		k := h.k()
+		created := made.CreateTime.Add(-5 * time.Minute) // as if so much of it had passed
+		value, err := h.do(t, "GET", k.ticket("a")).ToString()
+		require.NoError(t, err)
+		_, rest, _ := strings.Cut(value, " ")
+		old := "S" + strconv.FormatInt(created.UnixMicro(), 10) + " " + rest
+		require.NoError(t, h.do(t, "SET", k.ticket("a"), old, "KEEPTTL").Error())
+
+		require.NoError(t, h.Renew(t.Context(), h.queue, []string{"a"}))
+		end := created.Truncate(time.Millisecond).Add(r.Life)
+		require.Equal(t, end, h.ticket(t, "a").Expires, "it isn't renewed for longer than it has")
+		require.Equal(t, end.Add(longKeep).UnixMilli(), int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
 	})
 }
 

@@ -31,20 +31,23 @@ type Store struct {
 
 var _ channel.Store = (*Store)(nil)
 
+// ErrOptions is the error of Open for options that can never work, such as a URL that can't be read.
+var ErrOptions = errors.New("redis options")
+
 // ErrTooOld is the error of Open for a Redis older than 7.0.
 var ErrTooOld = errors.New("redis 7.0 or newer, or valkey, is needed")
 
 // Open connects to Redis and checks its version. While Redis can't be reached or is loading it tries again until
-// ctx ends; what trying again can't mend, such as a wrong password, is returned at once. Errors: ErrTooOld, and
+// ctx ends; what trying again can't mend, such as a wrong password, is returned at once. Errors: ErrOptions, ErrTooOld, and
 // what the connection or the options give. Close ends what it began.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o, err := o.withDefaults()
 	if err != nil {
-		return nil, fmt.Errorf("redis options: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	copts, err := o.client()
 	if err != nil {
-		return nil, fmt.Errorf("redis options: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
 	m, err := newMetrics(o.Metrics)
 	if err != nil {

@@ -11,24 +11,25 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <spec, JSON>". The first byte is C
-// where the ticket was cancelled.
+// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <spec, JSON>". The first
+// byte is C where the ticket was cancelled.
 type ticketRecord struct {
 	cancelled bool
 	created   time.Time
 	ttl, keep time.Duration
+	life      time.Duration // at most, however often it is renewed
 	spec      matchmaking.Spec
 }
 
 var errTicketRecord = errors.New("a stored ticket can't be read")
 
 func parseTicketRecord(value []byte) (ticketRecord, error) {
-	parts := bytes.SplitN(value, []byte(" "), 4)
-	if len(parts) != 4 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
+	parts := bytes.SplitN(value, []byte(" "), 5)
+	if len(parts) != 5 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
 		return ticketRecord{}, errTicketRecord
 	}
-	var numbers [3]int64
-	for i, text := range [][]byte{parts[0][1:], parts[1], parts[2]} {
+	var numbers [4]int64
+	for i, text := range [][]byte{parts[0][1:], parts[1], parts[2], parts[3]} {
 		n, err := strconv.ParseInt(string(text), 10, 64)
 		if err != nil {
 			return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
@@ -40,8 +41,9 @@ func parseTicketRecord(value []byte) (ticketRecord, error) {
 		created:   time.UnixMicro(numbers[0]).UTC(),
 		ttl:       time.Duration(numbers[1]) * time.Millisecond,
 		keep:      time.Duration(numbers[2]) * time.Millisecond,
+		life:      time.Duration(numbers[3]) * time.Millisecond,
 	}
-	if err := json.Unmarshal(parts[3], &r.spec); err != nil {
+	if err := json.Unmarshal(parts[4], &r.spec); err != nil {
 		return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
 	}
 	return r, nil
@@ -54,7 +56,7 @@ func (r ticketRecord) ticket(queue, id string, expires time.Time) matchmaking.Ti
 		expires = r.created.Truncate(time.Millisecond).Add(r.ttl)
 	}
 	return matchmaking.Ticket{
-		ID: id, Queue: queue, Spec: r.spec, CreateTime: r.created, Expires: expires, TTL: r.ttl,
+		ID: id, Queue: queue, Spec: r.spec, CreateTime: r.created, Expires: expires, TTL: r.ttl, Life: r.life,
 		Status: matchmaking.Searching,
 	}
 }

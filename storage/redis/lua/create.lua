@@ -12,8 +12,9 @@
 -- ARGV[1] id           string  the ticket's
 -- ARGV[2] ttl_ms       int     how long it can be matched
 -- ARGV[3] keep_ms      int     how long it can be read after that
--- ARGV[4] max_tickets  int     tickets that may wait, this one included; 0: no limit
--- ARGV[5] spec         string  what the player asks for, JSON
+-- ARGV[4] life_ms      int     how long it can be matched at most, however often it is renewed
+-- ARGV[5] max_tickets  int     tickets that may wait, this one included; 0: no limit
+-- ARGV[6] spec         string  what the player asks for, JSON
 --
 -- Returns {"CREATED", created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, or
 -- {"FULL"}. Nothing is changed by any but the first.
@@ -21,7 +22,7 @@
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, changes_key = KEYS[5], KEYS[6]
 local id, ttl_ms, keep_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local max_tickets, spec = tonumber(ARGV[4]), ARGV[5]
+local life_ms, max_tickets, spec = ARGV[4], tonumber(ARGV[5]), ARGV[6]
 
 local now, now_ms = time()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
@@ -36,7 +37,7 @@ demand(changes_key, 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
 
 -- What makes the ticket matchable comes last. An earlier ticket with this ID may have left a claim.
 local created, expires = decimal(now), decimal(now_ms + ttl_ms)
-local value = 'S' .. created .. ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. spec
+local value = 'S' .. created .. ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. spec
 redis.call('SET', ticket_key, value, 'PXAT', decimal(now_ms + ttl_ms + keep_ms))
 redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'expires', expires, 'ticket', value)
 redis.call('ZREM', proposed_key, id)

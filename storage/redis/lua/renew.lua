@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- renew.lua makes tickets that wait live for their TTL from now on. It may run where Redis is out of memory.
+-- renew.lua makes tickets that wait live for their TTL from now on, up to the end of their whole life. It may run
+-- where Redis is out of memory.
 -- include: time.lua
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
@@ -17,12 +18,13 @@ local _, now_ms = time()
 local longest = 0
 for i, expires in ipairs(redis.call('ZMSCORE', expiries_key, unpack(ids))) do
   if expires and tonumber(expires) > now_ms then
-    local head = redis.call('GETRANGE', tickets[i], 0, 63)
-    local ttl, keep = string.match(head, '^S%d+ (%d+) (%d+) ')
+    local head = redis.call('GETRANGE', tickets[i], 0, 79)
+    local created_us, ttl, keep, life = string.match(head, '^S(%d+) (%d+) (%d+) (%d+) ')
     if ttl then
+      local ends = math.min(now_ms + ttl, math.floor(created_us / 1000) + life)
       longest = math.max(longest, ttl)
-      redis.call('PEXPIREAT', tickets[i], decimal(now_ms + ttl + keep))
-      redis.call('ZADD', expiries_key, 'XX', decimal(now_ms + ttl), ids[i])
+      redis.call('PEXPIREAT', tickets[i], decimal(ends + keep))
+      redis.call('ZADD', expiries_key, 'XX', decimal(ends), ids[i])
     end
   end
 end
