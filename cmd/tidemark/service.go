@@ -113,7 +113,7 @@ func meaning(level channel.DurabilityLevel) string {
 	case channel.DurableAlways:
 		return "what was answered survives a crash of the machine"
 	case channel.DurableEverysec:
-		return "a crash of the machine can lose about the last second, a crash of a process nothing"
+		return "a crash of the machine can lose about the last second; so can one of Redis alone, if the disk is slow just then"
 	case channel.DurableSnapshot:
 		return "a crash can lose everything since the last snapshot"
 	case channel.DurableMemory:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -47,6 +48,8 @@ func connect(ctx context.Context, key string, o redis.Options, patience time.Dur
 	defer cancel()
 	store, err := redis.Open(reach, o)
 	switch {
+	case errors.Is(err, redis.ErrOptions):
+		return nil, &usageError{fmt.Errorf("%s: %w", key, err)}
 	case err != nil && reach.Err() != nil:
 		return nil, fmt.Errorf("%s: gave up after %s (redisConnectTimeout): %w", key, patience, err)
 	case err != nil:
