@@ -94,15 +94,17 @@ func (t *term) claim(ctx context.Context, token string, ids []string) (c Claimed
 	for {
 		sent = time.Now()
 		c, err = t.store.Claim(ctx, request)
-		t.storing.report(ctx, err)
 		if err == nil {
+			t.storing.report(ctx, nil)
 			return c, sent, nil
 		}
 		if errors.Is(err, ErrLeaseLost) {
+			t.storing.report(ctx, nil) // the storage has answered
 			t.log.WarnContext(ctx, "the queue's direction is lost", "error", err)
 			t.lost()
 			break
 		}
+		t.storing.report(ctx, err)
 		if !pause(ctx, wait.next()) {
 			wait.failures++ // also the last try may have held them
 			break

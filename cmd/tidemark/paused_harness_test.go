@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// duelQueue is the queue of these tests.
+const duelQueue = "duel"
+
+// runningServer is a process of the service.
+type runningServer struct {
+	*client.Client
+	cmd    *exec.Cmd
+	url    string
+	output *output
+	done   chan struct{} // closed when it has ended
+}
+
+// startServer starts `tidemark serve` with flags, and ends it with the test.
+func startServer(t *testing.T, flags ...string) *runningServer {
+	t.Helper()
+	program, err := exec.LookPath("tidemark")
+	require.NoError(t, err)
+	s := &runningServer{
+		cmd:    exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...),
+		output: &output{changed: make(chan struct{}), file: io.Discard}, done: make(chan struct{}),
+	}
+	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
+	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
+	s.cmd.SysProcAttr = pausedAttributes()
+	require.NoError(t, s.cmd.Start())
+	go func() {
+		_ = s.cmd.Wait() // the cleanup looks at the status
+		close(s.done)
+	}()
+	t.Cleanup(func() { s.end(t) })
+	s.url = s.await(t, `msg="tidemark is ready" url=(\S+) `)
+	s.Client, err = client.New(s.url)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// await waits until the process has printed a pattern, and gives the first submatch.
+func (s *runningServer) await(t *testing.T, pattern string) string {
+	t.Helper()
+	limit := time.After(scriptLimit)
+	for {
+		match, changed, all := s.output.find(regexp.MustCompile(pattern))
+		if match != nil {
+			return match[1]
+		}
+		select {
+		case <-changed:
+		case <-s.done:
+			require.FailNow(t, "the service ended by itself", all)
+		case <-limit:
+			require.FailNow(t, "the service hasn't printed "+pattern, all)
+		}
+	}
+}
+
+func (s *runningServer) end(t *testing.T) {
+	t.Helper()
+	_ = s.cmd.Process.Signal(syscall.SIGCONT)
+	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-s.done:
+	case <-time.After(scriptLimit):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+	_, _, all := s.output.find(regexp.MustCompile("$"))
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 || t.Failed() {
+		t.Errorf("%s ended with status %d, printing:\n%s", s.url, code, all)
+	}
+}
+
+// pause stops the process where it is, until resume.
+func (s *runningServer) pause(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGSTOP))
+}
+
+func (s *runningServer) resume(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.cmd.Process.Signal(syscall.SIGCONT))
+}
+
+// directs tells whether the process says that it directs the queue.
+func (s *runningServer) directs(t *testing.T) bool {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+	require.NoError(t, err)
+	request.Close = true // no connection stays open
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return strings.Contains(string(text), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
+}
+
+// pair is two processes of the service on one Redis.
+type pair struct {
+	director, other *runningServer
+	allocator       *allocator
+	made            []string // the tickets
+}
+
+// startPair starts two processes, and finds out which one directs the queue.
+func startPair(t *testing.T, redisURL, prefix, pendingTimeout string) *pair {
+	t.Helper()
+	p := &pair{allocator: startAllocator(t)}
+	queues := fmt.Sprintf(`{%q:{"assigner":{"kind":"webhook","url":%q},"pendingTimeout":%q}}`, duelQueue, p.allocator.url, pendingTimeout)
+	flags := []string{"--redis", redisURL, "--key-prefix", prefix, "--lease-ttl", "300ms", "--queues", queues}
+	servers := []*runningServer{startServer(t, flags...), startServer(t, flags...)}
+	require.Eventually(t, func() bool {
+		first, second := servers[0].directs(t), servers[1].directs(t)
+		p.director, p.other = servers[0], servers[1]
+		if second {
+			p.director, p.other = servers[1], servers[0]
+		}
+		return first != second
+	}, scriptLimit, 5*time.Millisecond)
+	return p
+}
+
+// create makes tickets at a server.
+func (p *pair) create(t *testing.T, s *runningServer, n int) (ids []string) {
+	t.Helper()
+	for range n {
+		made, err := s.CreateTicket(t.Context(), client.NewTicket{Queue: duelQueue})
+		require.NoError(t, err)
+		ids = append(ids, made.ID)
+	}
+	p.made = append(p.made, ids...)
+	return ids
+}
+
+// await waits at a server until tickets have their assignments.
+func (p *pair) await(t *testing.T, s *runningServer, ids []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), scriptLimit)
+	defer cancel()
+	for _, id := range ids {
+		_, err := s.AwaitAssignment(ctx, id)
+		require.NoError(t, err)
+	}
+}
+
+// awaitDirector waits until a process says that it directs the queue.
+func (p *pair) awaitDirector(t *testing.T, s *runningServer) {
+	t.Helper()
+	require.Eventually(t, func() bool { return s.directs(t) }, scriptLimit, 5*time.Millisecond)
+}
+
+// awaitAllocations waits until so many allocations, or more, are held back.
+func (p *pair) awaitAllocations(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(p.allocator.waiting()) >= n }, scriptLimit, 5*time.Millisecond)
+}
+
+// judge expects every ticket to be in one match and to have one message, every match to have two tickets and a place
+// that wasn't given back, and one process at most to direct the queue. It gives the matches.
+func (p *pair) judge(t *testing.T) map[string][]string {
+	t.Helper()
+	const auditor = "auditor"
+	matches := map[string][]string{}
+	for i, id := range p.made {
+		s := []*runningServer{p.director, p.other}[i%2]
+		ticket, err := s.Ticket(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, client.TicketMatchFound, ticket.Status, id)
+		name := wire.TicketChannelPrefix + id
+		_, err = s.Subscribe(t.Context(), name, auditor, client.Earliest)
+		require.NoError(t, err)
+		d, err := s.Fetch(t.Context(), name, auditor, client.FetchOptions{})
+		require.NoError(t, err)
+		require.Len(t, d.Messages, 1, "ticket %s has one message", id)
+		require.Equal(t, wire.AssignmentMessagePrefix+ticket.MatchID, d.Messages[0].ID)
+		var a client.Assignment
+		require.NoError(t, json.Unmarshal(d.Messages[0].Content, &a))
+		require.Equal(t, *ticket.Assignment, a)
+		require.Equal(t, placeFor(a.MatchID), a.Connection)
+		matches[a.MatchID] = append(matches[a.MatchID], id)
+	}
+	for match, tickets := range matches {
+		require.Len(t, tickets, 2, "match %s", match)
+		require.False(t, p.allocator.wasReleased(match), "the place of match %s was given back", match)
+	}
+	require.Eventually(t, func() bool { return p.director.directs(t) != p.other.directs(t) }, scriptLimit, 5*time.Millisecond)
+	return matches
+}
+
+// allocator is a webhook that gives places. It may be told to hold its answers back.
+type allocator struct {
+	url string
+
+	mu       sync.Mutex
+	closed   chan struct{}   // allocations wait for it; nil: they don't
+	gates    []chan struct{} // earlier ones that allocations still wait for
+	held     map[string]bool
+	released map[string]bool
+}
+
+func startAllocator(t *testing.T) *allocator {
+	t.Helper()
+	a := &allocator{held: map[string]bool{}, released: map[string]bool{}}
+	s := httptest.NewServer(a)
+	a.url = s.URL
+	t.Cleanup(func() {
+		a.answer()
+		s.Close()
+	})
+	return a
+}
+
+func placeFor(match string) string { return "place-of-" + match }
+
+// ServeHTTP is http.Handler's.
+func (a *allocator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var call struct{ Action, MatchID string }
+	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if call.Action == "release" {
+		a.mu.Lock()
+		a.released[call.MatchID] = true
+		a.mu.Unlock()
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if gate := a.enter(call.MatchID); gate != nil {
+		<-gate // also where the caller has given up
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{"connection": placeFor(call.MatchID)}) // nobody may be listening
+}
+
+// enter gives what an allocation must wait for.
+func (a *allocator) enter(match string) <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed != nil {
+		a.held[match] = true
+	}
+	return a.closed
+}
+
+// hold makes allocations that come from now on wait for answer.
+func (a *allocator) hold() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.closed = make(chan struct{})
+}
+
+// pass makes allocations that come from now on not wait. Those that do go on waiting.
+func (a *allocator) pass() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed != nil {
+		a.gates = append(a.gates, a.closed)
+		a.closed = nil
+	}
+}
+
+// answer answers all.
+func (a *allocator) answer() {
+	a.pass()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, gate := range a.gates {
+		close(gate)
+	}
+	a.gates = nil
+}
+
+// waiting gives the matches whose allocations were held back.
+func (a *allocator) waiting() (matches []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for match := range a.held {
+		matches = append(matches, match)
+	}
+	return matches
+}
+
+func (a *allocator) wasReleased(match string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.released[match]
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// TestPausedDirector stops the process that directs a queue, without its knowledge, for longer than its lease lasts.
+func TestPausedDirector(t *testing.T) {
+	t.Parallel()
+	for kind, start := range map[string]func(t *testing.T) string{
+		"standalone": func(t *testing.T) string { return redistest.Start(t, redistest.Options{}).URL() },
+		"cluster": func(t *testing.T) string {
+			return strings.Join(redistest.StartCluster(t, redistest.Options{Replicas: -1}).Addrs(), ",")
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			url := start(t)
+			for name, test := range map[string]func(*testing.T, string, string){
+				"with nothing in hand":              pausedIdle,
+				"under load":                        pausedUnderLoad,
+				"until its claims are over":         pausedPastItsClaims,
+				"and goes on before its claims end": pausedWithinItsClaims,
+			} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					test(t, url, redistest.Prefix(t))
+				})
+			}
+		})
+	}
+}
+
+// pausedIdle pauses the director while nothing happens. The other process takes over; the first one goes on without the
+// direction, until it is its turn again.
+func pausedIdle(t *testing.T, url, prefix string) {
+	t.Helper()
+	p := startPair(t, url, prefix, "500ms")
+	p.await(t, p.other, p.create(t, p.director, 10))
+	p.director.pause(t)
+	p.await(t, p.other, p.create(t, p.other, 20))
+	p.awaitDirector(t, p.other)
+	p.director.resume(t)
+	p.await(t, p.director, p.create(t, p.director, 20))
+	p.judge(t)
+
+	p.director, p.other = p.other, p.director // and back
+	p.director.pause(t)
+	p.await(t, p.other, p.create(t, p.other, 10))
+	p.director.resume(t)
+	p.judge(t)
+}
+
+// pausedUnderLoad pauses the director in the middle of what it does, wherever that is, again and again.
+func pausedUnderLoad(t *testing.T, url, prefix string) {
+	t.Helper()
+	p := startPair(t, url, prefix, "500ms")
+	for range 4 {
+		p.create(t, p.other, 7)
+		p.director.pause(t)
+		p.create(t, p.other, 13)
+		p.awaitDirector(t, p.other)
+		p.create(t, p.other, 6)
+		p.director.resume(t)
+		p.director, p.other = p.other, p.director
+	}
+	p.await(t, p.director, p.made)
+	p.judge(t)
+}
+
+// pausedPastItsClaims pauses the director while it waits for places, until the other process has matched the tickets
+// that it had claimed. The places that come then are given back.
+func pausedPastItsClaims(t *testing.T, url, prefix string) {
+	t.Helper()
+	p := startPair(t, url, prefix, "500ms")
+	p.allocator.hold()
+	ids := p.create(t, p.other, 10)
+	p.awaitAllocations(t, len(ids)/2)
+	p.director.pause(t)
+	p.allocator.pass()
+	p.await(t, p.other, ids)
+	p.director.resume(t)
+	p.allocator.answer()
+	for _, match := range p.allocator.waiting() {
+		require.Eventually(t, func() bool { return p.allocator.wasReleased(match) }, scriptLimit, 5*time.Millisecond, match)
+	}
+	p.await(t, p.director, p.create(t, p.director, 10))
+	matches := p.judge(t)
+	for _, match := range p.allocator.waiting() {
+		require.NotContains(t, matches, match)
+	}
+}
+
+// pausedWithinItsClaims pauses the director while it waits for places, and lets it go on when the other process directs
+// the queue, but its claims still hold. So it makes its matches, and the other one doesn't.
+func pausedWithinItsClaims(t *testing.T, url, prefix string) {
+	t.Helper()
+	p := startPair(t, url, prefix, "1m")
+	p.allocator.hold()
+	ids := p.create(t, p.other, 10)
+	p.awaitAllocations(t, len(ids)/2)
+	p.director.pause(t)
+	p.allocator.pass()
+	p.await(t, p.other, p.create(t, p.other, 10))
+	p.awaitDirector(t, p.other)
+	p.director.resume(t)
+	p.allocator.answer()
+	p.await(t, p.director, ids)
+	matches := p.judge(t)
+	for _, match := range p.allocator.waiting() {
+		require.Contains(t, matches, match)
+	}
+}

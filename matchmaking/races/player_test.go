@@ -1,0 +1,232 @@
+package races_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// plan is what a player does.
+type plan struct {
+	queue  string
+	ttl    time.Duration // of its ticket; 0: the queue's
+	leaves time.Duration // after which it cancels; 0: it doesn't
+	looks  int           // how often it reads its ticket meanwhile
+	beside *server       // the server that it talks to; nil: any that is alive
+	unsure bool          // what it is answered may be lost
+}
+
+// player is somebody who wants a match. Its goroutines have ended when what it has seen is looked at.
+type player struct {
+	plan
+	arena  *arena
+	number int
+	id     string
+	random *rand.Rand
+
+	ticket    matchmaking.Ticket // as it was created
+	cancelled bool               // it was told so
+	tooLate   bool               // it was told that it is matched
+	seen      []matchmaking.Ticket
+	received  []channel.Message
+	dismissed bool // its subscriber was removed
+}
+
+// player has somebody play, and gives it.
+func (a *arena) player(p plan) *player {
+	a.mu.Lock()
+	number := len(a.players)
+	made := &player{
+		plan: p, arena: a, number: number, id: fmt.Sprintf("p%d", number), random: a.random(number),
+	}
+	a.players = append(a.players, made)
+	a.mu.Unlock()
+	return made
+}
+
+// arrived gives how many players there are.
+func (a *arena) arrived() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.players)
+}
+
+// lastPlayer gives the ID of whoever came last.
+func (a *arena) lastPlayer() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.players[len(a.players)-1].id
+}
+
+// play has a player play in the background.
+func (a *arena) play(p *player) {
+	a.playing.Go(func() { p.report(p.play(a.until)) })
+}
+
+// report is the arena's, unless the player may be answered anything.
+func (p *player) report(err error) {
+	if !p.unsure {
+		p.arena.report(err)
+	}
+}
+
+// report tells of what a player can't go on after, or a server.
+func (a *arena) report(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	select {
+	case a.failed <- err:
+	default:
+	}
+}
+
+// crowd has players come one after the other, at random moments, with plans of their own.
+func (a *arena) crowd(n int, every time.Duration, plan func(r *rand.Rand) plan) {
+	a.playing.Go(func() {
+		r := a.random(-n)
+		for i := 0; i < n && wait(a.until, between(r, 0, 2*every)); i++ {
+			a.play(a.player(plan(r)))
+		}
+	})
+}
+
+// come is crowd that goes on until the function that it gives is called.
+func (a *arena) come(every time.Duration, plan func(r *rand.Rand) plan) (stop func()) {
+	return during(func(ctx context.Context) {
+		r := a.random(-1)
+		for wait(ctx, between(r, 0, 2*every)) {
+			a.play(a.player(plan(r)))
+		}
+	})
+}
+
+// server gives the one that the player talks to.
+func (p *player) server() *server {
+	if p.beside == nil || !p.beside.alive() {
+		p.beside = p.arena.anyServer(p.random)
+	}
+	return p.beside
+}
+
+// insist asks again and again while the storage can't serve, or the server has died: then nobody waits for its answer.
+func (p *player) insist(ctx context.Context, ask func(context.Context, *server) error) error {
+	for {
+		s := p.server()
+		asking, done := s.during(ctx)
+		err := ask(asking, s)
+		done()
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case errors.Is(err, channel.ErrUnavailable) || !s.alive():
+			wait(ctx, 10*time.Millisecond)
+		default:
+			return err
+		}
+	}
+}
+
+func (p *player) play(ctx context.Context) error {
+	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
+		p.ticket, _, err = s.tickets.Create(ctx, matchmaking.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("create: %w", err)
+	}
+	reader := *p // with a server and choices of its own
+	reader.random = p.arena.random(-2 - p.number)
+	p.arena.reading.Go(func() { p.report(reader.read(ctx, p)) })
+	var leave <-chan time.Time
+	if p.leaves > 0 {
+		timer := time.NewTimer(p.leaves)
+		defer timer.Stop()
+		leave = timer.C
+	}
+	for range p.looks {
+		select {
+		case <-leave:
+			return p.cancel(ctx)
+		case <-time.After(between(p.random, 0, 40*time.Millisecond)):
+		}
+		if err := p.look(ctx); err != nil {
+			return err
+		}
+	}
+	if leave == nil {
+		return nil
+	}
+	<-leave
+	return p.cancel(ctx)
+}
+
+func (p *player) look(ctx context.Context) error {
+	var t matchmaking.Ticket
+	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
+		t, err = s.tickets.Ticket(ctx, p.id)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", p.id, err)
+	}
+	p.seen = append(p.seen, t)
+	return nil
+}
+
+func (p *player) cancel(ctx context.Context) error {
+	err := p.insist(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
+	switch {
+	case err == nil:
+		p.cancelled = true
+	case errors.Is(err, matchmaking.ErrTicketMatched):
+		p.tooLate = true
+	default:
+		return fmt.Errorf("cancel %s: %w", p.id, err)
+	}
+	return p.look(ctx)
+}
+
+// read polls for messages, acknowledging those it has, until ctx ends; then it takes what is there.
+func (p *player) read(ctx context.Context, to *player) error {
+	handle, last := "", false
+	for {
+		q := channel.Query{Channel: matchmaking.ChannelOf(p.id), Subscriber: matchmaking.Subscriber, Wait: 10 * time.Second}
+		s, within := p.server(), ctx
+		if last = ctx.Err() != nil; last {
+			s, within, q.Wait = p.arena.umpire, context.WithoutCancel(ctx), 0
+		}
+		asking, done := s.during(within)
+		d, err := s.channels.Next(asking, q, handle)
+		done()
+		switch {
+		case errors.Is(err, channel.ErrNoSubscriber):
+			to.dismissed = true
+			return nil
+		case err != nil && !last && (errors.Is(err, channel.ErrUnavailable) || ctx.Err() != nil || !s.alive()):
+			wait(ctx, 10*time.Millisecond)
+			continue
+		case err != nil:
+			return fmt.Errorf("read %s: %w", p.id, err)
+		}
+		to.received = append(to.received, d.Messages...)
+		if d.Receipt != "" {
+			handle = d.Receipt
+		}
+		if last && len(d.Messages) == 0 {
+			return nil
+		}
+	}
+}
+
+// assignmentOf reads a message.
+func assignmentOf(m channel.Message) (a matchmaking.Assignment, err error) {
+	err = json.Unmarshal(m.Content, &a)
+	return a, err
+}

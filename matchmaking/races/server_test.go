@@ -1,0 +1,218 @@
+package races_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/function"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// The servers' lives, short so that servers take over from each other often.
+const (
+	leaseTTL = 300 * time.Millisecond
+	relayAge = 200 * time.Millisecond
+	// patience is longer than any slot move or fail-over: what a server is asked succeeds in the end.
+	patience = time.Minute
+)
+
+// server is what one process of the service has: connections, a channel service, and matchmaking.
+type server struct {
+	name     string
+	arena    *arena
+	store    *redis.Store
+	queues   *tap
+	channels *channel.Service
+	tickets  *matchmaking.Service
+	metrics  *prometheus.Registry
+	life     context.Context //nolint:containedctx // ends when it dies or is stopped
+	running  sync.WaitGroup
+	die      func()
+	stop     func()
+}
+
+// hook changes something about a server.
+type hook func(*server)
+
+// open makes a server that isn't run yet.
+func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
+	t.Helper()
+	s := &server{name: name, arena: a, metrics: prometheus.NewRegistry()}
+	var err error
+	s.store, err = redis.Open(t.Context(), redis.Options{
+		URL: a.url, KeyPrefix: a.prefix, Logger: a.log, Metrics: s.metrics, Timeout: patience,
+	})
+	require.NoError(t, err)
+	queues := s.store.Queues(redis.QueueOptions{})
+	s.queues = &tap{Queues: queues, server: s}
+	ring, err := receipt.NewKeyring(receipt.Key(bytes.Repeat([]byte{7}, receipt.MinKeyBytes)))
+	require.NoError(t, err)
+	policies, err := channel.NewPolicies(channel.Policy{TTL: 30 * time.Minute, MaxMessageBytes: 64 << 10}, nil)
+	require.NoError(t, err)
+	limits := channel.DefaultLimits()
+	limits.Linger = time.Second
+	s.channels, err = channel.NewService(channel.Options{
+		Store: s.store, Receipts: ring, Policies: policies, Limits: limits, Logger: a.log,
+	})
+	require.NoError(t, err)
+	s.tickets, err = matchmaking.NewService(matchmaking.Options{
+		Store: s.queues, Channels: tapped{Service: s.channels, server: s}, Build: s.build, Definitions: a.definitions,
+		ChannelTTL: 30 * time.Minute, Logger: a.log.With("server", name), Metrics: s.metrics,
+		LeaseTTL: a.leaseTTL, RelayAge: relayAge, Refresh: time.Second, Drain: 2 * time.Second,
+	})
+	require.NoError(t, err)
+	for _, h := range hooks {
+		h(s)
+	}
+	closing := sync.OnceFunc(func() {
+		queues.Close()
+		s.store.Close()
+	})
+	var end context.CancelFunc
+	s.life, end = context.WithCancel(context.Background())
+	s.die = func() {
+		closing()
+		end()
+	}
+	s.stop = func() {
+		end()
+		s.running.Wait()
+	}
+	t.Cleanup(func() {
+		s.stop()
+		closing()
+	})
+	s.running.Go(func() { a.report(s.channels.Run(s.life)) })
+	return s
+}
+
+// run directs and relays, until the server dies or is stopped.
+func (s *server) run() {
+	s.running.Go(func() { s.arena.report(s.tickets.Run(s.life)) })
+}
+
+func (s *server) alive() bool { return s.life.Err() == nil }
+
+// during gives a context that also ends with the server, as connections to it do.
+func (s *server) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	forget := context.AfterFunc(s.life, cancel)
+	return ctx, func() {
+		forget()
+		cancel()
+	}
+}
+
+// build makes the parts of a queue.
+func (s *server) build(d matchmaking.Definition) (matchmaking.Parts, error) {
+	return matchmaking.Parts{
+		Matcher:   function.FirstCome(d.Match.Teams, d.Match.TeamSize),
+		Evaluator: function.Decollide{},
+		Assigner:  places{s},
+	}, nil
+}
+
+// tap is the server's queues, and writes down what is done with them.
+type tap struct {
+	*redis.Queues
+	server *server
+	// publishing and delivered are called before an assignment is published, and before entries are removed from the
+	// outbox; nil: they aren't. Where they fail it isn't done.
+	publishing func(ctx context.Context, channel string) error
+	delivered  func(ctx context.Context, entries []string) error
+}
+
+func (q *tap) book() *ledger { return q.server.arena.ledger }
+
+// Lease is matchmaking.Feed's.
+func (q *tap) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
+	now, err := q.Queues.Lease(ctx, r)
+	q.book().leased(q.server, r, err == nil)
+	return now, err
+}
+
+// Claim is matchmaking.Claims's.
+func (q *tap) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
+	c, err := q.Queues.Claim(ctx, r)
+	if err == nil {
+		q.book().claimed(r.Token, c)
+	}
+	return c, err
+}
+
+// Release is matchmaking.Claims's.
+func (q *tap) Release(ctx context.Context, queue, token string, ids []string) error {
+	q.book().givenUp(token, ids)
+	return q.Queues.Release(ctx, queue, token, ids)
+}
+
+// Assign is matchmaking.Claims's.
+func (q *tap) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
+	q.book().assigning(r)
+	outcomes := q.Queues.Assign(ctx, r)
+	q.book().assigned(r, outcomes)
+	return outcomes
+}
+
+// Delivered is matchmaking.Outbox's.
+func (q *tap) Delivered(ctx context.Context, queue string, entries []string) error {
+	if q.delivered != nil {
+		if err := q.delivered(ctx, entries); err != nil {
+			return err
+		}
+	}
+	return q.Queues.Delivered(ctx, queue, entries)
+}
+
+// tapped is the server's channels as its matchmaking has them.
+type tapped struct {
+	*channel.Service
+	server *server
+}
+
+// Publish is matchmaking.Channels's.
+func (c tapped) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
+	if before := c.server.queues.publishing; before != nil {
+		if err := before(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	published, err := c.Service.Publish(ctx, name, drafts)
+	if err == nil {
+		c.server.arena.ledger.published(published)
+	}
+	return published, err
+}
+
+// places is the server's assigner: each match gets a place that is named after it.
+type places struct{ server *server }
+
+func placeOf(match string) string { return "place-of-" + match }
+
+// Allocate is matchmaking.Assigner's.
+func (x places) Allocate(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error) {
+	a := x.server.arena
+	a.ledger.allocating(x.server, p)
+	if a.allocate != nil {
+		if err := a.allocate(ctx, x.server, p); err != nil {
+			return matchmaking.Allocation{}, fmt.Errorf("no place: %w", err)
+		}
+	}
+	return matchmaking.Allocation{Connection: placeOf(p.ID), Token: "token-of-" + p.ID}, nil
+}
+
+// Release is matchmaking.Assigner's.
+func (x places) Release(_ context.Context, match string, place matchmaking.Allocation) error {
+	x.server.arena.ledger.released(match, place)
+	return nil
+}
