@@ -45,6 +45,25 @@ func TestAClaimThatAnotherHoldsPartOf(t *testing.T) {
 	w.requireNoMore(t, "duel", first.ID, second.ID, third.ID, fourth.ID)
 }
 
+// Tickets that another held when the director came are left alone until the claim's deadline, or until they are given up.
+func TestTicketsThatAnotherGivesUpAreMatchedAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "duel", `{}`)))
+	first := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	second := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	ids := []string{first.ID, second.ID}
+	_, err := w.queues.Claim(t.Context(), matchmaking.ClaimRequest{Queue: "duel", Token: "another.1", Hold: time.Hour, IDs: ids})
+	require.NoError(t, err)
+	background(t, s.Run)
+	third := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	fourth := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	w.requireMatched(t, third.ID, fourth.ID) // so the director is at work
+
+	require.NoError(t, w.queues.Release(t.Context(), "duel", "another.1", ids))
+	w.requireMatched(t, first.ID, second.ID)
+}
+
 func TestAClaimOfTicketsThatAreGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

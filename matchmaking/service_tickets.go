@@ -22,8 +22,8 @@ type NewTicket struct {
 
 // Create makes a ticket, and its channel [ChannelOf] with the subscriber [Subscriber]. Where the queue has one with its
 // ID, in whatever status, that one is given and created is false. The channel comes first, so that a ticket that can be
-// matched has one. Where it isn't known whether the ticket was made it is cancelled behind the scenes, for as long as
-// it could live, unless Create is called for the same ID again. Errors: ErrNoQueue, SlugInvalidTicket,
+// matched has one. Where it isn't known whether the ticket was made it is taken out behind the scenes, for as long as it
+// could live, unless Create is called for the same ID again, at whichever server. Errors: ErrNoQueue, SlugInvalidTicket,
 // SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and those of the channels and the store.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, DefaultQueue)
@@ -36,8 +36,6 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t Ticket, created bo
 	}
 	if n.ID == "" {
 		n.ID = newID()
-	} else if err := s.undo.forget(ctx, n.ID); err != nil {
-		return Ticket{}, false, err
 	}
 	label, err := s.channels.Open(ctx, ChannelOf(n.ID), Subscriber, n.Queue)
 	switch {
@@ -56,12 +54,13 @@ func (s *Service) createOpened(ctx context.Context, q *queue, n NewTicket) (t Ti
 	if q.Heartbeat > 0 {
 		ttl = min(ttl, q.Heartbeat.Std())
 	}
+	attempt := newID()
 	t, created, err = s.store.Create(ctx, CreateRequest{
-		Queue: n.Queue, ID: n.ID, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
+		Queue: n.Queue, ID: n.ID, Attempt: attempt, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
 	})
 	if err != nil {
 		if !refused(err) {
-			s.undo.add(ctx, undone{queue: n.Queue, id: n.ID, keep: q.AssignmentTTL.Std(), until: time.Now().Add(ttl)})
+			s.undo.add(ctx, undone{queue: n.Queue, id: n.ID, attempt: attempt, until: time.Now().Add(ttl)})
 		}
 		return Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}

@@ -21,8 +21,11 @@ type Store interface {
 // Tickets is what players do.
 type Tickets interface {
 	// Create makes a ticket that can be matched. Where one with its ID is there, in whatever status, that one is
-	// given and created is false. Errors: ErrQueueFull.
+	// given and created is false; one that waits is this attempt's from then on. Errors: ErrQueueFull.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
+	// Undo takes a ticket out that an attempt to create it made, as if it had never been, unless another attempt has
+	// found it there, or it doesn't wait any more.
+	Undo(ctx context.Context, queue, id, attempt string) error
 	// Ticket reads a ticket, from a replica where the store has been told to, and then, if it isn't there, from the
 	// primary. One whose life has ended is there for CreateRequest.Keep longer. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
@@ -37,6 +40,7 @@ type Tickets interface {
 type CreateRequest struct {
 	Queue      string
 	ID         string
+	Attempt    string // names this attempt: a ULID, for Undo
 	Spec       Spec
 	TTL        time.Duration // how long it can be matched, 200 ms or more, unless it is renewed
 	Life       time.Duration // how long it can be matched at most, however often it is renewed; less than TTL: TTL
@@ -176,10 +180,11 @@ type Changes struct {
 	Changes []Change // in order
 }
 
-// Change is one ticket that came, or one that was cancelled.
+// Change is one ticket that came, was cancelled, or was given up by whoever held it, if that wasn't the director.
 type Change struct {
-	Added     *Ticket // nil: see Cancelled
-	Cancelled string  // a ticket's ID
+	Added     *Ticket // nil: see the others
+	Cancelled string  // a ticket's ID, or ""
+	Released  string  // a ticket's ID, or ""
 }
 
 // Outbox is assignments on their way to their channels.

@@ -20,7 +20,7 @@ type tampered struct {
 	dead atomic.Bool // the server that uses it is gone, as far as the storage can tell
 
 	create    func(context.Context, matchmaking.CreateRequest) error // after the ticket was made
-	cancel    func(matchmaking.CancelRequest) error                  // before
+	undo      func() error                                           // before
 	claim     func(context.Context, matchmaking.ClaimRequest)        // before
 	assign    func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
 	delivered func(ctx context.Context, queue string, entries []string) error
@@ -44,13 +44,13 @@ func (s *tampered) Create(ctx context.Context, r matchmaking.CreateRequest) (mat
 	return made, created, err
 }
 
-func (s *tampered) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
-	if s.cancel != nil {
-		if err := s.cancel(r); err != nil {
+func (s *tampered) Undo(ctx context.Context, queue, id, attempt string) error {
+	if s.undo != nil {
+		if err := s.undo(); err != nil {
 			return err
 		}
 	}
-	return s.Store.Cancel(ctx, r)
+	return s.Store.Undo(ctx, queue, id, attempt)
 }
 
 func (s *tampered) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {

@@ -3,6 +3,7 @@ package matchmaking
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,9 +143,12 @@ func (t *term) takeFed(f fed) {
 		t.takeSnapshot(f.snapshot)
 	}
 	for _, c := range f.changes {
-		if c.Added != nil {
+		switch {
+		case c.Added != nil:
 			t.add(c.Added)
-		} else {
+		case c.Released != "":
+			t.released(c.Released)
+		default:
 			t.forget(c.Cancelled)
 		}
 	}
@@ -221,6 +225,18 @@ func (t *term) again(h *held, at time.Time) {
 		return
 	}
 	t.offer(h)
+}
+
+// released makes a ticket available that was left alone until another claim's deadline.
+func (t *term) released(id string) {
+	h := t.tickets[id]
+	if h == nil || h.state != parked {
+		return
+	}
+	if i := slices.Index(t.parked, h); i >= 0 {
+		heap.Remove(&t.parked, i)
+		t.offer(h)
+	}
 }
 
 // settlement is what became of tickets that a work had.

@@ -114,11 +114,15 @@ func (s *Store) readStream(ctx context.Context, key string, r matchmaking.Change
 	return found[key], nil
 }
 
-// parseChange reads an entry: id, expires and ticket of one that came; id alone of one that was cancelled.
+// parseChange reads an entry: id, expires and ticket of one that came; id and released of one that was given up; id
+// alone of one that was cancelled.
 func parseChange(queue string, fields map[string]string) (matchmaking.Change, error) {
 	id, ok := fields["id"]
 	if !ok {
 		return matchmaking.Change{}, fmt.Errorf("%w: a change of no ticket", errTicketRecord)
+	}
+	if _, released := fields["released"]; released {
+		return matchmaking.Change{Released: id}, nil
 	}
 	value, ok := fields["ticket"]
 	if !ok {

@@ -55,7 +55,8 @@ func (r reply) claimed(all *matchmaking.Claimed) error {
 func (q *Queues) Release(ctx context.Context, queue, token string, ids []string) error {
 	k := q.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
-		rep, err := q.store.exec(ctx, releaseScript, []string{k.proposed(), k.claims()}, slices.Concat([]string{token}, some))
+		rep, err := q.store.exec(ctx, releaseScript, []string{k.proposed(), k.claims(), k.director(), k.changes()},
+			slices.Concat([]string{token}, some))
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	claim := func(token string, limit int, ids ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return errorOf(h.Claim(ctx, matchmaking.ClaimRequest{
-				Queue: h.queue, Token: token, Hold: longHold, Lease: "lease", Limit: limit, IDs: ids,
+				Queue: h.queue, Token: token, Hold: longHold, Lease: "token", Limit: limit, IDs: ids,
 			}))
 		}
 	}
@@ -50,10 +50,10 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		do   func(ctx context.Context) error
 	}{
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error {
-			return errorOf(h.Lease(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL}))
+			return errorOf(h.Lease(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "token", TTL: longTTL}))
 		}},
 		{"create", []string{"EVALSHA"}, 8, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
-		{"create again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
+		{"create again", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
 		{"create with a limit", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
 		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return errorOf(h.Ticket(ctx, h.queue, "new")) }},
 		{"the first changes", []string{"XREAD", "EVALSHA", "XTRIM"}, 4, readOn},
@@ -67,16 +67,17 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 			h.match("m2", tickets[2], tickets[3]), h.match("m3", tickets[4], tickets[5]), h.match("m4", tickets[6], tickets[7]),
 		)},
 		{"assign with conflicts", []string{"EVALSHA"}, 8, assign(h.match("m5", tickets[0], tickets[8]))},
-		{"release", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", tickets) }},
+		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.queue, tickets[10:13]) }},
 		{"cancel", []string{"EVALSHA"}, 14, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
+		{"undo", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return h.Undo(ctx, h.queue, limited.ID, limited.Attempt) }},
 		{"sweep", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return errorOf(h.Snapshot(ctx, h.queue)) }},
 		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return errorOf(h.Outgoing(ctx, h.queue, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1", "1-2"}) }},
 		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue)) }},
-		{"resign", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "lease") }},
+		{"resign", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "token") }},
 	} {
 		m.reset(t)
 		before := m.tap.count()

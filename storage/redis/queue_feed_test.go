@@ -27,13 +27,16 @@ func (h *hall) snapshot(t testing.TB) matchmaking.Snapshot {
 	return found
 }
 
-// told gives changes in short: the ID of who came, and that of who was cancelled with a dash in front.
+// told gives changes in short: the ID of who came, with a dash in front of who was cancelled, a plus of who was released.
 func told(changes []matchmaking.Change) []string {
 	var found []string
 	for _, c := range changes {
-		if c.Added != nil {
+		switch {
+		case c.Added != nil:
 			found = append(found, c.Added.ID)
-		} else {
+		case c.Released != "":
+			found = append(found, "+"+c.Released)
+		default:
 			found = append(found, "-"+c.Cancelled)
 		}
 	}
@@ -276,5 +279,20 @@ func TestQueueSnapshotLeavesOutWhatItCannotRead(t *testing.T) {
 		require.Equal(t, channel.Internal, internal.Kind)
 		require.NoError(t, h.cancel(t.Context(), "evicted"))
 		require.Equal(t, 0, h.count(t, "EXISTS", h.k().ticket("evicted")), "cancelling leaves no half of a ticket behind")
+	})
+}
+
+func TestQueueReleaseIsTold(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		_, err := h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "boss", TTL: time.Hour})
+		require.NoError(t, err)
+		h.create(t, "a", "b", "c")
+		after := h.snapshot(t).After
+		h.hold(t, "boss.1", "a")
+		h.hold(t, "rival.1", "b", "c")
+		require.NoError(t, h.Release(t.Context(), h.queue, "boss.1", []string{"a", "b"}))
+		require.NoError(t, h.Release(t.Context(), h.queue, "rival.1", []string{"a", "b"}))
+		require.Equal(t, []string{"+b"}, told(h.changes(t, after, 0, 10).Changes), "the director knows what it does itself")
 	})
 }

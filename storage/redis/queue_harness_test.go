@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
@@ -84,7 +85,9 @@ func spec(tag string) matchmaking.Spec {
 }
 
 func (h *hall) request(id string) matchmaking.CreateRequest {
-	return matchmaking.CreateRequest{Queue: h.queue, ID: id, Spec: spec(id), TTL: longTTL, Keep: longKeep}
+	return matchmaking.CreateRequest{
+		Queue: h.queue, ID: id, Attempt: ulid.Make().String(), Spec: spec(id), TTL: longTTL, Keep: longKeep,
+	}
 }
 
 // create makes tickets that live long.

@@ -23,7 +23,7 @@ var queueDecoders = map[string]func(r reply) error{
 	"queue":    func(r reply) error { return errorOf(r.queueState()) },
 }
 
-const someTicket = `'S1704067200000000 600000 60000 600000 {}'`
+const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 {}'`
 
 func TestQueueRepliesThatAreRight(t *testing.T) {
 	t.Parallel()
@@ -56,8 +56,8 @@ func TestQueueRepliesThatAreWrongAreRefused(t *testing.T) {
 		"create": {`{'CREATED'}`, `{'CREATED', '1'}`, `{'CREATED', '1', 'x'}`, `{'CREATED', 'x', '1'}`, `{'CREATED', '1', '2', '3'}`, `{'OK'}`},
 		"ticket": {
 			`{'OK'}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `}`, `{'OK', 'SEARCHING', 'x', ` + someTicket + `, ''}`,
-			`{'OK', 'LOST', '1', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3', ''}`, `{'OK', 'SEARCHING', '1', 'X1 2 3 4 {}', ''}`,
-			`{'OK', 'SEARCHING', '1', 'S1 x 3 4 {}', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 {', ''}`, `{'OK', 'SEARCHING', '1', '', ''}`,
+			`{'OK', 'LOST', '1', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3', ''}`, `{'OK', 'SEARCHING', '1', 'X1 2 3 4 a {}', ''}`,
+			`{'OK', 'SEARCHING', '1', 'S1 x 3 4 a {}', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a {', ''}`, `{'OK', 'SEARCHING', '1', '', ''}`,
 			`{'OK', 'MATCH_FOUND', '', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `, '', ''}`,
 		},
 		"claim": {
@@ -111,8 +111,8 @@ func TestQueueRefusals(t *testing.T) {
 func TestChangesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []map[string]string{
-		{}, {"ticket": "S1 2 3 4 {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 {}"},
-		{"id": "a", "ticket": "S1 2 3 4 {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
+		{}, {"ticket": "S1 2 3 4 a {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a {}"},
+		{"id": "a", "ticket": "S1 2 3 4 a {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
 	} {
 		_, err := parseChange("duel", fields)
 		require.ErrorIs(t, err, errTicketRecord, "%v", fields)
@@ -120,7 +120,7 @@ func TestChangesThatCannotBeRead(t *testing.T) {
 }
 
 func FuzzTicketRecord(f *testing.F) {
-	f.Add([]byte("S1704067200000000 600000 60000 600000 {}"))
+	f.Add([]byte("S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 {}"))
 	f.Add([]byte(`C1 2 3 {"searchFields":{"doubleArgs":{"a":"NaN"}}}`))
 	f.Add([]byte("S1 2 3 "))
 	f.Fuzz(func(t *testing.T, value []byte) {

@@ -118,7 +118,7 @@ func (s *scenario) holds(t *testing.T, step scenarioStep) {
 	require.Equal(t, want, s.found(t), "the keys after %s", step.title)
 	for key, k := range step.keys {
 		pattern := shape(k.value)
-		for placeholder, digits := range map[string]string{"<µs>": "[0-9]{16}", "<n>": "[0-9]+", "<SHA-1>": "[0-9a-f]{40}"} {
+		for placeholder, digits := range map[string]string{"<µs>": "[0-9]{16}", "<n>": "[0-9]+", "<attempt>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}"} {
 			pattern = strings.ReplaceAll(pattern, placeholder, digits)
 		}
 		require.Regexp(t, pattern, s.content(t, key), "%s after %s", key, step.title)
@@ -129,7 +129,7 @@ func (s *scenario) holds(t *testing.T, step scenarioStep) {
 func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 	t.Helper()
 	r := matchmaking.CreateRequest{
-		Queue: s.queue, ID: id, TTL: matchmaking.DefaultTicketTTL, Keep: matchmaking.DefaultAssignmentTTL,
+		Queue: s.queue, ID: id, Attempt: ulid.Make().String(), TTL: matchmaking.DefaultTicketTTL, Keep: matchmaking.DefaultAssignmentTTL,
 		Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{
 			Tags: []string{"mode:casual"}, DoubleArgs: matchmaking.Doubles{"skill": skill},
 		}},

@@ -18,7 +18,7 @@ func (q *Queues) Create(ctx context.Context, r matchmaking.CreateRequest) (match
 	}
 	k := q.keys(r.Queue)
 	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.changes()}
-	args := []string{r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), string(spec)}
+	args := []string{r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt, string(spec)}
 	rep, err := q.store.exec(ctx, createScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
@@ -65,6 +65,17 @@ func (d *decoder) ticket(queue, id string) (matchmaking.Ticket, error) {
 		return matchmaking.Ticket{}, d.err
 	}
 	return t, nil
+}
+
+// Undo runs undo.lua.
+func (q *Queues) Undo(ctx context.Context, queue, id, attempt string) error {
+	k := q.keys(queue)
+	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes()}
+	rep, err := q.store.exec(ctx, undoScript, keys, []string{id, attempt})
+	if err != nil {
+		return err
+	}
+	return rep.oneOf(statusOK)
 }
 
 // Ticket runs ticket.lua, on a replica first where there are any.

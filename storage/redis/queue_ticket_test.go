@@ -217,3 +217,52 @@ func TestQueueRenewDoesNotRevive(t *testing.T) {
 		require.Empty(t, ids)
 	})
 }
+
+func TestQueueUndo(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		first, second := h.request("a"), h.request("a")
+		made, created, err := h.Create(t.Context(), first)
+		require.NoError(t, err)
+		require.True(t, created)
+		again, created, err := h.Create(t.Context(), first)
+		require.NoError(t, err)
+		require.True(t, created, "the same attempt, whose answer was lost")
+		require.Equal(t, made, again)
+
+		require.NoError(t, h.Undo(t.Context(), h.queue, "a", second.Attempt))
+		require.Equal(t, matchmaking.Searching, h.status(t, "a"), "another attempt's")
+		_, created, err = h.Create(t.Context(), second)
+		require.NoError(t, err)
+		require.False(t, created)
+		require.NoError(t, h.Undo(t.Context(), h.queue, "a", first.Attempt))
+		require.Equal(t, matchmaking.Searching, h.status(t, "a"), "the later attempt has been answered")
+		require.Equal(t, made, h.ticket(t, "a"))
+
+		h.hold(t, "token", "a")
+		for range 2 {
+			require.NoError(t, h.Undo(t.Context(), h.queue, "a", second.Attempt))
+		}
+		_, err = h.Ticket(t.Context(), h.queue, "a")
+		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+		for _, key := range []string{h.k().waiting(), h.k().expiries(), h.k().proposed(), h.k().claims(), h.k().ticket("a")} {
+			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
+		}
+		_, created, err = h.Create(t.Context(), second)
+		require.NoError(t, err)
+		require.True(t, created)
+	})
+}
+
+func TestQueueUndoLeavesWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		r := h.request("a")
+		require.NoError(t, errorOf2(h.Create(t.Context(), r)))
+		h.create(t, "b")
+		h.hold(t, "token", "a", "b")
+		require.Empty(t, h.assignOne(t, "token", "m", "a", "b").Conflicts)
+		require.NoError(t, h.Undo(t.Context(), h.queue, "a", r.Attempt))
+		require.Equal(t, matchmaking.MatchFound, h.status(t, "a"))
+	})
+}

@@ -37,6 +37,7 @@ var (
 
 	createScript   = mustScript("create")
 	ticketScript   = mustScript("ticket")
+	undoScript     = mustScript("undo")
 	cancelScript   = mustScript("cancel")
 	renewScript    = mustScript("renew")
 	claimScript    = mustScript("claim")

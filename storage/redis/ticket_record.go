@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <spec, JSON>". The first
-// byte is C where the ticket was cancelled.
+// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempt> <spec, JSON>".
+// The first byte is C where the ticket was cancelled. The attempt is the last one to make the ticket.
 type ticketRecord struct {
 	cancelled bool
 	created   time.Time
@@ -24,8 +24,8 @@ type ticketRecord struct {
 var errTicketRecord = errors.New("a stored ticket can't be read")
 
 func parseTicketRecord(value []byte) (ticketRecord, error) {
-	parts := bytes.SplitN(value, []byte(" "), 5)
-	if len(parts) != 5 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
+	parts := bytes.SplitN(value, []byte(" "), 6)
+	if len(parts) != 6 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
 		return ticketRecord{}, errTicketRecord
 	}
 	var numbers [4]int64
@@ -43,7 +43,7 @@ func parseTicketRecord(value []byte) (ticketRecord, error) {
 		keep:      time.Duration(numbers[2]) * time.Millisecond,
 		life:      time.Duration(numbers[3]) * time.Millisecond,
 	}
-	if err := json.Unmarshal(parts[4], &r.spec); err != nil {
+	if err := json.Unmarshal(parts[5], &r.spec); err != nil {
 		return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
 	}
 	return r, nil

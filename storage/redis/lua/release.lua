@@ -1,15 +1,17 @@
 #!lua flags=allow-oom
 -- release.lua gives up those of some tickets that a token holds. It may run where Redis is out of memory.
 --
--- KEYS[1] proposed  zset  IDs of tickets that are held, by until when, in milliseconds
--- KEYS[2] claims    hash  the tokens that hold them
+-- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[2] claims    hash    the tokens that hold them
+-- KEYS[3] director  string  the lease of whoever directs the queue
+-- KEYS[4] changes   stream  tickets that came, were cancelled or given up
 --
--- ARGV[1]  token  string  who claimed
+-- ARGV[1]  token  string  who claimed: its lease and a number
 -- ARGV[2…] ids    string  of tickets
 --
 -- Returns {"OK"}.
 -- Safe to run twice: yes, the second run finds nothing that the token holds.
-local proposed_key, claims_key = KEYS[1], KEYS[2]
+local proposed_key, claims_key, director_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, ids = ARGV[1], {unpack(ARGV, 2)}
 
 local mine = {}
@@ -21,5 +23,11 @@ end
 if #mine > 0 then
   redis.call('ZREM', proposed_key, unpack(mine))
   redis.call('HDEL', claims_key, unpack(mine))
+end
+-- The director knows what it gives up itself. Of others it has to be told: it leaves their tickets alone meanwhile.
+if #mine > 0 and redis.call('GET', director_key) ~= string.match(token, '^[^.]*') then
+  for _, id in ipairs(mine) do
+    redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'released', '1')
+  end
 end
 return {'OK'}

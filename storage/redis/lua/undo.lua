@@ -1,0 +1,33 @@
+#!lua flags=allow-oom
+-- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless a later attempt found it
+-- there and it is that one's. It may run where Redis is out of memory.
+-- include: time.lua rights.lua leave.lua
+--
+-- KEYS[1] ticket    string  the ticket
+-- KEYS[2] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[3] expiries  zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[4] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[5] claims    hash    the tokens that hold them
+-- KEYS[6] changes   stream  tickets that came or were cancelled
+--
+-- ARGV[1] id       string  the ticket's
+-- ARGV[2] attempt  ULID    names the attempt
+--
+-- Returns {"OK"}, whatever there was.
+-- Safe to run twice: yes, the second run finds no ticket.
+local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local claims_key, changes_key = KEYS[5], KEYS[6]
+local id, attempt = ARGV[1], ARGV[2]
+
+local by = string.match(redis.call('GETRANGE', ticket_key, 0, 127), '^S%d+ %d+ %d+ %d+ (%w+) ')
+if by ~= attempt or not redis.call('ZSCORE', waiting_key, id) then
+  return {'OK'}
+end
+demand(changes_key, 'HDEL', 'DEL', 'XADD', 'PEXPIREAT')
+
+local _, now_ms = time()
+leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
+redis.call('DEL', ticket_key)
+redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id)
+prolong(now_ms, DAY_MS, changes_key)
+return {'OK'}
