@@ -85,8 +85,8 @@ func (r *report) writeMatchmaking(b *strings.Builder) {
 		return
 	}
 	b.WriteString("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a ticket, waits on WatchAssignments, and\n" +
-		"begins again. Times are from the call that creates the ticket to its assignment; calls are all commands that Redis was\n" +
-		"sent, those that end a subscription included.\n\n" +
+		"begins again at once. Times are from the call that creates the ticket to its assignment; calls are all commands that\n" +
+		"Redis was sent until then. One more per ticket ends the subscription afterwards.\n\n" +
 		"| players | tickets/s | goal | p50 | goal | p99 | goal | Redis calls per ticket | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for i, d := range r.duels {
 		goal := duelGoals[i]
