@@ -42,8 +42,9 @@ func (w *waiter) settle(ctx context.Context) {
 	}
 }
 
-// settleWait is many times what Redis takes to confirm, and little for who waits in vain.
-const settleWait = 20 * time.Millisecond
+// settleWait is many times what Redis takes to confirm, even under load, when a fetch too many costs most. Who waits in
+// vain, as while a slot moves, isn't held up for long.
+const settleWait = 250 * time.Millisecond
 
 // prepare comes before every fetch: all that the topic hears from now on is judged in the next sleep.
 func (w *waiter) prepare() {

@@ -34,16 +34,17 @@ func (u *setup) stop() {
 	}
 }
 
-func start(ctx context.Context, s settings) (*setup, error) {
+// start starts the setup. Its server gets further arguments of serve.
+func start(ctx context.Context, s settings, args ...string) (*setup, error) {
 	u := &setup{}
-	if err := u.start(ctx, s); err != nil {
+	if err := u.start(ctx, s, args); err != nil {
 		u.stop()
 		return nil, err
 	}
 	return u, nil
 }
 
-func (u *setup) start(ctx context.Context, s settings) error {
+func (u *setup) start(ctx context.Context, s settings, args []string) error {
 	dir, err := os.MkdirTemp("", "tidemark-bench-")
 	if err != nil {
 		return err
@@ -52,7 +53,8 @@ func (u *setup) start(ctx context.Context, s settings) error {
 	if err := u.startRedis(ctx, dir); err != nil {
 		return err
 	}
-	if u.server, err = u.startProcess(ctx, s.tidemark, "serve", "--redis", "unix://"+u.socket, "--log-level", "error", "--listen"); err != nil {
+	args = append([]string{"serve", "--redis", "unix://" + u.socket, "--log-level", "error"}, append(args, "--listen")...)
+	if u.server, err = u.startProcess(ctx, s.tidemark, args...); err != nil {
 		return fmt.Errorf("start the server: %w", err)
 	}
 	self, err := os.Executable()
