@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // what EVALSHA is called by
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -31,7 +32,7 @@ func measurePublish(ctx context.Context, s settings, u *setup, r *report) error 
 		path := fmt.Sprintf("/v1/channels/bench-%d/messages/p%d-%d", n%channels, round, n)
 		return httpRequest(http.MethodPut, path, content)
 	}
-	var server, store []pair
+	var server, store, beside []pair
 	for round = range s.rounds {
 		var p, q pair
 		var err error
@@ -51,9 +52,14 @@ func measurePublish(ctx context.Context, s settings, u *setup, r *report) error 
 			return err
 		}
 		q.ours = (after - before) / float64(s.requests)
-		server, store = append(server, p), append(store, q)
+		b := pair{ours: q.ours}
+		if b.floor, err = u.redisFloorBeside(ctx, s.requests, publish); err != nil {
+			return err
+		}
+		server, store, beside = append(server, p), append(store, q), append(beside, b)
 	}
 	r.add("Redis CPU per publish, against the script under redis-benchmark", store, 1.0)
+	r.add("Redis CPU per publish, against the script beside the load of a net/http handler", beside, 1.0)
 	r.add("server CPU per publish, against a net/http handler", server, 2.5)
 	return nil
 }
@@ -115,6 +121,27 @@ func (u *setup) redisFloor(ctx context.Context, n int) (float64, error) {
 	}
 	after, err := u.redisCPU(ctx)
 	return (after - before) / float64(n), err
+}
+
+// redisFloorBeside is redisFloor while the bare handler has the load that the server has otherwise: so Redis shares the
+// cores and their caches with as much as it does then.
+func (u *setup) redisFloorBeside(ctx context.Context, n int, next maker) (float64, error) {
+	loaded, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil && loaded.Err() == nil {
+			_, err = load(ctx, u.floor, n/10, next)
+		}
+		if loaded.Err() != nil {
+			err = nil // it was cut off in its middle
+		}
+		ended <- err
+	}()
+	perPublish, err := u.redisFloor(ctx, n)
+	stop()
+	return perPublish, errors.Join(err, <-ended)
 }
 
 // redisCPU gives the CPU seconds that Redis has used.
