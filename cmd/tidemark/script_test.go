@@ -44,7 +44,11 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	runScripts(t, "testdata/script", nil)
+	examples, err := filepath.Abs("../../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runScripts(t, "testdata/script", map[string]string{"EXAMPLES": examples})
 }
 
 func TestScriptsWithRedis(t *testing.T) {
