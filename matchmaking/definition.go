@@ -37,7 +37,7 @@ type Match struct {
 	// URL and Timeout are of the functions that are called: http and grpc.
 	URL     string   `json:"url"`
 	Timeout Duration `json:"timeout"`
-	// Debounce is how long to wait for more tickets before matches are formed, while rounds follow each other.
+	// Debounce is how long to wait for more tickets at most before matches are formed, while rounds follow each other.
 	Debounce Duration `json:"debounce"`
 }
 

@@ -11,8 +11,8 @@ import (
 const claimTickets = 500
 
 // rounds says when the next round may be held. A round whose matches were claimed is followed by the next one a
-// debounce later, so that under load many tickets share a claim. One that came to nothing is followed as soon as the
-// matcher has rested for twice as long as it worked, so that the second ticket of a pair doesn't wait.
+// debounce later at most, so that under load many tickets share a claim. One that came to nothing is followed as soon
+// as the matcher has rested for twice as long as it worked, so that the second ticket of a pair doesn't wait.
 type rounds struct {
 	debounce  time.Duration
 	dirty     bool      // something has changed
@@ -23,6 +23,10 @@ type rounds struct {
 // wanted tells that something has changed.
 func (r *rounds) wanted() { r.dirty = true }
 
+// foundRest is how many times as long as a round that found matches took the next one comes after it. A round takes
+// longer the busier Redis and the server are, so that under load it is the debounce.
+const foundRest = 4
+
 // minTimed is the least time between rounds that only time has brought about.
 const minTimed = 5 * time.Millisecond
 
@@ -32,7 +36,7 @@ func (r *rounds) held(began time.Time, found, timed bool) {
 	took := time.Since(began)
 	switch {
 	case found:
-		r.notBefore = began.Add(r.debounce)
+		r.notBefore = began.Add(min(r.debounce, foundRest*took))
 	case timed:
 		r.notBefore = began.Add(max(r.debounce, minTimed))
 	default:
