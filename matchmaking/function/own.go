@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -17,6 +18,9 @@ const Everyone = "all"
 // ErrProposal is the error of a match function that proposes what can't be a match.
 var ErrProposal = errors.New("the match function's proposal can't be a match")
 
+// ErrPanic is the error of a match function that panicked.
+var ErrPanic = errors.New("the match function panicked")
+
 // Own makes a Matcher of a match function. In each round in which the pools have changed since f last saw them, be it by
 // what it proposed, f gets the tickets that pass each pool, the oldest first; without pools all of them, as the pool
 // [Everyone]. So a round costs what waits.
@@ -24,7 +28,7 @@ var ErrProposal = errors.New("the match function's proposal can't be a match")
 // Proposals may share tickets with each other, which an evaluator settles; all of them are taken out. Each must have a
 // ticket, only tickets that were handed to f, none of them twice, and an ID that matches [matchmaking.CheckMatchID] and
 // that no other proposal of the round has; it gets one where it has none. Where one isn't so, none is proposed:
-// ErrProposal. After an error f is called again in the next round.
+// ErrProposal. A panic of f is ErrPanic. After an error f is called again in the next round.
 func Own(p matchmaking.Profile, f matchmaking.MatchFunction) matchmaking.Matcher {
 	o := &own{profile: p, function: f, offered: make(map[string]*matchmaking.Ticket)}
 	for _, pool := range p.Pools {
@@ -79,7 +83,7 @@ func (o *own) Remove(id string) {
 	o.changed = true
 }
 
-// Match is Matcher's. Errors: f's own, and ErrProposal.
+// Match is Matcher's. Errors: f's own, ErrPanic and ErrProposal.
 func (o *own) Match(ctx context.Context, now time.Time) ([]matchmaking.Proposal, error) {
 	if !o.changed || len(o.offered) == 0 {
 		o.changed = false
@@ -89,7 +93,7 @@ func (o *own) Match(ctx context.Context, now time.Time) ([]matchmaking.Proposal,
 	for _, pool := range o.pools {
 		pools[pool.Name] = pool.tickets.Items()
 	}
-	proposals, err := o.function.Match(ctx, o.profile, pools)
+	proposals, err := o.call(ctx, pools)
 	if err != nil {
 		return nil, fmt.Errorf("call the match function: %w", err)
 	}
@@ -105,6 +109,16 @@ func (o *own) Match(ctx context.Context, now time.Time) ([]matchmaking.Proposal,
 	// One that proposes a few matches a call is called again for the rest.
 	o.changed, o.more = len(checked) > 0, now
 	return checked, nil
+}
+
+// call calls f. Where f panics that is an error, which ends neither the director nor the service.
+func (o *own) call(ctx context.Context, pools map[string][]*matchmaking.Ticket) (proposals []matchmaking.Proposal, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, p, debug.Stack())
+		}
+	}()
+	return o.function.Match(ctx, o.profile, pools)
 }
 
 // Next is Matcher's: at once, where the last round proposed something.

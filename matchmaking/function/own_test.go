@@ -15,6 +15,7 @@ import (
 type ownFunction struct {
 	answer []matchmaking.Proposal
 	err    error
+	panics bool
 	calls  int
 	given  map[string][]*matchmaking.Ticket
 }
@@ -22,6 +23,9 @@ type ownFunction struct {
 func (f *ownFunction) Match(_ context.Context, _ matchmaking.Profile, pools map[string][]*matchmaking.Ticket) ([]matchmaking.Proposal, error) {
 	f.calls++
 	f.given = pools
+	if f.panics {
+		panic("oh no")
+	}
 	return f.answer, f.err
 }
 
@@ -143,4 +147,20 @@ func TestOwnFailsWithItsFunction(t *testing.T) {
 		require.ErrorIs(t, err, broken)
 		require.Equal(t, calls, f.calls, "it is asked again")
 	}
+}
+
+func TestOwnOutlivesAPanicOfItsFunction(t *testing.T) {
+	t.Parallel()
+	a, b := ticket("a", 1), ticket("b", 2)
+	f := &ownFunction{panics: true, answer: []matchmaking.Proposal{{ID: "m", Teams: [][]*matchmaking.Ticket{{a}, {b}}}}}
+	m := function.Own(matchmaking.Profile{}, f)
+	m.Add(a)
+	m.Add(b)
+	_, err := m.Match(t.Context(), start)
+	require.ErrorIs(t, err, function.ErrPanic)
+	require.ErrorContains(t, err, "oh no")
+	f.panics = false
+	proposals, err := m.Match(t.Context(), start)
+	require.NoError(t, err)
+	require.Len(t, proposals, 1)
 }
