@@ -65,9 +65,10 @@ func (s *Service) poll(ctx context.Context, q Query, r FetchRequest, ack *receip
 	w := s.hub.join(r.Channel, r.Subscriber)
 	w.once = q.Once
 	defer w.leave()
-	timer := time.NewTimer(waitLimit(q.Wait, r.Policy))
+	wait := waitLimit(q.Wait, r.Policy)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	w.settle(ctx)
+	w.settle(ctx, min(wait, settleWait))
 	for {
 		w.prepare()
 		b, err := s.read(ctx, r, ack)

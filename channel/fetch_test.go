@@ -423,6 +423,15 @@ func TestPollThatIsNotListenedTo(t *testing.T) {
 		require.Equal(t, []Message{m}, (<-poll(t.Context(), s, "s", "")).Messages)
 		require.False(t, w.connected)
 
+		const short = settleWait / 10
+		brief := make(chan polled, 1)
+		go func() {
+			d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "nobody", Wait: short})
+			brief <- polled{d, err}
+		}()
+		pass(short)
+		require.Len(t, brief, 1, "a poll waits no longer than it is asked to")
+
 		gone, leave := context.WithCancel(t.Context())
 		ended := poll(gone, s, "s", "")
 		leave()

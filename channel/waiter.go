@@ -24,7 +24,7 @@ type waiter struct {
 
 // settle waits a moment for a topic that is new to be listened to: the first fetch then comes after the confirmation,
 // which would make the waiter fetch once more. It is a saving only: whatever happens, the waiter may go on.
-func (w *waiter) settle(ctx context.Context) {
+func (w *waiter) settle(ctx context.Context, most time.Duration) {
 	select {
 	case <-w.topic.heeded:
 		return
@@ -33,7 +33,7 @@ func (w *waiter) settle(ctx context.Context) {
 	if w.topic.hub.drained.Load() {
 		return
 	}
-	timer := time.NewTimer(settleWait)
+	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
 	case <-w.topic.heeded:
