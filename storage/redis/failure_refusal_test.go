@@ -197,7 +197,6 @@ func TestFailureNotPermitted(t *testing.T) {
 		"~* +@all -spublish &*":            batch,
 		"~* +@all -evalsha &*":             batch,
 		"~* +@all -mget &*":                batch,
-		"~* +@all -exists &*":              batch,
 		"~* +@all -set &*":                 batch,
 		"~* +@all -pexpireat &*":           batch,
 		"~* +@all -del &*":                 trimmed,

@@ -54,6 +54,18 @@ func (i info) newEnough() bool {
 	return err == nil && number >= 7
 }
 
+// unfit gives why scripts can't run there, or nil. Where a clock becomes text it passes through a C long, which has to
+// have 64 bits.
+func (i info) unfit() error {
+	switch product, version := i.product(); {
+	case !i.newEnough():
+		return fmt.Errorf("%w: it is %s %s", ErrTooOld, product, cmp.Or(version, "of no version"))
+	case i["arch_bits"] == "32":
+		return Err32Bit
+	}
+	return nil
+}
+
 func (i info) number(field string) int64 {
 	n, _ := strconv.ParseInt(i[field], 10, 64) // a field that isn't there counts as 0
 	return n
@@ -86,15 +98,14 @@ type node struct {
 	info    info
 }
 
-func (s *Store) checkVersion(ctx context.Context) error {
+func (s *Store) checkFit(ctx context.Context) error {
 	nodes, err := s.primaries(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range nodes {
-		if !n.info.newEnough() {
-			product, version := n.info.product()
-			return fmt.Errorf("%w: %s is %s %s", ErrTooOld, n.address, product, cmp.Or(version, "of no version"))
+		if err := n.info.unfit(); err != nil {
+			return fmt.Errorf("%s: %w", n.address, err)
 		}
 	}
 	return nil

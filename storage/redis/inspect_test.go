@@ -51,6 +51,21 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+func TestUnfitServers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		info info
+		want error
+	}{
+		{info{"redis_version": "7.0.0", "arch_bits": "64"}, nil},
+		{info{"redis_version": "7.0.0"}, nil}, // hosted Redis often tells little
+		{info{"redis_version": "7.0.0", "arch_bits": "32"}, Err32Bit},
+		{info{"redis_version": "6.2.14", "arch_bits": "64"}, ErrTooOld},
+	} {
+		require.ErrorIs(t, c.info.unfit(), c.want, "%v", c)
+	}
+}
+
 func TestOlderVersion(t *testing.T) {
 	t.Parallel()
 	inOrder := []string{"", "6.2.14", "7", "7.0", "7.0.2", "7.0.15", "7.2.4", "7.10.0", "8.0.0", "10.0.0"}

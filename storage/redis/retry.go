@@ -140,7 +140,7 @@ func permanent(err error) bool {
 	var told *channel.Error
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &told) || errors.As(err, &certificate) || errors.Is(err, ErrTooOld) ||
-		errors.Is(err, context.Canceled)
+		errors.Is(err, Err32Bit) || errors.Is(err, context.Canceled)
 }
 
 // outcome is what an error of Redis means to whoever asked.

@@ -34,12 +34,15 @@ var _ channel.Store = (*Store)(nil)
 // ErrOptions is the error of Open for options that can never work, such as a URL that can't be read.
 var ErrOptions = errors.New("redis options")
 
-// ErrTooOld is the error of Open for a Redis older than 7.0.
-var ErrTooOld = errors.New("redis 7.0 or newer, or valkey, is needed")
+// What Open finds wrong with a server.
+var (
+	ErrTooOld = errors.New("redis 7.0 or newer, or valkey, is needed")
+	Err32Bit  = errors.New("a redis built for 64 bits is needed")
+)
 
-// Open connects to Redis and checks its version. While Redis can't be reached or is loading it tries again until
-// ctx ends; what trying again can't mend, such as a wrong password, is returned at once. Errors: ErrOptions, ErrTooOld, and
-// what the connection or the options give. Close ends what it began.
+// Open connects to Redis and checks that scripts can run there. While Redis can't be reached or is loading it tries again
+// until ctx ends; what trying again can't mend, such as a wrong password, is returned at once. Errors: ErrOptions,
+// ErrTooOld, Err32Bit, and what the connection or the options give. Close ends what it began.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -88,7 +91,7 @@ func (s *Store) tryConnect(ctx context.Context, copts rueidis.ClientOption) erro
 		return err
 	}
 	s.client = client
-	if err := s.checkVersion(ctx); err != nil {
+	if err := s.checkFit(ctx); err != nil {
 		client.Close()
 		return err
 	}

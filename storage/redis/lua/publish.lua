@@ -1,7 +1,7 @@
 #!lua
 -- publish.lua appends messages to a channel, all or none, in order. A message whose ID has a dedup record that
 -- is alive, or that came earlier in the same call, changes nothing.
--- include: clock.lua life.lua slot.lua append.lua
+-- include: clock.lua life.lua append.lua
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -17,8 +17,10 @@
 -- ARGV[7] notify_bytes    int     a longer message is told of without its body
 -- ARGV[8…] heads          string  each message without its time and closing brace: {"id":"…","content":…
 --
--- Returns {"OK", clock, duplicate, clock, duplicate, …} with duplicate 0 or 1, or {"MOVING"} where the slot is
--- half moved and nothing was written.
+-- The message keys can't be declared. While the slot is half moved Redis refuses the call before the script runs, for
+-- the record of a new message is a declared key that isn't there.
+--
+-- Returns {"OK", clock, duplicate, clock, duplicate, …} with duplicate 0 or 1.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, records = KEYS[1], KEYS[2], KEYS[3], {unpack(KEYS, 4)}
 local message_prefix, mark_prefix, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -29,9 +31,9 @@ local found = redis.call('MGET', clock_key, epoch_key, unpack(records))
 local clock, epoch = tonumber(found[1]), found[2]
 local begins = not clock
 
--- Which messages are new, at which clocks, and which keys writing them will touch. Where the clock is gone, dedup
--- records are what an eviction left of an earlier life.
-local reply, fresh, given, touched = {'OK'}, {}, {}, {clock_key}
+-- Which messages are new, and at which clocks. Where the clock is gone, dedup records are what an eviction left of an
+-- earlier life.
+local reply, fresh, given = {'OK'}, {}, {}
 local last = clock or 0
 for i, record in ipairs(records) do
   local first = clock and found[2 + i] or given[record]
@@ -39,10 +41,6 @@ for i, record in ipairs(records) do
     last = add(last, 1)
     given[record] = show(last)
     fresh[#fresh + 1] = {at = last, record = record, head = heads[i]}
-    touched[#touched + 1] = message_prefix .. given[record]
-    if max_messages > 0 then
-      touched[#touched + 1] = message_prefix .. show(sub(last, max_messages))
-    end
   end
   reply[2 * i], reply[2 * i + 1] = first or given[record], first and 1 or 0
 end
@@ -50,10 +48,6 @@ if #fresh == 0 then
   return reply
 end
 
--- The message keys aren't declared. Where the slot is half moved this first touch fails, before any write.
-if not served(undeclared, 'EXISTS', unpack(touched)) then
-  return {'MOVING'}
-end
 -- What a user may not do stops a script in its middle. So the last steps of appending are asked for first.
 if not may_append(clock_key, max_messages, topic) then
   return redis.error_reply('NOPERM the user needs DEL, and SPUBLISH to ' .. topic)

@@ -1,10 +1,10 @@
 -- clock.lua is the arithmetic of positions. After MAX comes -MAX. Numbers this large must not be turned into
--- text by `..` or tostring: show() does it. Every result that a script acts on is exact: sums and differences
+-- text by `..` or tostring: show() does it, by way of a 64-bit integer. Every result that a script acts on is exact: sums and differences
 -- are formed so that what is added stays below 2^53.
 local MAX = 9007199254740991
 
 local function show(c)
-  return string.format('%.0f', c)
+  return string.format('%d', c)
 end
 
 -- add goes n steps forward, n from 0 to MAX.

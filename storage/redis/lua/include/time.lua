@@ -3,7 +3,7 @@ local DAY_MS = 86400000
 
 -- decimal gives a whole number as text. `..` and tostring would give large ones an exponent.
 local function decimal(n)
-  return string.format('%.0f', n)
+  return string.format('%d', n)
 end
 
 -- time gives Redis's time in microseconds and in milliseconds.
