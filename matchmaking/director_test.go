@@ -3,6 +3,7 @@ package matchmaking_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -177,6 +178,58 @@ func TestAnAllocationThatFailsIsTriedWithAnotherMatch(t *testing.T) {
 		_, ours := released[match]
 		return allocated == 3 && len(released) == 2 && !ours
 	}, soon, time.Millisecond)
+}
+
+// The log holds the failed match up until another one has its place, which begins the count of failures anew.
+func TestAnAllocationThatFailsBesideOneThatSucceeds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var calls atomic.Int32
+	a := &place{}
+	a.allocate = func(context.Context, matchmaking.Proposal) (matchmaking.Allocation, error) {
+		if calls.Add(1) == 1 {
+			return matchmaking.Allocation{}, errors.New("no server is free")
+		}
+		return matchmaking.Allocation{Connection: "here"}, nil
+	}
+	o := w.options(t, define(t, "duel", `{}`))
+	o.Build = buildWith(a, nil)
+	failed, free := make(chan struct{}), make(chan struct{})
+	o.Logger = slog.New(heldLog{Handler: testLog(t).Handler(), held: func(message string) {
+		if message == "matches find no place to play at" {
+			close(failed)
+			<-free
+		}
+	}})
+	s := newService(t, o)
+	background(t, s.Run)
+	first := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	second := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	<-failed
+	third := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	fourth := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	w.requireMatched(t, third.ID, fourth.ID)
+	close(free)
+	w.requireMatched(t, first.ID, second.ID)
+}
+
+// heldLog calls held before each message.
+type heldLog struct {
+	slog.Handler
+	held func(message string)
+}
+
+func (h heldLog) Handle(ctx context.Context, r slog.Record) error {
+	h.held(r.Message)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h heldLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return heldLog{Handler: h.Handler.WithAttrs(attrs), held: h.held}
+}
+
+func (h heldLog) WithGroup(name string) slog.Handler {
+	return heldLog{Handler: h.Handler.WithGroup(name), held: h.held}
 }
 
 func TestAnAssignmentWhoseOutcomeIsNotKnown(t *testing.T) {

@@ -21,6 +21,8 @@ type made struct {
 	place Allocation
 	asked bool  // the assigner was asked
 	err   error // of the allocation
+	// failures is how many allocations had failed in succession with this one, where it failed.
+	failures int
 }
 
 // makeMatches finds matches a place to play at, and assigns them: each as soon as it can be, and those that can be at
@@ -108,10 +110,10 @@ func (t *term) allocationsEnded(ctx context.Context, placed int, unplaced []made
 		t.unplaced.Store(0)
 		t.allocating.report(ctx, nil)
 	}
-	for _, m := range unplaced {
-		t.unplaced.Add(1)
+	for i := range unplaced {
+		unplaced[i].failures = int(t.unplaced.Add(1)) // another work may begin to count anew at any time
 		t.metrics.allocationFailed()
-		t.allocating.report(ctx, m.err)
+		t.allocating.report(ctx, unplaced[i].err)
 	}
 }
 
@@ -181,7 +183,7 @@ func (t *term) conclude(ctx context.Context, h holding, r results) {
 		now.again = append(now.again, left...)
 	}
 	for _, m := range r.unplaced {
-		later.again, later.at = append(later.again, m.ids...), time.Now().Add(backoffAfter(int(t.unplaced.Load())))
+		later.again, later.at = append(later.again, m.ids...), time.Now().Add(backoffAfter(m.failures))
 		if m.asked {
 			t.giveBack(ctx, m)
 		}

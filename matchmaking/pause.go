@@ -45,7 +45,7 @@ func (b *backoff) next() time.Duration {
 
 // backoffAfter gives the wait after so many failures in succession.
 func backoffAfter(failures int) time.Duration {
-	return jitter(min(firstBackoff<<min(max(failures-1, 0), 10), lastBackoff))
+	return jitter(min(firstBackoff<<min(failures-1, 10), lastBackoff))
 }
 
 func (b *backoff) reset() { b.failures = 0 }
