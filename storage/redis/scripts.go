@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -64,29 +65,48 @@ func mustScript(name string) script {
 // ScriptSource gives the text of an operation's script as Redis gets it, for tools that run it by themselves.
 func ScriptSource(operation string) (string, error) { return scriptSource(luaFiles, operation) }
 
-// scriptSource puts an operation together: its first line where that names the engine and flags, the files that
-// its include line names, and itself. Comments are left out, since Redis keeps the text of every script.
+// scriptSource puts an operation together: its first line where that names the engine and flags, what it uses of the
+// files that its include line names, and itself. Comments are left out, since Redis keeps the text of every script.
 func scriptSource(files fs.FS, name string) (string, error) {
 	body, err := fs.ReadFile(files, path.Join("lua", name+".lua"))
 	if err != nil {
 		return "", fmt.Errorf("script %s: %w", name, err)
 	}
-	var out strings.Builder
-	text := string(body)
+	text, shebang := string(body), ""
 	if strings.HasPrefix(text, "#!") {
-		shebang, rest, _ := strings.Cut(text, "\n")
-		out.WriteString(shebang + "\n")
-		text = rest
+		line, rest, _ := strings.Cut(text, "\n")
+		text, shebang = rest, line+"\n"
 	}
+	var library strings.Builder
 	for _, include := range includes(text) {
 		part, err := fs.ReadFile(files, path.Join("lua/include", include))
 		if err != nil {
 			return "", fmt.Errorf("script %s: %w", name, err)
 		}
-		writeCode(&out, string(part))
+		library.WriteString(withoutComments(string(part)))
 	}
-	writeCode(&out, text)
-	return out.String(), nil
+	return shebang + link(library.String(), withoutComments(text)), nil
+}
+
+// definition is where something begins in a file that is included. All of it goes to the next one.
+var definition = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
+
+// link puts those definitions of a library before a program that it uses, itself or through others. Redis makes every
+// function of a script anew at each call, which takes longer than many a command.
+func link(library, program string) string {
+	starts := definition.FindAllStringSubmatchIndex(library, -1)
+	for end := len(library); len(starts) > 0; starts = starts[:len(starts)-1] {
+		at := starts[len(starts)-1]
+		if uses(program, library[at[2]:at[3]]) {
+			program = library[at[0]:end] + program
+		}
+		end = at[0]
+	}
+	return program
+}
+
+func uses(program, name string) bool {
+	return regexp.MustCompile(`\b` + name + `\b`).MatchString(program)
 }
 
 func includes(text string) []string {
@@ -98,10 +118,13 @@ func includes(text string) []string {
 	return nil
 }
 
-func writeCode(out *strings.Builder, text string) {
+// withoutComments gives a file without its comments.
+func withoutComments(text string) string {
+	var out strings.Builder
 	for line := range strings.Lines(text) {
 		if t := strings.TrimSpace(line); t != "" && !strings.HasPrefix(t, "--") {
 			out.WriteString(line)
 		}
 	}
+	return out.String()
 }

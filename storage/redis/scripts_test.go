@@ -305,41 +305,62 @@ func localsOf(line string) []string {
 	return word.FindAllString(declared, -1)
 }
 
+// What Redis gets of a file is its code alone, and of what it includes no more than it uses.
 func TestLuaComesWithoutComments(t *testing.T) {
 	t.Parallel()
 	forEach(t, operations(t), func(t *testing.T, f luaFile) {
 		source, err := scriptSource(luaFiles, f.stem())
 		require.NoError(t, err)
-		var want []string
-		for _, part := range append(included(t, f), f) {
-			for _, line := range part.code {
-				require.NotRegexp(t, `\[=*\[|--\[`, line, "a string or comment of several lines")
-				if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
-					want = append(want, line)
-				}
-			}
-		}
 		got := strings.Split(strings.TrimSuffix(source, "\n"), "\n")
 		if text, _ := fs.ReadFile(luaFiles, "lua/"+f.name); strings.HasPrefix(string(text), "#!") {
 			require.Regexp(t, `^#!lua( flags=\S+)?$`, got[0])
 			got = got[1:]
 		}
-		require.Equal(t, want, got, "the code of all parts, line by line")
+		own := codeLines(t, f)
+		require.Equal(t, own, got[len(got)-len(own):])
+		left := got[:len(got)-len(own)]
+		for _, part := range included(t, f) {
+			for _, line := range codeLines(t, part) {
+				if len(left) > 0 && left[0] == line {
+					left = left[1:]
+				}
+				if name := definition.FindStringSubmatch(line); name != nil {
+					uses := len(regexp.MustCompile(`\b`+name[1]+`\b`).FindAllString(source, -1))
+					require.Equal(t, slices.Contains(got, line), uses > 1, "%s is there where it is used", name[1])
+					require.NotEqual(t, 1, uses, "%s is used before it is defined, or not at all", name[1])
+				}
+			}
+		}
+		require.Empty(t, left, "all comes from the parts, in their order")
 	})
+}
+
+// codeLines gives the lines of a file that aren't comments.
+func codeLines(t *testing.T, f luaFile) []string {
+	t.Helper()
+	var lines []string
+	for _, line := range f.code {
+		require.NotRegexp(t, `\[=*\[|--\[`, line, "a string or comment of several lines")
+		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "--") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 func TestScriptSource(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
-		"lua/a.lua":         {Data: []byte("#!lua flags=no-writes\n-- a.lua\n-- include: x.lua y.lua\n\n  -- note\nlocal s = '-- kept'\nreturn s -- kept\n")},
+		"lua/a.lua":         {Data: []byte("#!lua flags=no-writes\n-- a.lua\n-- include: x.lua y.lua\n\n  -- note\nlocal s = '-- kept'\nreturn s .. y() -- kept\n")},
 		"lua/b.lua":         {Data: []byte("-- b.lua\nreturn 1\n")},
 		"lua/c.lua":         {Data: []byte("-- include: z.lua\nreturn 1\n")},
-		"lua/include/x.lua": {Data: []byte("-- x.lua\nlocal x = 1\n")},
-		"lua/include/y.lua": {Data: []byte("local y = x\n\n\n")},
+		"lua/include/x.lua": {Data: []byte("-- x.lua\nlocal xy = 2\nlocal x = 1\n")},
+		"lua/include/y.lua": {Data: []byte("local function y()\n  return x\nend\n\n\nlocal function z()\n  return y() + xy\nend\n")},
 	}
 	source, err := scriptSource(files, "a")
 	require.NoError(t, err)
-	require.Equal(t, "#!lua flags=no-writes\nlocal x = 1\nlocal y = x\nlocal s = '-- kept'\nreturn s -- kept\n", source)
+	require.Equal(t, "#!lua flags=no-writes\nlocal x = 1\nlocal function y()\n  return x\nend\n"+
+		"local s = '-- kept'\nreturn s .. y() -- kept\n", source, "without xy and z, which it doesn't use")
 	source, err = scriptSource(files, "b")
 	require.NoError(t, err)
 	require.Equal(t, "return 1\n", source)

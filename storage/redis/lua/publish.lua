@@ -1,7 +1,7 @@
 #!lua
 -- publish.lua appends messages to a channel, all or none, in order. A message whose ID has a dedup record that
 -- is alive, or that came earlier in the same call, changes nothing.
--- include: clock.lua life.lua append.lua
+-- include: clock.lua life.lua
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -27,43 +27,50 @@ local message_prefix, mark_prefix, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local new_epoch, max_messages, topic = ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local notify_bytes, heads = tonumber(ARGV[7]), {unpack(ARGV, 8)}
 
+-- Where the clock is gone, dedup records are what an eviction left of an earlier life.
 local found = redis.call('MGET', clock_key, epoch_key, unpack(records))
 local clock, epoch = tonumber(found[1]), found[2]
-local begins = not clock
-
--- Which messages are new, and at which clocks. Where the clock is gone, dedup records are what an eviction left of an
--- earlier life.
 local reply, fresh, given = {'OK'}, {}, {}
 local last = clock or 0
 for i, record in ipairs(records) do
-  local first = clock and found[2 + i] or given[record]
-  if not first then
+  local at, duplicate = clock and found[2 + i] or given[record], 1
+  if not at then
     last = add(last, 1)
-    given[record] = show(last)
-    fresh[#fresh + 1] = {at = last, record = record, head = heads[i]}
+    at, duplicate = show(last), 0
+    given[record], fresh[#fresh + 1] = at, i
   end
-  reply[2 * i], reply[2 * i + 1] = first or given[record], first and 1 or 0
+  reply[2 * i], reply[2 * i + 1] = at, duplicate
 end
 if #fresh == 0 then
   return reply
 end
 
--- What a user may not do stops a script in its middle. So the last steps of appending are asked for first.
-if not may_append(clock_key, max_messages, topic) then
+-- What a user may not do stops a script in its middle. So the last steps are asked for before the first.
+if not redis.acl_check_cmd('SPUBLISH', topic, '') or (max_messages > 0 and not redis.acl_check_cmd('DEL', clock_key)) then
   return redis.error_reply('NOPERM the user needs DEL, and SPUBLISH to ' .. topic)
 end
 
-if begins then
+local now = now_ms()
+local ends, tail = end_of_life(now, ttl_ms, clock_key), ',"at":' .. show(now) .. '}'
+if not clock then
   begin(subs_key, mark_prefix)
 end
-if begins or not epoch then
+if clock and epoch then
+  redis.call('PEXPIREAT', epoch_key, ends)
+else
   epoch = new_epoch
+  redis.call('SET', epoch_key, epoch, 'PXAT', ends)
 end
-local now = now_ms()
-local ends = end_of_life(now, ttl_ms, clock_key)
-redis.call('SET', epoch_key, epoch, 'PXAT', ends)
 redis.call('PEXPIREAT', subs_key, ends)
 redis.call('SET', clock_key, show(last), 'PXAT', ends)
-append(fresh, {prefix = message_prefix, keeps = max_messages, now = now, ends = ends},
-  {topic = topic, epoch = epoch, bytes = notify_bytes})
+for _, i in ipairs(fresh) do
+  local at, message = reply[2 * i], heads[i] .. tail
+  redis.call('SET', message_prefix .. at, message, 'PXAT', ends)
+  redis.call('SET', records[i], at, 'PXAT', ends)
+  if max_messages > 0 then
+    redis.call('DEL', message_prefix .. show(sub(tonumber(at), max_messages)))
+  end
+  local news = epoch .. ' ' .. at
+  redis.call('SPUBLISH', topic, #message <= notify_bytes and news .. ' ' .. message or news)
+end
 return reply
