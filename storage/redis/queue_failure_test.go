@@ -78,18 +78,23 @@ func TestQueueNotPermitted(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	root := newHall(t, openAt(t, Options{URL: n.URL()}), n.Client())
 	root.prepare(t)
+	r := root.request("short")
+	r.TTL = shortest
+	require.NoError(t, errorOf2(root.Create(t.Context(), r)))
+	require.Eventually(t, func() bool { return root.status(t, "short") == matchmaking.Expired }, patience, shortest/10)
 	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys must not change
-		"~* +@all -xadd":      {"create", "assign", "cancel"},
-		"~* +@all -zadd":      {"create", "claim"},
-		"~* +@all -zrem":      {"create", "assign", "cancel", "release"},
-		"~* +@all -hdel":      {"assign", "cancel"},
-		"~* +@all -pexpireat": {"create", "assign", "cancel"},
+		"~* +@all -xadd":      {"create", "assign", "cancel", "release"},
+		"~* +@all -zadd":      {"create", "claim", "renew"},
+		"~* +@all -zrem":      {"create", "assign", "cancel", "release", "sweep"},
+		"~* +@all -hset":      {"claim"},
+		"~* +@all -hdel":      {"assign", "cancel", "release", "sweep"},
+		"~* +@all -pexpireat": {"create", "claim", "assign", "cancel", "renew", "sweep"},
 		"~* +@all -set":       {"create", "assign", "lease"},
 		"~* +@all -setrange":  {"cancel"},
-		"~* +@all -hincrby":   {"assign", "cancel"},
+		"~* +@all -hincrby":   {"assign", "cancel", "sweep"},
 		"~* +@all -evalsha":   {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
 		"~mm.{other}* +@all":  {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered"},
-		"%R~* +@all":          {"create", "claim", "assign", "cancel", "release", "lease"},
+		"%R~* +@all":          {"create", "claim", "assign", "cancel", "release", "sweep", "lease"},
 	} {
 		t.Run(rights, func(t *testing.T) {
 			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)

@@ -1,7 +1,7 @@
 #!lua
 -- claim.lua holds tickets for a token until a deadline: those given, or the oldest. Tickets that another token holds
 -- are left out until that one's deadline.
--- include: time.lua
+-- include: time.lua rights.lua
 --
 -- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -25,6 +25,7 @@ local ids = {unpack(ARGV, 5)}
 if lease ~= '' and redis.call('GET', director_key) ~= lease then
   return {'LEASE'}
 end
+demand(claims_key, 'HSET', 'PEXPIREAT')
 local now, now_ms = time()
 local deadline = decimal(now_ms + hold_ms)
 local mine, held, gone = {}, {}, {}

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
 -- release.lua gives up those of some tickets that a token holds. It may run where Redis is out of memory.
+-- include: rights.lua
 --
 -- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[2] claims    hash    the tokens that hold them
@@ -20,12 +21,16 @@ for i, holder in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
     mine[#mine + 1] = ids[i]
   end
 end
-if #mine > 0 then
-  redis.call('ZREM', proposed_key, unpack(mine))
-  redis.call('HDEL', claims_key, unpack(mine))
+if #mine == 0 then
+  return {'OK'}
 end
 -- The director knows what it gives up itself. Of others it has to be told: it leaves their tickets alone meanwhile.
-if #mine > 0 and redis.call('GET', director_key) ~= string.match(token, '^[^.]*') then
+local foreign = redis.call('GET', director_key) ~= string.match(token, '^[^.]*')
+demand(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
+
+redis.call('ZREM', proposed_key, unpack(mine))
+redis.call('HDEL', claims_key, unpack(mine))
+if foreign then
   for _, id in ipairs(mine) do
     redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'released', '1')
   end

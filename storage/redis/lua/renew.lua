@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- renew.lua makes tickets that wait live for their TTL from now on, up to the end of their whole life. It may run
 -- where Redis is out of memory.
--- include: time.lua
+-- include: time.lua rights.lua
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -14,6 +14,7 @@
 local waiting_key, expiries_key, tickets = KEYS[1], KEYS[2], {unpack(KEYS, 3)}
 local ids = {unpack(ARGV, 1)}
 
+demand(expiries_key, 'PEXPIREAT', 'ZADD')
 local _, now_ms = time()
 local longest = 0
 for i, expires in ipairs(redis.call('ZMSCORE', expiries_key, unpack(ids))) do

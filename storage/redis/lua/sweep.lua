@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- sweep.lua takes tickets whose life has ended out of their queue. It may run where Redis is out of memory.
--- include: time.lua leave.lua
+-- include: time.lua rights.lua leave.lua
 --
 -- KEYS[1] waiting   zset  IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries  zset  the same IDs, by when their lives end, in milliseconds
@@ -18,6 +18,7 @@ local limit = tonumber(ARGV[1])
 local _, now_ms = time()
 local ids = redis.call('ZRANGE', expiries_key, '-inf', decimal(now_ms), 'BYSCORE', 'LIMIT', 0, limit)
 if #ids > 0 then
+  demand(stats_key, 'HDEL', 'HINCRBY', 'PEXPIREAT')
   leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, ids)
   redis.call('HINCRBY', stats_key, 'expired', #ids)
   prolong(now_ms, DAY_MS, stats_key)
