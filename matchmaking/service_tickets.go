@@ -60,7 +60,7 @@ func (s *Service) createOpened(ctx context.Context, q *queue, n NewTicket) (t Ti
 	})
 	if err != nil {
 		if !refused(err) {
-			s.undo.add(ctx, undone{queue: n.Queue, id: n.ID, attempt: attempt, until: time.Now().Add(ttl)})
+			s.undo.add(ctx, undone{queue: n.Queue, id: n.ID, attempt: attempt, until: time.Now().Add(max(ttl, UndoneFor))})
 		}
 		return Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}

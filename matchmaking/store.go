@@ -24,7 +24,8 @@ type Tickets interface {
 	// given and created is false; one that waits is this attempt's from then on. Errors: ErrQueueFull.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
 	// Undo takes a ticket out that an attempt to create it made, as if it had never been, unless another attempt has
-	// found it there, or it doesn't wait any more.
+	// found it there, or it doesn't wait any more. Where there is none the attempt can make none for UndoneFor, should
+	// it still be on its way.
 	Undo(ctx context.Context, queue, id, attempt string) error
 	// Ticket reads a ticket, from a replica where the store has been told to, and then, if it isn't there, from the
 	// primary. One whose life has ended is there for CreateRequest.Keep longer. Errors: ErrNoTicket.
@@ -35,6 +36,9 @@ type Tickets interface {
 	// Renew makes tickets that are waiting live for their TTL from now, up to the end of their Life. Those that aren't waiting are left out.
 	Renew(ctx context.Context, queue string, ids []string) error
 }
+
+// UndoneFor is how long an attempt to make a ticket stays undone: longer than what was sent to Redis can be on its way.
+const UndoneFor = 10 * time.Minute
 
 // CreateRequest is the ticket that Create makes.
 type CreateRequest struct {

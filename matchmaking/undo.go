@@ -15,7 +15,7 @@ type undone struct {
 	queue   string
 	id      string
 	attempt string
-	until   time.Time // when the ticket's life is over, at the latest
+	until   time.Time // when the ticket's life is over, and the attempt isn't on its way any more
 }
 
 // undo takes tickets out whose creation failed without it being known whether they were made, until the storage has

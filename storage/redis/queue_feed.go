@@ -109,7 +109,7 @@ func (q *Queues) readPage(ctx context.Context, queue string, page []waitingTicke
 		return err
 	}
 	for i, w := range page {
-		if values[i] == nil || !w.expires.After(s.Now) {
+		if !isTicketRecord(values[i]) || !w.expires.After(s.Now) {
 			continue
 		}
 		record, err := parseTicketRecord(values[i])

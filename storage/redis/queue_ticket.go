@@ -3,10 +3,12 @@ package redis
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -67,11 +69,14 @@ func (d *decoder) ticket(queue, id string) (matchmaking.Ticket, error) {
 	return t, nil
 }
 
+// errUndone is the error of a creation that Undo came before. Whoever asked for it has been told of its failure already.
+var errUndone = channel.ErrUnavailable.Because(errors.New("the creation was given up before it arrived"))
+
 // Undo runs undo.lua.
 func (q *Queues) Undo(ctx context.Context, queue, id, attempt string) error {
 	k := q.keys(queue)
 	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes()}
-	rep, err := q.store.exec(ctx, undoScript, keys, []string{id, attempt})
+	rep, err := q.store.exec(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor)})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -245,12 +246,43 @@ func TestQueueUndo(t *testing.T) {
 		}
 		_, err = h.Ticket(t.Context(), h.queue, "a")
 		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
-		for _, key := range []string{h.k().waiting(), h.k().expiries(), h.k().proposed(), h.k().claims(), h.k().ticket("a")} {
+		for _, key := range []string{h.k().waiting(), h.k().expiries(), h.k().proposed(), h.k().claims()} {
 			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
 		}
-		_, created, err = h.Create(t.Context(), second)
+		require.ErrorIs(t, errorOf2(h.Create(t.Context(), second)), channel.ErrUnavailable, "a copy of it that was on its way")
+		_, created, err = h.Create(t.Context(), h.request("a"))
 		require.NoError(t, err)
 		require.True(t, created)
+	})
+}
+
+// An attempt that arrives after it was undone makes no ticket. Others do.
+func TestQueueUndoComesFirst(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		late := []matchmaking.CreateRequest{h.request("a"), h.request("a")}
+		for _, r := range late {
+			require.NoError(t, h.Undo(t.Context(), h.queue, "a", r.Attempt))
+		}
+		require.NoError(t, h.cancel(t.Context(), "a"))
+		require.NoError(t, h.Renew(t.Context(), h.queue, []string{"a"}))
+		for _, r := range late {
+			require.ErrorIs(t, errorOf2(h.Create(t.Context(), r)), channel.ErrUnavailable)
+		}
+		_, err := h.Ticket(t.Context(), h.queue, "a")
+		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+		require.Equal(t, 0, h.count(t, "EXISTS", h.k().waiting()))
+		left := time.Duration(h.count(t, "PTTL", h.k().ticket("a"))) * time.Millisecond
+		require.Greater(t, left, matchmaking.UndoneFor-patience)
+		require.LessOrEqual(t, left, matchmaking.UndoneFor)
+
+		made, created, err := h.Create(t.Context(), h.request("a"))
+		require.NoError(t, err)
+		require.True(t, created)
+		require.Equal(t, made, h.ticket(t, "a"))
+		seen, err := h.Snapshot(t.Context(), h.queue)
+		require.NoError(t, err)
+		require.Len(t, seen.Tickets, 1)
 	})
 }
 

@@ -34,6 +34,7 @@ const (
 	statusConflict     status = "CONFLICT"
 	statusLease        status = "LEASE"
 	statusLost         status = "LOST"
+	statusUndone       status = "UNDONE"
 )
 
 // errReply is the error of a reply that no script of ours gives.
@@ -88,6 +89,8 @@ func (r reply) refusal() error {
 		return matchmaking.ErrLeaseLost
 	case statusLost:
 		return matchmaking.ErrChangesLost
+	case statusUndone:
+		return errUndone
 	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusConflict:
 	}
 	return outcome(fmt.Errorf("%w: %s answered %q", errReply, r.script, r.status))

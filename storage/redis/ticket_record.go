@@ -12,7 +12,8 @@ import (
 )
 
 // ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempt> <spec, JSON>".
-// The first byte is C where the ticket was cancelled. The attempt is the last one to make the ticket.
+// The first byte is C where the ticket was cancelled. The attempt is the last one to make the ticket. Where there is no
+// ticket the key may hold "U <attempt> …", the attempts to make it that were undone.
 type ticketRecord struct {
 	cancelled bool
 	created   time.Time
@@ -22,6 +23,9 @@ type ticketRecord struct {
 }
 
 var errTicketRecord = errors.New("a stored ticket can't be read")
+
+// isTicketRecord tells a ticket from none.
+func isTicketRecord(value []byte) bool { return len(value) > 0 && value[0] != 'U' }
 
 func parseTicketRecord(value []byte) (ticketRecord, error) {
 	parts := bytes.SplitN(value, []byte(" "), 6)

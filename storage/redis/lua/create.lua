@@ -17,9 +17,9 @@
 -- ARGV[6] attempt      ULID    names this attempt to make it
 -- ARGV[7] spec         string  what the player asks for, JSON
 --
--- Returns {"CREATED", created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, or
--- {"FULL"}. A ticket that waits is this attempt's from now on, and no earlier one can undo it. Nothing else is changed
--- by any but the first.
+-- Returns {"CREATED", created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"},
+-- or {"UNDONE"} where the attempt was undone before it came here. A ticket that waits is this attempt's from now on, and
+-- no earlier one can undo it. Nothing else is changed by any but the first.
 -- Safe to run twice: yes, the second run finds the ticket of its own attempt, which is CREATED again.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, changes_key = KEYS[5], KEYS[6]
@@ -37,6 +37,9 @@ if status then
     redis.call('SETRANGE', ticket_key, at - 1, attempt)
   end
   return {'EXISTS', status, ends, found, assigned}
+end
+if found and string.find(found, attempt, 1, true) then
+  return {'UNDONE'}
 end
 if max_tickets > 0 and redis.call('ZCOUNT', expiries_key, '(' .. decimal(now_ms), '+inf') >= max_tickets then
   return {'FULL'}

@@ -1,6 +1,7 @@
 #!lua flags=allow-oom
 -- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless a later attempt found it
--- there and it is that one's. It may run where Redis is out of memory.
+-- there and it is that one's. Where there is no ticket it leaves word of the attempt, which may be on its way still. It
+-- may run where Redis is out of memory.
 -- include: time.lua rights.lua leave.lua
 --
 -- KEYS[1] ticket    string  the ticket
@@ -12,22 +13,29 @@
 --
 -- ARGV[1] id       string  the ticket's
 -- ARGV[2] attempt  ULID    names the attempt
+-- ARGV[3] word_ms  int     how long word of it stays
 --
 -- Returns {"OK"}, whatever there was.
--- Safe to run twice: yes, the second run finds no ticket.
+-- Safe to run twice: yes, the second run finds no ticket, but the word.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local claims_key, changes_key = KEYS[5], KEYS[6]
-local id, attempt = ARGV[1], ARGV[2]
+local id, attempt, word_ms = ARGV[1], ARGV[2], ARGV[3]
 
-local by = string.match(redis.call('GETRANGE', ticket_key, 0, 127), '^S%d+ %d+ %d+ %d+ (%w+) ')
+local head = redis.call('GETRANGE', ticket_key, 0, 127)
+if head == '' or string.sub(head, 1, 1) == 'U' then
+  local words = head == '' and 'U' or redis.call('GET', ticket_key)
+  redis.call('SET', ticket_key, words .. ' ' .. attempt, 'PX', word_ms)
+  return {'OK'}
+end
+local by = string.match(head, '^S%d+ %d+ %d+ %d+ (%w+) ')
 if by ~= attempt or not redis.call('ZSCORE', waiting_key, id) then
   return {'OK'}
 end
-demand(changes_key, 'HDEL', 'DEL', 'XADD', 'PEXPIREAT')
+demand(changes_key, 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
 
 local _, now_ms = time()
 leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
-redis.call('DEL', ticket_key)
+redis.call('SET', ticket_key, 'U ' .. attempt, 'PX', word_ms)
 redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id)
 prolong(now_ms, DAY_MS, changes_key)
 return {'OK'}
