@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -45,6 +46,8 @@ type queue struct {
 	fixed bool
 	text  []byte
 	over  chan struct{} // closed when the queue has another definition, or none
+	// wasFull is until when the queue is looked at before anything is made for a ticket, in nanoseconds.
+	wasFull atomic.Int64
 }
 
 // flight is a read of the definitions that several callers wait for.

@@ -86,6 +86,28 @@ func TestCreatingATicketAgain(t *testing.T) {
 	require.ErrorIs(t, err, matchmaking.ErrNoQueue)
 }
 
+// A flood of tickets for which a queue has no room leaves nothing behind, but for the first.
+func TestAFullQueue(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		s := newService(t, w.options(t, define(t, "duel", `{"maxTickets":1}`)))
+		create(t, s, matchmaking.NewTicket{Queue: "duel", ID: "a"})
+		for _, id := range []string{"b", "c", "d", ""} {
+			_, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "duel", ID: id})
+			require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+		}
+		for id, there := range map[string]bool{"a": true, "b": true, "c": false, "d": false} {
+			_, err := w.channels.Describe(t.Context(), matchmaking.ChannelOf(id))
+			require.Equal(t, there, err == nil, "%s: %v", id, err)
+		}
+		_, created, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "duel", ID: "a"})
+		require.NoError(t, err, "a repeat needs no room")
+		require.False(t, created)
+		require.NoError(t, s.Cancel(t.Context(), "a"))
+		create(t, s, matchmaking.NewTicket{Queue: "duel", ID: "b"})
+	})
+}
+
 func TestTicketsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -34,6 +34,9 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t Ticket, created bo
 	if err := n.check(q.Definition); err != nil {
 		return Ticket{}, false, err
 	}
+	if s.noRoom(ctx, q, n.ID) {
+		return Ticket{}, false, ErrQueueFull
+	}
 	if n.ID == "" {
 		n.ID = newID()
 	}
@@ -47,6 +50,30 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t Ticket, created bo
 	return s.createOpened(ctx, q, n)
 }
 
+// fullMemory is how long a queue that was full is looked at first.
+const fullMemory = time.Second
+
+// noRoom tells whether a queue that was full a moment ago is so still, and has no ticket of this ID. So a queue that is
+// flooded gets no channel for each ticket that it hasn't room for. It is a saving only: making the ticket decides.
+func (s *Service) noRoom(ctx context.Context, q *queue, id string) bool {
+	if time.Now().UnixNano() > q.wasFull.Load() {
+		return false
+	}
+	if id != "" {
+		if _, err := s.store.Ticket(ctx, q.Name, id); !errors.Is(err, ErrNoTicket) {
+			return false
+		}
+	}
+	n, err := s.store.Waiting(ctx, q.Name)
+	if err != nil || n < q.MaxTickets {
+		return false
+	}
+	q.noteFull()
+	return true
+}
+
+func (q *queue) noteFull() { q.wasFull.Store(time.Now().Add(fullMemory).UnixNano()) }
+
 // createOpened makes a ticket whose channel is there.
 func (s *Service) createOpened(ctx context.Context, q *queue, n NewTicket) (t Ticket, created bool, err error) {
 	life := cmp.Or(n.TTL, q.TicketTTL.Std())
@@ -59,6 +86,9 @@ func (s *Service) createOpened(ctx context.Context, q *queue, n NewTicket) (t Ti
 		Queue: n.Queue, ID: n.ID, Attempt: attempt, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
 	})
 	if err != nil {
+		if errors.Is(err, ErrQueueFull) {
+			q.noteFull()
+		}
 		if !refused(err) {
 			s.undo.add(ctx, undone{queue: n.Queue, id: n.ID, attempt: attempt, until: time.Now().Add(max(ttl, UndoneFor))})
 		}

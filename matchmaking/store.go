@@ -23,6 +23,8 @@ type Tickets interface {
 	// Create makes a ticket that can be matched. Where one with its ID is there, in whatever status, that one is
 	// given and created is false; one that waits is this attempt's from then on. Errors: ErrQueueFull.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
+	// Waiting counts the tickets in a queue that can be matched, those that are held included.
+	Waiting(ctx context.Context, queue string) (int, error)
 	// Undo takes a ticket out that an attempt to create it made, as if it had never been, unless another attempt has
 	// found it there, or it doesn't wait any more. Where there is none the attempt can make none for UndoneFor, should
 	// it still be on its way.

@@ -77,6 +77,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return errorOf(h.Outgoing(ctx, h.queue, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1", "1-2"}) }},
 		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue)) }},
+		{"waiting", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf(h.Waiting(ctx, h.queue)) }},
 		{"resign", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "token") }},
 	} {
 		m.reset(t)

@@ -100,8 +100,12 @@ func TestQueueFull(t *testing.T) {
 			return created, err
 		}
 		h.create(t, "a", "b")
+		h.hold(t, "token", "a")
+		waiting, err := h.Waiting(t.Context(), h.queue)
+		require.NoError(t, err)
+		require.Equal(t, 2, waiting)
 		before := h.dump(t, "c")
-		_, err := limited("c")
+		_, err = limited("c")
 		require.ErrorIs(t, err, matchmaking.ErrQueueFull)
 		require.Equal(t, before, h.dump(t, "c"))
 		created, err := limited("a")
