@@ -95,7 +95,7 @@ func TestAnAllocationThatTakesTooLongIsAConflict(t *testing.T) {
 			if calls.Add(1) == 1 {
 				<-ctx.Done() // and then until nobody holds the tickets
 				for state := (matchmaking.QueueState{Pending: 2}); state.Pending > 0; <-time.After(5 * time.Millisecond) {
-					state, _ = w.queues.Describe(context.WithoutCancel(ctx), "duel")
+					state, _ = w.queues.Describe(context.WithoutCancel(ctx), "duel", 0)
 				}
 				late <- p.ID
 				return matchmaking.Allocation{Connection: "late", Token: "mine"}, nil
@@ -116,7 +116,7 @@ func TestAnAllocationThatTakesTooLongIsAConflict(t *testing.T) {
 			_, released := a.tried()
 			return released[match].Token == "mine"
 		}, soon, time.Millisecond)
-		state, err := w.queues.Describe(t.Context(), "duel")
+		state, err := w.queues.Describe(t.Context(), "duel", 0)
 		require.NoError(t, err)
 		require.EqualValues(t, 1, state.Conflicts)
 	})

@@ -39,7 +39,7 @@ const auditEvery = 5
 // audit tells whether the loop knows as many tickets as wait. It doesn't where the storage has lost what it had
 // answered, in a fail-over.
 func (t *term) audit(ctx context.Context) (same bool, err error) {
-	state, err := t.store.Describe(ctx, t.queue.Name)
+	state, err := t.store.Describe(ctx, t.queue.Name, 0)
 	if err != nil {
 		return false, fmt.Errorf("count the waiting tickets: %w", err)
 	}
@@ -95,8 +95,8 @@ const (
 	sweepUnsubscribe = 16          // channels that are told at the same time
 )
 
-// sweep takes tickets out of the queue whose life has ended, and ends the fetches that wait on their channels, until
-// ctx ends.
+// sweep ends the fetches that wait on the channels of tickets whose life has ended, and takes those tickets out of the
+// queue, until ctx ends. Telling comes first: a director that ends in between leaves the rest to the next one.
 func (t *term) sweep(ctx context.Context) {
 	every := min(sweepEvery, t.queue.TicketTTL.Std()/4)
 	if beat := t.queue.Heartbeat.Std(); beat > 0 {
@@ -104,38 +104,47 @@ func (t *term) sweep(ctx context.Context) {
 	}
 	down := newOutage(t.log, "expired tickets can't be taken out of the queue")
 	for pause(ctx, jitter(every)) {
-		for more := true; more && ctx.Err() == nil; {
-			ids, err := t.store.Sweep(ctx, t.queue.Name, sweepLimit)
+		var told []string
+		for more := true; more && ctx.Err() == nil; more = len(told) > 0 {
+			swept, err := t.store.Sweep(ctx, t.queue.Name, told, sweepLimit)
 			down.report(ctx, err)
-			t.sweptOut(ctx, ids)
-			more = err == nil && len(ids) == sweepLimit
+			t.metrics.expired.Add(float64(swept.Taken))
+			told = t.tellPlayers(ctx, swept.Expired)
 		}
 	}
 }
 
-func (t *term) sweptOut(ctx context.Context, ids []string) {
+// tellPlayers tells the players of tickets that have expired, and gives the tickets whose players know.
+func (t *term) tellPlayers(ctx context.Context, ids []string) []string {
 	if len(ids) == 0 {
-		return
+		return nil
 	}
-	t.metrics.expired.Add(float64(len(ids)))
 	select {
 	case t.swept <- ids:
 	case <-ctx.Done(): // the memory is dropped, the players are told all the same
 	}
-	next := make(chan string)
+	know := make([]bool, len(ids))
+	next := make(chan int)
 	var workers sync.WaitGroup
 	for range min(len(ids), sweepUnsubscribe) {
 		workers.Go(func() {
-			for id := range next {
-				t.unsubscribe(ctx, id)
+			for i := range next {
+				know[i] = t.unsubscribe(ctx, ids[i])
 			}
 		})
 	}
-	for _, id := range ids {
-		next <- id
+	for i := range ids {
+		next <- i
 	}
 	close(next)
 	workers.Wait()
+	var told []string
+	for i, id := range ids {
+		if know[i] {
+			told = append(told, id)
+		}
+	}
+	return told
 }
 
 // A player is told that its ticket has expired so often, until it works, and for so long at most.
@@ -144,16 +153,17 @@ const (
 	unsubscribeTimeout = 5 * time.Second
 )
 
-func (t *term) unsubscribe(ctx context.Context, id string) {
+func (t *term) unsubscribe(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTimeout)
 	defer cancel()
 	var wait backoff
 	var err error
 	for range unsubscribeTries {
 		if err = t.channels.Unsubscribe(ctx, ChannelOf(id), Subscriber); err == nil {
-			return
+			return true
 		}
 		pause(ctx, wait.next())
 	}
 	t.log.WarnContext(ctx, "a ticket's player couldn't be told that it expired", "ticket", id, "error", err)
+	return false
 }

@@ -290,7 +290,7 @@ func (q *queues) remove(ctx context.Context, name string) error {
 		return err
 	}
 	if name != DefaultQueue { // which goes on as it is without a definition
-		state, err := q.store.Describe(ctx, name)
+		state, err := q.store.Describe(ctx, name, 0)
 		if err != nil {
 			return fmt.Errorf("delete queue %s: %w", name, err)
 		}

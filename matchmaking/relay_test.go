@@ -31,7 +31,7 @@ func TestARelayThatDiesBetweenPublishAndDelivered(t *testing.T) {
 		y := create(t, a, matchmaking.NewTicket{Queue: "duel"})
 		<-died
 		w.requireMatched(t, x.ID, y.ID)
-		state, err := w.queues.Describe(t.Context(), "duel")
+		state, err := w.queues.Describe(t.Context(), "duel", 0)
 		require.NoError(t, err)
 		require.Equal(t, 2, state.Outgoing)
 
@@ -55,7 +55,7 @@ func TestARelayThatDiesBeforeItPublishes(t *testing.T) {
 	x := create(t, a, matchmaking.NewTicket{Queue: "duel"})
 	y := create(t, a, matchmaking.NewTicket{Queue: "duel"})
 	require.Eventually(t, func() bool {
-		state, err := w.queues.Describe(t.Context(), "duel")
+		state, err := w.queues.Describe(t.Context(), "duel", 0)
 		return err == nil && state.Outgoing == 2
 	}, soon, time.Millisecond)
 	stop()
@@ -88,7 +88,7 @@ func TestAnAssignmentThatCannotBePublishedHoldsNobodyUp(t *testing.T) {
 		w.requireMatched(t, x.ID, y.ID)
 	}
 	require.Eventually(t, func() bool {
-		state, err := w.queues.Describe(t.Context(), "duel")
+		state, err := w.queues.Describe(t.Context(), "duel", 0)
 		return err == nil && state.Outgoing == 1
 	}, soon, time.Millisecond)
 }

@@ -43,7 +43,7 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 	if err != nil {
 		return QueueDescription{}, err
 	}
-	state, err := s.store.Describe(ctx, queue)
+	state, err := s.store.Describe(ctx, queue, fullRecent)
 	if err != nil {
 		return QueueDescription{}, fmt.Errorf("describe queue %s: %w", queue, err)
 	}

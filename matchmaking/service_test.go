@@ -199,6 +199,41 @@ func TestAnExpiredTicketEndsItsWatch(t *testing.T) {
 	require.Equal(t, matchmaking.Expired, read.Status)
 }
 
+// A director that can't tell a player goes on trying, and leaves that to the next one when it ends.
+func TestAnExpiredTicketIsToldOfByTheNextDirector(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`))
+	mute := &muteChannels{Channels: w.channels}
+	o.Channels = mute
+	first := newService(t, o)
+	stop := background(t, first.Run)
+	gone := create(t, first, matchmaking.NewTicket{Queue: "duel"})
+	require.Eventually(t, func() bool { return mute.asked.Load() > 3 }, soon, time.Millisecond, "it goes on trying")
+	stop()
+	read, err := first.Ticket(t.Context(), gone.ID)
+	require.NoError(t, err)
+	require.Equal(t, matchmaking.Expired, read.Status)
+
+	background(t, newService(t, w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`))).Run)
+	_, err = w.channels.Fetch(t.Context(), channel.Query{
+		Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+	})
+	require.ErrorIs(t, err, channel.ErrNoSubscriber)
+	w.emptied(t, "duel")
+}
+
+// muteChannels can't end a subscription.
+type muteChannels struct {
+	matchmaking.Channels
+	asked atomic.Int32
+}
+
+func (c *muteChannels) Unsubscribe(context.Context, string, string) error {
+	c.asked.Add(1)
+	return channel.ErrUnavailable
+}
+
 func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

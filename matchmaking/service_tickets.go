@@ -64,8 +64,8 @@ func (s *Service) noRoom(ctx context.Context, q *queue, id string) bool {
 			return false
 		}
 	}
-	n, err := s.store.Waiting(ctx, q.Name)
-	if err != nil || n < q.MaxTickets {
+	state, err := s.store.Describe(ctx, q.Name, 0)
+	if err != nil || state.Searching+state.Pending < q.MaxTickets {
 		return false
 	}
 	q.noteFull()

@@ -23,8 +23,6 @@ type Tickets interface {
 	// Create makes a ticket that can be matched. Where one with its ID is there, in whatever status, that one is
 	// given and created is false; one that waits is this attempt's from then on. Errors: ErrQueueFull.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
-	// Waiting counts the tickets in a queue that can be matched, those that are held included.
-	Waiting(ctx context.Context, queue string) (int, error)
 	// Undo takes a ticket out that an attempt to create it made, as if it had never been, unless another attempt has
 	// found it there, or it doesn't wait any more. Where there is none the attempt can make none for UndoneFor, should
 	// it still be on its way.
@@ -74,8 +72,14 @@ type Claims interface {
 	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
 	// Release gives up those of the tickets that this token holds.
 	Release(ctx context.Context, queue, token string, ids []string) error
-	// Sweep takes tickets whose life has ended out of the queue, up to a limit, and gives their IDs.
-	Sweep(ctx context.Context, queue string, limit int) (ids []string, err error)
+	// Sweep takes tickets out of the queue that were told of, where their life has ended, and lists others, up to a limit.
+	Sweep(ctx context.Context, queue string, told []string, limit int) (Swept, error)
+}
+
+// Swept is what Sweep did and found.
+type Swept struct {
+	Taken   int      // tickets that were taken out
+	Expired []string // tickets whose life has ended and that are in the queue
 }
 
 // ClaimRequest says what Claim holds.
@@ -212,8 +216,8 @@ type OutboxEntry struct {
 
 // Admin is what operators see and change.
 type Admin interface {
-	// Describe tells of a queue; one that never had a ticket is empty.
-	Describe(ctx context.Context, queue string) (QueueState, error)
+	// Describe tells of a queue, with so many of its last matches; one that never had a ticket is empty.
+	Describe(ctx context.Context, queue string, matches int) (QueueState, error)
 	// Definitions gives the definitions that were put, as they were put, by the queue's name.
 	Definitions(ctx context.Context) (map[string][]byte, error)
 	// PutDefinition keeps a queue's definition, and gives whether there was none.

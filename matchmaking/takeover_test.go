@@ -92,7 +92,7 @@ func TestAStopLetsAllocationsEnd(t *testing.T) {
 	<-stopped
 	require.Len(t, w.fetch(t, first.ID, 0).Messages, 1, "what was made is delivered before Run returns")
 	require.Len(t, w.fetch(t, second.ID, 0).Messages, 1)
-	state, err := w.queues.Describe(t.Context(), "duel")
+	state, err := w.queues.Describe(t.Context(), "duel", 0)
 	require.NoError(t, err)
 	require.Equal(t, 1, state.Searching)
 	require.Zero(t, state.Outgoing)
@@ -119,7 +119,7 @@ func TestAStopGivesAllocationsUpThatTakeTooLong(t *testing.T) {
 	create(t, s, matchmaking.NewTicket{Queue: "duel"})
 	<-began
 	stop()
-	state, err := w.queues.Describe(t.Context(), "duel")
+	state, err := w.queues.Describe(t.Context(), "duel", 0)
 	require.NoError(t, err)
 	require.Equal(t, 2, state.Searching, "the claim was given up: %+v", state)
 	_, released := a.tried()

@@ -84,11 +84,11 @@ func (s *tampered) Release(ctx context.Context, queue, token string, ids []strin
 	return s.Store.Release(ctx, queue, token, ids)
 }
 
-func (s *tampered) Sweep(ctx context.Context, queue string, limit int) ([]string, error) {
+func (s *tampered) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
 	if err := s.gone(); err != nil {
-		return nil, err
+		return matchmaking.Swept{}, err
 	}
-	return s.Store.Sweep(ctx, queue, limit)
+	return s.Store.Sweep(ctx, queue, told, limit)
 }
 
 func (s *tampered) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {

@@ -174,7 +174,7 @@ func (w *world) fetch(t *testing.T, ticket string, wait time.Duration) channel.D
 func (w *world) emptied(t *testing.T, queue string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		state, err := w.queues.Describe(t.Context(), queue)
+		state, err := w.queues.Describe(t.Context(), queue, 0)
 		return err == nil && state.Searching+state.Pending+state.Outgoing == 0
 	}, soon, 5*time.Millisecond)
 }

@@ -167,7 +167,7 @@ func (a *arena) standing(t *testing.T) map[string]matchmaking.QueueState {
 	t.Helper()
 	all := map[string]matchmaking.QueueState{}
 	for _, d := range a.definitions {
-		if state, err := a.umpire.queues.Describe(context.Background(), d.Name); err == nil {
+		if state, err := a.umpire.queues.Describe(context.Background(), d.Name, 0); err == nil {
 			state.Recent = nil
 			all[d.Name] = state
 		}
@@ -194,7 +194,7 @@ func (a *arena) settle(t *testing.T) {
 	})
 	for _, d := range a.definitions {
 		a.eventually(t, "the queue "+d.Name+" to settle", func() bool {
-			state, err := a.umpire.queues.Describe(t.Context(), d.Name)
+			state, err := a.umpire.queues.Describe(t.Context(), d.Name, 0)
 			return err == nil && state.Pending == 0 && state.Outgoing == 0 && state.Searching < d.Match.Teams*d.Match.TeamSize
 		})
 	}

@@ -90,7 +90,7 @@ func TestLateAllocationsAreGivenBack(t *testing.T) {
 		everywhere(t, func(t *testing.T, url string) {
 			a, l := begin(t, url, time.Hour) // no other director takes the tickets
 			a.eventually(t, "the claims to end", func() bool {
-				state, err := a.umpire.queues.Describe(t.Context(), "duel")
+				state, err := a.umpire.queues.Describe(t.Context(), "duel", 0)
 				return err == nil && state.Searching == players
 			})
 			l.open()

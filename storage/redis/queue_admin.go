@@ -10,21 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// recentMatches is how many matches Describe tells of at most.
-const recentMatches = 1000
-
 // Describe runs queue.lua.
-func (q *Queues) Describe(ctx context.Context, queue string) (matchmaking.QueueState, error) {
-	return q.describe(ctx, queue, recentMatches)
-}
-
-// Waiting runs queue.lua, with one match, since Redis gives nil for none.
-func (q *Queues) Waiting(ctx context.Context, queue string) (int, error) {
-	state, err := q.describe(ctx, queue, 1)
-	return state.Searching + state.Pending, err
-}
-
-func (q *Queues) describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error) {
+func (q *Queues) Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error) {
 	k := q.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.outbox(), k.matched(), k.stats()}
 	rep, err := q.store.exec(ctx, queueScript, keys, []string{strconv.Itoa(matches)})

@@ -67,19 +67,19 @@ func (q *Queues) Release(ctx context.Context, queue, token string, ids []string)
 	return nil
 }
 
-// Sweep runs sweep.lua. It takes no more than 3,000 tickets out. A repeat gives other tickets than the first try, the
-// answer of which was lost.
-func (q *Queues) Sweep(ctx context.Context, queue string, limit int) ([]string, error) {
+// Sweep runs sweep.lua. It lists no more than 3,000 tickets, and takes no more out.
+func (q *Queues) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
 	k := q.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats()}
-	rep, err := q.store.exec(ctx, sweepScript, keys, []string{strconv.Itoa(min(limit, maxIDs))})
+	args := append([]string{strconv.Itoa(min(limit, maxIDs))}, told[:min(len(told), maxIDs)]...)
+	rep, err := q.store.exec(ctx, sweepScript, keys, args)
 	if err != nil {
-		return nil, err
+		return matchmaking.Swept{}, err
 	}
 	if rep.status != statusOK {
-		return nil, rep.refusal()
+		return matchmaking.Swept{}, rep.refusal()
 	}
 	d := rep.decoder()
-	ids := d.texts()
-	return ids, d.end()
+	swept := matchmaking.Swept{Taken: int(d.int64()), Expired: d.texts()}
+	return swept, d.end()
 }

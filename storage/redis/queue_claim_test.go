@@ -127,16 +127,18 @@ func TestQueueSweep(t *testing.T) {
 			require.NoError(t, err)
 		}
 		h.hold(t, "token", "b")
-		var swept []string
-		require.Eventually(t, func() bool {
-			ids, err := h.Sweep(t.Context(), h.queue, 2)
-			require.NoError(t, err)
-			require.LessOrEqual(t, len(ids), 2)
-			swept = append(swept, ids...)
-			return len(swept) == 3
-		}, patience, shortest/10)
-		require.Equal(t, []string{"a", "b", "c"}, swept)
 		k := h.k()
+		sweep := func(limit int, told ...string) matchmaking.Swept {
+			swept, err := h.Sweep(t.Context(), h.queue, told, limit)
+			require.NoError(t, err)
+			return swept
+		}
+		require.Eventually(t, func() bool { return len(sweep(10).Expired) == 3 }, patience, shortest/10)
+		require.Equal(t, matchmaking.Swept{Expired: []string{"a", "b"}}, sweep(2))
+		require.Equal(t, 4, h.count(t, "ZCARD", k.waiting()), "nobody was told of them yet")
+		require.Equal(t, matchmaking.Swept{Taken: 2, Expired: []string{"c"}}, sweep(2, "a", "b", "stays", "nobody"))
+		require.Equal(t, matchmaking.Swept{Expired: []string{"c"}}, sweep(2, "a", "b"), "a repeat")
+		require.Equal(t, matchmaking.Swept{Taken: 1}, sweep(2, "c"))
 		require.Equal(t, 1, h.count(t, "ZCARD", k.waiting()))
 		require.Equal(t, 1, h.count(t, "ZCARD", k.expiries()))
 		require.Equal(t, 0, h.count(t, "EXISTS", k.proposed()))

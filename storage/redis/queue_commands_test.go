@@ -72,12 +72,12 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"cancel", []string{"EVALSHA"}, 14, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
 		{"undo", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return h.Undo(ctx, h.queue, limited.ID, limited.Attempt) }},
-		{"sweep", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, 100)) }},
+		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return errorOf(h.Snapshot(ctx, h.queue)) }},
 		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return errorOf(h.Outgoing(ctx, h.queue, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1", "1-2"}) }},
-		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue)) }},
-		{"waiting", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf(h.Waiting(ctx, h.queue)) }},
+		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue, 10)) }},
+		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue, 0)) }},
 		{"resign", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "token") }},
 	} {
 		m.reset(t)

@@ -30,13 +30,13 @@ func (h *hall) queueCalls() []call {
 		{"changes", func(ctx context.Context) error {
 			return errorOf(h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 10}))
 		}},
-		{"describe", func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue)) }},
+		{"describe", func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue, 10)) }},
 		{"outgoing", func(ctx context.Context) error { return errorOf(h.Outgoing(ctx, h.queue, 0, 10)) }},
 		{"definitions", func(ctx context.Context) error { return errorOf(h.Definitions(ctx)) }},
 		{"lease", func(ctx context.Context) error { return errorOf(h.Lease(ctx, lease)) }},
 		{"resign", func(ctx context.Context) error { return h.Resign(ctx, h.queue, "lease") }},
 		{"delivered", func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1"}) }},
-		{"sweep", func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, 10)) }},
+		{"sweep", func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10)) }},
 		{"release", func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", []string{"mine"}) }},
 		{"cancel", func(ctx context.Context) error { return h.cancel(ctx, "free") }},
 		{"delete definition", func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.queue) }},
@@ -62,7 +62,7 @@ func TestQueueOutOfMemory(t *testing.T) {
 	for _, c := range allBut(all, full...) {
 		require.NoError(t, c.do(t.Context()), c.name)
 	}
-	state, err := h.Describe(t.Context(), h.queue)
+	state, err := h.Describe(t.Context(), h.queue, 10)
 	require.NoError(t, err)
 	require.Equal(t, 1, state.Searching, "mine was released, free was cancelled, short was swept")
 	require.EqualValues(t, 1, state.Cancelled)

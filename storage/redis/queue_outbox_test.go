@@ -58,7 +58,7 @@ func TestQueueOutbox(t *testing.T) {
 func TestQueueDescribe(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		empty, err := h.Describe(t.Context(), h.queue)
+		empty, err := h.Describe(t.Context(), h.queue, 10)
 		require.NoError(t, err)
 		require.Equal(t, matchmaking.QueueState{Now: empty.Now}, empty)
 		require.WithinDuration(t, time.Now(), empty.Now, time.Hour)
@@ -75,12 +75,16 @@ func TestQueueDescribe(t *testing.T) {
 		h.hold(t, "token", "f")
 		require.NotEmpty(t, h.assign(t.Context(), "token", h.match("m3", "nobody"))[0].Conflicts)
 		require.Eventually(t, func() bool {
-			swept, err := h.Sweep(t.Context(), h.queue, 10)
+			swept, err := h.Sweep(t.Context(), h.queue, nil, 10)
 			require.NoError(t, err)
-			return len(swept) == 1
+			if len(swept.Expired) == 1 {
+				swept, err = h.Sweep(t.Context(), h.queue, swept.Expired, 10)
+				require.NoError(t, err)
+			}
+			return swept.Taken == 1
 		}, patience, shortest/10)
 
-		state, err := h.Describe(t.Context(), h.queue)
+		state, err := h.Describe(t.Context(), h.queue, 10)
 		require.NoError(t, err)
 		require.Len(t, state.Recent, 2)
 		require.Equal(t, waits[:2], state.Recent[0].Waits)

@@ -89,7 +89,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return h.Renew(ctx, h.queue, []string{"free", "mine", "matched"})
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"sweep", func(ctx context.Context, h *hall) error {
-		return errorOf(h.Sweep(ctx, h.queue, 10))
+		return errorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"lease", func(ctx context.Context, h *hall) error {
 		return errorOf(h.Lease(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL}))
@@ -123,7 +123,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return err
 	}, func(t *testing.T, h *hall) { require.Equal(t, 0, h.count(t, "XLEN", h.k().outbox())) }},
 	{"describe", func(ctx context.Context, h *hall) error {
-		s, err := h.Describe(ctx, h.queue)
+		s, err := h.Describe(ctx, h.queue, 10)
 		if err == nil && (s.Searching != 1 || s.Pending != 1 || s.Outgoing != 1 || s.Matched != 1 || len(s.Recent) != 1) {
 			return fmt.Errorf("described as %+v", s)
 		}
@@ -255,7 +255,7 @@ func queueUnderLoad(t *testing.T, c twoNodes) {
 	close(stop)
 	require.NoError(t, directors.Wait())
 
-	state, err := h.Describe(t.Context(), h.queue)
+	state, err := h.Describe(t.Context(), h.queue, 10)
 	require.NoError(t, err)
 	waiting := state.Searching + state.Pending
 	require.LessOrEqual(t, waiting, 3, "what is left is less than a pair of each director")

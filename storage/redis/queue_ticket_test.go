@@ -101,9 +101,9 @@ func TestQueueFull(t *testing.T) {
 		}
 		h.create(t, "a", "b")
 		h.hold(t, "token", "a")
-		waiting, err := h.Waiting(t.Context(), h.queue)
+		state, err := h.Describe(t.Context(), h.queue, 0)
 		require.NoError(t, err)
-		require.Equal(t, 2, waiting)
+		require.Equal(t, []int{1, 1}, []int{state.Searching, state.Pending})
 		before := h.dump(t, "c")
 		_, err = limited("c")
 		require.ErrorIs(t, err, matchmaking.ErrQueueFull)
@@ -212,14 +212,14 @@ func TestQueueRenewDoesNotRevive(t *testing.T) {
 		require.NoError(t, h.cancel(t.Context(), "a"))
 		require.Equal(t, matchmaking.Expired, h.status(t, "a"))
 
-		ids, err := h.Sweep(t.Context(), h.queue, 10)
+		swept, err := h.Sweep(t.Context(), h.queue, []string{"a"}, 10)
 		require.NoError(t, err)
-		require.Equal(t, []string{"a"}, ids)
+		require.Equal(t, 1, swept.Taken)
 		require.Equal(t, matchmaking.Expired, h.status(t, "a"))
 		require.Equal(t, 0, h.count(t, "ZCARD", h.k().waiting()))
-		ids, err = h.Sweep(t.Context(), h.queue, 10)
+		swept, err = h.Sweep(t.Context(), h.queue, []string{"a"}, 10)
 		require.NoError(t, err)
-		require.Empty(t, ids)
+		require.Zero(t, swept)
 	})
 }
 

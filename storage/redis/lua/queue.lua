@@ -26,5 +26,5 @@ local counts = redis.call('HMGET', stats_key, 'matched', 'cancelled', 'expired',
 for i = 1, 4 do
   counts[i] = counts[i] or '0'
 end
-local matches = redis.call('XREVRANGE', matched_key, '+', '-', 'COUNT', recent)
+local matches = recent ~= '0' and redis.call('XREVRANGE', matched_key, '+', '-', 'COUNT', recent) or {}
 return {'OK', decimal(now), alive, held, redis.call('XLEN', outbox_key), oldest, counts, matches}
