@@ -106,7 +106,9 @@ func (r *rpc) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.St
 		c := ctx.Value(callKey{}).(*call)
 		s := stream{StreamingHandlerConn: conn, deadlines: http.NewResponseController(c.response)}
 		err := finishRPC(ctx, next(ctx, s))
-		_ = s.deadlines.SetWriteDeadline(time.Now().Add(answerTimeout)) // for the end of the answer
+		if ctx.Err() == nil { // a deadline of a stream that is closed already would keep all of it until then
+			_ = s.deadlines.SetWriteDeadline(time.Now().Add(answerTimeout)) // for the end of the answer
+		}
 		return err
 	}
 }
@@ -116,8 +118,8 @@ func (r *rpc) WrapStreamingClient(next connect.StreamingClientFunc) connect.Stre
 	return next
 }
 
-// stream is a streaming call. It may last for as long as the client likes, once its first message has come in; only
-// sending has a time limit. Where deadlines can't be set there are none.
+// stream is a streaming call. It may last for as long as the client likes, once its first message has come in. Where
+// deadlines can't be changed they stay.
 type stream struct {
 	connect.StreamingHandlerConn
 	deadlines *http.ResponseController
@@ -127,14 +129,6 @@ type stream struct {
 func (s stream) Receive(message any) error {
 	err := s.StreamingHandlerConn.Receive(message)
 	_ = s.deadlines.SetReadDeadline(time.Time{})
-	_ = s.deadlines.SetWriteDeadline(time.Time{})
-	return err
-}
-
-// Send writes a message.
-func (s stream) Send(message any) error {
-	_ = s.deadlines.SetWriteDeadline(time.Now().Add(answerTimeout))
-	err := s.StreamingHandlerConn.Send(message)
 	_ = s.deadlines.SetWriteDeadline(time.Time{})
 	return err
 }
