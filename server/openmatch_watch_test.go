@@ -2,6 +2,8 @@ package server_test
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -69,11 +71,62 @@ func (r *rpcHarness) awaitWaiting(n int) {
 	}, time.Minute, time.Millisecond)
 }
 
+// awaitNobody waits until nobody waits on channels.
+func (r *rpcHarness) awaitNobody() {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		waiting, _ := r.service.Waiting()
+		return waiting == 0
+	}, time.Minute, time.Millisecond)
+}
+
 // ends checks how a stream ends that sends nothing more.
 func ends(t testing.TB, stream *watching, code connect.Code, text string) {
 	t.Helper()
 	require.False(t, stream.Receive(), "%v", stream.Msg())
 	isRPC(t, stream.Err(), code, text)
+}
+
+// TestWatchThatWasLeftIsLetGo at once: what clients have left takes no memory.
+func TestWatchThatWasLeftIsLetGo(t *testing.T) { //nolint:paralleltest // it looks at the memory of the whole process
+	r := startRPC(t)
+	f := r.frontend(protocols[0])
+	id := r.create(f, &openmatch.Ticket{}).GetId()
+	const watches = 100
+	wave := func() {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		var clients sync.WaitGroup
+		for range watches {
+			clients.Go(func() {
+				stream, err := f.WatchAssignments(ctx, connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: id}))
+				if err == nil {
+					_ = stream.Close() // it was left before it began
+				}
+			})
+		}
+		r.awaitWaiting(watches)
+		leave()
+		clients.Wait()
+		r.awaitNobody()
+	}
+	wave() // makes what stays
+	const waves = 10
+	before := objects()
+	for range waves {
+		wave()
+	}
+	require.Eventually(t, func() bool {
+		return objects() < before+4*waves*watches // a stream is eight
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// objects counts those in memory.
+func objects() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapObjects
 }
 
 func TestWatchOfNothing(t *testing.T) {
