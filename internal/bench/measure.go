@@ -35,16 +35,22 @@ func measurePublish(ctx context.Context, s settings, u *setup, r *report) error 
 	var server, store, beside []pair
 	for round = range s.rounds {
 		var p, q pair
+		if err := u.emptyRedis(ctx); err != nil {
+			return err
+		}
 		var err error
-		q.floor, err = u.redisFloor(ctx, s.requests)
-		if err != nil {
+		if q.floor, err = u.redisFloor(ctx, s.requests); err != nil {
+			return err
+		}
+		if err := u.emptyRedis(ctx); err != nil {
 			return err
 		}
 		before, err := u.redisCPU(ctx)
 		if err != nil {
 			return err
 		}
-		if p, err = u.compare(ctx, s.requests, publish); err != nil {
+		var last answer
+		if p.ours, last, err = u.measureServer(ctx, s.requests, publish); err != nil {
 			return err
 		}
 		after, err := u.redisCPU(ctx)
@@ -52,6 +58,12 @@ func measurePublish(ctx context.Context, s settings, u *setup, r *report) error 
 			return err
 		}
 		q.ours = (after - before) / float64(s.requests)
+		if p.floor, err = u.measureFloor(ctx, s.requests, publish, last); err != nil {
+			return err
+		}
+		if err := u.emptyRedis(ctx); err != nil {
+			return err
+		}
 		b := pair{ours: q.ours}
 		if b.floor, err = u.redisFloorBeside(ctx, s.requests, publish); err != nil {
 			return err
@@ -66,19 +78,37 @@ func measurePublish(ctx context.Context, s settings, u *setup, r *report) error 
 
 // compare sends the same requests to the server and, answered with the server's own last answer, to the floor.
 func (u *setup) compare(ctx context.Context, n int, next maker) (pair, error) {
-	var p pair
-	var last answer
-	var err error
-	p.ours, err = cpu(ctx, u.server, n, func() error { last, err = load(ctx, u.server, n, next); return err })
+	ours, last, err := u.measureServer(ctx, n, next)
 	if err != nil {
-		return p, err
+		return pair{}, err
 	}
+	floor, err := u.measureFloor(ctx, n, next, last)
+	return pair{ours: ours, floor: floor}, err
+}
+
+// measureServer gives the server's CPU seconds per request, and its last answer.
+func (u *setup) measureServer(ctx context.Context, n int, next maker) (seconds float64, last answer, err error) {
+	seconds, err = cpu(ctx, u.server, n, func() error { last, err = load(ctx, u.server, n, next); return err })
+	return seconds, last, err
+}
+
+// measureFloor gives the CPU seconds per request of a bare handler that gives the same answer.
+func (u *setup) measureFloor(ctx context.Context, n int, next maker, last answer) (float64, error) {
 	put := httpRequest(http.MethodPut, "/answer?status="+strconv.Itoa(last.status), string(last.body))
 	if _, err := once(ctx, u.floor, put); err != nil {
-		return p, err
+		return 0, err
 	}
-	p.floor, err = cpu(ctx, u.floor, n, func() error { _, err := load(ctx, u.floor, n, next); return err })
-	return p, err
+	return cpu(ctx, u.floor, n, func() error { _, err := load(ctx, u.floor, n, next); return err })
+}
+
+// emptyRedis has what is measured next find the same as what was measured before: while Redis's table of keys grows a
+// write costs more than otherwise. So it does while the append-only file is written anew, which is switched off.
+func (u *setup) emptyRedis(ctx context.Context) error {
+	set := u.redis.B().ConfigSet().ParameterValue().ParameterValue("auto-aof-rewrite-percentage", "0").Build()
+	if err := u.redis.Do(ctx, set).Error(); err != nil {
+		return err
+	}
+	return u.redis.Do(ctx, u.redis.B().Flushall().Sync().Build()).Error()
 }
 
 // cpu gives the CPU seconds of a process per request of a load.

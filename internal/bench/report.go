@@ -62,7 +62,7 @@ func (r *report) markdown() string {
 	b.WriteString("# Benchmarks\n\nWritten by `make bench`, on " + r.machine + ".\n\n")
 	fmt.Fprintf(&b, "Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\n"+
 		"and load on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\n"+
-		"the floor is measured in turns with it. Machines differ: look at the ratios.\n\n", connections, channels, contentBytes)
+		"the floor is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n\n", connections, channels, contentBytes)
 	b.WriteString("| figure | Tidemark | floor | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n")
 	for _, x := range r.rows {
 		fmt.Fprintf(&b, "| %s | %.1f µs | %.1f µs | %.2f | ≤ %.1f | %s |\n", x.name, x.ours*1e6, x.floor*1e6, x.ratio, x.limit, verdict(x.ratio <= x.limit))
