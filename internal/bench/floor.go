@@ -7,7 +7,11 @@ import (
 	"strconv"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
 // serveFloor is the floor of a server's work: it reads the request's body and answers the bytes that were PUT to
@@ -36,7 +40,38 @@ func serveFloor(ctx context.Context, address string) error {
 		w.WriteHeader(status)
 		_, _ = w.Write(answer) // a client that has gone needs no answer
 	})
-	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	mux.Handle(openmatchconnect.NewFrontendServiceHandler(bareFrontend{}))
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Addr: address, Handler: mux, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	return ignoreClosed(server.ListenAndServe())
+}
+
+// bareFrontend is the floor of matchmaking: it keeps nothing and matches nobody, and gives each ticket an assignment
+// at once.
+type bareFrontend struct {
+	openmatchconnect.UnimplementedFrontendServiceHandler
+}
+
+// CreateTicket answers a ticket.
+func (bareFrontend) CreateTicket(
+	_ context.Context, request *connect.Request[openmatch.CreateTicketRequest],
+) (*connect.Response[openmatch.Ticket], error) {
+	ticket := request.Msg.GetTicket()
+	ticket.Id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	return connect.NewResponse(ticket), nil
+}
+
+// WatchAssignments sends an assignment.
+func (bareFrontend) WatchAssignments(
+	ctx context.Context, _ *connect.Request[openmatch.WatchAssignmentsRequest],
+	stream *connect.ServerStream[openmatch.WatchAssignmentsResponse],
+) error {
+	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: &openmatch.Assignment{Connection: "127.0.0.1:7777"}}); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ctx.Err()
 }

@@ -31,6 +31,7 @@ type duels struct {
 	p50, p99  time.Duration // from the call that creates a ticket to its assignment
 	perSecond float64       // tickets
 	calls     float64       // of Redis per ticket
+	bare      float64       // tickets per second of handlers that only answer
 }
 
 // crowd is how a new pair fares in a queue in which many wait in vain.
@@ -182,7 +183,11 @@ func runDuels(ctx context.Context, s settings, players int) (duels, error) {
 	d.perSecond = float64(len(took)) / elapsed.Seconds()
 	d.p50, d.p99 = took[len(took)/2], took[len(took)*99/100]
 	d.calls = (after - before) / float64(len(took))
-	return d, nil
+
+	started = time.Now()
+	answered, err := runArenas(ctx, u.floor, players, max(players, s.requests)&^127)
+	d.bare = float64(len(answered)) / time.Since(started).Seconds()
+	return d, err
 }
 
 // topLevelCommands are what the service sends until an assignment is delivered. What scripts run is left out: Redis
