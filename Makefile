@@ -5,6 +5,7 @@ SHELL := bash
 .PHONY: help build run test lint fuzz bench check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 GOLANGCI := go tool -modfile=tools/go.mod golangci-lint
 
 # The race detector needs a C compiler, without which Go turns cgo off.
@@ -18,7 +19,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
-	go build -buildvcs=false -ldflags '-X main.version=$(VERSION)' -o bin/tidemark ./cmd/tidemark
+	go build -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/tidemark ./cmd/tidemark
 
 run: build ## start the service on 127.0.0.1:8080, with a Redis of its own; ARGS are for `tidemark serve`
 	@scripts/install-redis.sh

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -8,14 +9,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by the linker for releases; otherwise the build information says what it can.
-var version = ""
+// The linker sets these in `make build`; otherwise the build information says what it can.
+var (
+	version = ""
+	commit  = ""
+)
 
 // build says which program this is.
 type build struct{ version, commit string }
 
 func thisBuild() build {
-	b := build{version: version, commit: "unknown"}
+	b := build{version: version, commit: cmp.Or(commit, "unknown")}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
