@@ -19,9 +19,10 @@ func newChannel(t terminal) *cobra.Command {
 func newDescribe(t terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "describe CHANNEL",
-		Short: "Show a channel's clock, and how far behind its subscribers are",
-		Args:  arguments(1, 1),
+		Use:        "describe CHANNEL",
+		SuggestFor: []string{"show", "get", "list"},
+		Short:      "Show a channel's clock, and how far behind its subscribers are",
+		Args:       arguments(1, 1),
 	}
 	connection := addConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")

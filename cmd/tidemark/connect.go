@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,9 +28,21 @@ type connection struct {
 // addConnection gives a command these flags. patience is how long it tries to reach the service by default.
 func addConnection(cmd *cobra.Command, t terminal, patience time.Duration) *connection {
 	c := &connection{}
-	cmd.Flags().StringVar(&c.server, "server", cmp.Or(t.getenv(serverEnv), defaultServer), "`URL` of the service; "+serverEnv+" changes the default")
+	cmd.Flags().StringVar(&c.server, "server", cmp.Or(t.getenv(serverEnv), defaultServer), "`URL` of the service, or host:port; "+serverEnv+" changes the default")
 	cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again where the service can't be reached or can't serve")
 	return c
+}
+
+// checkedServer returns the URL of the service, for which host:port may stand.
+func (c *connection) checkedServer() (string, error) {
+	server := c.server
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	if strings.HasSuffix(strings.TrimRight(server, "/"), "/v1") {
+		return "", fmt.Errorf("leave /v1 out of %q: the commands add it", c.server)
+	}
+	return server, nil
 }
 
 // open makes the client. The first of a row of failures is told on stderr, since trying again can take long.
@@ -44,7 +58,11 @@ func (c *connection) open(t terminal) (*client.Client, error) {
 			told = time.Now()
 		}
 	}
-	cl, err := client.New(c.server, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+thisBuild().version))
+	server, err := c.checkedServer()
+	if err != nil {
+		return nil, usagef("--server: %w", err)
+	}
+	cl, err := client.New(server, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+thisBuild().version))
 	if err != nil {
 		return nil, usagef("--server: %w", err)
 	}

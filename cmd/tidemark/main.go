@@ -10,6 +10,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"github.com/tidemark-dev/tidemark/client"
 )
 
 // What the program's exit status means.
@@ -65,12 +67,24 @@ func run(ctx context.Context, t terminal, args []string) int {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		text = "interrupted"
 	}
-	t.tell("%s", text)
+	t.tell("%s%s", text, notAService(err))
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// notAService returns a hint for an answer that suggests that --server names something else than a Tidemark service.
+func notAService(err error) string {
+	var answered *client.Error
+	switch {
+	case !errors.As(err, &answered) || answered.Slug() != "" && !errors.Is(err, client.ErrNoMatchmaking):
+		return ""
+	case answered.Slug() == "":
+		return "; is --server the URL of a Tidemark service?"
+	}
+	return "; is --server the URL of a Tidemark service, and its matchmaking on?"
 }
 
 // usageError is an error in how the program was called or configured.

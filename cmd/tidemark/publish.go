@@ -25,8 +25,9 @@ type publishFlags struct {
 func newPublish(t terminal) *cobra.Command {
 	var f publishFlags
 	cmd := &cobra.Command{
-		Use:   "publish CHANNEL [CONTENT]",
-		Short: "Publish a message, or one for each line",
+		Use:        "publish CHANNEL [CONTENT]",
+		SuggestFor: []string{"send", "post"},
+		Short:      "Publish a message, or one for each line",
 		Long: `Publish a message, or one for each line, and print what became of it as JSON.
 
 CONTENT is JSON. Where it is missing or -, it is read from standard input. A message that is published again

@@ -94,9 +94,10 @@ func writeTable(w io.Writer, rows string) error {
 func newQueueDescribe(t terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "describe QUEUE",
-		Short: "Show how many tickets wait in a queue, and for how long",
-		Args:  arguments(1, 1),
+		Use:        "describe QUEUE",
+		SuggestFor: []string{"show", "get"},
+		Short:      "Show how many tickets wait in a queue, and for how long",
+		Args:       arguments(1, 1),
 	}
 	connection := addConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
@@ -143,8 +144,9 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func newQueuePut(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "put QUEUE [FILE]",
-		Short: "Make or replace a queue",
+		Use:        "put QUEUE [FILE]",
+		SuggestFor: []string{"create", "add", "new", "set", "update"},
+		Short:      "Make or replace a queue",
 		Long: `Make or replace a queue by a definition in JSON, and print it with everything that was left out filled in.
 
 Where FILE is missing or -, the definition is read from standard input. Queues of the service's configuration can't be
@@ -179,10 +181,11 @@ replaced.`,
 
 func newQueueDelete(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "delete QUEUE",
-		Short: "Remove a queue that was put",
-		Long:  `Remove a queue that was put and in which no ticket waits. It succeeds too where there was none.`,
-		Args:  arguments(1, 1),
+		Use:        "delete QUEUE",
+		SuggestFor: []string{"remove"},
+		Short:      "Remove a queue that was put",
+		Long:       `Remove a queue that was put and in which no ticket waits. It succeeds too where there was none.`,
+		Args:       arguments(1, 1),
 	}
 	connection := addConnection(cmd, t, 5*time.Second)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

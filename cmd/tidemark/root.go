@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
 )
 
@@ -11,11 +14,14 @@ func newRoot(t terminal) *cobra.Command {
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
 "tidemark serve" runs the service; all other commands are clients of one.`,
+		Version:       thisBuild().version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetVersionTemplate(versionText())
+	root.SetHelpCommand(newHelp())
 	root.SetIn(t.stdin)
 	root.SetOut(t.stdout)
 	root.SetErr(t.stderr)
@@ -29,12 +35,38 @@ func newRoot(t terminal) *cobra.Command {
 	return root
 }
 
+// newHelp makes the command "help", which fails for a command that does not exist.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print what a command does and its flags",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = noSuchCommand(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag() // it is part of the help
+			return about.Help()
+		},
+	}
+}
+
 // noSuchCommand is the argument check of commands that only have others below them.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usagef("there is no command %q; see %s --help", args[0], cmd.CommandPath())
+	hint := ""
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2 // the distance that cobra itself uses
+	}
+	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+		hint = "; did you mean " + strings.Join(slices.Compact(meant), " or ") + "?"
+	}
+	return usagef("there is no command %q%s; see %s --help", args[0], hint, cmd.CommandPath())
 }
 
 // arguments checks the number of positional arguments.

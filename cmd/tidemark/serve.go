@@ -9,9 +9,10 @@ import (
 
 func newServe(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the service",
-		Args:  arguments(0, 0),
+		Use:        "serve",
+		SuggestFor: []string{"start", "run", "server"},
+		Short:      "Run the service",
+		Args:       arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := loadConfig(cmd.Flags(), t.environ)
 			if err != nil {

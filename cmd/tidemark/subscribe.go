@@ -31,8 +31,9 @@ type subscribeFlags struct {
 func newSubscribe(t terminal) *cobra.Command {
 	var f subscribeFlags
 	cmd := &cobra.Command{
-		Use:   "subscribe CHANNEL [SUBSCRIBER]",
-		Short: "Print messages as they come",
+		Use:        "subscribe CHANNEL [SUBSCRIBER]",
+		SuggestFor: []string{"listen", "consume", "fetch"},
+		Short:      "Print messages as they come",
 		Long: `Print messages as they come, one JSON a line, until SIGINT or SIGTERM.
 
 Each message is acknowledged after it was written to standard output. The subscriber is made where it is missing,

@@ -26,9 +26,10 @@ func newGroup(name, short string) *cobra.Command {
 
 func newTicketShow(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show ID",
-		Short: "Print a ticket as JSON",
-		Args:  arguments(1, 1),
+		Use:        "show ID",
+		SuggestFor: []string{"describe", "get", "list"},
+		Short:      "Print a ticket as JSON",
+		Args:       arguments(1, 1),
 	}
 	connection := addConnection(cmd, t, 5*time.Second)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -48,10 +49,11 @@ func newTicketShow(t terminal) *cobra.Command {
 
 func newTicketCancel(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "cancel ID",
-		Short: "Take a ticket out of its queue",
-		Long:  `Take a ticket out of its queue. It succeeds too where there was none, and fails where it is in a match already.`,
-		Args:  arguments(1, 1),
+		Use:        "cancel ID",
+		SuggestFor: []string{"delete", "remove"},
+		Short:      "Take a ticket out of its queue",
+		Long:       `Take a ticket out of its queue. It succeeds too where there was none, and fails where it is in a match already.`,
+		Args:       arguments(1, 1),
 	}
 	connection := addConnection(cmd, t, 5*time.Second)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -26,18 +26,22 @@ type ticketFlags struct {
 func newTicketCreate(t terminal) *cobra.Command {
 	var f ticketFlags
 	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Make a ticket, and perhaps wait for its match",
+		Use:        "create",
+		SuggestFor: []string{"new", "add", "put"},
+		Short:      "Make a ticket, and perhaps wait for its match",
 		Long: `Make a ticket and print it as one line of JSON. With --wait, print its assignment as another one when it comes.
 
 A ticket whose assignment didn't come in time, or that was waited for until SIGINT or SIGTERM, is cancelled, unless
 there is --keep.`,
 		Example: `  tidemark ticket create --queue duel --wait
-  tidemark ticket create --queue ranked --statistic skill=1200 --criterion skill=1000..1500 --wait=2m
+  tidemark ticket create --queue ranked --statistic skill=1200 --criterion skill=1000..1500 --wait 2m
   tidemark ticket create --id ann-17 --tag eu --double level=12 --string map=harbor`,
-		Args: arguments(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: arguments(0, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
 			f.waits = cmd.Flags().Changed("wait")
+			if err := f.readWait(args); err != nil {
+				return err
+			}
 			return f.run(cmd.Context(), t)
 		},
 	}
@@ -54,10 +58,24 @@ there is --keep.`,
 	flags.IntVar(&f.ticket.TeamSize, "team-size", 0, "tickets in a team, `N` (default: the queue's)")
 	flags.DurationVar(&f.ticket.TTL, "ttl", 0, "how long it can be matched (default: as the queue has it)")
 	flags.StringVar(&f.extensions, "extensions", "", "a `JSON` object of the caller's own")
-	flags.DurationVar(&f.wait, "wait", 0, "wait for the assignment, without end or for so long")
+	flags.DurationVar(&f.wait, "wait", 0, "wait for the assignment; with a `DURATION`, at most so long")
 	flags.Lookup("wait").NoOptDefVal = "0s"
 	flags.BoolVar(&f.keep, "keep", false, "don't cancel the ticket when waiting for it ends")
 	return cmd
+}
+
+// readWait reads the duration of `--wait 30s`, which the flag itself leaves behind, since its value is optional.
+func (f *ticketFlags) readWait(args []string) (err error) {
+	if len(args) == 0 {
+		return nil
+	}
+	if !f.waits || f.wait != 0 {
+		return usagef("there is an argument too many: %q; see tidemark ticket create --help", args[0])
+	}
+	if f.wait, err = durationFrom(time.Millisecond, forever)(args[0]); err != nil {
+		return usagef("--wait: %w", err)
+	}
+	return nil
 }
 
 func (f *ticketFlags) run(ctx context.Context, t terminal) error {

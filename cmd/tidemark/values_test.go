@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/client"
 )
 
 func TestParseBytes(t *testing.T) {
@@ -53,4 +55,13 @@ func TestServiceLinks(t *testing.T) {
 	for _, o := range allOptions() {
 		require.False(t, notForServe(o.env()), o.name)
 	}
+}
+
+// TestAnswersOfSomethingElse hints at --server where no Tidemark service has answered.
+func TestAnswersOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "; is --server the URL of a Tidemark service?", notAService(&client.Error{Status: 404}))
+	require.Equal(t, "; is --server the URL of a Tidemark service, and its matchmaking on?", notAService(client.ErrNoMatchmaking))
+	require.Empty(t, notAService(client.ErrNoTicket))
+	require.Empty(t, notAService(client.ErrUnreachable))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -49,10 +50,15 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			b := thisBuild()
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "tidemark %s\ncommit   %s\ngo       %s %s/%s\n",
-				b.version, b.commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := io.WriteString(cmd.OutOrStdout(), versionText())
 			return err
 		},
 	}
+}
+
+// versionText returns what `tidemark version` and `tidemark --version` print.
+func versionText() string {
+	b := thisBuild()
+	return fmt.Sprintf("tidemark %s\ncommit   %s\ngo       %s %s/%s\n",
+		b.version, b.commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
