@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -74,6 +75,24 @@ var ErrUnreachable = errors.New("the service can't be reached")
 
 func named(slug string) *Error {
 	return &Error{Problem: wire.Problem{Type: wire.TypePrefix + slug, Title: wire.Title(slug)}}
+}
+
+// checkJSON returns nil if data is one JSON value, and otherwise refused with the place and the reason.
+func checkJSON(data []byte, refused *Error) error {
+	var value json.RawMessage
+	err := json.Unmarshal(data, &value)
+	if err == nil {
+		return nil
+	}
+	e := *refused
+	e.Problem.Detail = err.Error()
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		before := data[:max(0, min(syntax.Offset, int64(len(data)))-1)]
+		line, column := 1+bytes.Count(before, []byte("\n")), len(before)-bytes.LastIndexByte(before, '\n')
+		e.Problem.Detail = fmt.Sprintf("line %d, column %d: %s", line, column, err)
+	}
+	return &e
 }
 
 // Error gives what the service says, in one line.

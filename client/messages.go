@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -46,8 +45,8 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 	drafts = slices.Clone(drafts)
 	made := make([]bool, len(drafts))
 	for i := range drafts {
-		if !json.Valid(drafts[i].Content) {
-			return nil, fmt.Errorf("%s: content %d of %d: %w", what, i+1, len(drafts), ErrInvalidContent)
+		if err := checkJSON(drafts[i].Content, ErrInvalidContent); err != nil {
+			return nil, fmt.Errorf("%s: content %d of %d isn't JSON: %w", what, i+1, len(drafts), err)
 		}
 		if made[i] = drafts[i].ID == ""; made[i] {
 			drafts[i].ID = ulid.Make().String()

@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -33,8 +32,8 @@ func (c *Client) DescribeQueue(ctx context.Context, queue string) (QueueDescript
 // field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrUnavailable.
 func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) (Queue, error) {
 	r := queueRequest("put", http.MethodPut, queue)
-	if !json.Valid(definition) {
-		return Queue{}, fmt.Errorf("%s: the definition isn't JSON: %w", r.what, ErrInvalidBody)
+	if err := checkJSON(definition, ErrInvalidBody); err != nil {
+		return Queue{}, fmt.Errorf("%s: the definition isn't JSON: %w", r.what, err)
 	}
 	r.body = definition
 	var q Queue

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -144,15 +146,16 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 func newQueuePut(t terminal) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:        "put QUEUE [FILE]",
+		Use:        "put QUEUE [DEFINITION | FILE]",
 		SuggestFor: []string{"create", "add", "new", "set", "update"},
 		Short:      "Make or replace a queue",
 		Long: `Make or replace a queue by a definition in JSON, and print it with everything that was left out filled in.
 
-Where FILE is missing or -, the definition is read from standard input. Queues of the service's configuration can't be
+Where DEFINITION and FILE are missing, or FILE is -, the definition is read from standard input. Queues of the service's configuration can't be
 replaced.`,
-		Example: `  echo '{"match":{"teams":2,"teamSize":5}}' | tidemark queue put fives`,
-		Args:    arguments(1, 2),
+		Example: `  tidemark queue put fives '{"match":{"teams":2,"teamSize":5}}'
+  tidemark queue put fives fives.json`,
+		Args: arguments(1, 2),
 	}
 	connection := addConnection(cmd, t, 5*time.Second)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -161,12 +164,7 @@ replaced.`,
 			return err
 		}
 		defer c.Close()
-		var definition []byte
-		if len(args) == 1 || args[1] == "-" {
-			definition, err = readAll(cmd.Context(), t.stdin)
-		} else {
-			definition, err = os.ReadFile(args[1])
-		}
+		definition, err := readDefinition(cmd.Context(), t.stdin, args[1:])
 		if err != nil {
 			return fmt.Errorf("read the definition: %w", err)
 		}
@@ -177,6 +175,17 @@ replaced.`,
 		return writeLine(t.stdout, q)
 	}
 	return cmd
+}
+
+// readDefinition returns the definition that rest names: itself, a file, or standard input.
+func readDefinition(ctx context.Context, stdin io.Reader, rest []string) ([]byte, error) {
+	switch {
+	case len(rest) == 0 || rest[0] == "-":
+		return readAll(ctx, stdin)
+	case strings.HasPrefix(strings.TrimSpace(rest[0]), "{"):
+		return []byte(rest[0]), nil
+	}
+	return os.ReadFile(rest[0])
 }
 
 func newQueueDelete(t terminal) *cobra.Command {
