@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -41,6 +42,9 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config, log *slog.Logger, parts *layers) error {
+	if err := checkListen(ctx, c.Listen); err != nil {
+		return err // before a managed Redis is started for nothing
+	}
 	metrics := prometheus.NewRegistry()
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
@@ -67,13 +71,34 @@ func startParts(ctx context.Context, c config, log *slog.Logger, parts *layers) 
 		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
 		Logger: log, Metrics: metrics,
 	})
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
+	l, err := listen(ctx, c.Listen)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	parts.run(ctx, "HTTP server", func(ctx context.Context) error { return s.Run(ctx, l) })
 	log.InfoContext(ctx, "tidemark is ready", "url", urlOf(l.Addr()), "version", thisBuild().version)
 	return nil
+}
+
+// checkListen reports whether address can be listened on. It closes the listener again, since a client that connects
+// while the service starts should be refused, and not wait.
+func checkListen(ctx context.Context, address string) error {
+	l, err := listen(ctx, address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: another program uses the port: stop it, or pass another --listen", address)
+	case err != nil:
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
 }
 
 func newService(ctx context.Context, c config, store *redis.Store, log *slog.Logger) (*channel.Service, error) {

@@ -42,8 +42,10 @@ func (c *childLog) forward(ctx context.Context, from io.Reader) {
 // time, level.
 var linePattern = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d{4} [\d:.]+ ([.\-*#]) (.*)$`)
 
-// Redis 7.0 marks these steps of every start and stop as warnings.
+// harmless is how lines begin that Redis 7.0 marks as warnings at every start and stop, also where nothing is wrong.
+// The advice on overcommit is in docs/operations.md; a fork that fails is logged as a warning.
 var harmless = []string{
+	"WARNING Memory overcommit must be enabled!",
 	"Reading config from stdin",
 	"oO0OoO0OoO0Oo",
 	"Redis version=",
