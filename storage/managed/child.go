@@ -31,7 +31,7 @@ func (s *Server) runChild(ctx context.Context) error {
 	cmd := s.command(running)
 	cmd.Stdout, cmd.Stderr = in, in
 	cmd.ExtraFiles = []*os.File{held}
-	err = cmd.Start()
+	err = startPrivate(cmd)
 	_ = in.Close() // the child has its own
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.binary, err)
@@ -61,6 +61,17 @@ func (s *Server) command(ctx context.Context) *exec.Cmd {
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = s.stopTimeout
 	return cmd
+}
+
+// umask guards the file mode creation mask, which belongs to the whole process.
+var umask sync.Mutex
+
+// startPrivate starts cmd so that only this user can read the files that it makes.
+func startPrivate(cmd *exec.Cmd) error {
+	umask.Lock()
+	defer umask.Unlock()
+	defer syscall.Umask(syscall.Umask(0o077))
+	return cmd.Start()
 }
 
 // awaitAnswer asks the child until it answers, which ends Ready's wait, or until

@@ -2,7 +2,8 @@
 // process, for a service that was given no Redis of its own.
 //
 // The child listens on a unix socket only, with mode 0600, and keeps its data
-// as an append-only file in the data directory. What it holds survives:
+// as an append-only file in the data directory, with mode 0600 in a directory
+// with mode 0700. What it holds survives:
 //
 //   - a stop of the service, and a SIGTERM of the child: everything;
 //   - a SIGKILL of the service: everything, the child ends in good order;
@@ -19,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -137,6 +139,9 @@ func (s *Server) openDataDir(path string) error {
 	if err != nil {
 		return fmt.Errorf("look at the data directory: %w", err)
 	}
+	if err := s.closeData(); err != nil {
+		return fmt.Errorf("make the data private: %w", err)
+	}
 	if info.Mode().Perm()&0o077 != 0 {
 		s.log.Warn("other users may read the data directory", "dir", s.dataDir, "mode", info.Mode().Perm().String())
 	}
@@ -148,6 +153,15 @@ func (s *Server) openDataDir(path string) error {
 		return fmt.Errorf("lock the data directory %s: %w", s.dataDir, ErrLocked)
 	}
 	return nil
+}
+
+// closeData closes the directory of the append-only file to other users. Earlier versions left it open.
+func (s *Server) closeData() error {
+	err := os.Chmod(filepath.Join(s.dataDir, "appendonlydir"), 0o700) //nolint:gosec // a directory is entered
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Run starts the child and keeps it running until ctx ends: one that ends by

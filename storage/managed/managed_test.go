@@ -3,6 +3,7 @@ package managed
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,6 +50,28 @@ func TestChildIsPrivateAndDurable(t *testing.T) {
 	group, err := syscall.Getpgid(pid)
 	require.NoError(t, err)
 	require.Equal(t, pid, group, "a Ctrl-C for the service must not reach the child")
+}
+
+// TestFilesArePrivate makes the data directory as an operator may have made it, with files of an earlier version in it.
+func TestFilesArePrivate(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(shortDir(t), "data")
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "appendonlydir"), 0o755))
+	require.NoError(t, os.Chmod(dir, 0o755))
+	r := startReady(t, Options{DataDir: dir})
+	set(t, r.client(t), "key", "secret")
+
+	require.NoError(t, filepath.WalkDir(dir, func(path string, file fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := file.Info()
+		require.NoError(t, err)
+		if path != dir {
+			require.Zero(t, info.Mode().Perm()&0o077, "%s is %s", path, info.Mode())
+		}
+		return nil
+	}))
+	require.FileExists(t, filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest"))
+	require.Contains(t, r.log.String(), "other users may read the data directory")
 }
 
 func TestStopLeavesNothingBehind(t *testing.T) {
