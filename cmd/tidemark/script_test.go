@@ -21,6 +21,7 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 	commands := backgroundCommands()
 	maps.Copy(commands, apiCommands())
 	maps.Copy(commands, faultCommands())
+	maps.Copy(commands, pasteCommands())
 	program, err := exec.LookPath("tidemark")
 	if err != nil {
 		t.Fatal(err)
@@ -44,11 +45,11 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	examples, err := filepath.Abs("../../examples")
+	project, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runScripts(t, "testdata/script", map[string]string{"EXAMPLES": examples})
+	runScripts(t, "testdata/script", map[string]string{"PROJECT": project})
 }
 
 func TestScriptsWithRedis(t *testing.T) {

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+)
+
+// pasteCommands are commands that run what a page of the documentation tells a reader to run.
+//
+//	paste FILE            runs the examples with curl, one after the other, against TIDEMARK_SERVER
+//	paste-together FILE   runs each example in a shell of its own, as in different terminals
+func pasteCommands() map[string]func(*testscript.TestScript, bool, []string) {
+	return map[string]func(*testscript.TestScript, bool, []string){
+		"paste":          func(ts *testscript.TestScript, _ bool, args []string) { paste(ts, args[0], false) },
+		"paste-together": func(ts *testscript.TestScript, _ bool, args []string) { paste(ts, args[0], true) },
+	}
+}
+
+// pasteShell defines curl so that check can compare the statuses of the answers with those that the page names. An
+// answer is a success where the page doesn't name any.
+const pasteShell = `set -eu
+curl() { command curl --silent --show-error --dump-header headers "$@"; }
+check() {
+  while read -r _ status _; do
+    case $status in
+      $2) ;;
+      *) echo "$1: answered $status, not $2" >&2; exit 1 ;;
+    esac
+  done < <(grep '^HTTP/' headers)
+  rm headers
+}
+`
+
+func paste(ts *testscript.TestScript, file string, together bool) {
+	page, err := os.ReadFile(ts.MkAbs(file))
+	ts.Check(err)
+	scripts := examplesWithCurl(filepath.Base(file), string(page))
+	if len(scripts) == 0 {
+		ts.Fatalf("%s has no example with curl", file)
+	}
+	if !together {
+		scripts = []string{strings.Join(scripts, "")}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scriptLimit)
+	defer cancel()
+	failures := make([]error, len(scripts))
+	var shells sync.WaitGroup
+	for i, script := range scripts {
+		dir := filepath.Join(ts.Getenv("WORK"), fmt.Sprintf("paste-%s-%d", filepath.Base(file), i))
+		ts.Check(os.Mkdir(dir, 0o700))
+		script = strings.ReplaceAll(script, "/tmp/", dir+"/")
+		script = regexp.MustCompile(`(http://)?(127\.0\.0\.1|localhost):8080`).ReplaceAllString(script, ts.Getenv("TIDEMARK_SERVER"))
+		shells.Go(func() {
+			shell := exec.CommandContext(ctx, "bash", "-c", pasteShell+script)
+			shell.Dir, shell.Env = dir, environOf(ts)
+			if out, err := shell.CombinedOutput(); err != nil {
+				failures[i] = fmt.Errorf("%w, printing:\n%s", err, out)
+			}
+		})
+	}
+	shells.Wait()
+	for _, err := range failures {
+		ts.Check(err)
+	}
+}
+
+var (
+	shellBlock   = regexp.MustCompile("(?ms)^```sh\n(.*?)^```$")
+	statusRemark = regexp.MustCompile(`(?:^|\s)# (\d{3})\b`)
+)
+
+// examplesWithCurl returns the page's blocks of shell that call curl, with a check after each call.
+func examplesWithCurl(name, page string) []string {
+	var scripts []string
+	for _, at := range shellBlock.FindAllStringSubmatchIndex(page, -1) {
+		block := page[at[2]:at[3]]
+		if !strings.HasPrefix(block, "API=") && !regexp.MustCompile(`(?m)^(.*\()?curl `).MatchString(block) {
+			continue
+		}
+		first := 1 + strings.Count(page[:at[2]], "\n")
+		lines := strings.Split(block, "\n")
+		var script strings.Builder
+		for i, line := range lines {
+			script.WriteString(line + "\n")
+			if strings.HasPrefix(line, "#") || !strings.Contains(line, "curl ") {
+				continue
+			}
+			remark := line
+			if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "#") {
+				remark += "\n" + lines[i+1]
+			}
+			want := "2??"
+			if status := statusRemark.FindStringSubmatch(remark); status != nil {
+				want = status[1]
+			}
+			fmt.Fprintf(&script, "check %s:%d '%s'\n", name, first+i, want)
+		}
+		scripts = append(scripts, script.String())
+	}
+	return scripts
+}
+
+func TestExamplesWithCurl(t *testing.T) {
+	t.Parallel()
+	page := "text\n```sh\nmake run\n```\n```sh\nA=1\ncurl a # 201, or so\ncurl b\n# 404 {}\n\n# 500\ncurl c\n```\n"
+	require.Equal(t, []string{
+		"A=1\ncurl a # 201, or so\ncheck p:7 '201'\ncurl b\ncheck p:8 '404'\n# 404 {}\n\n# 500\ncurl c\ncheck p:12 '2??'\n\n",
+	}, examplesWithCurl("p", page))
+}

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Installs curl where it is missing. Tests run the examples of the documentation with it.
+set -euo pipefail
+# shellcheck source=scripts/packages.sh
+source "$(dirname "$0")/packages.sh"
+
+if ! command -v curl >/dev/null; then
+  install_packages 'curl' curl curl
+fi
