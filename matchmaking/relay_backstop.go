@@ -141,8 +141,9 @@ func (b *backstop) hopeless(ctx context.Context, d delivery, err error) bool {
 	return true
 }
 
-// storageDown tells whether an error is the storage's, and no matter of what was asked of it.
+// storageDown reports whether an error is the storage's, and would be the same for any other assignment.
 func storageDown(err error) bool {
-	return errors.Is(err, channel.ErrUnavailable) || errors.Is(err, channel.ErrStorageFull) ||
+	var told *channel.Error
+	return errors.As(err, &told) && (told.Kind == channel.Unavailable || told.Kind == channel.StorageFull) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

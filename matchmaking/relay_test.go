@@ -2,6 +2,8 @@ package matchmaking_test
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -91,4 +93,31 @@ func TestAnAssignmentThatCannotBePublishedHoldsNobodyUp(t *testing.T) {
 		state, err := w.queues.Describe(t.Context(), "duel", 0)
 		return err == nil && state.Outgoing == 1
 	}, soon, time.Millisecond)
+}
+
+// TestAssignmentsThatAreNotReplicatedAreNoErrors has replicas fall behind: that is an outage of the storage, and not a
+// fault of each assignment.
+func TestAssignmentsThatAreNotReplicatedAreNoErrors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`))
+	var refused, logged atomic.Int64
+	o.Channels = &brokenChannels{Channels: w.channels, fail: func(string) error {
+		if refused.Add(1) > 8 {
+			return nil
+		}
+		return &channel.Error{Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, Detail: "too few replicas"}
+	}}
+	o.Logger = slog.New(heldLog{Handler: testLog(t).Handler(), held: func(message string) {
+		if message == "an assignment can't be published" {
+			logged.Add(1)
+		}
+	}})
+	s := newService(t, o)
+	background(t, s.Run)
+	x := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	y := create(t, s, matchmaking.NewTicket{Queue: "duel"})
+	w.requireMatched(t, x.ID, y.ID)
+	require.Greater(t, refused.Load(), int64(8))
+	require.Zero(t, logged.Load())
 }
