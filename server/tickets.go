@@ -108,7 +108,7 @@ func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
 
 func ticketOf(t matchmaking.Ticket) wire.Ticket {
 	answer := wire.Ticket{
-		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.Life.Milliseconds(),
+		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(), LifeMillis: t.Life.Milliseconds(),
 		TicketSpec: wire.TicketSpec{
 			SearchFields: wire.SearchFields{
 				Tags: t.SearchFields.Tags, DoubleArgs: wire.Doubles(t.SearchFields.DoubleArgs), StringArgs: t.SearchFields.StringArgs,

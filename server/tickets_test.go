@@ -141,9 +141,10 @@ func TestTicketKeepsWhatItWasMadeWith(t *testing.T) {
 	ticket := decode[wire.Ticket](got)
 	require.Equal(t, "default", ticket.Queue)
 	require.EqualValues(t, 300_000, ticket.TTLMillis)
+	require.EqualValues(t, 300_000, ticket.LifeMillis)
 	require.Equal(t, 5*time.Minute, ticket.ExpireTime.Sub(ticket.CreateTime).Round(time.Second))
 	head := fmt.Sprintf(`"id":"t","queue":"default","status":"SEARCHING","createTime":%q,"channel":"ticket.t","subscriber":"player",`+
-		`"channelUrl":"/v1/channels/ticket.t","messagesUrl":"/v1/channels/ticket.t/subscribers/player/messages","expireTime":%q,"ttlMs":300000`,
+		`"channelUrl":"/v1/channels/ticket.t","messagesUrl":"/v1/channels/ticket.t/subscribers/player/messages","expireTime":%q,"ttlMs":300000,"lifeMs":300000`,
 		ticket.CreateTime.Format(time.RFC3339Nano), ticket.ExpireTime.Format(time.RFC3339Nano))
 	got.like(200, `{`+head+`,`+spec+`}`)
 }
@@ -189,6 +190,16 @@ func TestHeartbeat(t *testing.T) {
 	<-polls
 	ctx = t.Context()
 	require.Eventually(t, func() bool { return statusOf(here.ID) == matchmaking.Expired }, time.Minute, 10*time.Millisecond)
+}
+
+// TestLifeOfATicketWithAHeartbeat reads how long it lives without signs of life, and at most.
+func TestLifeOfATicketWithAHeartbeat(t *testing.T) {
+	t.Parallel()
+	h := start(t, withQueues("lively", `{"heartbeat":"20s","match":{"teams":3}}`))
+	h.create(`{"queue":"lively","id":"t","ttl":"5m"}`)
+	ticket := h.ticket("t")
+	require.EqualValues(t, 20_000, ticket.TTLMillis)
+	require.EqualValues(t, 300_000, ticket.LifeMillis)
 }
 
 // badMatchCalls are requests about tickets and queues that are refused. Their problems are in testdata/tickets, by name.

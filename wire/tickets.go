@@ -78,7 +78,8 @@ const (
 type Ticket struct {
 	CreatedTicket
 	ExpireTime time.Time `json:"expireTime"` // Redis time, when it stops being matchable; a heartbeat moves it
-	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last heartbeat where the queue has one
+	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last sign of life where the queue has a heartbeat
+	LifeMillis int64     `json:"lifeMs"`     // from its creation at most, whatever the signs of life
 	TicketSpec
 	MatchID    string      `json:"matchId,omitempty"`    // of TicketMatchFound
 	Assignment *Assignment `json:"assignment,omitempty"` // of TicketMatchFound
