@@ -149,6 +149,12 @@ func (h *harness) run() {
 	})
 }
 
+// How long a test waits for what nothing signals before it fails, and how often it looks.
+const (
+	patience = time.Minute
+	step     = 5 * time.Millisecond
+)
+
 // answer is what came back.
 type answer struct {
 	t      testing.TB

@@ -17,8 +17,9 @@ const (
 	idleTimeout    = 2 * time.Minute  // between requests on a connection
 	maxHeaderBytes = 32 << 10
 
-	pingAfter  = 30 * time.Second // of silence on an HTTP/2 connection; it is closed when its client doesn't answer as soon
-	maxStreams = 10_000           // on an HTTP/2 connection: whatever stands between may put all players on one
+	// pingAfter is how long an HTTP/2 connection may be silent before the server sends a PING. The connection is closed
+	// when the client doesn't answer it, or reads nothing, for as long again.
+	pingAfter = 30 * time.Second
 )
 
 // ErrGrace says that requests were still running when the grace had passed, and that their connections were closed.
@@ -57,13 +58,23 @@ func (s *Server) httpServer(ctx context.Context) *http.Server {
 		Handler:           s.echo,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		Protocols:         protocols,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingAfter, PingTimeout: pingAfter},
+		HTTP2:             s.http2Config(),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       longest + bodyTimeout, // it also ends what is read while a fetch waits, so it is longer than that
 		WriteTimeout:      longest + answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+	}
+}
+
+// http2Config bounds what one connection can have the server do. net/http runs MaxConcurrentStreams handlers of a
+// connection at a time, those of streams that the client has reset included, keeps four times as many requests for later,
+// and closes the connection when there are more.
+func (s *Server) http2Config() *http.HTTP2Config {
+	return &http.HTTP2Config{
+		MaxConcurrentStreams: s.options.MaxStreams,
+		SendPingTimeout:      pingAfter, PingTimeout: pingAfter, WriteByteTimeout: pingAfter,
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 // Defaults of Options.
 const (
 	DefaultMaxBodyBytes int64 = 8 << 20
+	DefaultMaxStreams         = 250
 	DefaultGrace              = 15 * time.Second
 )
 
@@ -31,6 +32,7 @@ type Options struct {
 	Version      string
 	CORS         CORS
 	MaxBodyBytes int64         // of a request; 0: DefaultMaxBodyBytes
+	MaxStreams   int           // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
 	Grace        time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
 	// DrainDelay is how long Run goes on to accept connections after readiness has turned 503, for load balancers
 	// to notice. It is part of Grace.
@@ -58,6 +60,9 @@ type Server struct {
 func New(o Options) *Server {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = DefaultMaxStreams
 	}
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace

@@ -44,6 +44,7 @@ func TestDefaults(t *testing.T) {
 	want.Managed.DataDir = "./tidemark-data"
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.MaxBodyBytes = 8 << 20
+	want.MaxStreams = 250
 	want.Matchmaking = matchmakingConfig{On: true, ReadReplicas: "off", LeaseTTL: matchmaking.DefaultLeaseTTL}
 	want.LogLevel, want.LogFormat = slog.LevelInfo, "text"
 	require.Equal(t, want, c)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -14,6 +15,11 @@ func limitOptions() []option {
 			name: "max-body-bytes", kind: "bytes", def: "8MiB",
 			help: "Size of a request's body at most.",
 			set:  into(func(c *config) *int { return &c.MaxBodyBytes }, parseBytes),
+		},
+		{
+			name: "max-streams", kind: "int", def: "250",
+			help: "Requests that one HTTP/2 connection may have open at a time.",
+			set:  into(func(c *config) *int { return &c.MaxStreams }, intBetween(1, math.MaxInt32/8)),
 		},
 		{
 			name: "max-batch", kind: "int", def: "1000",

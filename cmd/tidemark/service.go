@@ -67,7 +67,7 @@ func startParts(ctx context.Context, c config, log *slog.Logger, parts *layers) 
 		Storage: func() channel.Storage { return stores.storage },
 		Ready:   stores.ready,
 		Version: thisBuild().version,
-		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, MaxBodyBytes: int64(c.MaxBodyBytes),
+		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, MaxBodyBytes: int64(c.MaxBodyBytes), MaxStreams: c.MaxStreams,
 		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
 		Logger: log, Metrics: metrics,
 	})

@@ -24,6 +24,7 @@ type report struct {
 	fanOuts []fanOut
 	duels   []duels
 	crowd   crowd
+	abuse   *abuse
 }
 
 type row struct {
@@ -77,6 +78,7 @@ func (r *report) markdown() string {
 	b.WriteString("\nMemory is the growth of the server's resident memory, connection included, divided by the number of subscribers.\n" +
 		"Each row is the round with the median time, which includes that of the clients on the same cores.\n")
 	r.writeMatchmaking(&b)
+	r.writeAbuse(&b)
 	return b.String()
 }
 

@@ -1,0 +1,83 @@
+package server_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/flood"
+)
+
+// TestRapidReset opens and resets streams of long polls in a loop. Their handlers don't end, so that all that the server
+// has started for the connection can be counted.
+func TestRapidReset(t *testing.T) {
+	t.Parallel()
+	const streams = 50
+	h := start(t, func(s *setup) { s.MaxStreams = streams })
+	h.subscribe("c", "s")
+	var running atomic.Int64
+	release := make(chan struct{})
+	h.store.intercept(func(_ context.Context, call string) error {
+		if call == "Fetch" {
+			running.Add(1)
+			defer running.Add(-1)
+			<-release
+		}
+		return nil
+	})
+	c, err := flood.Dial(t.Context(), h.addr, true)
+	require.NoError(t, err)
+	defer c.Close()
+	for err == nil { // until the server has closed the connection
+		err = c.Resets(at+"/messages?wait=1m", 100)
+	}
+	<-c.Ended()
+	require.LessOrEqual(t, running.Load(), int64(streams))
+	require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
+	close(release)
+	require.Eventually(t, func() bool { return running.Load() == 0 }, patience, step)
+}
+
+// TestStreamsOfAConnection opens more streams than the server takes, and leaves them open.
+func TestStreamsOfAConnection(t *testing.T) {
+	t.Parallel()
+	const streams = 50
+	h := start(t, func(s *setup) { s.MaxStreams = streams })
+	h.subscribe("c", "s")
+	c, err := flood.Dial(t.Context(), h.addr, true)
+	require.NoError(t, err)
+	defer c.Close()
+	require.NoError(t, c.Gets(at+"/messages?wait=1m", 4*streams))
+	require.Eventually(t, func() bool { waiting, _ := h.service.Waiting(); return waiting == streams }, patience, step)
+	require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
+	waiting, _ := h.service.Waiting()
+	require.Equal(t, streams, waiting)
+}
+
+// TestFrameFloods sends frames that the server answers, or remembers, and doesn't read its answers. Others are served.
+func TestFrameFloods(t *testing.T) {
+	t.Parallel()
+	for name, flooding := range map[string]struct {
+		send   func(*flood.Conn) error
+		closed bool // the server closes the connection
+	}{
+		"PING":         {func(c *flood.Conn) error { return c.Pings(1000) }, true},
+		"CONTINUATION": {func(c *flood.Conn) error { return c.Continuations("/v1/info", 1000) }, true},
+		"SETTINGS":     {func(c *flood.Conn) error { return c.Settings(1000) }, false}, // net/http answers many with one frame
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t)
+			c, err := flood.Dial(t.Context(), h.addr, false)
+			require.NoError(t, err)
+			defer c.Close()
+			for n := 0; err == nil && (n < 100 || flooding.closed); n++ {
+				err = flooding.send(c)
+			}
+			require.Equal(t, flooding.closed, err != nil)
+			require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
+		})
+	}
+}
