@@ -21,6 +21,7 @@ const (
 	headerContentType   = "Content-Type"
 	headerContentLength = "Content-Length"
 	headerCacheControl  = "Cache-Control"
+	headerConnection    = "Connection"
 )
 
 // Values of headers that many answers share. Nobody writes to them.
@@ -28,6 +29,7 @@ var (
 	contentJSON    = []string{wire.MediaJSON}
 	contentProblem = []string{wire.MediaProblem}
 	noStore        = []string{"no-store"}
+	lastAnswer     = []string{"close"}
 )
 
 // call is one request on its way. It is used by one goroutine.
@@ -53,8 +55,22 @@ func newCall(r *route, ec echo.Context) *call {
 // begin starts the answer. Its headers are made here and not before, so that a fetch that waits doesn't hold them.
 func (c *call) begin(status int) {
 	c.status = status
-	c.response.Header()[headerRequestID] = []string{c.id}
+	c.setHeaders()
 	c.response.WriteHeader(status)
+}
+
+// setHeaders sets the headers of every answer.
+func (c *call) setHeaders() {
+	c.response.Header()[headerRequestID] = []string{c.id}
+	c.closeIfDraining()
+}
+
+// closeIfDraining tells the client of a server that drains not to use the connection again: net/http sends GOAWAY on
+// HTTP/2 instead of the header.
+func (c *call) closeIfDraining() {
+	if c.route.server.draining.Load() {
+		c.response.Header()[headerConnection] = lastAnswer
+	}
 }
 
 // param gives the i-th parameter of the path, unescaped.

@@ -2,10 +2,12 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"strings"
 	"testing"
@@ -94,6 +96,42 @@ func TestDrainDelay(t *testing.T) {
 	require.Len(t, h.fetch("c", "s").Messages, 1)
 	require.NoError(t, h.listener.Close(), "nothing is left to wait for")
 	require.NoError(t, <-h.stopped)
+}
+
+// TestDrainKeepsConnections uses connections that were idle when the server was told to stop. Each is served once more,
+// and the client is told to take another one afterwards.
+func TestDrainKeepsConnections(t *testing.T) {
+	t.Parallel()
+	for name, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, func(s *setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
+			h.client = rpcClient(t, http2)
+			var reused []bool
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+				GotConn: func(i httptrace.GotConnInfo) { reused = append(reused, i.Reused) },
+			})
+			publish := func(id string) {
+				got, err := h.try(ctx, "PUT", "/v1/channels/c/messages/"+id, strings.NewReader("1"))
+				require.NoError(t, err)
+				require.Equal(t, 201, got.status)
+			}
+			publish("a")
+			publish("b")
+			h.stop()
+			h.awaitDraining()
+			publish("c")
+			require.Equal(t, []bool{false, true, true}, reused)
+			reused = nil
+			require.Eventually(t, func() bool { // GOAWAY comes after the answer
+				publish(fmt.Sprint("d", len(reused)))
+				return !reused[len(reused)-1]
+			}, patience, step)
+			h.client.CloseIdleConnections()
+			require.NoError(t, h.listener.Close(), "nothing is left to wait for")
+			require.NoError(t, <-h.stopped)
+		})
+	}
 }
 
 // TestGrace cuts off what doesn't end within the grace, and says so.

@@ -87,7 +87,7 @@ type callKey struct{}
 
 func (r *rpc) serve(c *call, h http.Handler) error {
 	c.status = http.StatusBadRequest // for metrics and log, where the request is refused before it comes to the handler
-	c.response.Header()[headerRequestID] = []string{c.id}
+	c.setHeaders()
 	h.ServeHTTP(c.response, c.request.WithContext(context.WithValue(c.request.Context(), callKey{}, c)))
 	return nil
 }

@@ -102,7 +102,7 @@ func (r *routeMetrics) counter(status int) prometheus.Counter {
 
 func (s *Server) showMetrics(c *call) error {
 	c.status = http.StatusOK
-	c.response.Header()[headerRequestID] = []string{c.id}
+	c.setHeaders()
 	s.metrics.page.ServeHTTP(c.response, c.request)
 	return nil
 }

@@ -25,10 +25,11 @@ const (
 // ErrGrace says that requests were still running when the grace had passed, and that their connections were closed.
 var ErrGrace = errors.New("requests were cut off when the grace had passed")
 
-// Run serves connections of l until ctx ends, and closes l. Then it drains: readiness turns 503, waiting fetches are
-// answered, requests in flight finish, idle connections are closed, and it returns nil. Where that takes longer than
-// the grace it closes all connections and returns an error that is ErrGrace. A fault of the listener ends it too.
-// Run must be called once.
+// Run serves connections of l until ctx ends. Then it drains: readiness turns 503, and waiting fetches are answered. For
+// the drain delay connections are still accepted and requests still served, each connection for one more answer, so that
+// clients move to other servers without an error. After it Run closes l and idle connections, lets requests in flight
+// finish, and returns nil. Where that takes longer than the grace it closes all connections and returns an error that is
+// ErrGrace. A fault of the listener ends it too. Run must be called once.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // requests outlive ctx by the grace
 	defer cancel()
@@ -85,7 +86,6 @@ func (s *Server) drain(ctx context.Context, hs *http.Server, served <-chan struc
 	defer cancel()
 	s.draining.Store(true)
 	s.rpc.drain()
-	hs.SetKeepAlivesEnabled(false)
 	s.service.Drain()
 	s.log.Info("draining", "grace", s.options.Grace) // now that it is so, for whoever acts on the log
 	if s.options.DrainDelay > 0 {

@@ -34,8 +34,8 @@ type Options struct {
 	MaxBodyBytes int64         // of a request; 0: DefaultMaxBodyBytes
 	MaxStreams   int           // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
 	Grace        time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
-	// DrainDelay is how long Run goes on to accept connections after readiness has turned 503, for load balancers
-	// to notice. It is part of Grace.
+	// DrainDelay is how long Run serves as before after readiness has turned 503, for load balancers to notice. It is part
+	// of Grace.
 	DrainDelay time.Duration
 	Logger     *slog.Logger
 	Metrics    *prometheus.Registry // where the server's metrics are registered and what /metrics shows; nil: a new one

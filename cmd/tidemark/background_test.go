@@ -18,8 +18,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// scriptLimit ends a wait of a script that nothing will end, so that it fails and shows what it has.
-const scriptLimit = time.Minute
+const (
+	// scriptLimit ends a wait of a script that nothing will end, so that it fails and shows what it has.
+	scriptLimit = time.Minute
+	// scriptStep is how often a wait looks that nothing signals.
+	scriptStep = 5 * time.Millisecond
+)
 
 // output collects what a process prints, and lets others wait for it.
 type output struct {

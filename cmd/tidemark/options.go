@@ -101,7 +101,7 @@ func serverOptions() []option {
 		},
 		{
 			name: "drain-delay", kind: "duration", def: "0s",
-			help: "How long to go on accepting connections after readiness has turned 503, for load balancers to notice. It is part of the grace.",
+			help: "How long to serve as before after readiness has turned 503, for load balancers to notice. It is part of the grace.",
 			set:  into(func(c *config) *time.Duration { return &c.DrainDelay }, durationFrom(0, forever)),
 		},
 		{

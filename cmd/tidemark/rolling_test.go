@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// TestRollingRestart replaces a process by another one while clients publish on connections that they keep. A balancer
+// sends them to the new process once the old one isn't ready. No request fails, though none is tried again.
+func TestRollingRestart(t *testing.T) {
+	t.Parallel()
+	flags := []string{"--redis", redistest.Start(t, redistest.Options{}).URL(), "--drain-delay", "3s"}
+	old := startServer(t, flags...)
+	var target atomic.Pointer[string]
+	target.Store(&old.url)
+	w := publishers{target: &target, stop: make(chan struct{})}
+	var workers errgroup.Group
+	for i := range 64 {
+		workers.Go(func() error { return w.run(i, i%4 == 0) })
+	}
+	w.await(t, 1000)
+
+	next := startServer(t, flags...)
+	require.NoError(t, old.cmd.Process.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return !ready(t, old.url) }, scriptLimit, scriptStep)
+	w.await(t, 1000) // on new connections to the old process
+	target.Store(&next.url)
+	<-old.done
+	w.await(t, 1000)
+	close(w.stop)
+	require.NoError(t, workers.Wait())
+	require.Zero(t, old.cmd.ProcessState.ExitCode())
+}
+
+// publishers are clients that publish in a loop.
+type publishers struct {
+	target *atomic.Pointer[string] // URL of the process to use
+	stop   chan struct{}
+	mu     sync.Mutex
+	sent   int
+}
+
+// run publishes until stop is closed, and returns the first failure.
+func (p *publishers) run(worker int, http2 bool) error {
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(!http2)
+	transport.Protocols.SetUnencryptedHTTP2(http2)
+	defer transport.CloseIdleConnections()
+	for n := 0; ; n++ {
+		select {
+		case <-p.stop:
+			return nil
+		default:
+		}
+		url := fmt.Sprintf("%s/v1/channels/c%d/messages/m%d", *p.target.Load(), worker, n)
+		request, err := http.NewRequest(http.MethodPut, url, strings.NewReader("1"))
+		if err != nil {
+			return err
+		}
+		if !http2 {
+			request.GetBody = nil // so that the transport doesn't try again, as it may by GOAWAY
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return fmt.Errorf("worker %d, publish %d: %w", worker, n, err)
+		}
+		_, err = io.Copy(io.Discard, response.Body) // so that the connection is kept
+		if err := errors.Join(err, response.Body.Close()); err != nil || response.StatusCode != http.StatusCreated {
+			return fmt.Errorf("worker %d, publish %d: %s, %w", worker, n, response.Status, err)
+		}
+		p.mu.Lock()
+		p.sent++
+		p.mu.Unlock()
+	}
+}
+
+// await waits until so many more messages are published.
+func (p *publishers) await(t *testing.T, more int) {
+	t.Helper()
+	count := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.sent
+	}
+	start := count()
+	require.Eventually(t, func() bool { return count() >= start+more }, scriptLimit, scriptStep)
+}
+
+// ready asks on a connection of its own whether a process is ready.
+func ready(t *testing.T, url string) bool {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, url+"/readyz", nil)
+	require.NoError(t, err)
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode == http.StatusOK
+}
