@@ -1,13 +1,18 @@
 package main
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
 const operationsPage = "../../docs/operations.md"
@@ -54,6 +59,39 @@ func TestHelpNamesEverything(t *testing.T) {
 	for _, o := range allOptions() {
 		require.Contains(t, words, o.flag()+" "+o.kind+" "+o.help+" ("+o.env(), o.name)
 	}
+}
+
+// TestDocumentationOfMetrics compares the tables of metrics on the page with what a service with two Redis registers.
+func TestDocumentationOfMetrics(t *testing.T) {
+	t.Parallel()
+	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
+	c, err := load(t, "listen: 127.0.0.1:0\nredis: redis://"+channels.Addr()+"\nticketsRedis: redis://"+tickets.Addr(), nil, nil)
+	require.NoError(t, err)
+	registry, parts := prometheus.NewRegistry(), newLayers(t.Context())
+	defer func() { require.NoError(t, parts.stop()) }()
+	require.NoError(t, startParts(t.Context(), c, partNeeds{log: slog.New(slog.DiscardHandler), metrics: registry, parts: parts}))
+
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		registry.Describe(descriptions)
+		close(descriptions)
+	}()
+	var registered []string
+	name := regexp.MustCompile(`fqName: "(tidemark_\w+)".* constLabels: {(?:(\w+)=.*)?}, variableLabels: {(.*)}}$`)
+	for d := range descriptions {
+		if found := name.FindStringSubmatch(d.String()); found != nil {
+			labels := strings.Trim(found[2]+","+found[3], ",")
+			registered = append(registered, found[1]+strings.TrimSuffix("{"+labels+"}", "{}"))
+		}
+	}
+	page, err := os.ReadFile(operationsPage)
+	require.NoError(t, err)
+	var documented []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(tidemark_[^`]*)` \\| (?:counter|gauge|histogram) \\|").FindAllStringSubmatch(string(page), -1) {
+		documented = append(documented, row[1])
+	}
+	slices.Sort(registered) // each metric of Redis is there twice
+	require.ElementsMatch(t, slices.Compact(registered), documented)
 }
 
 // documentedRights is the ACL rule of the page, without its command and user.

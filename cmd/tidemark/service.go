@@ -27,7 +27,7 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 			err = errors.Join(err, stopped) // else it is err itself, from the part that failed
 		}
 	}()
-	err = startParts(ctx, c, log, parts)
+	err = startParts(ctx, c, partNeeds{log: log, metrics: prometheus.NewRegistry(), parts: parts})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		log.InfoContext(ctx, "told to stop before everything was started")
@@ -40,12 +40,19 @@ func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
 	return nil
 }
 
+// partNeeds is what all parts are made with besides the configuration.
+type partNeeds struct {
+	log     *slog.Logger
+	metrics *prometheus.Registry
+	parts   *layers
+}
+
 // startParts starts all parts of the service, the lowest first.
-func startParts(ctx context.Context, c config, log *slog.Logger, parts *layers) error {
+func startParts(ctx context.Context, c config, needs partNeeds) error {
+	log, metrics, parts := needs.log, needs.metrics, needs.parts
 	if err := checkListen(ctx, c.Listen); err != nil {
 		return err // before a managed Redis is started for nothing
 	}
-	metrics := prometheus.NewRegistry()
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
 		return err

@@ -26,7 +26,7 @@ func openStore(ctx context.Context, c config, needs storeNeeds) (*redis.Store, r
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
 		SentinelMaster: c.Redis.SentinelMaster, SentinelUsername: c.Redis.SentinelUsername, SentinelPassword: c.Redis.SentinelPassword,
 		KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout,
-		Logger: needs.log, Metrics: needs.metrics,
+		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"}, needs.metrics),
 	}
 	var err error
 	if o.TLS, err = c.Redis.tls(); err != nil {

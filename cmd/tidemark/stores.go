@@ -12,6 +12,9 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
+// redisLabel tells metrics of the Redis of the channels from those of the Redis that only tickets are in.
+const redisLabel = "redis"
+
 // stores is what everything is kept in.
 type stores struct {
 	channels *redis.Store
@@ -53,7 +56,7 @@ func openStores(ctx context.Context, c config, needs storeNeeds) (stores, error)
 func (c config) ticketsRedis(needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
 		URL: c.Matchmaking.Redis, KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
-		Metrics: prometheus.WrapRegistererWithPrefix("tickets_", needs.metrics), // the same names are the channels'
+		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "tickets"}, needs.metrics),
 	}
 	if !strings.HasPrefix(o.URL, "rediss://") {
 		return o, nil
