@@ -66,6 +66,7 @@ func (s *Service) poll(ctx context.Context, q Query, r FetchRequest, ack *receip
 	w.once = q.Once
 	defer w.leave()
 	wait := waitLimit(q.Wait, r.Policy)
+	r.Wait = wait
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	w.settle(ctx, min(wait, settleWait))

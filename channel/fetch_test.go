@@ -125,7 +125,7 @@ func TestNext(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, AckRequest{Receipt: r, Policy: testPolicy}, acked)
 		require.Equal(t, FetchRequest{
-			Channel: "ch", Subscriber: "s", Max: 3, MaxBytes: s.limits.FetchBytes, Policy: testPolicy,
+			Channel: "ch", Subscriber: "s", Max: 3, MaxBytes: s.limits.FetchBytes, Policy: testPolicy, Wait: wait,
 		}, fetched)
 		require.Equal(t, []Message{*messageAt(6)}, d.Messages)
 		requireReceipt(t, s, &receipt.Receipt{Clock: 6, Fingerprint: receipt.FingerprintOf("m6")}, d.Receipt)
@@ -342,8 +342,8 @@ func TestPollAfterDrainFetchesOnce(t *testing.T) {
 	})
 }
 
-// A fetch doesn't wait for longer than half of the channel's TTL, as nothing renews its subscriber's life
-// meanwhile.
+// A fetch doesn't wait for longer than half of the channel's TTL, and tells the store how long that is: nothing renews
+// its subscriber's life meanwhile.
 func TestPollEndsBeforeItsSubscriberExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -357,6 +357,7 @@ func TestPollEndsBeforeItsSubscriberExpires(t *testing.T) {
 		pass(1)
 		require.Len(t, ended, 1)
 		require.Equal(t, polled{}, <-ended)
+		require.Equal(t, 5*time.Second, w.wait, "the store knows how long the subscriber has to live")
 	})
 }
 

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/receipt"
 )
@@ -84,6 +85,9 @@ type FetchRequest struct {
 	Max        int // messages at most, 1 or more
 	MaxBytes   int // bytes of messages at most, but always one message; 1 or more
 	Policy     Policy
+	// Wait is how long the caller is going to wait where there is nothing to read; 0: not at all. The subscriber has its
+	// whole TTL after that, so that a caller who is told of a message in time needn't renew it.
+	Wait time.Duration
 }
 
 // AckRequest is what Ack acknowledges. The receipt has been verified, its channel and subscriber included.

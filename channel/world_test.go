@@ -33,7 +33,8 @@ type world struct {
 	held    []chan struct{} // answers on their way
 	failing bool            // the next Position fails
 	fetches int
-	reads   int // calls of Position
+	wait    time.Duration // that the last fetch announced
+	reads   int           // calls of Position
 }
 
 var _ Store = (*world)(nil)
@@ -214,6 +215,7 @@ func (w *world) fetch(r FetchRequest) (Batch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.fetches++
+	w.wait = r.Wait
 	mark, ok := w.marks[r.Subscriber]
 	if !ok {
 		return Batch{}, ErrNoSubscriber

@@ -425,17 +425,21 @@ func TestIdlePollWritesNothing(t *testing.T) {
 	read, err := m.Fetch(t.Context(), m.request(10))
 	require.NoError(t, err)
 	require.NoError(t, m.Ack(t.Context(), m.receipt(read)))
+	waiting := m.request(10)
+	waiting.Wait = time.Minute
+	_, err = m.Fetch(t.Context(), waiting)
+	require.NoError(t, err)
 
 	before := m.written(t)
 	require.Positive(t, before["rdb_changes_since_last_save"])
 	for range 20 {
-		b, err := m.Fetch(t.Context(), m.request(10))
-		require.NoError(t, err)
-		require.Empty(t, b.Messages)
-		require.NoError(t, m.Ack(t.Context(), m.receipt(read)))
+		for _, r := range []channel.FetchRequest{m.request(10), waiting} {
+			b, err := m.Fetch(t.Context(), r)
+			require.NoError(t, err)
+			require.Empty(t, b.Messages)
+		}
 		_, err = m.Next(t.Context(), m.receipt(read), m.request(10))
 		require.NoError(t, err)
-		m.subscribe(t, "s")
 		_, err = m.Publish(t.Context(), m.drafts("a", 3))
 		require.NoError(t, err)
 		_, err = m.Describe(t.Context(), "ch", m.policy)

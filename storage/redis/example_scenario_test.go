@@ -31,7 +31,7 @@ const (
 // exampleKey is a row of a step's table.
 type exampleKey struct {
 	value string
-	ends  int // units of the example's time, before expire
+	ends  float64 // units of the example's time
 }
 
 // exampleStep is a step of the page's worked example.
@@ -53,16 +53,29 @@ func exampleSteps(t testing.TB) []exampleStep {
 		step := exampleStep{title: m[2], keys: map[string]exampleKey{}}
 		step.at, _ = strconv.Atoi(m[1]) // the pattern has digits only
 		for _, cells := range rows {
-			ends, found := strings.CutSuffix(cells[2], " + expire")
-			require.True(t, found, "%v", cells)
-			n, err := strconv.Atoi(ends)
-			require.NoError(t, err)
 			value := strings.TrimSuffix(strings.TrimPrefix(cells[1], "`"), "`")
-			step.keys[strings.Trim(cells[0], "`")] = exampleKey{value: value, ends: n}
+			step.keys[strings.Trim(cells[0], "`")] = exampleKey{value: value, ends: exampleEnd(t, cells[2])}
 		}
 		steps = append(steps, step)
 	}
 	return steps
+}
+
+// exampleEnd reads "3 + expire" or "3 + 1.1 expire".
+func exampleEnd(t testing.TB, text string) float64 {
+	t.Helper()
+	at, life, found := strings.Cut(text, " + ")
+	require.True(t, found, text)
+	start, err := strconv.Atoi(at)
+	require.NoError(t, err, text)
+	factor := 1.0
+	if times, ok := strings.CutSuffix(life, " expire"); ok {
+		factor, err = strconv.ParseFloat(times, 64)
+		require.NoError(t, err, text)
+	} else {
+		require.Equal(t, "expire", life, text)
+	}
+	return float64(start) + factor*float64(exampleExpire/exampleUnit)
 }
 
 // example is a channel on a real Redis in which the test makes time pass.
@@ -218,7 +231,7 @@ func (e *example) holds(t *testing.T, step exampleStep) {
 	for key, k := range step.keys {
 		value := e.value(t, key)
 		require.Regexp(t, shape(k.value), value, key)
-		left := time.Duration(k.ends-e.now)*exampleUnit + exampleExpire
+		left := (k.ends - float64(e.now)) * float64(exampleUnit)
 		require.InDelta(t, left, e.life(t, key), float64(exampleSlack), "the TTL of %s", key)
 		if strings.HasSuffix(key, ".epoch") {
 			require.Contains(t, []string{"", value}, e.epoch, "the epoch stays")
@@ -362,14 +375,14 @@ func TestPredecessorsSubscriberIsRemoved(t *testing.T) {
 	require.NoError(t, listening.Wait())
 }
 
-// TestRenewalAtNineTenths holds the page's rule of renewal on both sides of its limit.
+// TestRenewalAtNineTenths holds the page's rule for an idle poll on both sides of its limit.
 func TestRenewalAtNineTenths(t *testing.T) {
 	t.Parallel()
 	fetched := func(t *testing.T, aged time.Duration) (before, after map[string]int64) {
 		t.Helper()
 		e := &example{lab: newLab(t, "chX"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
-		e.subscribe(t, "sA")
 		e.publish(t, "msg123", `{"text": "hello!"}`, false)
+		e.subscribe(t, "sA")
 		e.pass(t, aged)
 		all := func() map[string]int64 {
 			ends := map[string]int64{}
@@ -379,7 +392,9 @@ func TestRenewalAtNineTenths(t *testing.T) {
 			return ends
 		}
 		before = all()
-		e.fetch(t, "sA")
+		b, err := e.Fetch(t.Context(), e.request("sA"))
+		require.NoError(t, err)
+		require.Empty(t, b.Messages)
 		return before, all()
 	}
 	t.Run("a little younger", func(t *testing.T) {
@@ -390,10 +405,10 @@ func TestRenewalAtNineTenths(t *testing.T) {
 	t.Run("a little older", func(t *testing.T) {
 		t.Parallel()
 		before, after := fetched(t, exampleExpire/10+time.Second)
-		renewed := after["c.{chX}.clock"]
-		require.Greater(t, renewed, before["c.{chX}.clock"])
-		for _, key := range []string{"c.{chX}.epoch", "c.{chX}.r.sA", "c.{chX}.subs"} {
-			require.Equal(t, renewed, after[key], "%s has the same end", key)
+		renewed := after["c.{chX}.r.sA"]
+		require.Greater(t, renewed, before["c.{chX}.r.sA"])
+		for _, key := range []string{"c.{chX}.epoch", "c.{chX}.clock", "c.{chX}.subs"} {
+			require.Equal(t, renewed+exampleExpire.Milliseconds()/10, after[key], "%s ends a tenth of the TTL later", key)
 		}
 		for _, key := range []string{"c.{chX}.m.1", "c.{chX}.mid.msg123"} {
 			require.Equal(t, before[key], after[key], "the life of %s isn't prolonged", key)

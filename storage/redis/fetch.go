@@ -15,7 +15,8 @@ import (
 // Fetch runs fetch.lua; while the channel's slot is half moved it reads key by key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	ch := s.channel(r.Channel)
-	args := append(make([]string, 0, 5), readArgs(ch, r)...)
+	args := append(make([]string, 0, 6), ch.messagePrefix())
+	args = append(args, readArgs(r)...)
 	until := time.Now().Add(s.timeout)
 	rep, err := s.execUnlessMoving(ctx, fetchScript, ch.forSubscriber(r.Subscriber), args)
 	if errors.Is(err, errMoving) {
@@ -43,7 +44,7 @@ func (s *Store) Ack(ctx context.Context, r channel.AckRequest) error {
 // Next runs next.lua. Where only the reading can't be done because the slot is half moved, it reads key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	ch := s.channel(r.Channel)
-	args := append(receiptArgs(a.Receipt), readArgs(ch, r)...)
+	args := append(receiptArgs(a.Receipt), readArgs(r)...)
 	until := time.Now().Add(s.timeout)
 	rep, err := s.execUnlessMoving(ctx, nextScript, ackKeys(ch, a.Receipt), args)
 	if errors.Is(err, errMoving) {
@@ -89,10 +90,10 @@ func receiptArgs(r receipt.Receipt) []string {
 	return append(make([]string, 0, 8), r.Clock.String(), r.Epoch.String(), r.Fingerprint.String())
 }
 
-func readArgs(ch channelKeys, r channel.FetchRequest) []string {
+func readArgs(r channel.FetchRequest) []string {
 	return []string{
-		ch.messagePrefix(), ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
-		strconv.Itoa(r.Policy.MaxMessages),
+		ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
+		strconv.Itoa(r.Policy.MaxMessages), strconv.FormatInt(r.Wait.Milliseconds(), 10),
 	}
 }
 

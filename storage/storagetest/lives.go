@@ -27,6 +27,22 @@ func lifeCases() []testCase {
 			notice: "idle polls cost replication traffic",
 		},
 		{
+			name: "an ack leaves the mark its whole life", run: lifeAcked,
+			notice: "a subscriber is lost sooner than the channel's TTL after its last ack",
+		},
+		{
+			name: "a fetch that was answered leaves the mark its whole life", run: lifeAnswered,
+			notice: "a subscriber is lost sooner than the channel's TTL after it got messages",
+		},
+		{
+			name: "a fetch that is going to wait leaves the mark its whole life after that", run: lifeWaited,
+			notice: "a subscriber is lost sooner than the channel's TTL after its long poll was answered",
+		},
+		{
+			name: "marks that are renewed prolong no message", run: lifeOfLaterMessage,
+			notice: "messages stay for longer than the channel's TTL",
+		},
+		{
 			name: "a mark is renewed though its channel is young", run: lifeOfMark,
 			notice: "a subscriber that polls a busy channel is lost after the channel's TTL",
 		},
@@ -53,9 +69,12 @@ func lifeCases() []testCase {
 func (s *subject) whole(parts ...Part) {
 	s.t.Helper()
 	for _, p := range parts {
-		left := s.life(p)
+		left, limit := s.life(p), s.policy.TTL
+		if p == clockPart || p == epochPart || p == subscribersPart {
+			limit += limit / 10 // so that the channel needn't be renewed with each mark
+		}
 		require.Greater(s.t, left, s.policy.TTL*95/100, "the life of %s is renewed", p)
-		require.LessOrEqual(s.t, left, s.policy.TTL, "the life of %s", p)
+		require.LessOrEqual(s.t, left, limit, "the life of %s", p)
 	}
 }
 
@@ -146,16 +165,101 @@ func lifeRenewed(s *subject) {
 	s.whole(all...)
 }
 
+// mostLeft is what is left of a life that an idle poll doesn't renew.
+const mostLeft = ttl * 93 / 100
+
 func lifeKept(s *subject) {
 	s.subscribe("s")
 	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
-	const left = ttl * 93 / 100
-	for name, use := range uses(s) {
-		s.t.Log(name)
-		s.setLife(left, all...)
+	s.setLife(mostLeft, all...)
+	b := s.fetch("s")
+	s.within(mostLeft, all...)
+	s.next("s", b, 1)
+	s.within(mostLeft, all...)
+}
+
+func lifeAcked(s *subject) {
+	s.subscribe("s")
+	s.publish("a", "b", "c")
+	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
+	first := s.fetchUpTo("s", 1)
+	second := s.fetchUpTo("s", 2)
+	for _, use := range []func(){
+		func() { s.ack("s", first) },
+		func() { s.ack("s", first) }, // a repeat
+		func() { s.next("s", second, 1) },
+		func() { s.next("s", second, 1) }, // a repeat that is answered with a message
+		func() { s.ack("s", s.fetch("s")) },
+	} {
+		s.setLife(mostLeft, all...)
 		use()
-		s.within(left, all...)
+		s.whole(all...)
+		s.outlives(mark("s"))
 	}
+}
+
+func lifeAnswered(s *subject) {
+	s.subscribe("s")
+	s.publish("a", "b")
+	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
+	s.setLife(mostLeft, all...)
+	s.reads("s", 0, "a", "b")
+	s.whole(all...)
+	s.outlives(mark("s"))
+	s.expireMessages(1, 2)
+	s.setLife(mostLeft, all...)
+	s.reads("s", 2)
+	s.whole(mark("s"))
+}
+
+func lifeWaited(s *subject) {
+	s.subscribe("s")
+	r := s.request("s", 1)
+	r.Wait = 10 * time.Minute
+	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
+	least := ttl + r.Wait
+	waits := func() {
+		s.t.Helper()
+		for _, p := range all {
+			require.Greater(s.t, s.life(p), least, "the life of %s lasts for the wait and the TTL", p)
+			require.LessOrEqual(s.t, s.life(p), least+ttl/5, "the life of %s", p)
+		}
+		s.outlives(mark("s"))
+	}
+	s.fetchWith(r)
+	waits()
+	s.setLife(least+ttl/50, all...)
+	s.fetchWith(r)
+	for _, p := range all {
+		require.LessOrEqual(s.t, s.life(p), least+ttl/50, "the next poll writes nothing")
+	}
+	s.setLife(least*98/100, all...)
+	s.fetchWith(r)
+	waits()
+
+	s.publish("a")
+	b := s.fetchWith(r)
+	s.setLife(ttl/2, all...)
+	_, err := s.store.Next(s.ctx(), channel.AckRequest{Receipt: s.receiptFor("s", b), Policy: s.policy}, r)
+	require.NoError(s.t, err)
+	require.InDelta(s.t, least, s.life(mark("s")), float64(ttl/100), "next leaves the mark the wait and the TTL")
+	s.outlives(mark("s"))
+}
+
+func lifeOfLaterMessage(s *subject) {
+	s.subscribe("s")
+	s.publish("a")
+	r := s.request("s", 1)
+	r.Wait = ttl / 2
+	b := s.fetchWith(r)
+	s.ack("s", b)
+	s.fetchWith(r)
+	s.publish("b")
+	s.whole(message(2), record("b"))
+	s.outlives(mark("s"), message(2))
+	s.policy.TTL = time.Minute
+	s.publish("c")
+	require.GreaterOrEqual(s.t, s.life(message(3)), s.life(message(2)), "no message ends before one in front of it")
 }
 
 func lifeOfMark(s *subject) {

@@ -17,14 +17,16 @@
 -- Returns {"OK"}, {"STALE"} where the mark was there already, {"NO_SUBSCRIBER"}, {"EPOCH"}, {"AHEAD"} or
 -- {"SUPERSEDED"}. Nothing is changed by any but the first, except the keys' lives by the second.
 -- Safe to run twice: yes, the second run is STALE.
-local clock_key, epoch_key, mark_key, subs_key, message_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5]}
 local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], fingerprint = ARGV[3]}
 local ttl_ms = tonumber(ARGV[4])
 
 local at = {}
-at.clock, at.epoch, at.mark = position(clock_key, epoch_key, mark_key)
-local status = acknowledge(at, receipt, {mark = mark_key, message = message_key})
-if status == 'OK' or status == 'STALE' then
-  renew(ttl_ms, mark_key, subs_key, epoch_key, clock_key)
+at.clock, at.epoch, at.mark = position(keys.clock, keys.epoch, keys.mark)
+local status = judge(at, receipt, keys.message)
+if status == 'OK' then
+  move(keys, receipt.clock, ttl_ms)
+elseif status == 'STALE' then
+  redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
 end
 return {status}

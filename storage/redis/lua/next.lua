@@ -11,32 +11,36 @@
 -- ARGV[1] acked           clock   the receipt's, a decimal string
 -- ARGV[2] epoch           ULID    the receipt's
 -- ARGV[3] fingerprint     string  of the message's ID: 16 hex digits of its SHA-1; empty: none known
--- ARGV[4] message_prefix  string  what the channel's message keys start with
--- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
--- ARGV[6] max             int     messages at most
--- ARGV[7] max_bytes       int     bytes of messages at most, but always one message
--- ARGV[8] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[4] ttl_ms          int     life of the channel and the mark without activity
+-- ARGV[5] max             int     messages at most
+-- ARGV[6] max_bytes       int     bytes of messages at most, but always one message
+-- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[8] wait_ms         int     how long the caller is going to wait where there is nothing
 --
 -- Returns {"OK", …}, {"NO_SUBSCRIBER"} or {"MOVING"} as fetch.lua does, or {"EPOCH"}, {"AHEAD"} or {"SUPERSEDED"}
 -- where the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading
 -- is missing.
 -- Safe to run twice: yes.
-local clock_key, epoch_key, mark_key, subs_key, message_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5]}
 local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], fingerprint = ARGV[3]}
-local message_prefix, ttl_ms = ARGV[4], tonumber(ARGV[5])
-local limits = {count = tonumber(ARGV[6]), bytes = tonumber(ARGV[7]), messages = tonumber(ARGV[8])}
+local ttl_ms, wait_ms = tonumber(ARGV[4]), tonumber(ARGV[8])
+local limits = {count = tonumber(ARGV[5]), bytes = tonumber(ARGV[6]), messages = tonumber(ARGV[7])}
 
 local at = {}
-at.clock, at.epoch, at.mark = position(clock_key, epoch_key, mark_key)
-local status = acknowledge(at, receipt, {mark = mark_key, message = message_key})
+at.clock, at.epoch, at.mark = position(keys.clock, keys.epoch, keys.mark)
+local status = judge(at, receipt, keys.message)
 if status == 'OK' then
+  move(keys, receipt.clock, ttl_ms + wait_ms)
   at.mark = receipt.clock
 elseif status ~= 'STALE' then
   return {status}
 end
-renew(ttl_ms, mark_key, subs_key, epoch_key, clock_key)
-local ok, through, expired, found = served(read, {prefix = message_prefix, here = clock_key}, at.mark, at.clock, limits)
+local log = {prefix = string.sub(keys.message, 1, -1 - #show(receipt.clock)), here = keys.clock}
+local ok, through, expired, found = served(read, log, at.mark, at.clock, limits)
 if not ok then
   return {'MOVING'}
+end
+if status == 'STALE' then
+  polled(keys, ttl_ms, wait_ms, through ~= at.mark)
 end
 return {'OK', at.epoch, show(at.mark), show(at.clock), show(through), show(expired), found}

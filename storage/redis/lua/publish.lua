@@ -50,19 +50,23 @@ if not redis.acl_check_cmd('SPUBLISH', topic, '') or (max_messages > 0 and not r
   return redis.error_reply('NOPERM the user needs DEL, and SPUBLISH to ' .. topic)
 end
 
-local now = now_ms()
-local ends, tail = end_of_life(now, ttl_ms, clock_key), ',"at":' .. show(now) .. '}'
-if not clock then
+-- A message ends no earlier than the one before it, and the channel no earlier than a message.
+local now, life = now_ms(), redis.call('PEXPIRETIME', clock_key)
+local tail, ends = ',"at":' .. show(now) .. '}', now + ttl_ms
+if clock then
+  ends = math.max(ends, redis.call('PEXPIRETIME', message_prefix .. show(clock)))
+else
   begin(subs_key, mark_prefix)
 end
+life, ends = show(math.max(ends, life)), show(ends)
 if clock and epoch then
-  redis.call('PEXPIREAT', epoch_key, ends)
+  redis.call('PEXPIREAT', epoch_key, life)
 else
   epoch = new_epoch
-  redis.call('SET', epoch_key, epoch, 'PXAT', ends)
+  redis.call('SET', epoch_key, epoch, 'PXAT', life)
 end
-redis.call('PEXPIREAT', subs_key, ends)
-redis.call('SET', clock_key, show(last), 'PXAT', ends)
+redis.call('PEXPIREAT', subs_key, life)
+redis.call('SET', clock_key, show(last), 'PXAT', life)
 for _, i in ipairs(fresh) do
   local at, message = reply[2 * i], heads[i] .. tail
   redis.call('SET', message_prefix .. at, message, 'PXAT', ends)

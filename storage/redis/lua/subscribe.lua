@@ -42,7 +42,8 @@ if mark then
   if redis.call('SADD', subs_key, subscriber) == 1 then -- the predecessor keeps no names
     redis.call('PEXPIREAT', subs_key, redis.call('PEXPIRETIME', clock_key))
   end
-  renew(ttl_ms, mark_key, subs_key, epoch_key, clock_key)
+  local keys = {clock = clock_key, epoch = epoch_key, mark = mark_key, subs = subs_key}
+  redis.call('PEXPIREAT', mark_key, whole(keys, ttl_ms))
   return {'EXISTS', epoch, show(mark), labelled(show(redis.call('PEXPIRETIME', clock_key)))}
 end
 
@@ -62,17 +63,17 @@ else
   end
 end
 
--- All keys get the same end: a mark never outlives the clock.
-local ends = end_of_life(now_ms(), ttl_ms, clock_key)
+local ends = now_ms() + ttl_ms
+local life = show(math.max(ends, redis.call('PEXPIRETIME', clock_key)))
 if begins then
   begin(subs_key, mark_prefix)
 end
 if begins or epoch == NO_EPOCH then
   epoch = new_epoch
 end
-redis.call('SET', clock_key, show(clock), 'PXAT', ends)
-redis.call('SET', epoch_key, epoch, 'PXAT', ends)
-redis.call('SET', mark_key, show(mark), 'PXAT', ends)
+redis.call('SET', clock_key, show(clock), 'PXAT', life)
+redis.call('SET', epoch_key, epoch, 'PXAT', life)
+redis.call('SET', mark_key, show(mark), 'PXAT', show(ends))
 redis.call('SADD', subs_key, subscriber)
-redis.call('PEXPIREAT', subs_key, ends)
-return {'CREATED', epoch, show(mark), labelled(ends)}
+redis.call('PEXPIREAT', subs_key, life)
+return {'CREATED', epoch, show(mark), labelled(life)}

@@ -8,8 +8,8 @@ local function same_message(message_key, fingerprint)
   return not id or string.sub(redis.sha1hex(id), 1, 16) == fingerprint
 end
 
--- acknowledge moves the mark to acked and gives OK, or STALE where the mark is there already, or says why not.
-local function acknowledge(at, receipt, keys)
+-- judge returns OK where the mark is to move, STALE where it is there already, or why the receipt is refused.
+local function judge(at, receipt, message_key)
   if not at.mark then
     return 'NO_SUBSCRIBER'
   elseif receipt.epoch ~= at.epoch then
@@ -18,9 +18,13 @@ local function acknowledge(at, receipt, keys)
     return 'STALE'
   elseif not between(at.mark, receipt.clock, at.clock) then
     return 'AHEAD'
-  elseif not same_message(keys.message, receipt.fingerprint) then
+  elseif not same_message(message_key, receipt.fingerprint) then
     return 'SUPERSEDED'
   end
-  redis.call('SET', keys.mark, show(receipt.clock), 'KEEPTTL')
   return 'OK'
+end
+
+-- move moves the mark, and renews it for so long.
+local function move(keys, clock, life_ms)
+  redis.call('SET', keys.mark, show(clock), 'PXAT', whole(keys, life_ms))
 end

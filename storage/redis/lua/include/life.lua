@@ -7,12 +7,6 @@ local function now_ms()
   return now[1] * 1000 + math.floor(now[2] / 1000)
 end
 
--- end_of_life gives when that ends which is written now: never before the clock does. So a message lives at least
--- as long as those before it, and a TTL that was shortened doesn't end a channel's life early.
-local function end_of_life(now, ttl_ms, clock_key)
-  return show(math.max(now + ttl_ms, redis.call('PEXPIRETIME', clock_key)))
-end
-
 -- position reads a channel. clock is nil where the channel doesn't exist, mark where the subscriber doesn't: a
 -- mark that isn't behind the clock was left by an earlier life. A channel that the predecessor made has no epoch
 -- until its next publish or subscribe; it counts as the epoch 0.
@@ -26,18 +20,43 @@ local function position(clock_key, epoch_key, mark_key)
   return clock, found[2] or NO_EPOCH, clock and mark
 end
 
--- renew gives the keys the channel's TTL, all with the same end, the clock last. It writes only when less than
--- 9/10 of the TTL is left of the first (the subscriber's mark) or the last, so that an idle poll writes nothing.
-local function renew(ttl_ms, ...)
-  local keys = {...}
-  local least = math.min(redis.call('PTTL', keys[1]), redis.call('PTTL', keys[#keys]))
-  if least >= ttl_ms * 0.9 then
+-- outlive makes the channel's own keys live at least until something in it ends, the clock last. Where that is due they
+-- get a tenth of the TTL more, so that it is due once in that time, however often marks are renewed.
+local function outlive(run, keys, ends, ttl_ms)
+  if redis.call('PEXPIRETIME', keys.clock) >= ends then
     return
   end
-  local ends = show(now_ms() + ttl_ms)
-  for _, key in ipairs(keys) do
-    redis.call('PEXPIREAT', key, ends, 'GT')
+  local life = show(ends + math.floor(ttl_ms / 10))
+  for _, key in ipairs({keys.subs, keys.epoch, keys.clock}) do
+    run('PEXPIREAT', key, life, 'GT')
   end
+end
+
+-- whole returns when a mark ends that is to live for so long from now: never before the end that it has. The channel
+-- lives as long.
+local function whole(keys, life_ms)
+  local ends = math.max(now_ms() + life_ms, redis.call('PEXPIRETIME', keys.mark))
+  outlive(redis.call, keys, ends, life_ms)
+  return show(ends)
+end
+
+-- polled renews the mark after a poll. One that was answered leaves it the whole TTL. One that waits now may be answered
+-- by a notification, without another script, so it leaves the whole TTL after its wait, and a tenth more, so that the
+-- next one needn't write. Any other idle poll writes where less than 9/10 is left. Until then it is no error if nothing
+-- may be written.
+local function polled(keys, ttl_ms, wait_ms, answered)
+  local now, has = now_ms(), redis.call('PEXPIRETIME', keys.mark)
+  local wait = answered and 0 or wait_ms
+  local ends, due = now + wait + ttl_ms, has < now + ttl_ms * 0.9
+  if not due and (has >= ends or not answered and wait == 0) then
+    return
+  end
+  if wait > 0 then
+    ends = ends + math.floor(ttl_ms / 10)
+  end
+  local run = due and redis.call or redis.pcall
+  outlive(run, keys, ends, ttl_ms)
+  run('PEXPIREAT', keys.mark, show(ends), 'GT')
 end
 
 -- begin starts a new life of a channel: marks that an eviction left of the earlier one go.
