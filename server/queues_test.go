@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ func TestQueues(t *testing.T) {
 	require.Equal(t, []string{"default", "duel"}, names())
 	require.Equal(t, 2, decode[wire.Info](h.do("GET", "/v1/info", "")).Queues)
 
-	const definition = `{"match":{"teams":3},"assigner":{"kind":"webhook","url":"http://user:pass@127.0.0.1:1/x","secret":"hush"}}`
+	const definition = `{"match":{"teams":3},"assigner":{"kind":"webhook","url":"http://user:pass@127.0.0.1:1/x?token=abc123","secret":"hush"}}`
 	for _, status := range []int{http.StatusCreated, http.StatusOK} {
 		got := h.do("PUT", "/v1/queues/trio", definition)
 		require.Equal(t, status, got.status, "%s", got.body)
@@ -33,15 +34,22 @@ func TestQueues(t *testing.T) {
 		require.Equal(t, "trio", q.Name)
 		require.Contains(t, string(q.Definition), `"teams":3,"teamSize":1`)
 		require.Contains(t, string(q.Definition), `"ticketTTL":"10m0s"`)
-		for _, secret := range []string{"hush", "pass"} {
+		for _, secret := range []string{"hush", "pass", "abc123"} {
 			require.NotContains(t, string(got.body), secret)
 		}
 	}
 	require.Equal(t, []string{"default", "duel", "trio"}, names())
 
-	// What is shown can be put again, the secrets apart.
-	shown := decode[wire.Queue](h.do("GET", "/v1/queues/duel", ""))
-	require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/queues/copy", string(shown.Definition)).status)
+	// What is shown can be put again, but the secrets in it stay with their queue.
+	shown := decode[wire.Queue](h.do("GET", "/v1/queues/trio", ""))
+	require.Contains(t, string(shown.Definition), `"secret":"xxxxx"`)
+	require.Contains(t, string(shown.Definition), `//user:xxxxx@127.0.0.1:1/x?token=xxxxx"`)
+	require.Equal(t, http.StatusOK, h.do("PUT", "/v1/queues/trio", string(shown.Definition)).status)
+	refused := h.do("PUT", "/v1/queues/copy", string(shown.Definition))
+	refused.problem(400, wire.SlugInvalidQueue)
+	require.Equal(t, "/assigner/url", decode[wire.Problem](refused).Field)
+	own := strings.NewReplacer("user:xxxxx@", "", "?token=xxxxx", "", `"xxxxx"`, `"own"`).Replace(string(shown.Definition))
+	require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/queues/copy", own).status)
 	for range 2 {
 		h.do("DELETE", "/v1/queues/trio", "").is(204, "")
 		h.do("DELETE", "/v1/queues/copy", "").is(204, "")

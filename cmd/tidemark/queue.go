@@ -152,7 +152,7 @@ func newQueuePut(t terminal) *cobra.Command {
 		Long: `Make or replace a queue by a definition in JSON, and print it with everything that was left out filled in.
 
 Where DEFINITION and FILE are missing, or FILE is -, the definition is read from standard input. Queues of the service's configuration can't be
-replaced.`,
+replaced. In a definition that was shown, xxxxx stands for a secret, which stays as it is.`,
 		Example: `  tidemark queue put fives '{"match":{"teams":2,"teamSize":5}}'
   tidemark queue put fives fives.json`,
 		Args: arguments(1, 2),

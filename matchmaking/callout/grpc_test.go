@@ -272,8 +272,9 @@ func TestGRPCFunctionFails(t *testing.T) {
 
 func TestGRPCFunctionIsGone(t *testing.T) {
 	t.Parallel()
-	_, err := function(t, grpcMatch("http://127.0.0.1:1")).Match(t.Context(), matchmaking.Profile{}, pools())
+	_, err := function(t, grpcMatch("http://user:hush@127.0.0.1:1/?token=hush")).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorContains(t, err, "connection refused")
+	require.NotContains(t, err.Error(), "hush", "it is logged")
 	_, err = function(t, grpcMatch(serve(t, http.NotFound))).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorContains(t, err, "call the match function of queue duel: ")
 }

@@ -13,6 +13,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // ContentType is the media type of the bodies that are sent.
@@ -76,7 +78,16 @@ func (c *Client) Post(ctx context.Context, target string, header http.Header, bo
 	case one.Err() != nil:
 		return Answer{}, fmt.Errorf("%w within %s", ErrTimeout, c.timeout)
 	}
-	return Answer{}, err
+	return Answer{}, withoutURL(err)
+}
+
+// withoutURL returns an error without the URL that was called, which may have a token in it.
+func withoutURL(err error) error {
+	var failed *url.Error
+	if errors.As(err, &failed) {
+		return failed.Err
+	}
+	return err
 }
 
 func (c *Client) post(ctx context.Context, target string, header http.Header, body []byte) (Answer, error) {
@@ -134,11 +145,11 @@ func CheckURL(text string) error {
 	case err != nil:
 		return errors.New("it can't be read as a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%q isn't an address of http:// or https://", u.Redacted())
+		return fmt.Errorf("%q isn't an address of http:// or https://", matchmaking.RedactURL(text))
 	case u.Hostname() == "":
-		return fmt.Errorf("%q has no host", u.Redacted())
+		return fmt.Errorf("%q has no host", matchmaking.RedactURL(text))
 	case u.Fragment != "":
-		return fmt.Errorf("%q has a fragment, which is never sent", u.Redacted())
+		return fmt.Errorf("%q has a fragment, which is never sent", matchmaking.RedactURL(text))
 	}
 	return nil
 }

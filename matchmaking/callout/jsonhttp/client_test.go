@@ -190,6 +190,19 @@ func TestNobodyThereIsPassing(t *testing.T) {
 	require.True(t, Passing(err))
 }
 
+// TestErrorsHaveNoTokens calls addresses that end in errors of every stage, which are logged.
+func TestErrorsHaveNoTokens(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(nil)
+	server.Close()
+	for _, address := range []string{server.URL, "http://\x7f", "http://127.0.0.1:1:1", "unknown://a"} {
+		_, err := newClient(t, generous, 8).Post(t.Context(), address+"/?token=hush", nil, nil)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "hush")
+	}
+	require.NotContains(t, CheckURL("http:///?token=hush").Error(), "hush")
+}
+
 func TestCheckURL(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
