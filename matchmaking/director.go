@@ -10,17 +10,19 @@ import (
 	"time"
 )
 
-// director is what a server does for one queue under one definition: it campaigns for the queue's lease, directs the
-// queue for as long as it has it, which is a term, and campaigns again.
+// director is what a server does for one queue under one definition while the queue isn't idle: it campaigns for the
+// queue's lease, directs the queue for as long as it has it, which is a term, and campaigns again.
 //
-//	         ┌──────────── lost ◄─────────────┐
-//	         ▼                                │
-//	build ─► campaign ──► term: feed ──► loop ┴─► ctx ended: finish what is being made ─► resign
+//	    ┌─────── lost, or empty for a while: resign ◄────────┐
+//	    ▼                                                    │
+//	campaign ──► build ──► term: feed ──► loop ──────────────┴─► ctx ended: finish what is being made ─► resign
+//	    └─► nobody has the lease and the queue is empty: idle
 //
 // run owns everything. What a term leaves behind when it loses the lease are the matches that it had claimed: works.
 // They come to their end by themselves, since assigning decides, not the lease.
 type director struct {
 	queue    *queue
+	news     *news
 	build    Build
 	store    Store
 	channels Channels
@@ -28,13 +30,14 @@ type director struct {
 	metrics  *queueMetrics
 	log      *slog.Logger
 	leaseTTL time.Duration
+	idle     time.Duration
 	drain    time.Duration
 
 	clock    storageClock
-	directs  atomic.Bool    // a term is on
-	works    sync.WaitGroup // matches that are being made; added to by terms and by works
-	makers   chan struct{}  // as many as allocations, and releases of allocations, that run at the same time
-	unplaced atomic.Int32   // allocations that failed in succession
+	directs  atomic.Bool   // a term is on
+	works    works         // matches that are being made; added to by terms and by works
+	makers   chan struct{} // as many as allocations, and releases of allocations, that run at the same time
+	unplaced atomic.Int32  // allocations that failed in succession
 
 	building, electing, storing, allocating *outage
 }
@@ -42,11 +45,29 @@ type director struct {
 // maxAllocations is how many allocations of a queue, and releases of them, run at the same time.
 const maxAllocations = 64
 
-func newDirector(q *queue, s *Service) *director {
+// works are the goroutines of matches that are being made.
+type works struct {
+	running sync.WaitGroup
+	count   atomic.Int32
+}
+
+// Go runs f in a goroutine of its own.
+func (w *works) Go(f func()) {
+	w.count.Add(1)
+	w.running.Go(func() {
+		defer w.count.Add(-1)
+		f()
+	})
+}
+
+// none reports whether no work runs.
+func (w *works) none() bool { return w.count.Load() == 0 }
+
+func newDirector(q *queue, n *news, s *Service) *director {
 	log := s.log.With("queue", q.Name)
 	return &director{
-		queue: q, build: s.queues.build, store: s.store, channels: s.channels, relay: s.relay,
-		metrics: s.metrics.queue(q.Name), log: log, leaseTTL: s.leaseTTL, drain: s.drain,
+		queue: q, news: n, build: s.queues.build, store: s.store, channels: s.channels, relay: s.relay,
+		log: log, leaseTTL: s.leaseTTL, idle: s.idle, drain: s.drain,
 		makers:     make(chan struct{}, maxAllocations),
 		building:   newOutage(log, "the queue can't be built"),
 		electing:   newOutage(log, "the queue's direction can't be had"),
@@ -55,21 +76,29 @@ func newDirector(q *queue, s *Service) *director {
 	}
 }
 
-// run directs the queue whenever it can, until ctx ends. Then it lets the matches that are being made come to their
-// end, for drain at most, gives the others up, and returns when none is left.
-func (d *director) run(ctx context.Context) {
+// run directs the queue whenever it can, until ctx ends or the queue is idle. Then it lets the matches that are being
+// made come to their end, for drain at most, gives the others up, and returns when none is left. first is the outcome of
+// a request for the lease.
+func (d *director) run(ctx context.Context, first candidacy) {
 	work, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
-	for ctx.Err() == nil {
+	for c := first; ; {
+		l, ok := d.campaign(ctx, c)
+		if !ok {
+			break
+		}
 		parts, err := d.build(d.queue.Definition)
 		d.building.report(ctx, err)
 		if err != nil {
+			d.resign(ctx, l)
 			pause(ctx, jitter(d.leaseTTL))
-			continue
+		} else {
+			d.direct(ctx, &term{director: d, parts: parts, lease: l, work: work, giveUp: giveUp})
 		}
-		if lease, ok := d.campaign(ctx); ok {
-			d.direct(ctx, &term{director: d, parts: parts, lease: lease, work: work, giveUp: giveUp})
+		if ctx.Err() != nil {
+			break
 		}
+		c = d.request(ctx)
 	}
 	d.finish(giveUp)
 }
@@ -78,29 +107,55 @@ func (d *director) run(ctx context.Context) {
 func (d *director) finish(giveUp context.CancelFunc) {
 	timer := time.AfterFunc(d.drain, giveUp)
 	defer timer.Stop()
-	d.works.Wait()
+	d.works.running.Wait()
 }
 
-// campaign asks for the lease until it is given or ctx ends.
-func (d *director) campaign(ctx context.Context) (*lease, bool) {
+// candidacy is the outcome of a request for the lease.
+type candidacy struct {
+	lease *lease
+	err   error // ErrLeaseLost: another holds it; ErrQueueIdle
+}
+
+// known reports whether it is known who has the lease.
+func (c candidacy) known() bool {
+	return c.err == nil || errors.Is(c.err, ErrLeaseLost) || errors.Is(c.err, ErrQueueIdle)
+}
+
+// request asks for the lease. One that was perhaps given although ctx has ended is resigned.
+func (d *director) request(ctx context.Context) candidacy {
+	l := &lease{id: newID(), ttl: d.leaseTTL}
+	c := candidacy{lease: l, err: d.ask(ctx, l, d.store.Campaign)}
+	if ctx.Err() != nil && !c.known() {
+		d.resign(ctx, l)
+	}
+	return c
+}
+
+// campaign asks for the lease until it is given, ctx ends, or the queue is idle. c is the outcome of the first request.
+func (d *director) campaign(ctx context.Context, c candidacy) (*lease, bool) {
 	var wait backoff
 	for ctx.Err() == nil {
-		l := &lease{id: newID(), ttl: d.leaseTTL}
-		err := d.renew(ctx, l)
-		if err == nil {
+		switch {
+		case c.err == nil:
 			d.electing.report(ctx, nil)
-			return l, true
-		}
-		if errors.Is(err, ErrLeaseLost) {
+			return c.lease, true
+		case errors.Is(c.err, ErrQueueIdle) && d.works.none():
+			d.electing.report(ctx, nil)
+			return nil, false
+		case errors.Is(c.err, ErrQueueIdle), errors.Is(c.err, ErrLeaseLost):
 			d.electing.report(ctx, nil)
 			wait.reset()
-			pause(ctx, jitter(d.leaseTTL/3))
-			continue
+			d.news.awaitFree(ctx, jitter(d.leaseTTL/3))
+		default:
+			d.electing.report(ctx, c.err)
+			// The lease may have been given all the same. It is resigned, so that the next try needn't wait for its end.
+			pause(ctx, wait.next())
+			d.resign(ctx, c.lease)
 		}
-		d.electing.report(ctx, err)
-		// The lease may have been given all the same. It is resigned, so that the next try needn't wait for its end.
-		pause(ctx, wait.next())
-		d.resign(ctx, l)
+		c = d.request(ctx)
+	}
+	if c.err == nil {
+		d.resign(ctx, c.lease)
 	}
 	return nil, false
 }
@@ -112,12 +167,12 @@ type lease struct {
 	until time.Time // by this server's clock; owned by who renews
 }
 
-// renew asks for the lease, or for more of it.
-func (d *director) renew(ctx context.Context, l *lease) error {
+// ask asks for the lease, or for more of it.
+func (d *director) ask(ctx context.Context, l *lease, how func(context.Context, LeaseRequest) (time.Time, error)) error {
 	sent := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, l.ttl)
 	defer cancel()
-	now, err := d.store.Lease(ctx, LeaseRequest{Queue: d.queue.Name, Lease: l.id, TTL: l.ttl})
+	now, err := how(ctx, LeaseRequest{Queue: d.queue.Name, Lease: l.id, TTL: l.ttl})
 	if err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
@@ -131,7 +186,7 @@ func (d *director) keep(ctx context.Context, l *lease, lost context.CancelFunc) 
 	wait := l.ttl / 3
 	for pause(ctx, jitter(wait)) {
 		valid, cancel := context.WithDeadline(ctx, l.until)
-		err := d.renew(valid, l)
+		err := d.ask(valid, l, d.store.Lease)
 		cancel()
 		switch {
 		case err == nil:
@@ -159,7 +214,7 @@ func (d *director) resign(ctx context.Context, l *lease) {
 	}
 }
 
-// direct is a term. It ends when ctx ends or the lease is lost.
+// direct is a term. It ends when ctx ends, the lease is lost, or the queue was empty for a while.
 func (d *director) direct(ctx context.Context, t *term) {
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()

@@ -19,6 +19,7 @@ const (
 	SlugQueueFull      channel.Slug = "queue-full"
 	SlugQueueFixed     channel.Slug = "queue-configured"
 	SlugQueueInUse     channel.Slug = "queue-in-use"
+	SlugTooManyQueues  channel.Slug = "too-many-queues"
 )
 
 // Errors that callers compare with errors.Is, which compares the slug.
@@ -29,12 +30,15 @@ var (
 	ErrTicketExists  = &channel.Error{Kind: channel.Conflict, Slug: SlugTicketExists, Detail: "a ticket of another queue has this ID"}
 	ErrTicketMatched = &channel.Error{Kind: channel.Conflict, Slug: SlugTicketMatched, Detail: "the ticket is in a match already"}
 	ErrQueueFull     = &channel.Error{Kind: channel.Unavailable, Slug: SlugQueueFull, Detail: "the queue has as many tickets waiting as it may"}
+	// ErrTooManyQueues is the error of making a queue where there are as many as there may be.
+	ErrTooManyQueues = &channel.Error{Kind: channel.Conflict, Slug: SlugTooManyQueues, Detail: "there are as many queues as the service allows: delete one first, or raise max-queues"}
 	ErrQueueFixed    = &channel.Error{Kind: channel.Conflict, Slug: SlugQueueFixed, Detail: "the queue is part of the service's configuration"}
 )
 
 // Errors between a store and a director, which no client sees.
 var (
 	ErrLeaseLost   = errors.New("the lease on the queue is held by another director")
+	ErrQueueIdle   = errors.New("the queue is empty, and nobody directs it")
 	ErrChangesLost = errors.New("changes of the queue are gone that were not read")
 )
 

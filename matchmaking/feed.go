@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	feedWait  = 2 * time.Second // how long to wait for changes at most
+	feedEvery = 2 * time.Second // how often changes are read, although nothing is told of any
 	feedLimit = 1000            // changes that are read at once
 )
 
@@ -60,13 +60,13 @@ func (t *term) feedOn(ctx context.Context, works func()) error {
 		return nil
 	}
 	audited := time.Now()
-	for ctx.Err() == nil {
-		c, err := t.store.Changes(ctx, ChangesRequest{Queue: t.queue.Name, After: after, Wait: feedWait, Limit: feedLimit})
+	for more := true; more || t.news.awaitChange(ctx, feedEvery); {
+		c, err := t.store.Changes(ctx, ChangesRequest{Queue: t.queue.Name, After: after, Limit: feedLimit})
 		if err != nil {
 			return fmt.Errorf("read the changes: %w", err)
 		}
 		works()
-		after = c.After
+		after, more = c.After, len(c.Changes) == feedLimit
 		if len(c.Changes) > 0 && !t.tell(ctx, fed{changes: c.Changes}) {
 			return nil
 		}

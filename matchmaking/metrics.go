@@ -96,6 +96,20 @@ func (m *metrics) queue(name string) *queueMetrics {
 	return q
 }
 
+// forget removes what is counted of a queue that is gone.
+func (m *metrics) forget(queue string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.queues, queue)
+	of := prometheus.Labels{labelQueue: queue}
+	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
+		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.director,
+		m.created, m.cancelled, m.expired,
+	} {
+		v.DeletePartialMatch(of)
+	}
+}
+
 // directs tells that this server directs the queue, or doesn't any more.
 func (q *queueMetrics) directs(yes bool) {
 	value := 0.0

@@ -8,8 +8,13 @@ import (
 	"time"
 )
 
-// pause waits, and gives whether ctx is alive still.
+// pause waits, and reports whether ctx is alive.
 func pause(ctx context.Context, wait time.Duration) bool {
+	return pauseUntil(ctx, wait, nil)
+}
+
+// pauseUntil waits, but not after something can be received from end. It reports whether ctx is alive.
+func pauseUntil(ctx context.Context, wait time.Duration, end <-chan struct{}) bool {
 	if wait <= 0 {
 		return ctx.Err() == nil
 	}
@@ -17,10 +22,10 @@ func pause(ctx context.Context, wait time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err() == nil
+	case <-end:
 	case <-ctx.Done():
-		return false
 	}
+	return ctx.Err() == nil
 }
 
 // jitter gives a duration within a quarter of d, so that servers don't do the same thing at the same time.

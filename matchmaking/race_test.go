@@ -23,13 +23,14 @@ func TestNoTicketIsInTwoMatches(t *testing.T) {
 		o := w.options(t, define(t, "duel", `{"pendingTimeout":"400ms"}`))
 		o.LeaseTTL, o.Build = 300*time.Millisecond, buildWith(a, nil)
 		var claims atomic.Int64
-		o.Store = &tampered{Store: w.queues, claim: func(ctx context.Context, r matchmaking.ClaimRequest) {
-			if claims.Add(1)%7 == 0 {
-				_ = w.queues.Resign(ctx, r.Queue, r.Lease)
-			}
-		}}
 		var servers []*matchmaking.Service
 		for range 3 {
+			_, queues := w.connect(t)
+			o.Store = &tampered{Store: queues, claim: func(ctx context.Context, r matchmaking.ClaimRequest) {
+				if claims.Add(1)%7 == 0 {
+					_ = w.queues.Resign(ctx, r.Queue, r.Lease)
+				}
+			}}
 			s := newService(t, o)
 			background(t, s.Run)
 			servers = append(servers, s)

@@ -27,6 +27,7 @@ type queues struct {
 	build Build
 	// longest is how long a ticket and its assignment may live together.
 	longest time.Duration
+	most    int // queues, when one is put
 	log     *slog.Logger
 	fixed   map[string]*queue
 	changed chan struct{} // has one place: all changed
@@ -58,7 +59,7 @@ type flight struct {
 
 func newQueues(o Options) (*queues, error) {
 	q := &queues{
-		store: o.Store, build: o.Build, longest: o.ChannelTTL, log: o.Logger,
+		store: o.Store, build: o.Build, longest: o.ChannelTTL, most: o.MaxQueues, log: o.Logger,
 		fixed: map[string]*queue{}, refused: map[string]string{},
 		changed: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 	}
@@ -209,6 +210,9 @@ func (q *queues) merge(put map[string][]byte) error {
 
 // readPut reads a definition that was put; nil: it can't be used here. Called with mu held.
 func (q *queues) readPut(name string, text []byte) *queue {
+	if old := q.all[name]; old != nil && !old.fixed && bytes.Equal(old.text, text) {
+		return old
+	}
 	d, err := ParseDefinition(name, text)
 	if err == nil {
 		var made *queue
@@ -262,7 +266,7 @@ func (q *queues) watch(ctx context.Context, every time.Duration) {
 	}
 }
 
-// put makes or replaces a queue. Errors: SlugInvalidQueue, ErrQueueFixed and the store's.
+// put makes or replaces a queue. Errors: SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's.
 func (q *queues) put(ctx context.Context, d Definition) (created bool, err error) {
 	if q.fixed[d.Name] != nil {
 		return false, ErrQueueFixed
@@ -274,7 +278,7 @@ func (q *queues) put(ctx context.Context, d Definition) (created bool, err error
 	if err != nil {
 		return false, err
 	}
-	created, err = q.store.PutDefinition(ctx, d.Name, made.text)
+	created, err = q.store.PutDefinition(ctx, PutRequest{Queue: d.Name, Definition: made.text, Most: max(q.most-len(q.fixed), 0)})
 	if err != nil {
 		return false, fmt.Errorf("put queue %s: %w", d.Name, err)
 	}

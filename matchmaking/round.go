@@ -78,6 +78,9 @@ func (t *term) nextWake(now time.Time) time.Duration {
 	if at, ok := t.nextRound(); ok {
 		wait = min(wait, at.Sub(now))
 	}
+	if len(t.tickets) == 0 {
+		wait = min(wait, t.busy.Add(t.idle).Sub(now))
+	}
 	if len(t.parked) > 0 {
 		wait = min(wait, t.parked[0].parked.Sub(now))
 	}

@@ -19,6 +19,9 @@ type Options struct {
 	Build    Build
 	// Definitions are the queues of the configuration, as [ParseDefinition] gives them. They can't be changed by PutQueue.
 	Definitions []Definition
+	// MaxQueues is how many queues there may be, those of the configuration included, when PutQueue makes one; zero:
+	// DefaultMaxQueues.
+	MaxQueues int
 	// ChannelTTL is how long a ticket's channel lives without activity. No ticket and its assignment may live longer.
 	ChannelTTL time.Duration
 	Logger     *slog.Logger
@@ -31,30 +34,39 @@ type Options struct {
 	RelayAge time.Duration
 	// Refresh is how often definitions that other servers were given are read; zero: DefaultRefresh.
 	Refresh time.Duration
+	// IdleAfter is how long a queue must have been empty before its director gives it up, until there is a ticket; zero:
+	// DefaultIdleAfter.
+	IdleAfter time.Duration
 	// Drain is how long matches that are being made may go on after Run's context has ended; zero: DefaultDrain.
 	Drain time.Duration
 }
 
 // Defaults of the options.
 const (
-	DefaultLeaseTTL = 3 * time.Second
-	DefaultRelayAge = time.Second
-	DefaultRefresh  = 2 * time.Second
-	DefaultDrain    = 5 * time.Second
+	DefaultMaxQueues = 1000
+	DefaultLeaseTTL  = 3 * time.Second
+	DefaultRelayAge  = time.Second
+	DefaultRefresh   = 2 * time.Second
+	DefaultIdleAfter = 10 * time.Second
+	DefaultDrain     = 5 * time.Second
 )
 
 func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Store == nil || o.Channels == nil || o.Build == nil || o.Logger == nil:
 		return o, errors.New("store, channels, build and logger are needed")
+	case o.MaxQueues < 0:
+		return o, errors.New("the number of queues is negative")
 	case o.ChannelTTL <= 0:
 		return o, errors.New("the life of tickets' channels isn't positive")
-	case o.LeaseTTL < 0 || o.RelayAge < 0 || o.Refresh < 0 || o.Drain < 0:
+	case o.LeaseTTL < 0 || o.RelayAge < 0 || o.Refresh < 0 || o.IdleAfter < 0 || o.Drain < 0:
 		return o, errors.New("a duration is negative")
 	}
+	o.MaxQueues = cmp.Or(o.MaxQueues, DefaultMaxQueues)
 	o.LeaseTTL = cmp.Or(o.LeaseTTL, DefaultLeaseTTL)
 	o.RelayAge = cmp.Or(o.RelayAge, DefaultRelayAge)
 	o.Refresh = cmp.Or(o.Refresh, DefaultRefresh)
+	o.IdleAfter = cmp.Or(o.IdleAfter, DefaultIdleAfter)
 	o.Drain = cmp.Or(o.Drain, DefaultDrain)
 	return o, nil
 }
@@ -70,11 +82,13 @@ type Service struct {
 	undo       *undo
 	attendance *attendance
 	relay      *relay
+	looking    *outage
 
-	leaseTTL, relayAge, refresh, drain, channelTTL time.Duration
+	leaseTTL, relayAge, refresh, idle, drain, channelTTL time.Duration
 
 	mu        sync.Mutex
-	directors map[string]*director // of the queues that run works on
+	news      map[string]*news     // of the queues that run watches
+	directors map[string]*director // of those that aren't idle
 }
 
 // NewService makes a service. Errors: SlugInvalidQueue, of a configured queue, and what is wrong with the options.
@@ -95,8 +109,9 @@ func NewService(o Options) (*Service, error) {
 		store: o.Store, channels: o.Channels, log: o.Logger, metrics: m, queues: known,
 		undo: newUndo(o.Store, o.Logger), attendance: newAttendance(o.Store, o.Logger),
 		relay:    newRelay(o.Store, o.Channels, o.Logger),
-		leaseTTL: o.LeaseTTL, relayAge: o.RelayAge, refresh: o.Refresh, drain: o.Drain, channelTTL: o.ChannelTTL,
-		directors: map[string]*director{},
+		leaseTTL: o.LeaseTTL, relayAge: o.RelayAge, refresh: o.Refresh, idle: o.IdleAfter, drain: o.Drain, channelTTL: o.ChannelTTL,
+		looking: newOutage(o.Logger, "idle queues cannot be looked at"),
+		news:    map[string]*news{}, directors: map[string]*director{},
 	}, nil
 }
 
@@ -111,6 +126,7 @@ func (s *Service) Run(ctx context.Context) error {
 	before.Go(func() { s.queues.watch(ctx, s.refresh) })
 	before.Go(func() { s.undo.run(ctx, s.drain) })
 	before.Go(func() { s.attendance.run(ctx) })
+	before.Go(func() { s.visitIdle(ctx) })
 	before.Go(func() { s.runQueues(ctx) })
 	before.Wait()
 	s.relay.close()
@@ -153,32 +169,94 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		q := s.queues.known()[name]
 		if q == nil {
+			s.metrics.forget(name)
 			return
 		}
 		s.runDefinition(ctx, q)
 	}
 }
 
-// runDefinition works on a queue until ctx ends or it has another definition.
+// runDefinition watches a queue, and works on it while it isn't idle, until ctx ends or it has another definition.
 func (s *Service) runDefinition(ctx context.Context, q *queue) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d := newDirector(q, s)
+	n := newNews()
+	watching.Go(func() { s.store.Watch(ctx, q.Name, n.tell) })
+	s.setNews(q.Name, n)
+	defer s.setNews(q.Name, nil)
+	var failures backoff
+	var again <-chan time.Time
+	for {
+		select {
+		case <-n.changed:
+		case <-again:
+		case <-q.over:
+			return
+		case <-ctx.Done():
+			return
+		}
+		again = nil
+		if err := s.wake(ctx, q, n); err != nil {
+			again = time.After(failures.next())
+		} else {
+			failures.reset()
+		}
+	}
+}
+
+// wake works on a queue until it is idle. An error means that it isn't known whether it is.
+func (s *Service) wake(ctx context.Context, q *queue, n *news) error {
+	d := newDirector(q, n, s)
+	first := d.request(ctx)
+	if !first.known() {
+		s.looking.report(ctx, first.err)
+		return first.err
+	}
+	s.looking.report(ctx, nil)
+	if !errors.Is(first.err, ErrQueueIdle) {
+		n.idle.Store(false)
+		s.work(ctx, d, first)
+		n.idle.Store(true)
+	}
+	return nil
+}
+
+// work directs a queue, or waits for its turn to, and looks after its outbox, until the queue is idle, ctx ends or it has
+// another definition.
+func (s *Service) work(ctx context.Context, d *director, first candidacy) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.metrics = s.metrics.queue(d.queue.Name)
 	b := &backstop{
-		relay: s.relay, queue: q, metrics: d.metrics, age: s.relayAge, keep: s.channelTTL, directed: d.directs.Load,
+		relay: s.relay, queue: d.queue, metrics: d.metrics, age: s.relayAge, keep: s.channelTTL, directed: d.directs.Load,
 		failing: map[string]failing{},
 	}
-	s.setDirector(q.Name, d)
-	defer s.setDirector(q.Name, nil)
+	s.setDirector(d.queue.Name, d)
+	defer s.setDirector(d.queue.Name, nil)
 	var running sync.WaitGroup
-	running.Go(func() { d.run(ctx) })
+	defer running.Wait()
 	running.Go(func() { b.run(ctx) })
-	select {
-	case <-q.over:
-	case <-ctx.Done():
-	}
+	running.Go(func() {
+		select {
+		case <-d.queue.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	d.run(ctx, first)
 	cancel()
-	running.Wait()
+}
+
+func (s *Service) setNews(queue string, n *news) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n == nil {
+		delete(s.news, queue)
+	} else {
+		s.news[queue] = n
+	}
 }
 
 func (s *Service) setDirector(queue string, d *director) {

@@ -99,8 +99,8 @@ func (s *Service) Definitions() []Definition {
 }
 
 // PutQueue makes or replaces a queue, on all servers, by a definition in JSON. Files of the servers can't be named in
-// it. [Hidden] stands in it for what is stored already. Errors: SlugInvalidQueue, ErrQueueFixed and the store's, after which
-// a repeat completes it.
+// it. [Hidden] stands for what is stored already. Errors: SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the
+// store's, after which a repeat completes it.
 func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d Definition, created bool, err error) {
 	d, err = ParseDefinition(name, definition)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 type Store interface {
 	Tickets
 	Claims
+	Leases
 	Feed
 	Outbox
 	Admin
@@ -147,24 +148,36 @@ const (
 	ConflictClaim ConflictReason = "claim" // the token doesn't hold it, or its deadline is over
 )
 
-// Feed is how a director learns what there is.
-type Feed interface {
+// Leases decide who directs a queue.
+type Leases interface {
+	// Campaign takes the direction of a queue in which there is something to do, for r.TTL from now. Errors: ErrLeaseLost,
+	// where another holds it; ErrQueueIdle, where nobody does and the queue has neither tickets nor outgoing assignments.
+	Campaign(ctx context.Context, r LeaseRequest) (now time.Time, err error)
 	// Lease takes or renews the direction of a queue, for r.TTL from now. Errors: ErrLeaseLost, where another holds it.
 	Lease(ctx context.Context, r LeaseRequest) (now time.Time, err error)
-	// Resign ends a lease, if it is still held.
+	// Resign ends a lease, if it is still held, and tells those who watch the queue.
 	Resign(ctx context.Context, queue, lease string) error
+}
+
+// Feed is how a director learns what there is.
+type Feed interface {
 	// Snapshot reads all waiting tickets, the oldest first, and the point in the changes from which on they may have
 	// changed.
 	Snapshot(ctx context.Context, queue string) (Snapshot, error)
-	// Changes waits up to r.Wait for changes after a point, and gives them in order. None: nothing happened.
-	// Errors: ErrChangesLost, where some between the point and now are gone: take a Snapshot.
+	// Changes reads the changes after a point, in order. None: nothing happened. Errors: ErrChangesLost, where some
+	// between the point and now are gone: take a Snapshot.
 	Changes(ctx context.Context, r ChangesRequest) (Changes, error)
+	// Watch calls told after each change of a queue, or after several at once, until ctx ends. free reports that the
+	// direction of the queue may be free. Calls that were missed while the connection was down are made up for by one
+	// with free when it is back, as when it is there for the first time. told must not block; it may be called by
+	// several goroutines.
+	Watch(ctx context.Context, queue string, told func(free bool))
 }
 
 // LeaseRequest asks for the direction of a queue.
 type LeaseRequest struct {
 	Queue string
-	Lease string // names who asks, new for every director
+	Lease string // names who asks, new for every term
 	TTL   time.Duration
 }
 
@@ -180,7 +193,6 @@ type Snapshot struct {
 type ChangesRequest struct {
 	Queue string
 	After string
-	Wait  time.Duration
 	Limit int
 }
 
@@ -220,10 +232,18 @@ type Admin interface {
 	Describe(ctx context.Context, queue string, matches int) (QueueState, error)
 	// Definitions gives the definitions that were put, as they were put, by the queue's name.
 	Definitions(ctx context.Context) (map[string][]byte, error)
-	// PutDefinition keeps a queue's definition, and gives whether there was none.
-	PutDefinition(ctx context.Context, queue string, definition []byte) (created bool, err error)
+	// PutDefinition keeps a queue's definition, and reports whether there was none. Errors: ErrTooManyQueues, where there
+	// was none and there are r.Most others.
+	PutDefinition(ctx context.Context, r PutRequest) (created bool, err error)
 	// DeleteDefinition removes one. Removing one that isn't there is no error.
 	DeleteDefinition(ctx context.Context, queue string) error
+}
+
+// PutRequest is the definition that PutDefinition keeps.
+type PutRequest struct {
+	Queue      string
+	Definition []byte
+	Most       int // definitions at most, this one included
 }
 
 // QueueState is how a queue stands.

@@ -11,13 +11,15 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// directs waits until a service directs a queue.
+// directs has a service direct a queue, where no other one does: it waits until it does so.
 func directs(t *testing.T, s *matchmaking.Service, queue string) {
 	t.Helper()
+	made := create(t, s, matchmaking.NewTicket{Queue: queue}) // so that it isn't idle
 	require.Eventually(t, func() bool {
 		d, err := s.Describe(t.Context(), queue)
 		return err == nil && d.Directed
 	}, soon, 5*time.Millisecond)
+	require.NoError(t, s.Cancel(t.Context(), made.ID))
 }
 
 func TestAnotherTakesOverFromADirectorThatDies(t *testing.T) {

@@ -91,6 +91,13 @@ func (s *tampered) Sweep(ctx context.Context, queue string, told []string, limit
 	return s.Store.Sweep(ctx, queue, told, limit)
 }
 
+func (s *tampered) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
+	if err := s.gone(); err != nil {
+		return time.Time{}, err
+	}
+	return s.Store.Campaign(ctx, r)
+}
+
 func (s *tampered) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
 	if err := s.gone(); err != nil {
 		return time.Time{}, err

@@ -46,8 +46,9 @@ type term struct {
 	tickets map[string]*held
 	known   atomic.Int64 // how many there are, for feed
 	parked  parking
-	claimed int // tickets
-	claims  int // made so far: the last part of the token
+	claimed int       // tickets
+	claims  int       // made so far: the last part of the token
+	busy    time.Time // when there was something to do last
 
 	round    rounds
 	matching *outage
@@ -75,7 +76,7 @@ const (
 	maxClaimedSlow      = 2_000
 )
 
-// run directs the queue until ctx ends. It calls lost where it finds that the lease is.
+// run directs the queue until ctx ends or the queue was empty for a while. It calls lost where it finds that the lease is.
 func (t *term) run(ctx context.Context, lost context.CancelFunc) {
 	t.lost = lost
 	t.tickets = map[string]*held{}
@@ -98,6 +99,7 @@ func (t *term) run(ctx context.Context, lost context.CancelFunc) {
 func (t *term) loop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	t.busy = time.Now()
 	for ctx.Err() == nil {
 		t.takeReady()
 		now := time.Now()
@@ -107,6 +109,9 @@ func (t *term) loop(ctx context.Context) {
 		if at, ok := t.nextRound(); ok && !now.Before(at) {
 			t.holdRound(ctx)
 			continue
+		}
+		if t.isIdle(now) {
+			return
 		}
 		timer.Reset(t.nextWake(now))
 		select {
@@ -120,6 +125,14 @@ func (t *term) loop(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// isIdle reports whether there was nothing to do for a while.
+func (t *term) isIdle(now time.Time) bool {
+	if len(t.tickets) > 0 || !t.works.none() {
+		t.busy = now
+	}
+	return now.Sub(t.busy) >= t.idle
 }
 
 // takeReady takes what is there without waiting.

@@ -26,6 +26,7 @@ const soon = 20 * time.Second
 
 // world is a Redis with channels and queues, under a prefix of its own.
 type world struct {
+	url      string
 	store    *redis.Store
 	queues   *redis.Queues
 	channels *channel.Service
@@ -52,14 +53,9 @@ func newWorld(t *testing.T) *world {
 
 func openWorld(t *testing.T, url string) *world {
 	t.Helper()
-	w := &world{prefix: redistest.Prefix(t)}
+	w := &world{prefix: redistest.Prefix(t), url: url}
 	log := slog.New(slog.DiscardHandler)
-	var err error
-	w.store, err = redis.Open(t.Context(), redis.Options{URL: url, KeyPrefix: w.prefix, Logger: log})
-	require.NoError(t, err)
-	t.Cleanup(w.store.Close)
-	w.queues = w.store.Queues(redis.QueueOptions{})
-	t.Cleanup(w.queues.Close)
+	w.store, w.queues = w.connect(t)
 
 	ring, err := receipt.NewKeyring(receipt.Key(bytes.Repeat([]byte{7}, receipt.MinKeyBytes)))
 	require.NoError(t, err)
@@ -71,6 +67,17 @@ func openWorld(t *testing.T, url string) *world {
 	require.NoError(t, err)
 	background(t, w.channels.Run)
 	return w
+}
+
+// connect opens connections as another server has them.
+func (w *world) connect(t *testing.T) (*redis.Store, *redis.Queues) {
+	t.Helper()
+	store, err := redis.Open(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+	queues := store.Queues(redis.QueueOptions{})
+	t.Cleanup(queues.Close)
+	return store, queues
 }
 
 // background runs something until the test ends, or until the function that it gives is called.

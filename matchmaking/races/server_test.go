@@ -134,7 +134,14 @@ type tap struct {
 
 func (q *tap) book() *ledger { return q.server.arena.ledger }
 
-// Lease is matchmaking.Feed's.
+// Campaign is matchmaking.Leases's.
+func (q *tap) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
+	now, err := q.Queues.Campaign(ctx, r)
+	q.book().leased(q.server, r, err == nil)
+	return now, err
+}
+
+// Lease is matchmaking.Leases's.
 func (q *tap) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
 	now, err := q.Queues.Lease(ctx, r)
 	q.book().leased(q.server, r, err == nil)

@@ -61,6 +61,7 @@ func (k keyspace) queue(name string) queueKeys {
 // definitions holds the definitions of queues that were put by the admin call.
 func (k keyspace) definitions() string { return k.prefix + "mm.queues" }
 
+func (q queueKeys) nudges() string              { return q.base }
 func (q queueKeys) waiting() string             { return q.base + ".allTickets" }
 func (q queueKeys) expiries() string            { return q.base + ".expiries" }
 func (q queueKeys) proposed() string            { return q.base + ".proposed_ticket_ids" }

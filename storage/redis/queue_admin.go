@@ -82,16 +82,17 @@ func (q *Queues) Definitions(ctx context.Context) (map[string][]byte, error) {
 	return definitions, nil
 }
 
-// PutDefinition sets a field of the hash of definitions. A repeat finds the definition there.
-func (q *Queues) PutDefinition(ctx context.Context, queue string, definition []byte) (bool, error) {
-	c := q.store.client
-	var added int64
-	err := q.store.retry(ctx, "put definition", func(ctx context.Context) (err error) {
-		put := c.B().Hset().Key(q.store.keys.definitions()).FieldValue().FieldValue(queue, string(definition)).Build()
-		added, err = c.Do(ctx, put).AsInt64()
-		return err
-	})
-	return added == 1, err
+// PutDefinition runs define.lua. A repeat finds the definition there.
+func (q *Queues) PutDefinition(ctx context.Context, r matchmaking.PutRequest) (bool, error) {
+	args := []string{r.Queue, string(r.Definition), strconv.Itoa(r.Most)}
+	rep, err := q.store.exec(ctx, defineScript, []string{q.store.keys.definitions()}, args)
+	if err != nil {
+		return false, err
+	}
+	if rep.status == statusFull {
+		return false, matchmaking.ErrTooManyQueues
+	}
+	return rep.status == statusCreated, rep.oneOf(statusCreated, statusOK)
 }
 
 // DeleteDefinition removes a field of the hash of definitions.

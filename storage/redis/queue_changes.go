@@ -22,8 +22,8 @@ type feed struct {
 // whoever reads them, so that only a reader that was held up can miss some, or one whose Redis has failed over.
 const sure = time.Second
 
-// Changes waits with XREAD on a connection of its own. It runs changes.lua where some changes may be gone, and
-// removes what was read from time to time. It waits no longer than half of the store's time limit.
+// Changes reads with XREAD. It runs changes.lua where some changes may be gone, and removes what was read from time to
+// time.
 func (q *Queues) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
 	key := q.keys(r.Queue).changes()
 	last := q.takeFeed(r.Queue)
@@ -94,20 +94,9 @@ func (q *Queues) trim(ctx context.Context, key string, last *feed, news bool) {
 	}
 }
 
-// readStream reads what stands in a stream after a point, and waits for it.
+// readStream reads the entries of a stream after a point.
 func (s *Store) readStream(ctx context.Context, key string, r matchmaking.ChangesRequest) ([]rueidis.XRangeEntry, error) {
-	wait := min(r.Wait, s.timeout/2)
-	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(deadline)/2)
-	}
-	read := s.client.B().Xread().Count(int64(r.Limit))
-	var command rueidis.Completed
-	if wait < time.Millisecond {
-		command = read.Streams().Key(key).Id(r.After).Build()
-	} else {
-		command = read.Block(wait.Milliseconds()).Streams().Key(key).Id(r.After).Build()
-	}
-	found, err := s.client.Do(ctx, command).AsXRead()
+	found, err := s.client.Do(ctx, s.client.B().Xread().Count(int64(r.Limit)).Streams().Key(key).Id(r.After).Build()).AsXRead()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (q *Queues) Release(ctx context.Context, queue, token string, ids []string)
 	k := q.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
 		rep, err := q.store.exec(ctx, releaseScript, []string{k.proposed(), k.claims(), k.director(), k.changes()},
-			slices.Concat([]string{token}, some))
+			slices.Concat([]string{token, k.nudges()}, some))
 		if err != nil {
 			return err
 		}

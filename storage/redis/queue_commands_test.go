@@ -52,9 +52,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error {
 			return errorOf(h.Lease(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "token", TTL: longTTL}))
 		}},
-		{"create", []string{"EVALSHA"}, 8, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
+		{"create", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
 		{"create again", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
-		{"create with a limit", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
+		{"create with a limit", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
 		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return errorOf(h.Ticket(ctx, h.queue, "new")) }},
 		{"the first changes", []string{"XREAD", "EVALSHA", "XTRIM"}, 4, readOn},
 		{"changes", []string{"XREAD"}, 1, readOn},
@@ -69,16 +69,19 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"assign with conflicts", []string{"EVALSHA"}, 8, assign(h.match("m5", tickets[0], tickets[8]))},
 		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.queue, tickets[10:13]) }},
-		{"cancel", []string{"EVALSHA"}, 14, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
+		{"cancel", []string{"EVALSHA"}, 15, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
-		{"undo", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return h.Undo(ctx, h.queue, limited.ID, limited.Attempt) }},
+		{"undo", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return h.Undo(ctx, h.queue, limited.ID, limited.Attempt) }},
 		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return errorOf(h.Snapshot(ctx, h.queue)) }},
 		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return errorOf(h.Outgoing(ctx, h.queue, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1", "1-2"}) }},
 		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue, 10)) }},
 		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return errorOf(h.Describe(ctx, h.queue, 0)) }},
-		{"resign", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "token") }},
+		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
+			return errorOf(h.Campaign(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "token", TTL: longTTL}))
+		}},
+		{"resign", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "token") }},
 	} {
 		m.reset(t)
 		before := m.tap.count()

@@ -22,7 +22,9 @@ func (h *hall) queueCalls() []call {
 			return errorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.queue, Token: "other", Hold: longHold, Limit: 10}))
 		}},
 		{"assign", func(ctx context.Context) error { return h.assign(ctx, "token", h.match("m2", "mine"))[0].Err }},
-		{"put definition", func(ctx context.Context) error { return errorOf(h.PutDefinition(ctx, h.queue, []byte("{}"))) }},
+		{"put definition", func(ctx context.Context) error {
+			return errorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.queue, Definition: []byte("{}"), Most: 1}))
+		}},
 		{"ticket", func(ctx context.Context) error { return errorOf(h.Ticket(ctx, h.queue, "matched")) }},
 		{"create again", func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("mine"))) }},
 		{"renew", func(ctx context.Context) error { return h.Renew(ctx, h.queue, []string{"free", "mine"}) }},
@@ -34,6 +36,7 @@ func (h *hall) queueCalls() []call {
 		{"outgoing", func(ctx context.Context) error { return errorOf(h.Outgoing(ctx, h.queue, 0, 10)) }},
 		{"definitions", func(ctx context.Context) error { return errorOf(h.Definitions(ctx)) }},
 		{"lease", func(ctx context.Context) error { return errorOf(h.Lease(ctx, lease)) }},
+		{"campaign", func(ctx context.Context) error { return errorOf(h.Campaign(ctx, lease)) }},
 		{"resign", func(ctx context.Context) error { return h.Resign(ctx, h.queue, "lease") }},
 		{"delivered", func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1"}) }},
 		{"sweep", func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10)) }},
@@ -83,18 +86,19 @@ func TestQueueNotPermitted(t *testing.T) {
 	require.NoError(t, errorOf2(root.Create(t.Context(), r)))
 	require.Eventually(t, func() bool { return root.status(t, "short") == matchmaking.Expired }, patience, shortest/10)
 	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys must not change
-		"~* +@all -xadd":      {"create", "assign", "cancel", "release"},
-		"~* +@all -zadd":      {"create", "claim", "renew"},
-		"~* +@all -zrem":      {"create", "assign", "cancel", "release", "sweep"},
-		"~* +@all -hset":      {"claim"},
-		"~* +@all -hdel":      {"assign", "cancel", "release", "sweep"},
-		"~* +@all -pexpireat": {"create", "claim", "assign", "cancel", "renew", "sweep"},
-		"~* +@all -set":       {"create", "assign", "lease"},
-		"~* +@all -setrange":  {"cancel"},
-		"~* +@all -hincrby":   {"assign", "cancel", "sweep"},
-		"~* +@all -evalsha":   {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
-		"~mm.{other}* +@all":  {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered"},
-		"%R~* +@all":          {"create", "claim", "assign", "cancel", "release", "sweep", "lease"},
+		"~* &* +@all -spublish": {"create", "cancel"},
+		"~* +@all -xadd":        {"create", "assign", "cancel", "release"},
+		"~* +@all -zadd":        {"create", "claim", "renew"},
+		"~* +@all -zrem":        {"create", "assign", "cancel", "release", "sweep"},
+		"~* +@all -hset":        {"claim"},
+		"~* +@all -hdel":        {"assign", "cancel", "release", "sweep"},
+		"~* +@all -pexpireat":   {"create", "claim", "assign", "cancel", "renew", "sweep"},
+		"~* +@all -set":         {"create", "assign", "lease", "campaign"},
+		"~* +@all -setrange":    {"cancel"},
+		"~* +@all -hincrby":     {"assign", "cancel", "sweep"},
+		"~* +@all -evalsha":     {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
+		"~mm.{other}* +@all":    {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered"},
+		"%R~* +@all":            {"create", "claim", "assign", "cancel", "release", "sweep", "lease", "campaign"},
 	} {
 		t.Run(rights, func(t *testing.T) {
 			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
@@ -120,21 +124,15 @@ func TestQueueRedisRestarts(t *testing.T) {
 	h.prepare(t)
 	point := h.snapshot(t).After
 	before := dumpOf(t, n)
-	waiting := make(chan error)
-	go func() {
-		found, err := h.Changes(t.Context(), matchmaking.ChangesRequest{Queue: h.queue, After: point, Wait: time.Minute, Limit: 10})
-		for err == nil && len(found.Changes) == 0 {
-			found, err = h.Changes(t.Context(), matchmaking.ChangesRequest{Queue: h.queue, After: point, Wait: time.Minute, Limit: 10})
-		}
-		waiting <- err
-	}()
-	waitFor(t, "a reader to wait", func() bool { return h.blocked(t) == 1 })
+	nudges := h.watch(t)
+	require.True(t, <-nudges, "the watch begins")
 	n.Kill(t)
 	made := make(chan error)
 	go func() { made <- errorOf2(h.Create(t.Context(), h.request("new"))) }()
 	n.Restart(t)
 	require.NoError(t, <-made)
-	require.NoError(t, <-waiting, "a reader finds its way back")
+	require.True(t, <-nudges, "a watch finds its way back")
+	require.Equal(t, []string{"new"}, told(h.changes(t, point, 10).Changes))
 	after := dumpOf(t, n)
 	for _, id := range []string{"free", "mine", "matched"} {
 		require.Equal(t, before[h.k().ticket(id)], after[h.k().ticket(id)])

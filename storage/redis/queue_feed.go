@@ -11,23 +11,43 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
+// Campaign runs campaign.lua.
+func (q *Queues) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
+	k := q.keys(r.Queue)
+	keys := []string{k.director(), k.expiries(), k.outbox()}
+	rep, err := q.store.exec(ctx, campaignScript, keys, []string{r.Lease, milliseconds(r.TTL)})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return rep.leased()
+}
+
 // Lease runs lease.lua.
 func (q *Queues) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
 	rep, err := q.store.exec(ctx, leaseScript, []string{q.keys(r.Queue).director()}, []string{r.Lease, milliseconds(r.TTL)})
 	if err != nil {
 		return time.Time{}, err
 	}
-	if rep.status != statusOK {
-		return time.Time{}, rep.refusal()
+	return rep.leased()
+}
+
+// leased decodes what lease.lua and campaign.lua return.
+func (r reply) leased() (time.Time, error) {
+	if r.status != statusOK {
+		return time.Time{}, r.refusal()
 	}
-	d := rep.decoder()
+	d := r.decoder()
 	now := d.micros()
 	return now, d.end()
 }
 
 // Resign runs resign.lua.
 func (q *Queues) Resign(ctx context.Context, queue, lease string) error {
-	rep, err := q.store.exec(ctx, resignScript, []string{q.keys(queue).director()}, []string{lease})
+	q.mu.Lock()
+	delete(q.feeds, queue)
+	q.mu.Unlock()
+	k := q.keys(queue)
+	rep, err := q.store.exec(ctx, resignScript, []string{k.director()}, []string{lease, k.nudges()})
 	if err != nil {
 		return err
 	}

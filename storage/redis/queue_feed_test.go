@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-func (h *hall) changes(t testing.TB, after string, wait time.Duration, limit int) matchmaking.Changes {
+func (h *hall) changes(t testing.TB, after string, limit int) matchmaking.Changes {
 	t.Helper()
-	found, err := h.Changes(t.Context(), matchmaking.ChangesRequest{Queue: h.queue, After: after, Wait: wait, Limit: limit})
+	found, err := h.Changes(t.Context(), matchmaking.ChangesRequest{Queue: h.queue, After: after, Limit: limit})
 	require.NoError(t, err)
 	return found
 }
@@ -49,12 +50,12 @@ func TestQueueChanges(t *testing.T) {
 		start := h.snapshot(t)
 		require.Equal(t, "0-0", start.After)
 		require.Empty(t, start.Tickets)
-		require.Empty(t, h.changes(t, start.After, 0, 10).Changes)
+		require.Empty(t, h.changes(t, start.After, 10).Changes)
 		h.create(t, "a", "b")
 		require.NoError(t, h.cancel(t.Context(), "a"))
 		h.hold(t, "token", "b")
 		h.assignOne(t, "token", "m1", "b")
-		all := h.changes(t, start.After, 0, 10)
+		all := h.changes(t, start.After, 10)
 		require.Equal(t, []string{"a", "b", "-a"}, told(all.Changes))
 		added := *all.Changes[1].Added
 		require.Equal(t, spec("b"), added.Spec)
@@ -64,84 +65,91 @@ func TestQueueChanges(t *testing.T) {
 		require.Equal(t, found.CreateTime.Truncate(time.Millisecond).Add(longTTL), added.Expires)
 		require.Equal(t, longTTL, added.TTL)
 
-		one := h.changes(t, start.After, 0, 1)
+		one := h.changes(t, start.After, 1)
 		require.Equal(t, []string{"a"}, told(one.Changes))
-		require.Equal(t, []string{"b", "-a"}, told(h.changes(t, one.After, time.Minute, 10).Changes))
-		none := h.changes(t, all.After, time.Millisecond, 10)
+		require.Equal(t, []string{"b", "-a"}, told(h.changes(t, one.After, 10).Changes))
+		none := h.changes(t, all.After, 10)
 		require.Empty(t, none.Changes)
 		require.Equal(t, all.After, none.After)
 		require.Equal(t, all.After, h.snapshot(t).After)
 	})
 }
 
-func TestQueueChangesWakeUp(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, h *hall) {
-		h.create(t, "a")
-		point := h.snapshot(t).After
-		for i := range 5 {
-			woken := make(chan []string)
-			go func() {
-				var ids []string
-				for len(ids) == 0 && t.Context().Err() == nil {
-					found, err := h.Changes(t.Context(), matchmaking.ChangesRequest{
-						Queue: h.queue, After: point, Wait: time.Minute, Limit: 10,
-					})
-					if err != nil {
-						ids = append(ids, err.Error())
-					}
-					ids, point = append(ids, told(found.Changes)...), found.After
-				}
-				woken <- ids
-			}()
-			id := "b" + strconv.Itoa(i)
-			h.create(t, id)
-			require.Equal(t, []string{id}, <-woken)
-		}
-	})
-}
-
-func TestQueueChangesEndWithTheirContext(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, h *hall) {
-		h.create(t, "a")
-		point := h.snapshot(t).After
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() {
-			for {
-				_, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: point, Wait: time.Hour, Limit: 10})
-				if err != nil {
-					ended <- err
-					return
-				}
-			}
-		}()
-		waitFor(t, "a reader to wait", func() bool { return h.blocked(t) > 0 })
-		stop()
-		require.ErrorIs(t, <-ended, context.Canceled)
-
-		ctx, cancel := context.WithTimeout(t.Context(), shortest)
-		defer cancel()
-		found, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: point, Wait: time.Hour, Limit: 10})
-		if err != nil { // it waits for less than its deadline, and then looks whether it missed something
-			require.ErrorIs(t, err, channel.ErrUnavailable)
-			return
-		}
-		require.Equal(t, point, found.After)
-	})
-}
-
-// blocked counts the clients that wait for something.
-func (h *hall) blocked(t testing.TB) int {
+// watch watches the queue until the test ends.
+func (h *hall) watch(t *testing.T) <-chan bool {
 	t.Helper()
-	n := 0
-	for _, node := range h.direct.Nodes() {
-		text, err := node.Do(t.Context(), node.B().Info().Section("clients").Build()).ToString()
+	ctx, stop := context.WithCancel(context.Background())
+	nudges, ended := make(chan bool, 1000), make(chan struct{})
+	go func() {
+		defer close(ended)
+		h.Watch(ctx, h.queue, func(free bool) { nudges <- free })
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return nudges
+}
+
+func TestQueueWatch(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		nudges := h.watch(t)
+		require.True(t, <-nudges, "it begins")
+		h.create(t, "a", "b", "c")
+		h.hold(t, "rival.1", "b")
+		require.NoError(t, h.Release(t.Context(), h.queue, "rival.1", []string{"b"}))
+		require.NoError(t, h.cancel(t.Context(), "a"))
+		require.NoError(t, h.cancel(t.Context(), "a"))
+		for range 5 {
+			require.False(t, <-nudges, "something changes")
+		}
+		_, err := h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "boss", TTL: time.Hour})
 		require.NoError(t, err)
-		n += int(parseInfo(text).number("blocked_clients"))
+		require.NoError(t, h.Resign(t.Context(), h.queue, "rival"))
+		h.hold(t, "boss.1", "b")
+		require.NoError(t, h.Release(t.Context(), h.queue, "boss.1", []string{"b"}))
+		require.NoError(t, h.Resign(t.Context(), h.queue, "boss"))
+		require.True(t, <-nudges, "the direction is free")
+		require.Empty(t, nudges, "the director knows what it does itself")
+	})
+}
+
+// A watch whose connection is cut is told so when it is back.
+func TestQueueWatchIsInterrupted(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	h := newHall(t, openAt(t, Options{URL: n.URL()}), n.Client())
+	nudges := h.watch(t)
+	require.True(t, <-nudges)
+	for range 10 {
+		require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").Error())
+		require.True(t, <-nudges)
 	}
-	return n
+}
+
+// The direction of a queue is taken where there is something to do.
+func TestQueueCampaign(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		take := func(lease string) error {
+			return errorOf(h.Campaign(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: lease, TTL: time.Hour}))
+		}
+		require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
+		require.Zero(t, h.count(t, "EXISTS", h.k().director()))
+		h.create(t, "x")
+		require.NoError(t, take("a"))
+		require.NoError(t, take("a"))
+		require.ErrorIs(t, take("b"), matchmaking.ErrLeaseLost)
+		h.hold(t, "a.1", "x")
+		o := h.assignOne(t, "a.1", "m1", "x")
+		require.ErrorIs(t, take("b"), matchmaking.ErrLeaseLost)
+		require.NoError(t, h.Resign(t.Context(), h.queue, "a"))
+		require.NoError(t, take("b"), "an assignment is on its way")
+		require.NoError(t, h.Delivered(t.Context(), h.queue, o.Entries))
+		require.NoError(t, h.Resign(t.Context(), h.queue, "b"))
+		require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
+	})
 }
 
 func TestQueueChangesThatAreLost(t *testing.T) {
@@ -154,7 +162,7 @@ func TestQueueChangesThatAreLost(t *testing.T) {
 		h.create(t, "a")
 		first := h.snapshot(t).After
 		h.create(t, "b", "c")
-		all := h.changes(t, first, 0, 10)
+		all := h.changes(t, first, 10)
 		require.Equal(t, []string{"b", "c"}, told(all.Changes))
 		require.NoError(t, ask("0-0", 10), "nothing was removed yet")
 
@@ -184,7 +192,7 @@ func TestQueueChangesAfterAPause(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
 		h.create(t, "a", "b", "c")
-		slow := h.changes(t, "0-0", 0, 1)
+		slow := h.changes(t, "0-0", 1)
 		other := h.store.Queues(QueueOptions{})
 		fast, err := other.Changes(t.Context(), matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 10})
 		require.NoError(t, err)
@@ -205,7 +213,7 @@ func TestQueueChangesAreTrimmed(t *testing.T) {
 		h.create(t, numbered("t", 1000)...)
 		point := "0-0"
 		for read := 0; read < 1000; {
-			found := h.changes(t, point, 0, 300)
+			found := h.changes(t, point, 300)
 			point = found.After
 			read += len(found.Changes)
 			h.mu.Lock()
@@ -216,7 +224,7 @@ func TestQueueChangesAreTrimmed(t *testing.T) {
 		}
 		require.Less(t, h.count(t, "XLEN", h.k().changes()), 500, "what was read is removed by and by")
 		h.create(t, "last")
-		require.Equal(t, []string{"last"}, told(h.changes(t, point, 0, 300).Changes))
+		require.Equal(t, []string{"last"}, told(h.changes(t, point, 300).Changes))
 	})
 }
 
@@ -242,7 +250,7 @@ func TestQueueSnapshot(t *testing.T) {
 		}
 		require.Equal(t, h.ticket(t, ids[7]), *s.Tickets[7])
 		require.Equal(t, h.ticket(t, ids[2000]), *s.Tickets[1998])
-		require.Empty(t, h.changes(t, s.After, 0, 10).Changes)
+		require.Empty(t, h.changes(t, s.After, 10).Changes)
 	})
 }
 
@@ -293,6 +301,6 @@ func TestQueueReleaseIsTold(t *testing.T) {
 		h.hold(t, "rival.1", "b", "c")
 		require.NoError(t, h.Release(t.Context(), h.queue, "boss.1", []string{"a", "b"}))
 		require.NoError(t, h.Release(t.Context(), h.queue, "rival.1", []string{"a", "b"}))
-		require.Equal(t, []string{"+b"}, told(h.changes(t, after, 0, 10).Changes), "the director knows what it does itself")
+		require.Equal(t, []string{"+b"}, told(h.changes(t, after, 10).Changes), "the director knows what it does itself")
 	})
 }

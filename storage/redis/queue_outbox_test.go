@@ -106,11 +106,13 @@ func TestQueueDefinitions(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, all)
 		for i, text := range []string{`{"a": 1}`, `{"a": 1}`, "{\"b\":\t2}"} {
-			created, err := h.PutDefinition(ctx, "duel", []byte(text))
+			created, err := h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "duel", Definition: []byte(text), Most: 1})
 			require.NoError(t, err)
 			require.Equal(t, i == 0, created)
 		}
-		_, err = h.PutDefinition(ctx, "ranked", []byte(`{}`))
+		_, err = h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "ranked", Definition: []byte(`{}`), Most: 1})
+		require.ErrorIs(t, err, matchmaking.ErrTooManyQueues)
+		_, err = h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "ranked", Definition: []byte(`{}`), Most: 2})
 		require.NoError(t, err)
 		all, err = h.Definitions(ctx)
 		require.NoError(t, err)

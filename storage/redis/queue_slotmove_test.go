@@ -109,7 +109,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return err
 	}, func(*testing.T, *hall) {}},
 	{"changes", func(ctx context.Context, h *hall) error {
-		found, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Wait: time.Millisecond, Limit: 10})
+		found, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 10})
 		if err == nil && len(found.Changes) != 3 {
 			return fmt.Errorf("changes %+v", found)
 		}

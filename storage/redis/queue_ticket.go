@@ -20,7 +20,7 @@ func (q *Queues) Create(ctx context.Context, r matchmaking.CreateRequest) (match
 	}
 	k := q.keys(r.Queue)
 	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.changes()}
-	args := []string{r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt, string(spec)}
+	args := []string{r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt, string(spec), k.nudges()}
 	rep, err := q.store.exec(ctx, createScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
@@ -76,7 +76,7 @@ var errUndone = channel.ErrUnavailable.Because(errors.New("the creation was give
 func (q *Queues) Undo(ctx context.Context, queue, id, attempt string) error {
 	k := q.keys(queue)
 	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes()}
-	rep, err := q.store.exec(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor)})
+	rep, err := q.store.exec(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges()})
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (q *Queues) Cancel(ctx context.Context, r matchmaking.CancelRequest) error 
 	keys := []string{
 		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
 	}
-	rep, err := q.store.exec(ctx, cancelScript, keys, []string{r.ID, milliseconds(r.Keep)})
+	rep, err := q.store.exec(ctx, cancelScript, keys, []string{r.ID, milliseconds(r.Keep), k.nudges()})
 	if err != nil {
 		return err
 	}

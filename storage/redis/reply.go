@@ -34,6 +34,7 @@ const (
 	statusConflict     status = "CONFLICT"
 	statusLease        status = "LEASE"
 	statusLost         status = "LOST"
+	statusIdle         status = "IDLE"
 	statusUndone       status = "UNDONE"
 )
 
@@ -89,6 +90,8 @@ func (r reply) refusal() error {
 		return matchmaking.ErrLeaseLost
 	case statusLost:
 		return matchmaking.ErrChangesLost
+	case statusIdle:
+		return matchmaking.ErrQueueIdle
 	case statusUndone:
 		return errUndone
 	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusConflict:

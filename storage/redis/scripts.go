@@ -46,10 +46,12 @@ var (
 	releaseScript  = mustScript("release")
 	sweepScript    = mustScript("sweep")
 	leaseScript    = mustScript("lease")
+	campaignScript = mustScript("campaign")
 	resignScript   = mustScript("resign")
 	snapshotScript = mustScript("snapshot")
 	changesScript  = mustScript("changes")
 	outgoingScript = mustScript("outgoing")
+	defineScript   = mustScript("define")
 	queueScript    = mustScript("queue")
 )
 

@@ -440,7 +440,10 @@ func TestLuaStatusesAreKnown(t *testing.T) {
 }
 
 // callerOf are methods that aren't named as their operation's script.
-var callerOf = map[string]string{"queue": "Describe"} // there is describe.lua, for channels
+var callerOf = map[string]string{
+	"queue":  "Describe", // there is describe.lua, for channels
+	"define": "PutDefinition",
+}
 
 // TestEachScriptHasOneCaller holds that an operation's script is run by the store's method of that name, and by no
 // other exported function.

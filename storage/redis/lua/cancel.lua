@@ -13,12 +13,13 @@
 --
 -- ARGV[1] id       string  the ticket's
 -- ARGV[2] keep_ms  int     how long it can be read as cancelled
+-- ARGV[3] nudges   string  sharded pub/sub channel of the queue
 --
 -- Returns {"OK"}, also where the ticket doesn't wait, or {"MATCHED"} where it is assigned and nothing was changed.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local id, keep_ms = ARGV[1], tonumber(ARGV[2])
+local id, keep_ms, nudges = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
 local _, now_ms = time()
 local expires = redis.call('ZSCORE', expiries_key, id)
@@ -29,6 +30,7 @@ if not expires or tonumber(expires) <= now_ms then
   return {'OK'}
 end
 demand(changes_key, 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
+demand_topic(nudges)
 
 leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
 if redis.call('PEXPIREAT', ticket_key, decimal(now_ms + keep_ms)) == 1 then
@@ -38,4 +40,5 @@ redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id)
 prolong(now_ms, DAY_MS, changes_key)
 redis.call('HINCRBY', stats_key, 'cancelled', 1)
 prolong(now_ms, DAY_MS, stats_key)
+redis.call('SPUBLISH', nudges, '')
 return {'OK'}

@@ -16,6 +16,7 @@
 -- ARGV[5] max_tickets  int     tickets that may wait, this one included; 0: no limit
 -- ARGV[6] attempt      ULID    names this attempt to make it
 -- ARGV[7] spec         string  what the player asks for, JSON
+-- ARGV[8] nudges       string  sharded pub/sub channel of the queue
 --
 -- Returns {"CREATED", created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"},
 -- or {"UNDONE"} where the attempt was undone before it came here. A ticket that waits is this attempt's from now on, and
@@ -24,7 +25,7 @@
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, changes_key = KEYS[5], KEYS[6]
 local id, ttl_ms, keep_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local life_ms, max_tickets, attempt, spec = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local life_ms, max_tickets, attempt, spec, nudges = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
 
 local now, now_ms = time()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
@@ -45,6 +46,7 @@ if max_tickets > 0 and redis.call('ZCOUNT', expiries_key, '(' .. decimal(now_ms)
   return {'FULL'}
 end
 demand(changes_key, 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
+demand_topic(nudges)
 
 -- What makes the ticket matchable comes last. An earlier ticket with this ID may have left a claim.
 local created, expires = decimal(now), decimal(now_ms + ttl_ms)
@@ -55,4 +57,5 @@ redis.call('ZREM', proposed_key, id)
 redis.call('ZADD', waiting_key, created, id)
 redis.call('ZADD', expiries_key, expires, id)
 prolong(now_ms, ttl_ms + DAY_MS, waiting_key, expiries_key, changes_key)
+redis.call('SPUBLISH', nudges, '')
 return {'CREATED', created, expires}

@@ -14,12 +14,13 @@
 -- ARGV[1] id       string  the ticket's
 -- ARGV[2] attempt  ULID    names the attempt
 -- ARGV[3] word_ms  int     how long word of it stays
+-- ARGV[4] nudges   string  sharded pub/sub channel of the queue
 --
 -- Returns {"OK"}, whatever there was.
 -- Safe to run twice: yes, the second run finds no ticket, but the word.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local claims_key, changes_key = KEYS[5], KEYS[6]
-local id, attempt, word_ms = ARGV[1], ARGV[2], ARGV[3]
+local id, attempt, word_ms, nudges = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local head = redis.call('GETRANGE', ticket_key, 0, 127)
 if head == '' or string.sub(head, 1, 1) == 'U' then
@@ -32,10 +33,12 @@ if by ~= attempt or not redis.call('ZSCORE', waiting_key, id) then
   return {'OK'}
 end
 demand(changes_key, 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
+demand_topic(nudges)
 
 local _, now_ms = time()
 leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
 redis.call('SET', ticket_key, 'U ' .. attempt, 'PX', word_ms)
 redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id)
 prolong(now_ms, DAY_MS, changes_key)
+redis.call('SPUBLISH', nudges, '')
 return {'OK'}

@@ -9,3 +9,10 @@ local function demand(key, ...)
     end
   end
 end
+
+-- demand_topic ends a script that has written nothing yet where its user may not publish to a topic.
+local function demand_topic(topic)
+  if not redis.acl_check_cmd('SPUBLISH', topic, '') then
+    error({err = 'NOPERM the user needs SPUBLISH to ' .. topic})
+  end
+end
