@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -59,8 +60,10 @@ func (s *Server) checkReady(c *call) error {
 	}
 	ctx, cancel := context.WithTimeout(c.request.Context(), readyTimeout)
 	defer cancel()
-	if err := s.options.Ready(ctx); err != nil {
-		return channel.ErrUnavailable.Because(err)
+	err := s.options.Ready(ctx)
+	var told *channel.Error
+	if err == nil || errors.As(err, &told) && told.Kind == channel.Unavailable {
+		return err
 	}
-	return nil
+	return channel.ErrUnavailable.Because(err)
 }

@@ -72,7 +72,7 @@ func TestFailureReadOnlyReplica(t *testing.T) {
 	waitFor(t, "the replica to have it all", func() bool { return len(dumpOf(t, replica)) == len(dumpOf(t, primary)) })
 	s := openAt(t, Options{URL: replica.URL()})
 	all, before := calls(t, s, "x"), dumpOf(t, replica)
-	reads := []string{"fetch", "position", "ready", "inspect"}
+	reads := []string{"fetch", "position", "inspect"}
 	requireEach(t.Context(), t, only(all, reads...), requireFine)
 	requireEach(shortly(t), t, allBut(all, reads...), requireUnavailable)
 	require.Equal(t, before, dumpOf(t, primary))
@@ -119,7 +119,7 @@ func TestFailureNoReplicas(t *testing.T) {
 	all := calls(t, s, "x")
 	set(t, n, "min-replicas-to-write", "1")
 	before := dumpOf(t, n)
-	reads := []string{"fetch", "position", "ready", "inspect"}
+	reads := []string{"fetch", "position", "inspect"}
 	requireEach(t.Context(), t, only(all, reads...), requireFine)
 	requireEach(shortly(t), t, allBut(all, reads...), requireUnavailable)
 	require.Equal(t, before, dumpOf(t, n))
@@ -157,7 +157,10 @@ func TestFailureOutOfMemory(t *testing.T) {
 	require.ErrorIs(t, second(s.Publish(t.Context(), trimmed)), channel.ErrStorageFull)
 	require.ErrorIs(t, second(s.Publish(t.Context(), one("new", "p1"))), channel.ErrStorageFull)
 	require.Equal(t, before, dumpOf(t, n))
-	requireEach(t.Context(), t, allBut(all, full...), requireFine)
+	requireEach(t.Context(), t, allBut(all, append(full, "ready")...), requireFine)
+	err := s.Ready(t.Context())
+	requireUnavailable(t, err)
+	require.ErrorContains(t, err, "OOM", "the answer names the cause")
 	d, err := s.Describe(t.Context(), "x", lore{}.policy())
 	require.NoError(t, err)
 	require.Zero(t, d.Subscribers[0].Lag, "the acknowledgement counted")

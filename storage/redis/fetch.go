@@ -12,11 +12,12 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Fetch runs fetch.lua; while the channel's slot is half moved it reads key by key instead.
+// Fetch runs fetch.lua, and reads the rest of a large batch beside it. While the channel's slot is half moved it reads
+// key by key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	ch := s.channel(r.Channel)
 	args := append(make([]string, 0, 6), ch.messagePrefix())
-	args = append(args, readArgs(r)...)
+	args = append(args, readArgs(first(r))...)
 	until := time.Now().Add(s.timeout)
 	rep, err := s.execUnlessMoving(ctx, fetchScript, ch.forSubscriber(r.Subscriber), args)
 	if errors.Is(err, errMoving) {
@@ -27,7 +28,11 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batc
 	if err != nil {
 		return channel.Batch{}, err
 	}
-	return s.batch(ctx, rep)
+	b, err := s.batch(ctx, rep)
+	if err != nil {
+		return channel.Batch{}, err
+	}
+	return s.rest(ctx, r, b), nil
 }
 
 // Ack runs ack.lua.
@@ -41,10 +46,10 @@ func (s *Store) Ack(ctx context.Context, r channel.AckRequest) error {
 	return rep.oneOf(statusOK, statusStale)
 }
 
-// Next runs next.lua. Where only the reading can't be done because the slot is half moved, it reads key by key.
+// Next runs next.lua, and reads on as Fetch does. Where only the reading can't be done because the slot is half moved, it reads key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	ch := s.channel(r.Channel)
-	args := append(receiptArgs(a.Receipt), readArgs(r)...)
+	args := append(receiptArgs(a.Receipt), readArgs(first(r))...)
 	until := time.Now().Add(s.timeout)
 	rep, err := s.execUnlessMoving(ctx, nextScript, ackKeys(ch, a.Receipt), args)
 	if errors.Is(err, errMoving) {
@@ -58,7 +63,11 @@ func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchR
 	if err != nil {
 		return channel.Batch{}, err
 	}
-	return s.batch(ctx, rep)
+	b, err := s.batch(ctx, rep)
+	if err != nil {
+		return channel.Batch{}, err
+	}
+	return s.rest(ctx, r, b), nil
 }
 
 // execUnlessMoving is exec, but it gives errMoving at once where the channel's slot is half moved.

@@ -35,6 +35,9 @@ func (k keyspace) readyTopic(server string) string {
 	return k.prefix + "tidemark.ready.{" + server + "}"
 }
 
+// readyKey is what one server writes to check that it can.
+func (k keyspace) readyKey(server string) string { return k.readyTopic(server) + ".check" }
+
 func (c channelKeys) clock() string                 { return c.base + ".clock" }
 func (c channelKeys) epoch() string                 { return c.base + ".epoch" }
 func (c channelKeys) subscribers() string           { return c.base + ".subs" }

@@ -98,6 +98,7 @@ func builders(prefix string) map[string]string {
 	return map[string]string{
 		"receiptKey":  k.receiptKey(),
 		"readyTopic":  k.readyTopic("<server>"),
+		"readyKey":    k.readyKey("<server>"),
 		"clock":       ch.clock(),
 		"epoch":       ch.epoch(),
 		"subscribers": ch.subscribers(),
@@ -310,15 +311,23 @@ func TestReceiptKeyIsShared(t *testing.T) {
 	require.NotContains(t, err.Error(), "what?", "a key doesn't get into a log")
 }
 
-func TestReadyLeavesNothingBehind(t *testing.T) {
+// TestReadyLeavesOneKey counts what many checks leave behind.
+func TestReadyLeavesOneKey(t *testing.T) {
 	t.Parallel()
 	s, node := openStandalone(t)
 	for range 3 {
 		require.NoError(t, s.Ready(t.Context()))
 	}
-	for _, command := range [][]string{{"KEYS", s.keys.prefix + "*"}, {"PUBSUB", "SHARDCHANNELS", s.keys.prefix + "*"}} {
+	for want, command := range map[string][]string{
+		s.keys.readyKey(s.server):   {"KEYS", s.keys.prefix + "*"},
+		s.keys.readyTopic(s.server): {"PUBSUB", "SHARDCHANNELS", s.keys.prefix + "*"},
+	} {
 		left, err := node.Do(t, command...).AsStrSlice()
 		require.NoError(t, err)
-		require.Empty(t, left)
+		require.Equal(t, []string{want}, left)
 	}
+	ends, err := node.Do(t, "PTTL", s.keys.readyKey(s.server)).AsInt64()
+	require.NoError(t, err)
+	require.Positive(t, ends)
+	require.LessOrEqual(t, ends, readyTTL.Milliseconds())
 }

@@ -6,16 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
 // Listen subscribes to the channel's sharded pub/sub channel, again and again until ctx ends.
 //
-// A subscription ends without an error when the slot moves, and its successor may be sent to a node that doesn't
-// own the slot any more. So a keyed command goes before every one but the first, from which the client learns the
-// owner. Listening counts only from Redis's confirmation, which is told as channel.EventConfirmed.
+// A subscription ends when the slot moves, and the node of the next one may be unknown to the client. So a keyed command
+// goes before every one but the first, from which the client learns of the node. Listening counts only from Redis's
+// confirmation, which is told as channel.EventConfirmed.
 func (s *Store) Listen(ctx context.Context, name string, sink func(channel.Event)) error {
 	topic := s.channel(name).topic()
 	var mu sync.Mutex // confirmations and messages come from different goroutines
@@ -58,60 +56,16 @@ func (s *Store) announce(ctx context.Context, name, news string, emit func(chann
 	emit(event)
 }
 
+// receiver is told of a topic. Its functions are called by different goroutines and must be quick.
 type receiver struct {
-	confirmed func()
-	message   func(text string)
+	confirmed func()            // Redis has confirmed the subscription
+	message   func(text string) // a message arrived; it may come before confirmed is called
 }
 
-// receive subscribes to a topic and returns when the subscription has ended or ctx has. It goes on to another node
-// of a cluster at once where Redis names one: the client may take a second to learn a slot's new owner.
+// receive subscribes to a topic and returns when the subscription has ended or ctx has. All topics of a Redis node share
+// one connection, however many there are. Each call is an interruption of its own: what came before confirmed is lost.
 func (s *Store) receive(ctx context.Context, topic string, r receiver) error {
-	err := s.receiveFrom(ctx, s.client, topic, r)
-	var refusal *rueidis.RedisError
-	if !errors.As(err, &refusal) {
-		return err
-	}
-	if address, moved := refusal.IsMoved(); moved {
-		if node, known := s.client.Nodes()[address]; known {
-			return s.receiveFrom(ctx, node, topic, r)
-		}
-	}
-	return err
-}
-
-// receiveFrom is receive on one client. When ctx ends it unsubscribes on the connection that it had, which is shared
-// and stays. It does so after Receive has returned: then subscribing was either sent before or never will be.
-func (s *Store) receiveFrom(ctx context.Context, client rueidis.Client, topic string, r receiver) error {
-	var connection rueidis.CommandClient
-	hooked := rueidis.WithOnSubscriptionHook(ctx, func(sub rueidis.PubSubSubscription) {
-		if sub.Kind == "ssubscribe" {
-			r.confirmed()
-		}
-	})
-	hooked = rueidis.WithOnReceiveReturnHook(hooked, func(err error, c rueidis.CommandClient) error {
-		connection = c
-		return err
-	})
-	err := client.Receive(hooked, client.B().Ssubscribe().Channel(topic).Build(), func(m rueidis.PubSubMessage) {
-		r.message(m.Message)
-	})
-	if ctx.Err() != nil && connection != nil {
-		s.unsubscribe(context.WithoutCancel(ctx), connection, topic)
-	}
-	return err
-}
-
-// unsubscribeWait is how long ending a subscription may hold up its listener. Redis hears of it in any case, unless
-// the connection ends, and the subscription with it.
-const unsubscribeWait = time.Second
-
-func (s *Store) unsubscribe(ctx context.Context, connection rueidis.CommandClient, topic string) {
-	limited, cancel := context.WithTimeout(ctx, unsubscribeWait)
-	defer cancel()
-	err := connection.Do(limited, connection.B().Sunsubscribe().Channel(topic).Build()).Error()
-	if err != nil && !errors.Is(err, rueidis.ErrClosing) {
-		s.logger.DebugContext(ctx, "unsubscribing failed", "topic", topic, "error", err)
-	}
+	return s.subscriptions.receive(ctx, topic, r)
 }
 
 // pause waits, unless ctx ends before.

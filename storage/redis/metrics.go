@@ -7,6 +7,8 @@ type metrics struct {
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
 	interruptions prometheus.Counter
+	largeWaiting  prometheus.Gauge
+	largeBytes    prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) (metrics, error) {
@@ -26,8 +28,16 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "tidemark_redis_listen_interruptions_total",
 			Help: "Subscriptions to a channel's notifications that ended and were made again.",
 		}),
+		largeWaiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidemark_redis_large_fetches_waiting",
+			Help: "Large fetches that wait for their share of the bytes under way from Redis.",
+		}),
+		largeBytes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tidemark_redis_large_fetch_bytes",
+			Help: "Bytes that large fetches may have under way from Redis now.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.retries, m.failures, m.interruptions} {
+	for _, c := range []prometheus.Collector{m.retries, m.failures, m.interruptions, m.largeWaiting, m.largeBytes} {
 		if err := r.Register(c); err != nil {
 			return metrics{}, err
 		}
@@ -50,5 +60,20 @@ func (m metrics) failed(code string) {
 func (m metrics) resubscribed() {
 	if m.interruptions != nil {
 		m.interruptions.Inc()
+	}
+}
+
+// largeFetchWaits counts a large fetch as waiting until the function is called that it returns.
+func (m metrics) largeFetchWaits() (over func()) {
+	if m.largeWaiting == nil {
+		return func() {}
+	}
+	m.largeWaiting.Inc()
+	return m.largeWaiting.Dec
+}
+
+func (m metrics) largeFetchBytes(change int64) {
+	if m.largeBytes != nil {
+		m.largeBytes.Add(float64(change))
 	}
 }

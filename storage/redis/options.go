@@ -39,6 +39,9 @@ type Options struct {
 	Timeout time.Duration
 	// NotifyBytes is the size from which a message isn't part of its notification; zero: DefaultNotifyBytes.
 	NotifyBytes int
+	// LargeFetchBytes bounds how much of large fetches is under way from Redis at the same time; zero:
+	// DefaultLargeFetchBytes.
+	LargeFetchBytes int
 	// Kind is told as channel.Storage.Kind; empty: what is found.
 	Kind string
 	// Logger gets what goes wrong behind the scenes. It is needed.
@@ -50,6 +53,9 @@ type Options struct {
 // DefaultNotifyBytes is the size from which a message isn't part of its notification, where none is configured.
 // Servers with waiters then fetch it.
 const DefaultNotifyBytes = 16 << 10
+
+// DefaultLargeFetchBytes is how much of large fetches is under way from Redis at the same time, where none is configured.
+const DefaultLargeFetchBytes = 16 << 20
 
 func (o Options) withDefaults() (Options, error) {
 	if strings.ContainsAny(o.KeyPrefix, "{}") || strings.ContainsFunc(o.KeyPrefix, unprintable) {
@@ -63,6 +69,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.NotifyBytes == 0 {
 		o.NotifyBytes = DefaultNotifyBytes
+	}
+	if o.LargeFetchBytes == 0 {
+		o.LargeFetchBytes = DefaultLargeFetchBytes
+	}
+	if o.LargeFetchBytes < 0 {
+		return o, errors.New("the bytes of large fetches are negative")
 	}
 	return o, nil
 }

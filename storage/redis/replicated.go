@@ -17,7 +17,7 @@ import (
 func (s *Store) publishReplicated(ctx context.Context, keys, args []string, replicas int) (reply, error) {
 	var r reply
 	err := s.retry(ctx, publishScript.name, func(ctx context.Context) error {
-		return s.client.Dedicated(func(c rueidis.DedicatedClient) error {
+		return s.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
 			var err error
 			if r, err = s.publishOn(ctx, c, keys, args); err != nil {
 				return err

@@ -18,15 +18,19 @@ import (
 
 // Store keeps channels in Redis. It may be used by many goroutines.
 type Store struct {
-	client      rueidis.Client
-	keys        keyspace
-	timeout     time.Duration
-	notifyBytes int
-	kind        string
-	server      string // names this store among those on the same Redis
-	closed      atomic.Bool
-	logger      *slog.Logger
-	metrics     metrics
+	client        rueidis.Client
+	bulk          rueidis.Client // for large fetches and replicated publishes: see bulkOptions
+	budget        *budget
+	subscriptions *subscriptions
+	keys          keyspace
+	timeout       time.Duration
+	notifyBytes   int
+	kind          string
+	server        string // names this store among those on the same Redis
+	readiness     readiness
+	closed        atomic.Bool
+	logger        *slog.Logger
+	metrics       metrics
 }
 
 var _ channel.Store = (*Store)(nil)
@@ -58,7 +62,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		keys: keyspace{prefix: o.KeyPrefix}, timeout: o.Timeout, notifyBytes: o.NotifyBytes,
-		server: ulid.Make().String(), logger: o.Logger, metrics: m,
+		server: ulid.Make().String(), logger: o.Logger, metrics: m, budget: newBudget(o.LargeFetchBytes, m),
 	}
 	if err := s.connect(ctx, copts); err != nil {
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)
@@ -95,12 +99,19 @@ func (s *Store) tryConnect(ctx context.Context, copts rueidis.ClientOption) erro
 		client.Close()
 		return err
 	}
+	if s.bulk, err = rueidis.NewClient(bulkOptions(copts)); err != nil {
+		client.Close()
+		return err
+	}
+	s.subscriptions = newSubscriptions(client)
 	return nil
 }
 
 // Close ends the store's connections. Operations that run get ErrUnavailable.
 func (s *Store) Close() {
 	s.closed.Store(true)
+	s.subscriptions.close()
+	s.bulk.Close()
 	s.client.Close()
 }
 

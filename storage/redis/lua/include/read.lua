@@ -1,5 +1,8 @@
 -- read.lua reads messages, and passes over those that are gone: a few one by one, many at once.
-local CHUNK = 16
+--
+-- It reads FIRST messages, and from then on as many at a time as are expected to fit, at most CHUNK: each copy of a
+-- message into a script takes Redis time.
+local FIRST, CHUNK = 4, 16
 
 -- window gives where reading starts and how many messages lie before it that the channel doesn't keep any more.
 local function window(mark, clock, max_messages)
@@ -8,6 +11,15 @@ local function window(mark, clock, max_messages)
     return sub(clock, max_messages), unread - max_messages
   end
   return mark, 0
+end
+
+-- chunk_size gives how many messages to read after so many.
+local function chunk_size(count, bytes, limits)
+  if count == 0 then
+    return math.min(FIRST, limits.count)
+  end
+  local fit = math.ceil((limits.bytes - bytes) * count / math.max(bytes, 1))
+  return math.min(CHUNK, math.max(fit, 1), limits.count - count)
 end
 
 local function chunk(log, at, n)
@@ -26,7 +38,7 @@ local function read(log, mark, clock, limits)
   local at, expired = window(mark, clock, limits.messages)
   local found, count, bytes = {}, 0, 0
   while at ~= clock and count < limits.count do
-    local size = math.min(CHUNK, limits.count - count, distance(at, clock))
+    local size = math.min(chunk_size(count, bytes, limits), distance(at, clock))
     local gone = 0
     for _, message in ipairs(chunk(log, at, size)) do
       if message then
