@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"slices"
 	"sync"
 
@@ -45,6 +46,7 @@ func newSubscriber(address string, node rueidis.Client) (*subscriber, error) {
 }
 
 func (at *subscriber) add(sub *subscription) {
+	sub.enter(at)
 	at.mu.Lock()
 	defer at.mu.Unlock()
 	delete(at.stale, sub.topic)
@@ -53,6 +55,7 @@ func (at *subscriber) add(sub *subscription) {
 
 // remove takes a subscription out. Its topic becomes stale with the last one.
 func (at *subscriber) remove(sub *subscription) {
+	sub.exit(at)
 	at.mu.Lock()
 	left := slices.DeleteFunc(slices.Clone(at.topics[sub.topic]), func(other *subscription) bool { return other == sub })
 	if len(left) > 0 {
@@ -92,7 +95,7 @@ func (at *subscriber) deliver(m rueidis.PubSubMessage) {
 		at.crowded()
 	}
 	for _, sub := range subs {
-		sub.deliver(m.Message)
+		sub.deliver(at, m.Message)
 	}
 }
 
@@ -110,48 +113,12 @@ func (at *subscriber) changed(s rueidis.PubSubSubscription) {
 	}
 }
 
+// flush returns when all that Redis sent before has been delivered.
+func (at *subscriber) flush(ctx context.Context) error {
+	return at.client.Do(ctx, at.client.B().Ping().Build()).NonRedisError()
+}
+
 // close ends the connection. It must not be called by the connection's reader.
 func (at *subscriber) close() {
 	at.closing.Do(at.client.Close)
-}
-
-// subscription is one listener to a topic.
-type subscription struct {
-	topic   string
-	message func(text string)
-	lost    chan struct{} // buffered (capacity 1): Redis has ended it
-
-	mu   sync.Mutex
-	seen map[string]struct{} // messages of a hand-over, in which each comes twice; nil: there is none
-}
-
-func (sub *subscription) begin() {
-	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	sub.seen = map[string]struct{}{}
-}
-
-func (sub *subscription) end() {
-	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	sub.seen = nil
-}
-
-func (sub *subscription) deliver(text string) {
-	if sub.repeated(text) {
-		return
-	}
-	sub.message(text)
-}
-
-// repeated reports whether the other connection of a hand-over has brought a message before.
-func (sub *subscription) repeated(text string) bool {
-	sub.mu.Lock()
-	defer sub.mu.Unlock()
-	if sub.seen == nil {
-		return false
-	}
-	_, before := sub.seen[text]
-	sub.seen[text] = struct{}{}
-	return before
 }

@@ -67,17 +67,24 @@ func (s *subscriptions) receive(ctx context.Context, topic string, r receiver) e
 	}
 }
 
-// handOver moves a subscription from a connection that is retired to the one after it. It hears from both until the
-// old one has answered a PING: by then all has arrived there that Redis sent before the new one was subscribed.
+// handOver moves a subscription from a connection that is retired to the one after it. A PING tells when a connection has
+// brought all that Redis sent there before.
 func (s *subscriptions) handOver(ctx context.Context, old *subscriber, sub *subscription) (*subscriber, error) {
-	sub.begin()
-	defer sub.end()
-	defer s.leave(old, sub)
 	next, err := s.subscribe(ctx, sub)
+	if err == nil {
+		err = old.flush(ctx)
+	}
 	if err != nil {
+		s.leave(old, sub)
+		if next != nil {
+			s.leave(next, sub)
+		}
 		return nil, err
 	}
-	if err := old.client.Do(ctx, old.client.B().Ping().Build()).NonRedisError(); err != nil {
+	sub.goOver()
+	s.leave(old, sub)
+	defer sub.settle()
+	if err := next.flush(ctx); err != nil {
 		s.leave(next, sub)
 		return nil, err
 	}
