@@ -208,7 +208,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrMessageTooLarge, client.ErrBatchTooLarge, client.ErrBodyTooLarge, client.ErrNoChannel, client.ErrNoSubscriber,
 		client.ErrReceiptMalformed, client.ErrReceiptForged, client.ErrReceiptChannel, client.ErrReceiptSubscriber,
 		client.ErrReceiptEpoch, client.ErrReceiptAhead, client.ErrReceiptSuperseded, client.ErrStorageFull,
-		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrInternal,
+		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrOverloaded, client.ErrInternal,
 		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists,
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
 		client.ErrNoMatchmaking,

@@ -19,7 +19,10 @@ const (
 )
 
 // buffer holds a request's or an answer's body, and is kept for the next one.
-type buffer struct{ bytes []byte }
+type buffer struct {
+	bytes []byte
+	share share // of the memory of all bodies, for a request's body
+}
 
 var buffers = sync.Pool{New: func() any { return &buffer{bytes: make([]byte, 0, smallBuffer)} }}
 
@@ -34,6 +37,7 @@ func newBuffer(size int) *buffer {
 
 // release gives the buffer back. Nothing may refer to its bytes any more.
 func (b *buffer) release() {
+	b.share.release()
 	if cap(b.bytes) <= largeBuffer {
 		b.bytes = b.bytes[:0]
 		buffers.Put(b)
@@ -54,7 +58,13 @@ func (c *call) body() (*buffer, error) {
 		size = int(min(length, largeBuffer))
 	}
 	b := newBuffer(size)
-	if err := b.read(c.request.Body, length, limit); err != nil {
+	b.share = share{call: c, memory: c.route.server.bodies}
+	err := b.share.grow(int64(size))
+	if err == nil {
+		err = b.read(c.request.Body, length, limit)
+	}
+	b.share.finish()
+	if err != nil {
 		b.release()
 		return nil, err
 	}
@@ -65,7 +75,9 @@ func (c *call) body() (*buffer, error) {
 func (b *buffer) read(r io.Reader, length, limit int64) error {
 	for int64(len(b.bytes)) != length {
 		if len(b.bytes) == cap(b.bytes) {
-			b.bytes = append(b.bytes, 0)[:len(b.bytes)]
+			if err := b.grow(length, limit); err != nil {
+				return err
+			}
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
@@ -75,11 +87,26 @@ func (b *buffer) read(r io.Reader, length, limit int64) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return &refusal{status: http.StatusRequestTimeout, slug: wire.SlugInvalidBody, detail: "the body took too long to come in"}
+			return errBodySlow
 		case err != nil:
 			return fmt.Errorf("%w: %w", errBodyCutShort, err)
 		}
 	}
+	return nil
+}
+
+// grow doubles the buffer, up to the announced length, or to one byte more than the limit, which shows that a body is
+// larger.
+func (b *buffer) grow(length, limit int64) error {
+	most := length
+	if length < 0 {
+		most = limit + 1
+	}
+	size := min(2*int64(cap(b.bytes)), most)
+	if err := b.share.grow(size); err != nil {
+		return err
+	}
+	b.bytes = append(make([]byte, 0, size), b.bytes...)
 	return nil
 }
 

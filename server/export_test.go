@@ -12,3 +12,9 @@ var (
 	SaneRequestID = saneRequestID
 	FieldInBody   = fieldInBody
 )
+
+// How fast a body must come in.
+const (
+	BodyHeadStart = bodyHeadStart
+	BodyRate      = bodyRate
+)

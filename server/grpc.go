@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -33,7 +34,7 @@ type rpc struct {
 func (s *Server) addRPC(m matchmaker) *rpc {
 	r := &rpc{server: s, drained: make(chan struct{})}
 	options := connect.WithHandlerOptions(
-		connect.WithInterceptors(r), connect.WithRecover(r.recovered), connect.WithReadMaxBytes(int(s.options.MaxBodyBytes)),
+		connect.WithInterceptors(r), connect.WithRecover(r.recovered), connect.WithConditionalHandlerOptions(r.maxBytes),
 	)
 	_, handler := openmatchconnect.NewFrontendServiceHandler(&frontend{players: m, channels: s.service, drained: r.drained}, options)
 	r.mount(handler, proceduresOf(openmatch.File_openmatch_frontend_proto)...)
@@ -48,6 +49,18 @@ func (s *Server) addRPC(m matchmaker) *rpc {
 	path, handler = grpcreflect.NewHandlerV1Alpha(reflector, options)
 	r.mount(handler, path+"ServerReflectionInfo")
 	return r
+}
+
+// longRequestBytes is the largest request of calls that may last: what they keep of it stays in memory for as long.
+const longRequestBytes = 4 << 10
+
+// maxBytes bounds the request messages of a call.
+func (r *rpc) maxBytes(spec connect.Spec) []connect.HandlerOption {
+	limit := r.server.options.MaxBodyBytes
+	if spec.StreamType != connect.StreamTypeUnary && !strings.HasPrefix(spec.Procedure, "/"+openmatchconnect.QueryServiceName) {
+		limit = min(limit, longRequestBytes)
+	}
+	return []connect.HandlerOption{connect.WithReadMaxBytes(int(limit))}
 }
 
 // servedNames are the services that reflection and health checks know.
@@ -88,7 +101,13 @@ type callKey struct{}
 func (r *rpc) serve(c *call, h http.Handler) error {
 	c.status = http.StatusBadRequest // for metrics and log, where the request is refused before it comes to the handler
 	c.setHeaders()
-	h.ServeHTTP(c.response, c.request.WithContext(context.WithValue(c.request.Context(), callKey{}, c)))
+	request := c.request.WithContext(context.WithValue(c.request.Context(), callKey{}, c))
+	body := &rpcBody{
+		ReadCloser: request.Body, share: share{call: c, memory: r.server.bodies}, most: r.server.options.MaxBodyBytes,
+	}
+	defer body.share.release()
+	request.Body = body
+	h.ServeHTTP(c.response, request)
 	return nil
 }
 

@@ -25,6 +25,8 @@ var (
 	errNoPath       = &refusal{status: http.StatusNotFound, slug: wire.SlugNoPath, detail: "there is nothing at this path"}
 	errDraining     = &refusal{status: http.StatusServiceUnavailable, slug: wire.SlugDraining, detail: "the server is shutting down"}
 	errBodyCutShort = &refusal{status: http.StatusBadRequest, slug: wire.SlugInvalidBody, detail: "the body could not be read to its end"}
+	errBodySlow     = &refusal{status: http.StatusRequestTimeout, slug: wire.SlugInvalidBody, detail: "the body took too long to come in"}
+	errBodiesFull   = &refusal{status: http.StatusServiceUnavailable, slug: wire.SlugOverloaded, detail: "too many large bodies are on their way to the server; trying again is safe"}
 	errPanic        = errors.New("a handler panicked")
 )
 

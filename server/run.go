@@ -75,7 +75,9 @@ func (s *Server) httpServer(ctx context.Context) *http.Server {
 func (s *Server) http2Config() *http.HTTP2Config {
 	return &http.HTTP2Config{
 		MaxConcurrentStreams: s.options.MaxStreams,
-		SendPingTimeout:      pingAfter, PingTimeout: pingAfter, WriteByteTimeout: pingAfter,
+		// What a handler hasn't read yet is kept by net/http, beside what handlers keep.
+		MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 64 << 10,
+		SendPingTimeout: pingAfter, PingTimeout: pingAfter, WriteByteTimeout: pingAfter,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -16,7 +17,8 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMaxBodyBytes int64 = 8 << 20
+	DefaultMaxBodyBytes int64 = 1 << 20
+	DefaultBodyMemory   int64 = 64 << 20
 	DefaultMaxStreams         = 250
 	DefaultGrace              = 15 * time.Second
 )
@@ -32,6 +34,7 @@ type Options struct {
 	Version      string
 	CORS         CORS
 	MaxBodyBytes int64         // of a request; 0: DefaultMaxBodyBytes
+	BodyMemory   int64         // of all bodies of requests that are under way; 0: DefaultBodyMemory
 	MaxStreams   int           // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
 	Grace        time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
 	// DrainDelay is how long Run serves as before after readiness has turned 503, for load balancers to notice. It is part
@@ -50,7 +53,8 @@ type Server struct {
 	log     *slog.Logger
 	echo    *echo.Echo
 	metrics *metrics
-	stray   *route // stands for requests that no route is for
+	stray   *route              // stands for requests that no route is for
+	bodies  *semaphore.Weighted // the memory of request bodies under way
 
 	draining atomic.Bool
 }
@@ -61,6 +65,9 @@ func New(o Options) *Server {
 	if o.MaxBodyBytes == 0 {
 		o.MaxBodyBytes = DefaultMaxBodyBytes
 	}
+	if o.BodyMemory == 0 {
+		o.BodyMemory = DefaultBodyMemory
+	}
 	if o.MaxStreams == 0 {
 		o.MaxStreams = DefaultMaxStreams
 	}
@@ -70,7 +77,9 @@ func New(o Options) *Server {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
-	s := &Server{service: o.Service, matches: o.Matchmaking, options: o, log: o.Logger, echo: echo.New()}
+	s := &Server{service: o.Service, matches: o.Matchmaking, options: o, log: o.Logger, echo: echo.New(),
+		bodies: semaphore.NewWeighted(o.BodyMemory),
+	}
 	s.metrics = newMetrics(o.Metrics, o.Service)
 	s.echo.HTTPErrorHandler = s.unrouted
 	if cors, ok := o.CORS.middleware(); ok {

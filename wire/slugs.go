@@ -32,6 +32,7 @@ const (
 	SlugUnavailable       = "storage-unavailable"
 	SlugNotReplicated     = "not-replicated"
 	SlugDraining          = "draining"
+	SlugOverloaded        = "overloaded"
 	SlugInvalidTicket     = "invalid-ticket"
 	SlugInvalidQueue      = "invalid-queue"
 	SlugNoTicket          = "ticket-not-found"
@@ -76,6 +77,7 @@ var titles = map[string]string{
 	SlugUnavailable:       "Storage unavailable",
 	SlugNotReplicated:     "Not replicated",
 	SlugDraining:          "Shutting down",
+	SlugOverloaded:        "Overloaded",
 	SlugInvalidTicket:     "Invalid ticket",
 	SlugInvalidQueue:      "Invalid queue",
 	SlugNoTicket:          "Ticket not found",

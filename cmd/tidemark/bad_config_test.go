@@ -113,6 +113,8 @@ func TestOptionsThatDontFitTogether(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	tests := []struct{ name, yaml, want string }{
 		{"body", "maxBodyBytes: 1KiB", "maxBodyBytes: is smaller than channelMaxMessageBytes"},
+		{"body of a rule", "channels: [{pattern: a, maxMessageBytes: 2MiB}]", "maxBodyBytes: is smaller than maxMessageBytes of rule 1 of channels"},
+		{"memory of bodies", "bodyMemory: 1023KiB", "bodyMemory: is smaller than maxBodyBytes"},
 		{"delay", "drainDelay: 31s", "drainDelay: is longer than grace"},
 		{"password for the managed one", "redisPassword: x", "redisPassword: is set but redis isn't"},
 		{"sentinel of nothing", "redisSentinelMaster: x", "redisSentinelMaster: is set but redis isn't"},

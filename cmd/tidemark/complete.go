@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -19,8 +20,8 @@ func newConfig() config { return config{Limits: channel.DefaultLimits()} }
 // complete checks options against each other and reads the files that they name. Its errors name the YAML key,
 // which every source's name follows from.
 func (c *config) complete() error {
-	if c.MaxBodyBytes < c.Channel.MaxMessageBytes {
-		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes, so that no such message could come in")
+	if err := c.completeBodies(); err != nil {
+		return err
 	}
 	if c.DrainDelay > c.Grace {
 		return errors.New("drainDelay: is longer than grace, which it is part of")
@@ -33,6 +34,22 @@ func (c *config) complete() error {
 		return err
 	}
 	return c.readReceiptKeys()
+}
+
+// completeBodies checks that a body can have the largest message, and that there is memory for the largest body.
+func (c *config) completeBodies() error {
+	if c.MaxBodyBytes < c.Channel.MaxMessageBytes {
+		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes, so that no such message could come in")
+	}
+	for i, rule := range c.Rules {
+		if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.MaxBodyBytes < n { // else it names a capture
+			return fmt.Errorf("maxBodyBytes: is smaller than maxMessageBytes of rule %d of channels, so that no such message could come in", i+1)
+		}
+	}
+	if c.BodyMemory < c.MaxBodyBytes {
+		return errors.New("bodyMemory: is smaller than maxBodyBytes, so that no such body could come in")
+	}
+	return nil
 }
 
 // complete builds all queues, which reads the files that they name.

@@ -26,6 +26,7 @@ type config struct {
 
 	Limits       channel.Limits
 	MaxBodyBytes int
+	BodyMemory   int
 	MaxStreams   int
 
 	ReceiptKeys     []receipt.Key

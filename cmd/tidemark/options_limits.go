@@ -12,9 +12,14 @@ import (
 func limitOptions() []option {
 	return []option{
 		{
-			name: "max-body-bytes", kind: "bytes", def: "8MiB",
-			help: "Size of a request's body at most.",
+			name: "max-body-bytes", kind: "bytes", def: "1MiB",
+			help: "Size of a request's body at most. No message may be larger, and no batch of messages.",
 			set:  into(func(c *config) *int { return &c.MaxBodyBytes }, parseBytes),
+		},
+		{
+			name: "body-memory", kind: "bytes", def: "64MiB",
+			help: "Memory that the bodies of requests under way may take together. Beyond it a request with a body of more than 1KiB is answered 503.",
+			set:  into(func(c *config) *int { return &c.BodyMemory }, parseBytes),
 		},
 		{
 			name: "max-streams", kind: "int", def: "250",

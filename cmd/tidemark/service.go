@@ -53,6 +53,7 @@ func startParts(ctx context.Context, c config, needs partNeeds) error {
 	if err := checkListen(ctx, c.Listen); err != nil {
 		return err // before a managed Redis is started for nothing
 	}
+	limitMemory(ctx, c, log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
 		return err
@@ -74,7 +75,7 @@ func startParts(ctx context.Context, c config, needs partNeeds) error {
 		Storage: func() channel.Storage { return stores.storage },
 		Ready:   stores.ready,
 		Version: thisBuild().version,
-		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, MaxBodyBytes: int64(c.MaxBodyBytes), MaxStreams: c.MaxStreams,
+		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, MaxBodyBytes: int64(c.MaxBodyBytes), BodyMemory: int64(c.BodyMemory), MaxStreams: c.MaxStreams,
 		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
 		Logger: log, Metrics: metrics,
 	})

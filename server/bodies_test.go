@@ -1,0 +1,129 @@
+package server_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// batch is the body of a publish of one message, padded to size bytes.
+func batch(size int) string {
+	const head, tail = `[{"content":1}`, `]`
+	return head + strings.Repeat(" ", size-len(head)-len(tail)) + tail
+}
+
+// connect opens a connection, and sends text as it is.
+func (h *harness) connect(text string) net.Conn {
+	h.t.Helper()
+	conn, err := (&net.Dialer{}).DialContext(h.t.Context(), "tcp", h.addr)
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { _ = conn.Close() }) // it may be closed already
+	_, err = io.WriteString(conn, text)
+	require.NoError(h.t, err)
+	return conn
+}
+
+// statusOn reads an answer from a connection.
+func statusOn(t *testing.T, conn net.Conn) int {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return resp.StatusCode
+}
+
+// TestBodyMemory stalls as many large bodies as there is memory for. Further ones are refused, small ones aren't, and
+// all are taken when the memory is there again.
+func TestBodyMemory(t *testing.T) {
+	t.Parallel()
+	const size, request = 100 << 10, "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
+	body := batch(size)
+	for name, message := range map[string]string{
+		"with a length": fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", request, size, body),
+		"chunked":       fmt.Sprintf("%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", request, size, body),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t, withQueues(), func(s *setup) { s.MaxBodyBytes, s.BodyMemory = size, 3*(size+1) })
+			const short = 20
+			var stalled []net.Conn
+			for range 3 {
+				stalled = append(stalled, h.connect(message[:len(message)-short]))
+			}
+			publish := func() answer { return h.do("POST", "/v1/channels/c/messages", body) }
+			var refused answer
+			require.Eventually(t, func() bool { refused = publish(); return refused.status != 201 }, patience, step)
+			refused.problem(503, wire.SlugOverloaded)
+			require.Equal(t, "1", refused.header.Get("Retry-After"))
+			require.Equal(t, 201, h.do("PUT", "/v1/channels/c/messages/a", `"`+strings.Repeat("x", 900)+`"`).status)
+
+			tags := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size-100)}}
+			create := func() error { // calls of gRPC count too
+				r := &rpcHarness{harness: h, url: h.url}
+				request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: tags}})
+				_, err := r.frontend(protocols[0]).CreateTicket(t.Context(), request)
+				return err
+			}
+			require.Equal(t, connect.CodeUnavailable, connect.CodeOf(create()))
+
+			for _, conn := range stalled {
+				_, err := io.WriteString(conn, message[len(message)-short:])
+				require.NoError(t, err)
+				require.Equal(t, 201, statusOn(t, conn))
+			}
+			require.Equal(t, 201, publish().status)
+			require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(create()), "no ticket may be as large")
+			for range 10 {
+				require.Equal(t, 201, publish().status)
+			}
+		})
+	}
+}
+
+// deadlines is a response writer that notes the deadlines for reading.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
+// TestBodyDeadline gives a large body time by its size, and the request the usual time afterwards.
+func TestBodyDeadline(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const size = 512 << 10
+	begin := time.Now()
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/channels/c/messages", strings.NewReader(batch(size))))
+	require.Equal(t, 201, d.Code, "%s", d.Body)
+	require.Len(t, d.set, 5, "for 64, 128, 256 and 512 KiB, and for the rest of the request")
+	for i, at := range d.set[:4] {
+		inTime := server.BodyHeadStart + time.Duration(64<<10<<i)*time.Second/server.BodyRate
+		require.WithinRange(t, at, begin.Add(inTime), time.Now().Add(inTime))
+	}
+	require.True(t, d.set[4].After(begin.Add(time.Minute)), "a fetch may wait for a minute")
+
+	d = &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/channels/c/messages", strings.NewReader(batch(100))))
+	require.Equal(t, 201, d.Code)
+	require.Empty(t, d.set, "a small one has the time of the request")
+}
