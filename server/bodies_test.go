@@ -127,3 +127,25 @@ func TestBodyDeadline(t *testing.T) {
 	require.Equal(t, 201, d.Code)
 	require.Empty(t, d.set, "a small one has the time of the request")
 }
+
+// TestTooLargeBodyIsRead sends all of a body that is too large before it reads the answer.
+func TestTooLargeBodyIsRead(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(s *setup) { s.MaxBodyBytes = 2000 })
+	const size, request = 6 << 20, "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
+	body := batch(size)
+	for name, message := range map[string]string{
+		"with a length": fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", request, size, body),
+		"chunked":       fmt.Sprintf("%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", request, size, body),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, 413, statusOn(t, h.connect(message)))
+		})
+	}
+	t.Run("with an expectation", func(t *testing.T) {
+		t.Parallel()
+		conn := h.connect(fmt.Sprintf("%sContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", request, size))
+		require.Equal(t, 413, statusOn(t, conn), "no body is asked for")
+	})
+}

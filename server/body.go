@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -16,6 +17,9 @@ const (
 	// largeBuffer is the largest buffer that is kept for another request, and the largest that is made before its
 	// bytes have come in: a client that only announces a large body costs no memory.
 	largeBuffer = 64 << 10
+
+	dropBytes = 8 << 20 // of a refused body are read, and dropped
+	dropTime  = 5 * time.Second
 )
 
 // buffer holds a request's or an answer's body, and is kept for the next one.
@@ -48,6 +52,7 @@ func (b *buffer) release() {
 func (c *call) body() (*buffer, error) {
 	limit, length := c.route.server.options.MaxBodyBytes, c.request.ContentLength
 	if length > limit {
+		c.drop()
 		return nil, bodyTooLarge(limit)
 	}
 	if length == 0 {
@@ -66,9 +71,21 @@ func (c *call) body() (*buffer, error) {
 	b.share.finish()
 	if err != nil {
 		b.release()
+		c.drop()
 		return nil, err
 	}
 	return b, nil
+}
+
+// drop reads a part of a body that is refused, so that a client that sends all of it before it reads sees the answer and
+// not a broken connection. A client that waits to be told to continue is answered at once.
+func (c *call) drop() {
+	if c.request.ProtoMajor > 1 || c.request.Header["Expect"] != nil {
+		return // an HTTP/2 stream is answered while it is still being sent
+	}
+	controller := http.NewResponseController(c.response)
+	_ = controller.SetReadDeadline(time.Now().Add(dropTime)) // without a connection there is none
+	_, _ = io.CopyN(io.Discard, c.request.Body, dropBytes)   // any error is the end
 }
 
 // read reads as many bytes as are announced, or where length is negative all there are.
