@@ -55,7 +55,7 @@ var (
 	ErrNoSubscriber      = &Error{Kind: NotFound, Slug: SlugNoSubscriber, Detail: "the subscriber doesn't exist: subscribe first"}
 	ErrReceiptEpoch      = &Error{Kind: Conflict, Slug: SlugReceiptEpoch, Detail: "the receipt is from an earlier life of the channel: fetch again"}
 	ErrReceiptAhead      = &Error{Kind: Conflict, Slug: SlugReceiptAhead, Detail: "the receipt is ahead of the channel's clock: fetch again"}
-	ErrReceiptSuperseded = &Error{Kind: Conflict, Slug: SlugReceiptSuperseded, Detail: "another message stands at the receipt's clock: fetch again"}
+	ErrReceiptSuperseded = &Error{Kind: Conflict, Slug: SlugReceiptSuperseded, Detail: "another message stands or stood at the receipt's clock: fetch again"}
 	ErrClockAhead        = &Error{Kind: Conflict, Slug: SlugInvalidFrom, Detail: "from is ahead of the channel's clock"}
 	ErrStorageFull       = &Error{Kind: StorageFull, Slug: SlugStorageFull, Detail: "the storage is out of memory; nothing was written"}
 	ErrUnavailable       = &Error{Kind: Unavailable, Slug: SlugUnavailable, Detail: "the storage can't serve the request now; trying again is safe"}

@@ -114,7 +114,7 @@ func (s *Service) deliver(r FetchRequest, b Batch) Delivery {
 	}
 	through := receipt.Receipt{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: b.Epoch, Clock: b.Through}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
-		through.Fingerprint = receipt.FingerprintOf(b.Messages[n-1].ID)
+		through.MessageID = b.Messages[n-1].ID
 	}
 	d.Receipt = s.receipts.Sign(through)
 	return d

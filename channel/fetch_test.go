@@ -58,7 +58,6 @@ func TestFetchAsksFor(t *testing.T) {
 // What a batch is told as, and what its receipt stands for.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
-	print := receipt.FingerprintOf
 	for _, tt := range []struct {
 		name    string
 		batch   Batch
@@ -68,15 +67,15 @@ func TestDelivery(t *testing.T) {
 		{name: "nothing", batch: Batch{Mark: 5, Through: 5, Clock: 5}},
 		{
 			name: "all", batch: Batch{Mark: 4, Through: 6, Clock: 6, Messages: []Message{*messageAt(5), *messageAt(6)}},
-			receipt: &receipt.Receipt{Clock: 6, Fingerprint: print("m6")},
+			receipt: &receipt.Receipt{Clock: 6, MessageID: "m6"},
 		},
 		{
 			name: "some", batch: Batch{Mark: 4, Through: 5, Clock: 6, Messages: []Message{*messageAt(5)}},
-			receipt: &receipt.Receipt{Clock: 5, Fingerprint: print("m5")}, more: true,
+			receipt: &receipt.Receipt{Clock: 5, MessageID: "m5"}, more: true,
 		},
 		{
 			name: "across the wrap", batch: Batch{Mark: clock.Max, Through: clock.Min, Clock: clock.Min, Messages: []Message{*messageAt(clock.Min)}},
-			receipt: &receipt.Receipt{Clock: clock.Min, Fingerprint: print("m" + clock.Min.String())},
+			receipt: &receipt.Receipt{Clock: clock.Min, MessageID: "m" + clock.Min.String()},
 		},
 		{name: "expired", batch: Batch{Mark: 4, Through: 9, Clock: 9, Expired: 5}, receipt: &receipt.Receipt{Clock: 9}},
 		{
@@ -98,7 +97,7 @@ func TestDelivery(t *testing.T) {
 	}
 }
 
-// requireReceipt holds a handle against the clock and the fingerprint that it should have, or against none.
+// requireReceipt holds a handle against the clock and the message ID that it should have, or against none.
 func requireReceipt(t *testing.T, s *Service, want *receipt.Receipt, handle string) {
 	t.Helper()
 	if want == nil {
@@ -119,7 +118,7 @@ func TestNext(t *testing.T) {
 		acked, fetched = a, f
 		return Batch{Epoch: life1, Mark: 5, Through: 6, Clock: 6, Messages: []Message{*messageAt(6)}}, nil
 	}}, DefaultLimits())
-	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: 5, Fingerprint: receipt.FingerprintOf("m5")}
+	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: 5, MessageID: "m5"}
 	for _, wait := range []time.Duration{0, time.Second} {
 		d, err := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s", Max: 3, Wait: wait}, s.receipts.Sign(r))
 		require.NoError(t, err)
@@ -128,7 +127,7 @@ func TestNext(t *testing.T) {
 			Channel: "ch", Subscriber: "s", Max: 3, MaxBytes: s.limits.FetchBytes, Policy: testPolicy, Wait: wait,
 		}, fetched)
 		require.Equal(t, []Message{*messageAt(6)}, d.Messages)
-		requireReceipt(t, s, &receipt.Receipt{Clock: 6, Fingerprint: receipt.FingerprintOf("m6")}, d.Receipt)
+		requireReceipt(t, s, &receipt.Receipt{Clock: 6, MessageID: "m6"}, d.Receipt)
 	}
 }
 
@@ -159,7 +158,7 @@ func TestPollIsHandedAMessage(t *testing.T) {
 		require.NoError(t, got.err)
 		require.Equal(t, []Message{m}, got.Messages)
 		require.False(t, got.More)
-		requireReceipt(t, s, &receipt.Receipt{Clock: 1, Fingerprint: receipt.FingerprintOf("m1")}, got.Receipt)
+		requireReceipt(t, s, &receipt.Receipt{Clock: 1, MessageID: "m1"}, got.Receipt)
 		require.Equal(t, 1, w.fetches)
 
 		require.NoError(t, s.Ack(t.Context(), "ch", "s", got.Receipt))

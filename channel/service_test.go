@@ -337,7 +337,7 @@ func TestAck(t *testing.T) {
 		asked = r
 		return nil
 	}}, DefaultLimits())
-	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: clock.Min, Fingerprint: receipt.FingerprintOf("m")}
+	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: clock.Min, MessageID: "m"}
 	require.NoError(t, s.Ack(t.Context(), "ch", "s", s.receipts.Sign(r)))
 	require.Equal(t, AckRequest{Receipt: r, Policy: testPolicy}, asked)
 }

@@ -252,7 +252,7 @@ func (w *world) Ack(_ context.Context, r AckRequest) error {
 		return nil
 	}
 	m, alive := w.messages[r.Receipt.Clock]
-	if alive && r.Receipt.Fingerprint != (receipt.Fingerprint{}) && r.Receipt.Fingerprint != receipt.FingerprintOf(m.ID) {
+	if alive && r.Receipt.MessageID != "" && r.Receipt.MessageID != m.ID {
 		return ErrReceiptSuperseded
 	}
 	w.marks[r.Receipt.Subscriber] = r.Receipt.Clock

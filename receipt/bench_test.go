@@ -36,10 +36,3 @@ func BenchmarkVerify(b *testing.B) {
 		})
 	}
 }
-
-func BenchmarkFingerprintOf(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		receipt.FingerprintOf("01ARZ3NDEKTSV4RRFFQ69G5FAV.a-message-id-longer-than-32-bytes")
-	}
-}

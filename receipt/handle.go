@@ -12,18 +12,20 @@ import (
 )
 
 const (
-	// MaxNameBytes is the longest name of a channel or a subscriber that fits
-	// into a handle.
+	// MaxNameBytes is the longest name of a channel or a subscriber, and the
+	// longest message ID, that fits into a handle.
 	MaxNameBytes = 255
 	// MaxHandleBytes is the length of the longest handle.
 	MaxHandleBytes = (maxRawBytes*8 + 5) / 6
 )
 
 const (
-	version     = 1
-	macBytes    = 16
-	fixedBytes  = 1 + 16 + 8 + 8 // version, epoch, clock, fingerprint
-	maxRawBytes = fixedBytes + 2*(1+MaxNameBytes) + macBytes
+	version          = 2
+	version1         = 1
+	macBytes         = 16
+	fixedBytes       = 1 + 16 + 8 // version, epoch, clock
+	fingerprintBytes = 8          // of version 1
+	maxRawBytes      = fixedBytes + 3*(1+MaxNameBytes) + macBytes
 )
 
 // handleEncoding refuses bits that don't belong to a byte, so that no two
@@ -32,13 +34,13 @@ var handleEncoding = base64.RawURLEncoding.Strict()
 
 // fields are the parts of a handle, still inside the buffer they were read from.
 type fields struct {
-	signed      []byte // all that the MAC covers
-	mac         []byte
-	epoch       ulid.ULID
-	clock       clock.Clock
-	fingerprint Fingerprint
-	channel     []byte
-	subscriber  []byte
+	signed     []byte // all that the MAC covers
+	mac        []byte
+	epoch      ulid.ULID
+	clock      clock.Clock
+	channel    []byte
+	subscriber []byte
+	messageID  []byte
 }
 
 // appendSigned appends all bytes of r's handle that the MAC covers.
@@ -46,11 +48,11 @@ func appendSigned(b []byte, r *Receipt) []byte {
 	b = append(b, version)
 	b = append(b, r.Epoch[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Clock))
-	b = append(b, r.Fingerprint[:]...)
-	b = append(b, byte(len(r.Channel)))
-	b = append(b, r.Channel...)
-	b = append(b, byte(len(r.Subscriber)))
-	return append(b, r.Subscriber...)
+	for _, name := range []string{r.Channel, r.Subscriber, r.MessageID} {
+		b = append(b, byte(len(name)))
+		b = append(b, name...)
+	}
+	return b
 }
 
 // decode turns a handle into raw bytes, in buf. The error is ErrMalformed.
@@ -74,29 +76,40 @@ func split(raw []byte) (fields, error) {
 	if len(raw) == 0 {
 		return fields{}, fmt.Errorf("%w: empty", ErrMalformed)
 	}
-	if raw[0] != version {
+	end, start := len(raw)-macBytes, fixedBytes
+	switch raw[0] {
+	case version:
+	case version1:
+		start += fingerprintBytes
+	default:
 		return fields{}, fmt.Errorf("%w: unknown version %d", ErrMalformed, raw[0])
 	}
-	if len(raw) < fixedBytes+macBytes {
+	if end < start {
 		return fields{}, fmt.Errorf("%w: too short", ErrMalformed)
 	}
-	end := len(raw) - macBytes
 	f := fields{
-		signed:      raw[:end],
-		mac:         raw[end:],
-		epoch:       ulid.ULID(raw[1:17]),
-		clock:       clock.Clock(binary.BigEndian.Uint64(raw[17:25])),
-		fingerprint: Fingerprint(raw[25:33]),
+		signed: raw[:end],
+		mac:    raw[end:],
+		epoch:  ulid.ULID(raw[1:17]),
+		clock:  clock.Clock(binary.BigEndian.Uint64(raw[17:25])),
 	}
-	channel, rest, ok := cutName(raw[fixedBytes:end])
-	if !ok {
-		return fields{}, fmt.Errorf("%w: channel is cut short", ErrMalformed)
+	names := []struct {
+		what string
+		to   *[]byte
+	}{{"channel", &f.channel}, {"subscriber", &f.subscriber}, {"message ID", &f.messageID}}
+	if raw[0] == version1 {
+		names = names[:2]
 	}
-	subscriber, rest, ok := cutName(rest)
-	if !ok || len(rest) > 0 {
-		return fields{}, fmt.Errorf("%w: length of subscriber", ErrMalformed)
+	rest := raw[start:end]
+	for _, name := range names {
+		var ok bool
+		if *name.to, rest, ok = cutName(rest); !ok {
+			return fields{}, fmt.Errorf("%w: %s is cut short", ErrMalformed, name.what)
+		}
 	}
-	f.channel, f.subscriber = channel, subscriber
+	if len(rest) > 0 {
+		return fields{}, fmt.Errorf("%w: bytes after the names", ErrMalformed)
+	}
 	return f, nil
 }
 

@@ -72,7 +72,7 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 // MaxNameBytes or the clock is not Valid: both are to be checked where they
 // come in.
 func (k *Keyring) Sign(r Receipt) string {
-	if len(r.Channel) > MaxNameBytes || len(r.Subscriber) > MaxNameBytes {
+	if max(len(r.Channel), len(r.Subscriber), len(r.MessageID)) > MaxNameBytes {
 		panic(fmt.Sprintf("receipt: name of more than %d bytes", MaxNameBytes))
 	}
 	if !r.Clock.Valid() {
@@ -94,7 +94,7 @@ func (k *Keyring) Sign(r Receipt) string {
 // subscriber is ErrWrongChannel.
 //
 // Whether the epoch is still that of the channel, the clock was given out and
-// its message still has the fingerprint is for the caller to find out.
+// its message still has the ID is for the caller to find out.
 func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
 	w := k.workers.Get().(*worker)
 	defer k.workers.Put(w)
@@ -119,11 +119,11 @@ func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
 		return Receipt{}, ErrWrongSubscriber
 	}
 	return Receipt{
-		Channel:     channel,
-		Subscriber:  subscriber,
-		Epoch:       f.epoch,
-		Clock:       f.clock,
-		Fingerprint: f.fingerprint,
+		Channel:    channel,
+		Subscriber: subscriber,
+		Epoch:      f.epoch,
+		Clock:      f.clock,
+		MessageID:  string(f.messageID),
 	}, nil
 }
 

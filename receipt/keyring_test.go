@@ -20,7 +20,10 @@ import (
 
 // golden is the handle of example under fixedKey(1). A change of it makes the
 // handles of running consumers useless: give the new format another version.
-const golden = "AQFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAcs0_m6SobKuA2NoWAJzQTQgUSSsNio9ukYUW954r50"
+const golden = "AgFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAQNjaFgCc0EGbXNnMTIz3SoJsy9kpmWfj9AhTamagA"
+
+// golden1 is the same in version 1, which has a fingerprint in place of the message ID.
+const golden1 = "AQFWPjq109Z2TGHvuZMCvVsAAAAAAAAAAcs0_m6SobKuA2NoWAJzQTQgUSSsNio9ukYUW954r50"
 
 // macBytes is the length of the MAC at the end of a handle.
 const macBytes = 16
@@ -49,6 +52,16 @@ func TestGoldenHandle(t *testing.T) {
 	require.Equal(t, example, got)
 }
 
+// TestVersion1 holds that consumers keep their receipts when a server is replaced by one of this version.
+func TestVersion1(t *testing.T) {
+	t.Parallel()
+	got, err := newKeyring(t, fixedKey(1)).Verify(golden1, example.Channel, example.Subscriber)
+	require.NoError(t, err)
+	want := example
+	want.MessageID = ""
+	require.Equal(t, want, got)
+}
+
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, fixedKey(1))
@@ -69,7 +82,7 @@ func TestLongestHandle(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, fixedKey(1))
 	name := strings.Repeat("n", receipt.MaxNameBytes)
-	handle := ring.Sign(receipt.Receipt{Channel: name, Subscriber: name})
+	handle := ring.Sign(receipt.Receipt{Channel: name, Subscriber: name, MessageID: name})
 	require.Len(t, handle, receipt.MaxHandleBytes)
 	_, err := ring.Verify(handle, name, name)
 	require.NoError(t, err)
@@ -80,7 +93,7 @@ func TestSignRefusesWhatNoHandleCanCarry(t *testing.T) {
 	ring := newKeyring(t, fixedKey(1))
 	long := strings.Repeat("n", receipt.MaxNameBytes+1)
 	for _, r := range []receipt.Receipt{
-		{Channel: long}, {Subscriber: long}, {Clock: clock.Max + 1}, {Clock: clock.Min - 1},
+		{Channel: long}, {Subscriber: long}, {MessageID: long}, {Clock: clock.Max + 1}, {Clock: clock.Min - 1},
 	} {
 		require.Panics(t, func() { ring.Sign(r) })
 	}
@@ -123,8 +136,8 @@ func TestVerifyRefusesText(t *testing.T) {
 		"line break at the end": {golden + "\n", receipt.ErrMalformed, "line break"},
 		"line break inside":     {golden[:20] + "\r\n" + golden[20:], receipt.ErrMalformed, "line break"},
 		"bits left over":        {string(leftOver), receipt.ErrMalformed, "illegal base64"},
-		"too long":              {strings.Repeat("A", receipt.MaxHandleBytes+1), receipt.ErrMalformed, "longer than 748 bytes"},
-		"megabytes":             {strings.Repeat("\n", 1<<22), receipt.ErrMalformed, "longer than 748 bytes"},
+		"too long":              {strings.Repeat("A", receipt.MaxHandleBytes+1), receipt.ErrMalformed, "longer than 1079 bytes"},
+		"megabytes":             {strings.Repeat("\n", 1<<22), receipt.ErrMalformed, "longer than 1079 bytes"},
 		"version alone":         {encode([]byte{1}), receipt.ErrMalformed, "too short"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -149,23 +162,27 @@ func TestVerifyRefusesContent(t *testing.T) {
 
 	for name, content := range map[string]refusal{
 		"version 0":                      {seal(key, set(0, 0)), receipt.ErrMalformed, "unknown version 0"},
-		"version 2":                      {seal(key, set(0, 2)), receipt.ErrMalformed, "unknown version 2"},
-		"names missing":                  {seal(key, signed[:33]), receipt.ErrMalformed, "channel"},
-		"channel too long":               {seal(key, set(33, 7)), receipt.ErrMalformed, "channel"},
-		"channel takes all":              {seal(key, set(33, 6)), receipt.ErrMalformed, "subscriber"},
-		"subscriber too long":            {seal(key, set(37, 3)), receipt.ErrMalformed, "subscriber"},
-		"subscriber too short":           {seal(key, set(37, 1)), receipt.ErrMalformed, "subscriber"},
-		"bytes after the names":          {seal(key, append(signed, 0)), receipt.ErrMalformed, "subscriber"},
+		"version 3":                      {seal(key, set(0, 3)), receipt.ErrMalformed, "unknown version 3"},
+		"version 1, cut":                 {seal(key, set(0, 1)[:32]), receipt.ErrMalformed, "too short"},
+		"version 1 with an ID":           {seal(key, append(decode(t, golden1)[:40], 1, 'm')), receipt.ErrMalformed, "after the names"},
+		"names missing":                  {seal(key, signed[:25]), receipt.ErrMalformed, "channel"},
+		"channel too long":               {seal(key, set(25, 14)), receipt.ErrMalformed, "channel"},
+		"channel takes all":              {seal(key, set(25, 13)), receipt.ErrMalformed, "subscriber"},
+		"subscriber too long":            {seal(key, set(29, 10)), receipt.ErrMalformed, "subscriber"},
+		"subscriber takes all":           {seal(key, set(29, 9)), receipt.ErrMalformed, "message ID"},
+		"message ID too long":            {seal(key, set(32, 7)), receipt.ErrMalformed, "message ID"},
+		"message ID too short":           {seal(key, set(32, 5)), receipt.ErrMalformed, "after the names"},
+		"bytes after the names":          {seal(key, append(signed, 0)), receipt.ErrMalformed, "after the names"},
 		"clock above Max":                {seal(key, setClock(1<<53)), receipt.ErrMalformed, "9007199254740992 is no clock"},
 		"clock below Min":                {seal(key, setClock(-1<<53)), receipt.ErrMalformed, "-9007199254740992 is no clock"},
 		"clock far out":                  {seal(key, setClock(-1<<63)), receipt.ErrMalformed, "no clock"},
 		"MAC of zeros":                   {encode(append(signed, make([]byte, macBytes)...)), receipt.ErrForged, ""},
 		"another key":                    {seal(fixedKey(2), signed), receipt.ErrForged, ""},
 		"another key and a bad clock":    {seal(fixedKey(2), setClock(1<<53)), receipt.ErrForged, ""},
-		"another key and channel":        {seal(fixedKey(2), set(36, 'Y')), receipt.ErrForged, ""},
-		"another channel":                {seal(key, set(36, 'Y')), receipt.ErrWrongChannel, ""},
-		"another subscriber":             {seal(key, set(39, 'B')), receipt.ErrWrongSubscriber, ""},
-		"both are others":                {seal(key, set(36, 'Y', 2, 's', 'B')), receipt.ErrWrongChannel, ""},
+		"another key and channel":        {seal(fixedKey(2), set(28, 'Y')), receipt.ErrForged, ""},
+		"another channel":                {seal(key, set(28, 'Y')), receipt.ErrWrongChannel, ""},
+		"another subscriber":             {seal(key, set(31, 'B')), receipt.ErrWrongSubscriber, ""},
+		"both are others":                {seal(key, set(28, 'Y', 2, 's', 'B')), receipt.ErrWrongChannel, ""},
 		"the same letters cut elsewhere": {ring.Sign(receipt.Receipt{Channel: "chXs", Subscriber: "A"}), receipt.ErrWrongChannel, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,6 @@
 package receipt_test
 
 import (
-	"testing"
-
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -13,11 +11,11 @@ import (
 
 // example is the receipt of the golden handle.
 var example = receipt.Receipt{
-	Channel:     "chX",
-	Subscriber:  "sA",
-	Epoch:       ulid.MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
-	Clock:       1,
-	Fingerprint: receipt.FingerprintOf("msg123"),
+	Channel:    "chX",
+	Subscriber: "sA",
+	Epoch:      ulid.MustParse("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+	Clock:      1,
+	MessageID:  "msg123",
 }
 
 // fixedKey returns a key of as many bytes as the shortest may have, all b.
@@ -49,21 +47,11 @@ func receipts() *rapid.Generator[receipt.Receipt] {
 	)
 	return rapid.Custom(func(t *rapid.T) receipt.Receipt {
 		return receipt.Receipt{
-			Channel:     names.Draw(t, "channel"),
-			Subscriber:  names.Draw(t, "subscriber"),
-			Epoch:       ulid.ULID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "epoch")),
-			Clock:       clock.Clock(clocks.Draw(t, "clock")),
-			Fingerprint: receipt.Fingerprint(rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "fingerprint")),
+			Channel:    names.Draw(t, "channel"),
+			Subscriber: names.Draw(t, "subscriber"),
+			Epoch:      ulid.ULID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "epoch")),
+			Clock:      clock.Clock(clocks.Draw(t, "clock")),
+			MessageID:  names.Draw(t, "message ID"),
 		}
 	})
-}
-
-func TestFingerprint(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, receipt.Fingerprint{}.String())
-	// The SHA-1 of "abc" is an example of its standard, FIPS 180-2.
-	require.Equal(t, "a9993e364706816a", receipt.FingerprintOf("abc").String())
-	require.Equal(t, "da39a3ee5e6b4b0d", receipt.FingerprintOf("").String())
-	require.NotEqual(t, receipt.FingerprintOf("msg123"), receipt.FingerprintOf("msg124"))
-	require.Equal(t, "0000000000000001", receipt.Fingerprint{7: 1}.String())
 }

@@ -142,7 +142,7 @@ func TestReceipts(t *testing.T) {
 	h.publish("c", "a", "1")
 	epoch, err := ulid.ParseStrict(sub.Epoch)
 	require.NoError(t, err)
-	good := receipt.Receipt{Channel: "c", Subscriber: "s", Epoch: epoch, Clock: 1, Fingerprint: receipt.FingerprintOf("a")}
+	good := receipt.Receipt{Channel: "c", Subscriber: "s", Epoch: epoch, Clock: 1, MessageID: "a"}
 	sign := func(change func(*receipt.Receipt)) string {
 		r := good
 		change(&r)
@@ -163,7 +163,7 @@ func TestReceipts(t *testing.T) {
 		"other subscriber": {sign(func(r *receipt.Receipt) { r.Subscriber = "t" }), 400, wire.SlugReceiptSubscriber},
 		"other epoch":      {sign(func(r *receipt.Receipt) { r.Epoch = ulid.Make() }), 409, wire.SlugReceiptEpoch},
 		"ahead":            {sign(func(r *receipt.Receipt) { r.Clock = 2 }), 409, wire.SlugReceiptAhead},
-		"superseded":       {sign(func(r *receipt.Receipt) { r.Fingerprint = receipt.FingerprintOf("b") }), 409, wire.SlugReceiptSuperseded},
+		"superseded":       {sign(func(r *receipt.Receipt) { r.MessageID = "b" }), 409, wire.SlugReceiptSuperseded},
 	} {
 		body := `{"receiptHandle":"` + test.handle + `"}`
 		h.do("POST", at+"/ack", body).problem(test.status, test.slug)

@@ -217,6 +217,9 @@ func (m *meter) request(limit int) channel.FetchRequest {
 
 func (m *meter) receipt(b channel.Batch) channel.AckRequest {
 	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: b.Epoch, Clock: b.Through}
+	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
+		r.MessageID = b.Messages[n-1].ID
+	}
 	return channel.AckRequest{Receipt: r, Policy: m.policy}
 }
 

@@ -202,7 +202,7 @@ func (e *example) fetch(t *testing.T, subscriber string) {
 func (e *example) receipt(subscriber string) channel.AckRequest {
 	b := e.batch[subscriber]
 	r := receipt.Receipt{Channel: e.name, Subscriber: subscriber, Epoch: b.Epoch, Clock: b.Through}
-	r.Fingerprint = receipt.FingerprintOf(b.Messages[len(b.Messages)-1].ID)
+	r.MessageID = b.Messages[len(b.Messages)-1].ID
 	return channel.AckRequest{Receipt: r, Policy: e.policy}
 }
 
@@ -325,7 +325,7 @@ func TestPredecessorsChannel(t *testing.T) {
 	require.Zero(t, e.batch["sA"].Messages[0].PublishedAt)
 
 	wrong := e.receipt("sA")
-	wrong.Receipt.Fingerprint = receipt.FingerprintOf("another")
+	wrong.Receipt.MessageID = "another"
 	require.ErrorIs(t, e.Ack(t.Context(), wrong), channel.ErrReceiptSuperseded)
 	e.ack(t, "sA")
 	require.Equal(t, "1", e.value(t, "c.{chX}.r.sA"))

@@ -38,7 +38,7 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batc
 // Ack runs ack.lua.
 func (s *Store) Ack(ctx context.Context, r channel.AckRequest) error {
 	ch := s.channel(r.Receipt.Channel)
-	args := append(receiptArgs(r.Receipt), ttlMillis(r.Policy))
+	args := append(receiptArgs(r.Receipt), ttlMillis(r.Policy), strconv.Itoa(r.Policy.MaxMessages))
 	rep, err := s.exec(ctx, ackScript, ackKeys(ch, r.Receipt), args)
 	if err != nil {
 		return err
@@ -92,11 +92,15 @@ func (s *Store) execUnlessMoving(ctx context.Context, sc script, keys, args []st
 }
 
 func ackKeys(ch channelKeys, r receipt.Receipt) []string {
-	return append(ch.forSubscriber(r.Subscriber), ch.message(r.Clock))
+	keys := append(ch.forSubscriber(r.Subscriber), ch.message(r.Clock))
+	if r.MessageID != "" {
+		keys = append(keys, ch.messageID(r.MessageID))
+	}
+	return keys
 }
 
 func receiptArgs(r receipt.Receipt) []string {
-	return append(make([]string, 0, 8), r.Clock.String(), r.Epoch.String(), r.Fingerprint.String())
+	return append(make([]string, 0, 8), r.Clock.String(), r.Epoch.String(), r.MessageID)
 }
 
 func readArgs(r channel.FetchRequest) []string {

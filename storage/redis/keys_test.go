@@ -154,7 +154,7 @@ func TestKeysAreDocumented(t *testing.T) {
 // rowsOf says which rows of the page a key is of that a script's header names.
 var rowsOf = map[string][]string{
 	"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"}, "mark": {"c.{ch}.r.<subscriber>"},
-	"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "label": {"c.{ch}.label"},
+	"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "record": {"c.{ch}.mid.<id>"}, "label": {"c.{ch}.label"},
 	// Arguments from which a script makes keys that it can't declare.
 	"message_prefix": {"c.{ch}.m.<clock>"}, "mark_prefix": {"c.{ch}.r.<subscriber>"}, "topic": {"c.{ch}"},
 	"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},

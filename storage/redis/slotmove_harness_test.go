@@ -231,7 +231,7 @@ func (l lore) parts(s *Store, name string) []string {
 func receiptOf(name string, b channel.Batch) receipt.Receipt {
 	r := receipt.Receipt{Channel: name, Subscriber: reader, Epoch: b.Epoch, Clock: b.Through}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
-		r.Fingerprint = receipt.FingerprintOf(b.Messages[n-1].ID)
+		r.MessageID = b.Messages[n-1].ID
 	}
 	return r
 }

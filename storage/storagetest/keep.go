@@ -31,6 +31,14 @@ func keepCases() []testCase {
 			notice: "a slow subscriber of a limited channel can't acknowledge what it got",
 		},
 		{
+			name: "a receipt of a dropped message is good", ring: true, run: keepAckDropped,
+			notice: "a slow subscriber of a limited channel is told to read again what it has read",
+		},
+		{
+			name: "a receipt whose clock went to another message that was dropped since is refused", ring: true, run: keepAckLost,
+			notice: "after a fail-over that lost writes, messages are passed over that nobody saw and nobody counts",
+		},
+		{
 			name: "a limit of one keeps the latest message", ring: true, run: keepOne,
 			notice: "a channel that shall hold the latest state holds none, or two",
 		},
@@ -122,4 +130,44 @@ func keepOne(s *subject) {
 	s.reads("early", 0, "d")
 	s.reads("s", 2, "d")
 	require.Greater(s.t, s.life(message(s.at(4))), time.Duration(0))
+}
+
+func keepAckDropped(s *subject) {
+	s.policy.MaxMessages = 3
+	ids := numbered(20)
+	s.subscribe("s")
+	s.subscribe("n")
+	s.batch(ids[:3]...)
+	read := s.reads("s", 0, ids[:3]...)
+	s.publish(ids[3:]...)
+	s.ack("s", read)
+	require.Equal(s.t, s.at(3), s.markOf("s"))
+	s.reads("s", 14, ids[17:]...)
+	s.holds(s.next("n", read, 10), 14, ids[17:]...)
+}
+
+// keepAckLost does to the channel what a fail-over does that loses its last two publishes.
+func keepAckLost(s *subject) {
+	s.policy.MaxMessages = 3
+	s.subscribe("s")
+	s.publish("a", "b", "c")
+	lost := s.receiptFor("s", s.reads("s", 0, "a", "b", "c"))
+	s.setClock(s.at(1))
+	s.expire(message(s.at(2)), message(s.at(3)), record("b"), record("c"))
+	ids := numbered(10)
+	s.publish(ids...)
+	refused := func() {
+		s.t.Helper()
+		require.ErrorIs(s.t, s.tryAck(lost), channel.ErrReceiptSuperseded)
+		_, err := s.tryNext(lost, 10)
+		require.ErrorIs(s.t, err, channel.ErrReceiptSuperseded)
+		b := s.reads("s", 8, ids[7:]...)
+		require.Equal(s.t, s.at(0), b.Mark, "a refused receipt doesn't move the mark")
+	}
+	refused()
+	s.expire(record("m1"), record("m2")) // the message that took its place had a whole life
+	refused()
+	s.policy.MaxMessages = 100
+	s.publish("b", "c") // the publishers repeat what was lost
+	require.ErrorIs(s.t, s.tryAck(lost), channel.ErrReceiptSuperseded)
 }

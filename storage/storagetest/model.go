@@ -109,7 +109,6 @@ func (m *model) fetch(name string, limit int) (channel.Batch, error) {
 // ack judges a receipt that was given out in a life.
 func (m *model) ack(r receipt.Receipt, life int) error {
 	at, ok := m.marks[r.Subscriber]
-	standing, alive := m.messages[r.Clock]
 	switch {
 	case !ok:
 		return channel.ErrNoSubscriber
@@ -119,11 +118,23 @@ func (m *model) ack(r receipt.Receipt, life int) error {
 		return nil
 	case !clock.Between(at, r.Clock, m.clock):
 		return channel.ErrReceiptAhead
-	case alive && r.Fingerprint != receipt.Fingerprint{} && r.Fingerprint != receipt.FingerprintOf(standing.ID):
+	case r.MessageID != "" && !m.held(r):
 		return channel.ErrReceiptSuperseded
 	}
 	m.marks[r.Subscriber] = r.Clock
 	return nil
+}
+
+// held reports whether the receipt's message can have been at its clock: it is there, or was there by its record, or its
+// life has ended.
+func (m *model) held(r receipt.Receipt) bool {
+	if standing, alive := m.messages[r.Clock]; alive {
+		return standing.ID == r.MessageID
+	}
+	if at, ok := m.records[r.MessageID]; ok {
+		return at == r.Clock
+	}
+	return m.keep == 0 || clock.Distance(r.Clock, m.clock) < uint64(m.keep)
 }
 
 // state is what Describe tells of the channel, without epoch and life.

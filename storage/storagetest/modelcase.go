@@ -195,9 +195,9 @@ func (c *machine) receipt(t *rapid.T) modelReceipt {
 	case 0:
 		r.Clock = r.Clock.Add(rapid.Uint64Range(1, 3).Draw(t, "ahead"))
 	case 1:
-		r.Fingerprint = receipt.FingerprintOf("nothing")
+		r.MessageID = "nothing"
 	case 2:
-		r.Fingerprint = receipt.Fingerprint{}
+		r.MessageID = ""
 	case 3:
 		r.Epoch, r.life = ulid.ULID{1}, -1
 	}

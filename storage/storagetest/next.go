@@ -72,7 +72,7 @@ func nextRefused(s *subject) {
 	epoch, ahead, superseded := good, good, good
 	epoch.Epoch = ulid.Make()
 	ahead.Clock = s.at(4)
-	superseded.Fingerprint = receipt.FingerprintOf("other")
+	superseded.MessageID = "other"
 	for _, c := range []struct {
 		r   receipt.Receipt
 		err error

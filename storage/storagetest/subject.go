@@ -229,7 +229,7 @@ func (s *subject) holds(b channel.Batch, expired int, ids ...string) {
 func (s *subject) receiptFor(name string, b channel.Batch) receipt.Receipt {
 	r := receipt.Receipt{Channel: s.channel, Subscriber: name, Epoch: b.Epoch, Clock: b.Through}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
-		r.Fingerprint = receipt.FingerprintOf(b.Messages[n-1].ID)
+		r.MessageID = b.Messages[n-1].ID
 	}
 	return r
 }

@@ -7,10 +7,11 @@
 -- KEYS[3] mark     string  the subscriber's mark
 -- KEYS[4] subs     set     names of subscribers
 -- KEYS[5] message  string  the message at the receipt's clock
+-- KEYS[6] record   string  dedup record of the receipt's message ID; only where that is known
 --
 -- ARGV[1] acked           clock   the receipt's, a decimal string
 -- ARGV[2] epoch           ULID    the receipt's
--- ARGV[3] fingerprint     string  of the message's ID: 16 hex digits of its SHA-1; empty: none known
+-- ARGV[3] message_id      string  of the message at the receipt's clock; empty: none is known
 -- ARGV[4] ttl_ms          int     life of the channel and the mark without activity
 -- ARGV[5] max             int     messages at most
 -- ARGV[6] max_bytes       int     bytes of messages at most, but always one message
@@ -21,14 +22,14 @@
 -- where the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading
 -- is missing.
 -- Safe to run twice: yes.
-local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5]}
-local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], fingerprint = ARGV[3]}
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
+local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
 local ttl_ms, wait_ms = tonumber(ARGV[4]), tonumber(ARGV[8])
 local limits = {count = tonumber(ARGV[5]), bytes = tonumber(ARGV[6]), messages = tonumber(ARGV[7])}
 
 local at = {}
 at.clock, at.epoch, at.mark = position(keys.clock, keys.epoch, keys.mark)
-local status = judge(at, receipt, keys.message)
+local status = judge(at, receipt, keys, limits.messages)
 if status == 'OK' then
   move(keys, receipt.clock, ttl_ms + wait_ms)
   at.mark = receipt.clock

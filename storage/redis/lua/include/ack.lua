@@ -2,14 +2,26 @@
 -- head, where its ID is.
 local ID_HEAD = '^%s*{%s*"id"%s*:%s*"([^"]*)"'
 
-local function same_message(message_key, fingerprint)
-  local head = redis.call('GETRANGE', message_key, 0, 159)
-  local id = fingerprint ~= '' and string.match(head, ID_HEAD)
-  return not id or string.sub(redis.sha1hex(id), 1, 16) == fingerprint
+-- held reports whether the receipt's message can have been at its clock. It is there; or, where the message is gone, its
+-- dedup record says so; or both are gone by the end of their life. A message that was trimmed has its record until then.
+local function held(at, receipt, keys, max_messages)
+  if receipt.id == '' then
+    return true
+  end
+  local head = redis.call('GETRANGE', keys.message, 0, 159)
+  if head ~= '' then
+    local id = string.match(head, ID_HEAD)
+    return not id or id == receipt.id
+  end
+  local record = redis.call('GET', keys.record)
+  if record then
+    return tonumber(record) == receipt.clock
+  end
+  return max_messages == 0 or distance(receipt.clock, at.clock) < max_messages
 end
 
 -- judge returns OK where the mark is to move, STALE where it is there already, or why the receipt is refused.
-local function judge(at, receipt, message_key)
+local function judge(at, receipt, keys, max_messages)
   if not at.mark then
     return 'NO_SUBSCRIBER'
   elseif receipt.epoch ~= at.epoch then
@@ -18,7 +30,7 @@ local function judge(at, receipt, message_key)
     return 'STALE'
   elseif not between(at.mark, receipt.clock, at.clock) then
     return 'AHEAD'
-  elseif not same_message(message_key, receipt.fingerprint) then
+  elseif not held(at, receipt, keys, max_messages) then
     return 'SUPERSEDED'
   end
   return 'OK'
