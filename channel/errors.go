@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"errors"
 	"time"
 )
 
@@ -60,6 +61,9 @@ var (
 	ErrStorageFull       = &Error{Kind: StorageFull, Slug: SlugStorageFull, Detail: "the storage is out of memory; nothing was written"}
 	ErrUnavailable       = &Error{Kind: Unavailable, Slug: SlugUnavailable, Detail: "the storage can't serve the request now; trying again is safe"}
 )
+
+// ErrLaterLife is the error of publishing for a life of a channel after which another one has begun. No client sees it.
+var ErrLaterLife = errors.New("a later life of the channel has begun")
 
 // Error is an outcome that a client is told: what sort it is, its name, and what to do about it.
 type Error struct {

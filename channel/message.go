@@ -77,9 +77,22 @@ const (
 
 // Subscription is the outcome of a subscribe.
 type Subscription struct {
-	Created  bool   // false: the subscriber was there already, and its mark was not moved
-	Position        // of the subscriber's mark
-	Label    string // the channel's, where the request had one
+	Created  bool // false: the subscriber was there already, and its mark was not moved
+	Position      // of the subscriber's mark
+}
+
+// Life is one life of a channel that has a label.
+type Life struct {
+	Label string // a short text of whoever opened the channel
+	Epoch ulid.ULID
+}
+
+// Opening is a life of a channel that is to begin.
+type Opening struct {
+	Channel    string
+	Subscriber string // is made at the channel's clock, or moved there
+	Label      string
+	Replaces   ulid.ULID // epoch of the life that ends; zero: the channel has no label
 }
 
 // Description is what is known of a channel.

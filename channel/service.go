@@ -64,6 +64,12 @@ func (s *Service) Limits() Limits { return s.limits }
 // SlugInvalidPolicy, SlugInvalidMessageID, SlugInvalidBatch, SlugMessageTooLarge, SlugBatchTooLarge and the
 // store's.
 func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
+	return s.PublishIn(ctx, channel, ulid.ULID{}, drafts)
+}
+
+// PublishIn is Publish for one life of a channel. Where a later one has begun nothing is published, and the error is
+// ErrLaterLife. A zero epoch stands for any life.
+func (s *Service) PublishIn(ctx context.Context, channel string, epoch ulid.ULID, drafts []Draft) ([]Published, error) {
 	policy, err := s.policy(channel)
 	if err != nil {
 		return nil, err
@@ -71,7 +77,7 @@ func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) (
 	if err := s.checkDrafts(drafts, policy); err != nil {
 		return nil, err
 	}
-	published, err := s.store.Publish(ctx, PublishRequest{Channel: channel, Drafts: withIDs(drafts), Policy: policy})
+	published, err := s.store.Publish(ctx, PublishRequest{Channel: channel, Drafts: withIDs(drafts), Policy: policy, Epoch: epoch})
 	if err != nil {
 		return nil, fmt.Errorf("publish to %s: %w", channel, err)
 	}
@@ -159,31 +165,39 @@ func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, fro
 	return sub, nil
 }
 
-// Open is Subscribe, from the latest, for a channel that is to carry a label: a short text of whoever makes it. It
-// gives the label that the channel has, which is another one where it was labelled before. Errors: those of Subscribe.
-func (s *Service) Open(ctx context.Context, channel, subscriber, label string) (has string, err error) {
-	policy, err := s.policyFor(channel, subscriber)
+// Open begins a life of a channel that carries a label, and makes the channel where it is missing. The subscriber gets
+// nothing that was published before. Where the channel is in another life than the one to be replaced, nothing changes
+// and begun is false. It returns the life that the channel is in. Errors: SlugInvalidChannel, SlugInvalidSubscriber,
+// SlugInvalidPolicy and the store's.
+func (s *Service) Open(ctx context.Context, o Opening) (life Life, begun bool, err error) {
+	policy, err := s.policyFor(o.Channel, o.Subscriber)
 	if err != nil {
-		return "", err
+		return Life{}, false, err
 	}
-	sub, err := s.store.Subscribe(ctx, SubscribeRequest{Channel: channel, Subscriber: subscriber, Policy: policy, Label: label})
+	r := OpenRequest{Opening: o, Epoch: epochAfter(o.Replaces), Policy: policy}
+	life, err = s.store.Open(ctx, r)
 	if err != nil {
-		return "", fmt.Errorf("open %s for %s: %w", channel, subscriber, err)
+		return Life{}, false, fmt.Errorf("open %s for %s: %w", o.Channel, o.Subscriber, err)
 	}
-	return sub.Label, nil
+	return life, life.Epoch == r.Epoch, nil
 }
 
-// Label gives a channel's label. Errors: SlugInvalidChannel, ErrNoChannel, also where it has no label, and the
-// store's.
-func (s *Service) Label(ctx context.Context, channel string) (string, error) {
+// epochAfter returns a new epoch that is later than another one, also where the clock of this server is behind.
+func epochAfter(earlier ulid.ULID) ulid.ULID {
+	return ulid.MustNew(max(ulid.Now(), earlier.Time()+1), rand.Reader)
+}
+
+// Life reads the life of a channel that has a label. Errors: SlugInvalidChannel, ErrNoChannel, also where it has no
+// label, and the store's.
+func (s *Service) Life(ctx context.Context, channel string) (Life, error) {
 	if err := CheckChannel(channel); err != nil {
-		return "", err
+		return Life{}, err
 	}
-	label, err := s.store.Label(ctx, channel)
+	life, err := s.store.Life(ctx, channel)
 	if err != nil {
-		return "", fmt.Errorf("read the label of %s: %w", channel, err)
+		return Life{}, fmt.Errorf("read the life of %s: %w", channel, err)
 	}
-	return label, nil
+	return life, nil
 }
 
 // Unsubscribe removes a subscriber and ends its waiting fetches with ErrNoSubscriber. Removing one that isn't

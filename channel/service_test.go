@@ -27,7 +27,8 @@ type stubStore struct {
 	subscribe   func(SubscribeRequest) (Subscription, error)
 	unsubscribe func(channel, subscriber string) error
 	describe    func(string, Policy) (Description, error)
-	label       func(string) (string, error)
+	open        func(OpenRequest) (Life, error)
+	life        func(string) (Life, error)
 }
 
 func (s *stubStore) Publish(_ context.Context, r PublishRequest) ([]Published, error) {
@@ -44,7 +45,8 @@ func (s *stubStore) Subscribe(_ context.Context, r SubscribeRequest) (Subscripti
 func (s *stubStore) Unsubscribe(_ context.Context, channel, subscriber string) error {
 	return s.unsubscribe(channel, subscriber)
 }
-func (s *stubStore) Label(_ context.Context, channel string) (string, error) { return s.label(channel) }
+func (s *stubStore) Open(_ context.Context, r OpenRequest) (Life, error)  { return s.open(r) }
+func (s *stubStore) Life(_ context.Context, channel string) (Life, error) { return s.life(channel) }
 func (s *stubStore) Describe(_ context.Context, channel string, p Policy) (Description, error) {
 	return s.describe(channel, p)
 }
@@ -68,11 +70,11 @@ func operations(s *Service, channel, subscriber string) map[string]func(context.
 			return err
 		},
 		"open": func(ctx context.Context) error {
-			_, err := s.Open(ctx, channel, subscriber, "label")
+			_, _, err := s.Open(ctx, Opening{Channel: channel, Subscriber: subscriber, Label: "label"})
 			return err
 		},
-		"channel: label": func(ctx context.Context) error {
-			_, err := s.Label(ctx, channel)
+		"channel: life": func(ctx context.Context) error {
+			_, err := s.Life(ctx, channel)
 			return err
 		},
 		"unsubscribe": func(ctx context.Context) error { return s.Unsubscribe(ctx, channel, subscriber) },
@@ -108,7 +110,7 @@ func TestPolicyIsFoundBeforeTheStore(t *testing.T) {
 	t.Parallel()
 	s := serviceOn(t, &stubStore{}, DefaultLimits(), Rule{Pattern: "ch", TTL: "2s"}, Rule{Pattern: "bad-(.*)", TTL: "$1"})
 	for name, call := range operations(s, "bad-ttl", "s") {
-		if name != "unsubscribe" && name != "channel: label" { // they need no policy, and so they work
+		if name != "unsubscribe" && name != "channel: life" { // they need no policy, and so they work
 			requireError(t, call(t.Context()), Invalid, SlugInvalidPolicy)
 		}
 	}
@@ -126,7 +128,8 @@ func TestErrorsOfTheStore(t *testing.T) {
 		subscribe:   func(SubscribeRequest) (Subscription, error) { return Subscription{}, refused },
 		unsubscribe: func(string, string) error { return refused },
 		describe:    func(string, Policy) (Description, error) { return Description{}, refused },
-		label:       func(string) (string, error) { return "", refused },
+		open:        func(OpenRequest) (Life, error) { return Life{}, refused },
+		life:        func(string) (Life, error) { return Life{}, refused },
 	}, DefaultLimits())
 	for name, call := range operations(s, "ch", "s") {
 		err := call(t.Context())
@@ -251,21 +254,52 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-func TestLabels(t *testing.T) {
+func TestLives(t *testing.T) {
 	t.Parallel()
+	later := ulid.ULID{}
+	require.NoError(t, later.SetTime(ulid.Now()+uint64(time.Hour.Milliseconds())))
+	has := Life{Label: "green", Epoch: later}
+	opening := Opening{Channel: "ch", Subscriber: "s", Label: "blue", Replaces: later}
+	var asked OpenRequest
 	s := serviceOn(t, &stubStore{
-		subscribe: func(r SubscribeRequest) (Subscription, error) {
-			require.Equal(t, SubscribeRequest{Channel: "ch", Subscriber: "s", Policy: testPolicy, Label: "blue"}, r)
-			return Subscription{Label: "green"}, nil
+		open: func(r OpenRequest) (Life, error) {
+			asked = r
+			return has, nil
 		},
-		label: func(channel string) (string, error) { return channel + " is green", nil },
+		life: func(channel string) (Life, error) { return Life{Label: channel + " is green"}, nil },
 	}, DefaultLimits())
-	has, err := s.Open(t.Context(), "ch", "s", "blue")
+	life, begun, err := s.Open(t.Context(), opening)
 	require.NoError(t, err)
-	require.Equal(t, "green", has, "the label that the channel has, not the one that was given")
-	label, err := s.Label(t.Context(), "ch")
+	require.False(t, begun)
+	require.Equal(t, has, life, "the life that the channel is in, not the one that was to begin")
+	require.Equal(t, OpenRequest{Opening: opening, Epoch: asked.Epoch, Policy: testPolicy}, asked)
+	require.Positive(t, asked.Epoch.Compare(later), "later, although this server's clock is behind")
+
+	s = serviceOn(t, &stubStore{open: func(r OpenRequest) (Life, error) {
+		return Life{Label: r.Label, Epoch: r.Epoch}, nil
+	}}, DefaultLimits())
+	life, begun, err = s.Open(t.Context(), opening)
 	require.NoError(t, err)
-	require.Equal(t, "ch is green", label)
+	require.True(t, begun)
+	require.Equal(t, "blue", life.Label)
+
+	s = serviceOn(t, &stubStore{
+		life:    func(channel string) (Life, error) { return Life{Label: channel + " is green"}, nil },
+		publish: func(r PublishRequest) ([]Published, error) { return nil, r.check(later) },
+	}, DefaultLimits())
+	life, err = s.Life(t.Context(), "ch")
+	require.NoError(t, err)
+	require.Equal(t, "ch is green", life.Label)
+	_, err = s.PublishIn(t.Context(), "ch", later, []Draft{{Content: []byte("1")}})
+	require.ErrorIs(t, err, ErrLaterLife)
+}
+
+// check returns ErrLaterLife where the request is for a life.
+func (r PublishRequest) check(epoch ulid.ULID) error {
+	if r.Epoch == epoch {
+		return ErrLaterLife
+	}
+	return nil
 }
 
 func TestUnsubscribeAndDescribe(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -35,8 +37,11 @@ type Log interface {
 type Registry interface {
 	// Subscribe makes the channel and the subscriber where they are missing. Errors: ErrClockAhead.
 	Subscribe(ctx context.Context, r SubscribeRequest) (Subscription, error)
-	// Label gives the label that a subscribe gave the channel. Errors: ErrNoChannel, also where it has none.
-	Label(ctx context.Context, channel string) (string, error)
+	// Open begins a life of a channel that has a label, with a subscriber at the channel's clock, unless the channel is
+	// in another life than the one that is to be replaced. It returns the life that the channel is in.
+	Open(ctx context.Context, r OpenRequest) (Life, error)
+	// Life reads the life of a channel that has a label. Errors: ErrNoChannel, also where it has none.
+	Life(ctx context.Context, channel string) (Life, error)
 	// Unsubscribe removes the subscriber and tells its waiters. Removing one that isn't there succeeds.
 	Unsubscribe(ctx context.Context, channel, subscriber string) error
 	// Describe tells of a channel. Errors: ErrNoChannel.
@@ -76,6 +81,9 @@ type PublishRequest struct {
 	Channel string
 	Drafts  []Draft
 	Policy  Policy
+	// Epoch is the life of the channel that the drafts are for: where a later one has begun nothing is published, and the
+	// error is ErrLaterLife. Zero: any life.
+	Epoch ulid.ULID
 }
 
 // FetchRequest is what Fetch reads.
@@ -102,7 +110,11 @@ type SubscribeRequest struct {
 	Subscriber string
 	From       From
 	Policy     Policy
-	// Label is for the channel to have, where it has none; empty: leave that as it is. It lives as long as the
-	// channel does without further activity, and a subscribe that has one renews it.
-	Label string
+}
+
+// OpenRequest is the life that Open begins.
+type OpenRequest struct {
+	Opening
+	Epoch  ulid.ULID // of the new life, later than Replaces
+	Policy Policy
 }

@@ -30,7 +30,9 @@ func (t *term) messages(m *made) (AssignMatch, error) {
 				content = appendTeammates(content, team, ticket.ID)
 			}
 			content = append(content, tail...)
-			written.Assignments = append(written.Assignments, AssignTicket{ID: ticket.ID, Content: content})
+			written.Assignments = append(written.Assignments, AssignTicket{
+				ID: ticket.ID, Created: ticket.CreateTime, Epoch: ticket.Epoch, Content: content,
+			})
 		}
 	}
 	return written, nil

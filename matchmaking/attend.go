@@ -77,9 +77,10 @@ func (a *attendance) enter(q *queue, t Ticket) {
 	p := in.here[t.ID]
 	if p == nil {
 		// Storage's and this server's clocks are taken for the same: a heartbeat's precision is what is needed here.
-		p = &player{until: t.CreateTime.Add(t.Life)}
+		p = &player{}
 		in.here[t.ID] = p
 	}
+	p.until = t.CreateTime.Add(t.Life) // an earlier request may have been for an earlier ticket with this ID
 	p.requests++
 	if time.Now().Before(p.until) {
 		in.fresh = append(in.fresh, t.ID)

@@ -35,11 +35,12 @@ var (
 	ErrQueueFixed    = &channel.Error{Kind: channel.Conflict, Slug: SlugQueueFixed, Detail: "the queue is part of the service's configuration"}
 )
 
-// Errors between a store and a director, which no client sees.
+// Errors of a store that no client sees.
 var (
 	ErrLeaseLost   = errors.New("the lease on the queue is held by another director")
 	ErrQueueIdle   = errors.New("the queue is empty, and nobody directs it")
 	ErrChangesLost = errors.New("changes of the queue are gone that were not read")
+	ErrUndone      = errors.New("the creation was given up before it arrived")
 )
 
 func invalidTicket(field, format string, args ...any) error {

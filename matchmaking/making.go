@@ -162,7 +162,7 @@ func (t *term) sortOut(ctx context.Context, r *results, a answered) (todo []made
 			for j, entry := range outcome.Entries {
 				ticket := a.messages[i].Assignments[j]
 				deliveries = append(deliveries, delivery{queue: t.metrics, at: now, OutboxEntry: OutboxEntry{
-					Entry: entry, TicketID: ticket.ID, MatchID: m.ID, Content: ticket.Content,
+					Entry: entry, TicketID: ticket.ID, MatchID: m.ID, Epoch: ticket.Epoch, Content: ticket.Content,
 				}})
 			}
 		}

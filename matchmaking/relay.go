@@ -2,6 +2,7 @@ package matchmaking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -123,10 +124,15 @@ func (r *relay) deliver(ctx context.Context, d *delivery) {
 	r.published <- d.place()
 }
 
-// publish publishes an assignment.
+// publish publishes an assignment, unless another ticket has its ticket's ID by now.
 func (r *relay) publish(ctx context.Context, d *delivery) error {
 	draft := channel.Draft{ID: MessagePrefix + d.MatchID, Content: d.Content}
-	if _, err := r.channels.Publish(ctx, ChannelOf(d.TicketID), []channel.Draft{draft}); err != nil {
+	_, err := r.channels.PublishIn(ctx, ChannelOf(d.TicketID), d.Epoch, []channel.Draft{draft})
+	if errors.Is(err, channel.ErrLaterLife) {
+		r.log.WarnContext(ctx, "dropped an assignment whose ticket is over and whose ID another ticket has", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("publish the assignment of ticket %s: %w", d.TicketID, err)
 	}
 	d.queue.relayLag.Observe((d.Age + time.Since(d.at)).Seconds())

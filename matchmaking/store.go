@@ -3,6 +3,8 @@ package matchmaking
 import (
 	"context"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // Store keeps queues and their tickets. Every method may be called at the same time by many goroutines, answers
@@ -11,6 +13,7 @@ import (
 // where it has no memory. Every call may be repeated; each says what a repeat finds. Each is one step: it happens
 // wholly or not at all, also while a slot moves. Times are the storage's.
 type Store interface {
+	Creations
 	Tickets
 	Claims
 	Leases
@@ -19,15 +22,24 @@ type Store interface {
 	Admin
 }
 
-// Tickets is what players do.
-type Tickets interface {
+// Creations is how tickets are made.
+type Creations interface {
 	// Create makes a ticket that can be matched. Where one with its ID is there, in whatever status, that one is
-	// given and created is false; one that waits is this attempt's from then on. Errors: ErrQueueFull.
+	// returned and created is false; one that waits is this attempt's from then on. Errors: ErrQueueFull, and
+	// ErrUndone, where the attempt or its epoch was undone.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
+	// Find is Create where there is a ticket. Errors: ErrNoTicket; then no attempt with the request's epoch can make one
+	// for UndoneFor.
+	Find(ctx context.Context, r CreateRequest) (Ticket, error)
 	// Undo takes a ticket out that an attempt to create it made, as if it had never been, unless another attempt has
 	// found it there, or it doesn't wait any more. Where there is none the attempt can make none for UndoneFor, should
-	// it still be on its way.
-	Undo(ctx context.Context, queue, id, attempt string) error
+	// it still be on its way. In place of an attempt it may be given an epoch, which stands for all attempts that have
+	// it and takes no ticket out. It reports whether a ticket with the ID is there.
+	Undo(ctx context.Context, queue, id, attempt string) (there bool, err error)
+}
+
+// Tickets is what players do with theirs.
+type Tickets interface {
 	// Ticket reads a ticket, from a replica where the store has been told to, and then, if it isn't there, from the
 	// primary. One whose life has ended is there for CreateRequest.Keep longer. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
@@ -45,7 +57,8 @@ const UndoneFor = 10 * time.Minute
 type CreateRequest struct {
 	Queue      string
 	ID         string
-	Attempt    string // names this attempt: a ULID, for Undo
+	Attempt    string    // names this attempt: a ULID, for Undo
+	Epoch      ulid.ULID // of the life of its channel that the ticket begins; zero: the ID is never used again
 	Spec       Spec
 	TTL        time.Duration // how long it can be matched, 200 ms or more, unless it is renewed
 	Life       time.Duration // how long it can be matched at most, however often it is renewed; less than TTL: TTL
@@ -119,7 +132,9 @@ type AssignMatch struct {
 // AssignTicket is one ticket of a match, with the message that its player gets.
 type AssignTicket struct {
 	ID      string
-	Content []byte // JSON of an Assignment
+	Created time.Time // another ticket with this ID that was made at another time is gone; zero: any is meant
+	Epoch   ulid.ULID // the ticket's
+	Content []byte    // JSON of an Assignment
 }
 
 // AssignOutcome is what became of one match.
@@ -222,6 +237,7 @@ type OutboxEntry struct {
 	Entry    string
 	TicketID string
 	MatchID  string
+	Epoch    ulid.ULID // the ticket's
 	Content  []byte
 	Age      time.Duration
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -44,10 +45,10 @@ func (s *tampered) Create(ctx context.Context, r matchmaking.CreateRequest) (mat
 	return made, created, err
 }
 
-func (s *tampered) Undo(ctx context.Context, queue, id, attempt string) error {
+func (s *tampered) Undo(ctx context.Context, queue, id, attempt string) (bool, error) {
 	if s.undo != nil {
 		if err := s.undo(); err != nil {
-			return err
+			return false, err
 		}
 	}
 	return s.Store.Undo(ctx, queue, id, attempt)
@@ -156,7 +157,7 @@ type brokenChannels struct {
 	published map[string]int
 }
 
-func (c *brokenChannels) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
+func (c *brokenChannels) PublishIn(ctx context.Context, name string, epoch ulid.ULID, drafts []channel.Draft) ([]channel.Published, error) {
 	if c.fail != nil {
 		if err := c.fail(name); err != nil {
 			return nil, err
@@ -168,7 +169,7 @@ func (c *brokenChannels) Publish(ctx context.Context, name string, drafts []chan
 	}
 	c.published[name]++
 	c.mu.Unlock()
-	return c.Channels.Publish(ctx, name, drafts)
+	return c.Channels.PublishIn(ctx, name, epoch, drafts)
 }
 
 func (c *brokenChannels) times(ticket string) int {

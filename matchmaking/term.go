@@ -193,13 +193,15 @@ func (t *term) takeSwept(ids []string) {
 	}
 }
 
-// add makes a ticket available, unless it is known.
+// add makes a ticket available, unless it is known. An earlier ticket with its ID is over.
 func (t *term) add(ticket *Ticket) {
-	if t.tickets[ticket.ID] == nil {
-		h := &held{ticket: ticket}
-		t.tickets[ticket.ID] = h
-		t.offer(h)
+	if h := t.tickets[ticket.ID]; h != nil && h.ticket.CreateTime.Equal(ticket.CreateTime) {
+		return
 	}
+	t.forget(ticket.ID)
+	h := &held{ticket: ticket}
+	t.tickets[ticket.ID] = h
+	t.offer(h)
 }
 
 // offer hands a ticket to the matcher.
@@ -261,7 +263,9 @@ type settlement struct {
 
 func (t *term) takeSettled(s settlement) {
 	for _, id := range s.over {
-		t.forget(id)
+		if h := t.tickets[id]; h != nil && h.state == claimed { // else it is a later ticket with the ID
+			t.forget(id)
+		}
 	}
 	for _, id := range s.again {
 		if h := t.tickets[id]; h != nil && h.state == claimed {

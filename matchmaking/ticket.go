@@ -3,6 +3,8 @@ package matchmaking
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/oklog/ulid/v2"
 )
 
 // Subscriber is the name of the subscriber that a ticket's channel is made with.
@@ -73,6 +75,7 @@ type Ticket struct {
 	Expires    time.Time     // storage's time, to the millisecond, unless a heartbeat renews it
 	TTL        time.Duration // from CreateTime, or from the last heartbeat where the queue has one
 	Life       time.Duration // from CreateTime at most, however often it is renewed
+	Epoch      ulid.ULID     // of the life of its channel that it began; zero: its ID is never used again
 	Status     Status
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound

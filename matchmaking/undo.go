@@ -22,7 +22,7 @@ type undone struct {
 // said yes. A ticket that another attempt has found in the meantime, here or at another server, is left to that one.
 // Its run owns the only goroutine; add may be called by many.
 type undo struct {
-	store   Tickets
+	store   Creations
 	log     *slog.Logger
 	arrived chan struct{} // has one place: there is something in waiting
 
@@ -30,7 +30,7 @@ type undo struct {
 	waiting []undone // as they came
 }
 
-func newUndo(store Tickets, log *slog.Logger) *undo {
+func newUndo(store Creations, log *slog.Logger) *undo {
 	return &undo{store: store, log: log, arrived: make(chan struct{}, 1)}
 }
 
@@ -80,7 +80,7 @@ func (u *undo) pass(ctx context.Context) (finished bool) {
 			left = append(left, list[i:]...)
 			break
 		}
-		err := u.store.Undo(ctx, t.queue, t.id, t.attempt)
+		_, err := u.store.Undo(ctx, t.queue, t.id, t.attempt)
 		if err != nil && time.Now().Before(t.until) {
 			failures++
 			left = append(left, t)

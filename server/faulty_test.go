@@ -78,6 +78,13 @@ func (f *faultyStore) Subscribe(ctx context.Context, r channel.SubscribeRequest)
 	return f.Store.Subscribe(ctx, r)
 }
 
+func (f *faultyStore) Open(ctx context.Context, r channel.OpenRequest) (channel.Life, error) {
+	if err := f.enter(ctx, "Open"); err != nil {
+		return channel.Life{}, err
+	}
+	return f.Store.Open(ctx, r)
+}
+
 func (f *faultyStore) Unsubscribe(ctx context.Context, name, subscriber string) error {
 	if err := f.enter(ctx, "Unsubscribe"); err != nil {
 		return err

@@ -155,7 +155,9 @@ func (m *matches) Create(ctx context.Context, n matchmaking.NewTicket) (matchmak
 	if t.ID == "" {
 		t.ID = ulid.Make().String()
 	}
-	_, err := m.channels.Open(ctx, matchmaking.ChannelOf(t.ID), matchmaking.Subscriber, "q")
+	_, _, err := m.channels.Open(ctx, channel.Opening{
+		Channel: matchmaking.ChannelOf(t.ID), Subscriber: matchmaking.Subscriber, Label: "q",
+	})
 	m.tickets[t.ID] = t
 	return *t, true, err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -187,14 +188,14 @@ type tapped struct {
 	server *server
 }
 
-// Publish is matchmaking.Channels's.
-func (c tapped) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
+// PublishIn is matchmaking.Channels's.
+func (c tapped) PublishIn(ctx context.Context, name string, epoch ulid.ULID, drafts []channel.Draft) ([]channel.Published, error) {
 	if before := c.server.queues.publishing; before != nil {
 		if err := before(ctx, name); err != nil {
 			return nil, err
 		}
 	}
-	published, err := c.Service.Publish(ctx, name, drafts)
+	published, err := c.Service.PublishIn(ctx, name, epoch, drafts)
 	if err == nil {
 		c.server.arena.ledger.published(published)
 	}

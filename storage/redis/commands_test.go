@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -310,11 +311,13 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"ack", "ack", 0, ack},
 		{"ack again", "ack", 0, ack},
 		{"next", "next", 0, func(ctx context.Context) error { return errorOf(m.Next(ctx, m.receipt(ten), m.request(1000))) }},
-		{"subscribe from latest", "subscribe", -1, subscribe("latest", channel.StartLatest)},
-		{"subscribe from earliest", "subscribe", -1, subscribe("earliest", channel.StartEarliest)},
-		{"subscribe again", "subscribe", -1, subscribe("latest", channel.StartLatest)},
-		{"subscribe with a label", "subscribe", 0, func(ctx context.Context) error {
-			return errorOf(m.Subscribe(ctx, channel.SubscribeRequest{Channel: "ch", Subscriber: "l", Policy: m.policy, Label: "x"}))
+		{"subscribe from latest", "subscribe", 0, subscribe("latest", channel.StartLatest)},
+		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
+		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
+		{"open", "open", 0, func(ctx context.Context) error {
+			return errorOf(m.Open(ctx, channel.OpenRequest{
+				Opening: channel.Opening{Channel: "ch", Subscriber: "l", Label: "x"}, Epoch: ulid.Make(), Policy: m.policy,
+			}))
 		}},
 		{"describe", "describe", 0, func(ctx context.Context) error { return errorOf(m.Describe(ctx, "ch", m.policy)) }},
 		{"unsubscribe", "unsubscribe", 0, func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest") }},
@@ -338,7 +341,7 @@ func (m *meter) isOneCommand(t *testing.T, op measured) {
 	require.Equal(t, "EVALSHA", call[0], op.name)
 	script := map[string]script{
 		"publish": publishScript, "fetch": fetchScript, "ack": ackScript, "next": nextScript,
-		"subscribe": subscribeScript, "unsubscribe": unsubscribeScript, "describe": describeScript,
+		"subscribe": subscribeScript, "open": openScript, "unsubscribe": unsubscribeScript, "describe": describeScript,
 	}[op.script]
 	require.Equal(t, script.sha1, call[1], op.name)
 	keys, args := map[string]int{}, len(call)-3

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
@@ -282,8 +283,8 @@ func TestWorkedExample(t *testing.T) {
 func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	t.Parallel()
 	e := &example{lab: newLab(t, "ch"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
-	_, err := e.Subscribe(t.Context(), channel.SubscribeRequest{
-		Channel: "ch", Subscriber: "<subscriber>", Policy: e.policy, Label: "label",
+	_, err := e.Open(t.Context(), channel.OpenRequest{
+		Opening: channel.Opening{Channel: "ch", Subscriber: "<subscriber>", Label: "label"}, Epoch: ulid.Make(), Policy: e.policy,
 	})
 	require.NoError(t, err)
 	e.publish(t, "<id>", "1", false)

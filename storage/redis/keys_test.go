@@ -165,7 +165,7 @@ var rowsOf = map[string][]string{
 }
 
 // noScripts are users of keys that the page names and that are no scripts.
-var noScripts = []string{"position", "label", "listen", "start", "ready", "contents", "delivered", "admin", "watch"}
+var noScripts = []string{"position", "life", "listen", "start", "ready", "contents", "delivered", "admin", "watch"}
 
 func TestPageTellsWhichScriptUsesWhichKey(t *testing.T) {
 	t.Parallel()

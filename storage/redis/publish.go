@@ -46,7 +46,11 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	keys = make([]string, 0, 3+len(r.Drafts))
 	args = make([]string, 0, 7+len(r.Drafts))
 	keys = append(keys, ch.clock(), ch.epoch(), ch.subscribers())
-	args = append(args, ch.messagePrefix(), ch.markPrefix(), ttlMillis(r.Policy), ulid.Make().String(),
+	epoch := ulid.Make().String()
+	if !r.Epoch.IsZero() {
+		epoch = "only " + r.Epoch.String()
+	}
+	args = append(args, ch.messagePrefix(), ch.markPrefix(), ttlMillis(r.Policy), epoch,
 		strconv.Itoa(r.Policy.MaxMessages), ch.topic(), strconv.Itoa(s.notifyBytes))
 	for _, draft := range r.Drafts {
 		keys = append(keys, ch.messageID(draft.ID))

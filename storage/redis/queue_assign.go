@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -50,15 +51,23 @@ func (q *Queues) assignCall(r matchmaking.AssignRequest, m matchmaking.AssignMat
 	k := q.keys(r.Queue)
 	c := rueidis.LuaExec{
 		Keys: make([]string, 0, 8+2*len(m.Assignments)),
-		Args: make([]string, 0, 3+2*len(m.Assignments)),
+		Args: make([]string, 0, 3+4*len(m.Assignments)),
 	}
 	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.match(m.ID))
 	c.Args = append(c.Args, m.ID, r.Token, milliseconds(r.Keep))
 	for _, a := range m.Assignments {
 		c.Keys = append(c.Keys, k.ticket(a.ID), k.assignment(a.ID))
-		c.Args = append(c.Args, a.ID, string(a.Content))
+		c.Args = append(c.Args, a.ID, createdText(a.Created), epochText(a.Epoch), string(a.Content))
 	}
 	return c
+}
+
+// createdText returns when a ticket was made as scripts get it: empty for any time.
+func createdText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(at.UnixMicro(), 10)
 }
 
 // assigned decodes what assign.lua returns.

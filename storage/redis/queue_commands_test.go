@@ -71,7 +71,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.queue, tickets[10:13]) }},
 		{"cancel", []string{"EVALSHA"}, 15, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
-		{"undo", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return h.Undo(ctx, h.queue, limited.ID, limited.Attempt) }},
+		{"undo", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return errorOf(h.Undo(ctx, h.queue, limited.ID, limited.Attempt)) }},
 		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return errorOf(h.Snapshot(ctx, h.queue)) }},
 		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return errorOf(h.Outgoing(ctx, h.queue, 0, 100)) }},

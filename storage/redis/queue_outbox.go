@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -33,9 +35,14 @@ func (r reply) outgoing() ([]matchmaking.OutboxEntry, error) {
 		entry, fields := list.entry()
 		at, err := entryTime(entry)
 		list.fail(err)
+		var epoch ulid.ULID
+		if text := fields["epoch"]; text != "" {
+			epoch, err = ulid.ParseStrict(text)
+			list.fail(err)
+		}
 		entries = append(entries, matchmaking.OutboxEntry{
-			Entry: entry, TicketID: fields["ticket"], MatchID: fields["match"], Content: []byte(fields["content"]),
-			Age: max(now.Sub(at), 0),
+			Entry: entry, TicketID: fields["ticket"], MatchID: fields["match"], Epoch: epoch,
+			Content: []byte(fields["content"]), Age: max(now.Sub(at), 0),
 		})
 	}
 	d.fail(list.err)

@@ -23,7 +23,7 @@ var queueDecoders = map[string]func(r reply) error{
 	"queue":    func(r reply) error { return errorOf(r.queueState()) },
 }
 
-const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 {}'`
+const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`
 
 func TestQueueRepliesThatAreRight(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestQueueRepliesThatAreRight(t *testing.T) {
 		"claim":    {`{'OK', '1704067200000000', '1704067800000', {}, {}, {}}`, `{'OK', '1', '2', {'a'}, {'b', '3'}, {'c', 'd'}}`},
 		"assign":   {`{'OK', {'1-1'}, {'5'}}`, `{'EXISTS'}`, `{'CONFLICT', {'a', 'gone', 'b', 'claim'}}`},
 		"snapshot": {`{'OK', '1', '0-0', {}}`, `{'OK', '1', '1-1', {'a', '1704067200000000', '1704067800000', ''}}`},
-		"outgoing": {`{'OK', '1', {}}`, `{'OK', '1', {{'1-1', {'ticket', 'a', 'match', 'b', 'content', '{}'}}}}`},
+		"outgoing": {`{'OK', '1', {}}`, `{'OK', '1', {{'1-1', {'ticket', 'a', 'match', 'b', 'epoch', '', 'content', '{}'}}}}`},
 		"queue": {
 			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}}`,
 			`{'OK', '1', 1, 2, 3, '4', {'5', '6', '7', '8'}, {{'1-1', {'waits', '1 2'}}}}`,
@@ -56,8 +56,8 @@ func TestQueueRepliesThatAreWrongAreRefused(t *testing.T) {
 		"create": {`{'CREATED'}`, `{'CREATED', '1'}`, `{'CREATED', '1', 'x'}`, `{'CREATED', 'x', '1'}`, `{'CREATED', '1', '2', '3'}`, `{'OK'}`},
 		"ticket": {
 			`{'OK'}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `}`, `{'OK', 'SEARCHING', 'x', ` + someTicket + `, ''}`,
-			`{'OK', 'LOST', '1', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3', ''}`, `{'OK', 'SEARCHING', '1', 'X1 2 3 4 a {}', ''}`,
-			`{'OK', 'SEARCHING', '1', 'S1 x 3 4 a {}', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a {', ''}`, `{'OK', 'SEARCHING', '1', '', ''}`,
+			`{'OK', 'LOST', '1', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3', ''}`, `{'OK', 'SEARCHING', '1', 'X1 2 3 4 a  {}', ''}`,
+			`{'OK', 'SEARCHING', '1', 'S1 x 3 4 a  {}', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a  {', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a x {}', ''}`, `{'OK', 'SEARCHING', '1', '', ''}`,
 			`{'OK', 'MATCH_FOUND', '', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `, '', ''}`,
 		},
 		"claim": {
@@ -75,7 +75,7 @@ func TestQueueRepliesThatAreWrongAreRefused(t *testing.T) {
 		},
 		"outgoing": {
 			`{'OK'}`, `{'OK', '1'}`, `{'OK', '1', {'1-1'}}`, `{'OK', '1', {{'1-1'}}}`, `{'OK', '1', {{'1-1', {'ticket'}}}}`,
-			`{'OK', '1', {{'x', {}}}}`, `{'OK', '1', {{'1-1', {}, {}}}}`, `{'OK', '1', {}, {}}`, `{'CREATED'}`,
+			`{'OK', '1', {{'x', {}}}}`, `{'OK', '1', {{'1-1', {'epoch', 'x'}}}}`, `{'OK', '1', {{'1-1', {}, {}}}}`, `{'OK', '1', {}, {}}`, `{'CREATED'}`,
 		},
 		"queue": {
 			`{'OK'}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0'}, {}}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0', '0'}, {}}`,
@@ -100,7 +100,8 @@ func TestQueueRefusals(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]error{
 		"FULL": matchmaking.ErrQueueFull, "NO_TICKET": matchmaking.ErrNoTicket, "MATCHED": matchmaking.ErrTicketMatched,
-		"LEASE": matchmaking.ErrLeaseLost, "LOST": matchmaking.ErrChangesLost,
+		"LEASE": matchmaking.ErrLeaseLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
+		"VACANT": matchmaking.ErrNoTicket,
 	} {
 		r, err := replyOf(t, "{'"+value+"'}")
 		require.NoError(t, err)
@@ -111,8 +112,8 @@ func TestQueueRefusals(t *testing.T) {
 func TestChangesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []map[string]string{
-		{}, {"ticket": "S1 2 3 4 a {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a {}"},
-		{"id": "a", "ticket": "S1 2 3 4 a {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
+		{}, {"ticket": "S1 2 3 4 a  {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a  {}"},
+		{"id": "a", "ticket": "S1 2 3 4 a  {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
 	} {
 		_, err := parseChange("duel", fields)
 		require.ErrorIs(t, err, errTicketRecord, "%v", fields)
@@ -120,7 +121,7 @@ func TestChangesThatCannotBeRead(t *testing.T) {
 }
 
 func FuzzTicketRecord(f *testing.F) {
-	f.Add([]byte("S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 {}"))
+	f.Add([]byte("S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 01M7XSP26QJ3QEVHWDRP2PHXG7 {}"))
 	f.Add([]byte(`C1 2 3 {"searchFields":{"doubleArgs":{"a":"NaN"}}}`))
 	f.Add([]byte("S1 2 3 "))
 	f.Fuzz(func(t *testing.T, value []byte) {

@@ -118,7 +118,7 @@ func (s *scenario) holds(t *testing.T, step scenarioStep) {
 	require.Equal(t, want, s.found(t), "the keys after %s", step.title)
 	for key, k := range step.keys {
 		pattern := shape(k.value)
-		for placeholder, digits := range map[string]string{"<µs>": "[0-9]{16}", "<n>": "[0-9]+", "<attempt>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}"} {
+		for placeholder, digits := range map[string]string{"<µs>": "[0-9]{16}", "<n>": "[0-9]+", "<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}"} {
 			pattern = strings.ReplaceAll(pattern, placeholder, digits)
 		}
 		require.Regexp(t, pattern, s.content(t, key), "%s after %s", key, step.title)
@@ -129,7 +129,8 @@ func (s *scenario) holds(t *testing.T, step scenarioStep) {
 func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 	t.Helper()
 	r := matchmaking.CreateRequest{
-		Queue: s.queue, ID: id, Attempt: ulid.Make().String(), TTL: matchmaking.DefaultTicketTTL, Keep: matchmaking.DefaultAssignmentTTL,
+		Queue: s.queue, ID: id, Attempt: ulid.Make().String(), Epoch: ulid.Make(),
+		TTL: matchmaking.DefaultTicketTTL, Keep: matchmaking.DefaultAssignmentTTL,
 		Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{
 			Tags: []string{"mode:casual"}, DoubleArgs: matchmaking.Doubles{"skill": skill},
 		}},
@@ -172,7 +173,11 @@ func TestTwoPlayers(t *testing.T) {
 					TicketID: id, MatchID: m.ID, Queue: s.queue, Connection: "gameserver-123.example.com:7777", Team: team,
 				})
 				require.NoError(t, err)
-				m.Assignments = append(m.Assignments, matchmaking.AssignTicket{ID: id, Content: content})
+				made, err := s.Ticket(ctx, s.queue, id)
+				require.NoError(t, err)
+				m.Assignments = append(m.Assignments, matchmaking.AssignTicket{
+					ID: id, Created: made.CreateTime, Epoch: made.Epoch, Content: content,
+				})
 			}
 			outcome := s.Assign(ctx, matchmaking.AssignRequest{
 				Queue: s.queue, Token: token, Keep: matchmaking.DefaultAssignmentTTL, Matches: []matchmaking.AssignMatch{m},

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,7 +19,10 @@ func (q *Queues) Create(ctx context.Context, r matchmaking.CreateRequest) (match
 	}
 	k := q.keys(r.Queue)
 	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.changes()}
-	args := []string{r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt, string(spec), k.nudges()}
+	args := []string{
+		r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt,
+		epochText(r.Epoch), string(spec), k.nudges(),
+	}
 	rep, err := q.store.exec(ctx, createScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
@@ -33,13 +35,28 @@ func (q *Queues) Create(ctx context.Context, r matchmaking.CreateRequest) (match
 	return t, err == nil, err
 }
 
+// Find runs find.lua.
+func (q *Queues) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, error) {
+	k := q.keys(r.Queue)
+	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.expiries(), k.proposed()}
+	args := []string{r.ID, r.Attempt, r.Epoch.String(), milliseconds(matchmaking.UndoneFor)}
+	rep, err := q.store.exec(ctx, findScript, keys, args)
+	if err != nil {
+		return matchmaking.Ticket{}, err
+	}
+	if rep.status != statusExists {
+		return matchmaking.Ticket{}, rep.refusal()
+	}
+	return rep.decoder().ticket(r.Queue, r.ID)
+}
+
 // created decodes what create.lua returns for a ticket that it made.
 func (r reply) created(made matchmaking.CreateRequest) (matchmaking.Ticket, error) {
 	if r.status != statusCreated {
 		return matchmaking.Ticket{}, r.refusal()
 	}
 	d := r.decoder()
-	record := ticketRecord{created: d.micros(), ttl: made.TTL, life: max(made.Life, made.TTL), spec: made.Spec}
+	record := ticketRecord{created: d.micros(), ttl: made.TTL, life: max(made.Life, made.TTL), epoch: made.Epoch, spec: made.Spec}
 	expires := d.millis()
 	return record.ticket(made.Queue, made.ID, expires), d.end()
 }
@@ -70,17 +87,17 @@ func (d *decoder) ticket(queue, id string) (matchmaking.Ticket, error) {
 }
 
 // errUndone is the error of a creation that Undo came before. Whoever asked for it has been told of its failure already.
-var errUndone = channel.ErrUnavailable.Because(errors.New("the creation was given up before it arrived"))
+var errUndone = channel.ErrUnavailable.Because(matchmaking.ErrUndone)
 
 // Undo runs undo.lua.
-func (q *Queues) Undo(ctx context.Context, queue, id, attempt string) error {
+func (q *Queues) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
 	k := q.keys(queue)
 	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes()}
 	rep, err := q.store.exec(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges()})
 	if err != nil {
-		return err
+		return false, err
 	}
-	return rep.oneOf(statusOK)
+	return rep.status == statusKept, rep.oneOf(statusOK, statusKept)
 }
 
 // Ticket runs ticket.lua, on a replica first where there are any.

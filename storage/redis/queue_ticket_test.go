@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -223,6 +224,14 @@ func TestQueueRenewDoesNotRevive(t *testing.T) {
 	})
 }
 
+// undo undoes an attempt to make the ticket "a", or all attempts with an epoch, and reports whether there is a ticket.
+func (h *hall) undo(t *testing.T, attempt string) (there bool) {
+	t.Helper()
+	there, err := h.Undo(t.Context(), h.queue, "a", attempt)
+	require.NoError(t, err)
+	return there
+}
+
 func TestQueueUndo(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
@@ -235,18 +244,18 @@ func TestQueueUndo(t *testing.T) {
 		require.True(t, created, "the same attempt, whose answer was lost")
 		require.Equal(t, made, again)
 
-		require.NoError(t, h.Undo(t.Context(), h.queue, "a", second.Attempt))
+		require.True(t, h.undo(t, second.Attempt))
 		require.Equal(t, matchmaking.Searching, h.status(t, "a"), "another attempt's")
 		_, created, err = h.Create(t.Context(), second)
 		require.NoError(t, err)
 		require.False(t, created)
-		require.NoError(t, h.Undo(t.Context(), h.queue, "a", first.Attempt))
+		require.True(t, h.undo(t, first.Attempt))
 		require.Equal(t, matchmaking.Searching, h.status(t, "a"), "the later attempt has been answered")
 		require.Equal(t, made, h.ticket(t, "a"))
 
 		h.hold(t, "token", "a")
 		for range 2 {
-			require.NoError(t, h.Undo(t.Context(), h.queue, "a", second.Attempt))
+			require.False(t, h.undo(t, second.Attempt))
 		}
 		_, err = h.Ticket(t.Context(), h.queue, "a")
 		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
@@ -266,7 +275,7 @@ func TestQueueUndoComesFirst(t *testing.T) {
 	onEach(t, func(t *testing.T, h *hall) {
 		late := []matchmaking.CreateRequest{h.request("a"), h.request("a")}
 		for _, r := range late {
-			require.NoError(t, h.Undo(t.Context(), h.queue, "a", r.Attempt))
+			require.False(t, h.undo(t, r.Attempt))
 		}
 		require.NoError(t, h.cancel(t.Context(), "a"))
 		require.NoError(t, h.Renew(t.Context(), h.queue, []string{"a"}))
@@ -298,7 +307,47 @@ func TestQueueUndoLeavesWhatHasEnded(t *testing.T) {
 		h.create(t, "b")
 		h.hold(t, "token", "a", "b")
 		require.Empty(t, h.assignOne(t, "token", "m", "a", "b").Conflicts)
-		require.NoError(t, h.Undo(t.Context(), h.queue, "a", r.Attempt))
+		require.True(t, h.undo(t, r.Attempt))
 		require.Equal(t, matchmaking.MatchFound, h.status(t, "a"))
+	})
+}
+
+// Attempts in one life of a ticket's channel make no ticket after it was found that there is none. Those in another do.
+func TestQueueEpochs(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		request := func(epoch ulid.ULID) matchmaking.CreateRequest {
+			r := h.request("a")
+			r.Epoch = epoch
+			return r
+		}
+		create := func(epoch ulid.ULID) error { return errorOf2(h.Create(t.Context(), request(epoch))) }
+		find := func(epoch ulid.ULID) error { return errorOf(h.Find(t.Context(), request(epoch))) }
+		first, second := ulid.Make(), ulid.Make()
+		for range 2 {
+			require.ErrorIs(t, find(first), matchmaking.ErrNoTicket)
+		}
+		require.False(t, h.undo(t, second.String()))
+		require.ErrorIs(t, create(first), matchmaking.ErrUndone)
+		require.ErrorIs(t, create(second), matchmaking.ErrUndone)
+
+		third := ulid.Make()
+		require.NoError(t, create(third))
+		require.Equal(t, third, h.ticket(t, "a").Epoch)
+		require.NoError(t, find(third), "it is there")
+		require.True(t, h.undo(t, third.String()), "an epoch takes no ticket out")
+		require.Equal(t, matchmaking.Searching, h.status(t, "a"))
+
+		h.hold(t, "token", "a")
+		m := h.match("m", "a")
+		m.Assignments[0].Epoch, m.Assignments[0].Created = third, h.ticket(t, "a").CreateTime.Add(-time.Microsecond)
+		outcome := h.assign(t.Context(), "token", m)[0]
+		require.NoError(t, outcome.Err)
+		require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}, outcome.Conflicts, "that one is gone")
+		m.Assignments[0].Created = h.ticket(t, "a").CreateTime
+		require.Empty(t, h.assign(t.Context(), "token", m)[0].Conflicts)
+		entries, err := h.Outgoing(t.Context(), h.queue, 0, 10)
+		require.NoError(t, err)
+		require.Equal(t, third, entries[0].Epoch)
 	})
 }

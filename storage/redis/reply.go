@@ -36,6 +36,9 @@ const (
 	statusLost         status = "LOST"
 	statusIdle         status = "IDLE"
 	statusUndone       status = "UNDONE"
+	statusLife         status = "LIFE"
+	statusVacant       status = "VACANT"
+	statusKept         status = "KEPT"
 )
 
 // errReply is the error of a reply that no script of ours gives.
@@ -94,7 +97,11 @@ func (r reply) refusal() error {
 		return matchmaking.ErrQueueIdle
 	case statusUndone:
 		return errUndone
-	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusConflict:
+	case statusLife:
+		return channel.ErrLaterLife
+	case statusVacant:
+		return matchmaking.ErrNoTicket
+	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusConflict, statusKept:
 	}
 	return outcome(fmt.Errorf("%w: %s answered %q", errReply, r.script, r.status))
 }

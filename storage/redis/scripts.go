@@ -30,6 +30,7 @@ type script struct {
 var (
 	publishScript     = mustScript("publish")
 	subscribeScript   = mustScript("subscribe")
+	openScript        = mustScript("open")
 	unsubscribeScript = mustScript("unsubscribe")
 	fetchScript       = mustScript("fetch")
 	ackScript         = mustScript("ack")
@@ -37,6 +38,7 @@ var (
 	describeScript    = mustScript("describe")
 
 	createScript   = mustScript("create")
+	findScript     = mustScript("find")
 	ticketScript   = mustScript("ticket")
 	undoScript     = mustScript("undo")
 	cancelScript   = mustScript("cancel")

@@ -155,7 +155,7 @@ func TestLuaParametersAreDocumented(t *testing.T) {
 
 var (
 	indexed  = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
-	unpacked = regexp.MustCompile(`\{unpack\((KEYS|ARGV), (\d+)\)\}`)
+	unpacked = regexp.MustCompile(`(?:\{unpack|\bfrom)\((KEYS|ARGV), (\d+)\)`)
 	either   = regexp.MustCompile(`\b(KEYS|ARGV)\b`)
 )
 
@@ -497,6 +497,7 @@ var decoders = map[string]func(*testing.T, reply) error{
 		return err
 	},
 	"subscribe":   func(_ *testing.T, r reply) error { _, err := r.subscription(); return err },
+	"open":        func(_ *testing.T, r reply) error { _, err := r.life(); return err },
 	"unsubscribe": func(_ *testing.T, r reply) error { return r.oneOf(statusOK, statusNoSubscriber) },
 	"ack":         func(_ *testing.T, r reply) error { return r.oneOf(statusOK, statusStale) },
 	"describe":    func(_ *testing.T, r reply) error { _, err := r.description(); return err },
@@ -512,7 +513,8 @@ func TestRepliesThatAreRight(t *testing.T) {
 	epoch := "'" + someEpoch + "'"
 	for operation, values := range map[string][]string{
 		"publish":     {`{'OK', '1', 0, '-9007199254740991', 1}`},
-		"subscribe":   {`{'CREATED', ` + epoch + `, '0', ''}`, `{'EXISTS', ` + epoch + `, '-5', 'duel'}`},
+		"subscribe":   {`{'CREATED', ` + epoch + `, '0'}`, `{'EXISTS', ` + epoch + `, '-5'}`},
+		"open":        {`{'OK', ` + epoch + `, 'duel'}`},
 		"unsubscribe": {`{'OK'}`, `{'NO_SUBSCRIBER'}`},
 		"ack":         {`{'OK'}`, `{'STALE'}`},
 		"describe":    {`{'OK', ` + epoch + `, '5', 1, -1, {}}`, `{'OK', ` + epoch + `, '5', 1, 4, {'a', '1', 'b', '2'}}`},
@@ -539,9 +541,13 @@ func TestRepliesThatAreWrongAreRefused(t *testing.T) {
 			`{'OK', false, 0, '2', 0}`, `{'STALE', '1', 0, '2', 0}`, `{'CREATED'}`,
 		},
 		"subscribe": {
-			`{'CREATED'}`, `{'CREATED', ` + epoch + `}`, `{'CREATED', ` + epoch + `, '0'}`, `{'CREATED', ` + epoch + `, '0', '', ''}`,
-			`{'EXISTS', ` + epoch + `, 'x', ''}`, `{'EXISTS', 'x', '0', ''}`, `{'EXISTS', '', '0', ''}`, `{'EXISTS', {}, '0', ''}`,
-			`{'EXISTS', ` + epoch + `, {}, ''}`, `{'EXISTS', ` + epoch + `, '0', {}}`, `{'OK', ` + epoch + `, '0', ''}`,
+			`{'CREATED'}`, `{'CREATED', ` + epoch + `}`, `{'CREATED', ` + epoch + `, '0', ''}`,
+			`{'EXISTS', ` + epoch + `, 'x'}`, `{'EXISTS', 'x', '0'}`, `{'EXISTS', '', '0'}`, `{'EXISTS', {}, '0'}`,
+			`{'EXISTS', ` + epoch + `, {}}`, `{'OK', ` + epoch + `, '0'}`,
+		},
+		"open": {
+			`{'OK'}`, `{'OK', ` + epoch + `}`, `{'OK', 'x', 'duel'}`, `{'OK', ` + epoch + `, {}}`, `{'OK', ` + epoch + `, 'duel', 1}`,
+			`{'CREATED', ` + epoch + `, 'duel'}`,
 		},
 		"unsubscribe": {`{'OK', 'x'}`, `{'STALE'}`, `{'CREATED'}`},
 		"ack":         {`{'OK', 'x'}`, `{'STALE', '1'}`, `{'EXISTS'}`},
@@ -577,7 +583,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]error{
 		"NO_CHANNEL": channel.ErrNoChannel, "NO_SUBSCRIBER": channel.ErrNoSubscriber, "EPOCH": channel.ErrReceiptEpoch,
-		"AHEAD": channel.ErrReceiptAhead, "SUPERSEDED": channel.ErrReceiptSuperseded,
+		"AHEAD": channel.ErrReceiptAhead, "SUPERSEDED": channel.ErrReceiptSuperseded, "LIFE": channel.ErrLaterLife,
 	} {
 		r, err := replyOf(t, "{'"+value+"'}")
 		require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/oklog/ulid/v2"
-	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
 )
@@ -16,13 +15,9 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 	ch := s.channel(r.Channel)
 	args := []string{
 		r.Subscriber, fromText(r.From), ch.messagePrefix(), ch.markPrefix(), ttlMillis(r.Policy),
-		ulid.Make().String(), strconv.Itoa(r.Policy.MaxMessages), r.Label,
+		ulid.Make().String(), strconv.Itoa(r.Policy.MaxMessages),
 	}
-	keys := ch.forSubscriber(r.Subscriber)
-	if r.Label != "" {
-		keys = append(keys, ch.label())
-	}
-	rep, err := s.exec(ctx, subscribeScript, keys, args)
+	rep, err := s.exec(ctx, subscribeScript, ch.forSubscriber(r.Subscriber), args)
 	if err != nil {
 		return channel.Subscription{}, err
 	}
@@ -40,11 +35,10 @@ func (r reply) subscription() (channel.Subscription, error) {
 	}
 	d := r.decoder()
 	at := channel.Position{Epoch: d.epoch(), Clock: d.clock()}
-	label := d.text()
 	if err := d.end(); err != nil {
 		return channel.Subscription{}, err
 	}
-	return channel.Subscription{Created: r.status == statusCreated, Position: at, Label: label}, nil
+	return channel.Subscription{Created: r.status == statusCreated, Position: at}, nil
 }
 
 func fromText(f channel.From) string {
@@ -57,19 +51,6 @@ func fromText(f channel.From) string {
 		return f.Clock.String()
 	}
 	panic(fmt.Sprintf("channel.Start %d is not known", f.Start))
-}
-
-// Label reads a channel's label with one command.
-func (s *Store) Label(ctx context.Context, name string) (string, error) {
-	var label string
-	err := s.retry(ctx, "label", func(ctx context.Context) (err error) {
-		label, err = s.client.Do(ctx, s.client.B().Get().Key(s.channel(name).label()).Build()).ToString()
-		if rueidis.IsRedisNil(err) {
-			return channel.ErrNoChannel
-		}
-		return err
-	})
-	return label, err
 }
 
 // Unsubscribe runs unsubscribe.lua.

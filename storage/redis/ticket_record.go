@@ -8,17 +8,21 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempt> <spec, JSON>".
-// The first byte is C where the ticket was cancelled. The attempt is the last one to make the ticket. Where there is no
-// ticket the key may hold "U <attempt> …", the attempts to make it that were undone.
+// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempt> <epoch> <spec,
+// JSON>". The first byte is C where the ticket was cancelled. The attempt is the last one to make the ticket; the epoch is
+// empty where its ID is never used again. Where there is no ticket the key may hold "U <attempt> …", the attempts and
+// epochs that were undone.
 type ticketRecord struct {
 	cancelled bool
 	created   time.Time
 	ttl, keep time.Duration
 	life      time.Duration // at most, however often it is renewed
+	epoch     ulid.ULID     // of its channel's life
 	spec      matchmaking.Spec
 }
 
@@ -28,8 +32,8 @@ var errTicketRecord = errors.New("a stored ticket can't be read")
 func isTicketRecord(value []byte) bool { return len(value) > 0 && value[0] != 'U' }
 
 func parseTicketRecord(value []byte) (ticketRecord, error) {
-	parts := bytes.SplitN(value, []byte(" "), 6)
-	if len(parts) != 6 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
+	parts := bytes.SplitN(value, []byte(" "), 7)
+	if len(parts) != 7 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
 		return ticketRecord{}, errTicketRecord
 	}
 	var numbers [4]int64
@@ -47,7 +51,13 @@ func parseTicketRecord(value []byte) (ticketRecord, error) {
 		keep:      time.Duration(numbers[2]) * time.Millisecond,
 		life:      time.Duration(numbers[3]) * time.Millisecond,
 	}
-	if err := json.Unmarshal(parts[5], &r.spec); err != nil {
+	if len(parts[5]) > 0 {
+		var err error
+		if r.epoch, err = ulid.ParseStrict(string(parts[5])); err != nil {
+			return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
+		}
+	}
+	if err := json.Unmarshal(parts[6], &r.spec); err != nil {
 		return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
 	}
 	return r, nil
@@ -60,7 +70,7 @@ func (r ticketRecord) ticket(queue, id string, expires time.Time) matchmaking.Ti
 		expires = r.created.Truncate(time.Millisecond).Add(r.ttl)
 	}
 	return matchmaking.Ticket{
-		ID: id, Queue: queue, Spec: r.spec, CreateTime: r.created, Expires: expires, TTL: r.ttl, Life: r.life,
+		ID: id, Queue: queue, Spec: r.spec, CreateTime: r.created, Expires: expires, TTL: r.ttl, Life: r.life, Epoch: r.epoch,
 		Status: matchmaking.Searching,
 	}
 }

@@ -42,8 +42,8 @@ func subscribeCases() []testCase {
 			notice: "a subscriber that was away too long can't come back, or gets no error that tells it",
 		},
 		{
-			name: "a channel keeps the first label that it is given", run: subscribeLabelled,
-			notice: "what an ID stands for changes under whoever holds it",
+			name: "a labelled channel begins a life only after the one that it is in", ring: true, run: openLives,
+			notice: "a new ticket gets the assignment of an earlier one with its ID, or none",
 		},
 		{
 			name: "a subscriber's name may be any name", run: subscribeNames,
@@ -169,33 +169,4 @@ func subscribeNames(s *subject) {
 		s.reads(name, 0, numbered(len(names))[i:]...)
 	}
 	require.Len(s.t, s.describe().Subscribers, len(names))
-}
-
-func subscribeLabelled(s *subject) {
-	labelled := func(name, label string) channel.Subscription {
-		sub, err := s.store.Subscribe(s.ctx(), channel.SubscribeRequest{
-			Channel: s.channel, Subscriber: name, Policy: s.policy, Label: label,
-		})
-		require.NoError(s.t, err)
-		return sub
-	}
-	_, err := s.store.Label(s.ctx(), s.channel)
-	require.ErrorIs(s.t, err, channel.ErrNoChannel, "no channel has no label")
-	require.Empty(s.t, s.subscribe("s").Label)
-	_, err = s.store.Label(s.ctx(), s.channel)
-	require.ErrorIs(s.t, err, channel.ErrNoChannel, "a channel that wasn't given a label has none")
-
-	require.Equal(s.t, "first", labelled("s", "first").Label, "an existing channel can be labelled")
-	require.Equal(s.t, "first", labelled("s", "second").Label)
-	require.Equal(s.t, "first", labelled("t", "third").Label)
-	has, err := s.store.Label(s.ctx(), s.channel)
-	require.NoError(s.t, err)
-	require.Equal(s.t, "first", has)
-
-	other := s.on("other")
-	sub, err := other.store.Subscribe(s.ctx(), channel.SubscribeRequest{
-		Channel: other.channel, Subscriber: "s", Policy: other.policy, Label: "its own",
-	})
-	require.NoError(s.t, err)
-	require.Equal(s.t, "its own", sub.Label)
 }

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- cancel.lua takes a ticket out of its queue, unless it is assigned. It may run where Redis is out of memory.
--- include: time.lua rights.lua leave.lua
+-- include: time.lua rights.lua many.lua leave.lua
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment

@@ -15,32 +15,34 @@
 -- ARGV[4] life_ms      int     how long it can be matched at most, however often it is renewed
 -- ARGV[5] max_tickets  int     tickets that may wait, this one included; 0: no limit
 -- ARGV[6] attempt      ULID    names this attempt to make it
--- ARGV[7] spec         string  what the player asks for, JSON
--- ARGV[8] nudges       string  sharded pub/sub channel of the queue
+-- ARGV[7] life         ULID    epoch of the life of its channel that the ticket begins; empty: its ID is never used again
+-- ARGV[8] spec         string  what the player asks for, JSON
+-- ARGV[9] nudges       string  sharded pub/sub channel of the queue
 --
 -- Returns {"CREATED", created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"},
--- or {"UNDONE"} where the attempt was undone before it came here. A ticket that waits is this attempt's from now on, and
--- no earlier one can undo it. Nothing else is changed by any but the first.
+-- or {"UNDONE"} where the attempt or its life was undone before it came here. A ticket that waits is this attempt's from
+-- now on, and no earlier one can undo it. Nothing else is changed by any but the first.
 -- Safe to run twice: yes, the second run finds the ticket of its own attempt, which is CREATED again.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, changes_key = KEYS[5], KEYS[6]
 local id, ttl_ms, keep_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local life_ms, max_tickets, attempt, spec, nudges = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
+local life_ms, max_tickets, attempt, life = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local spec, nudges = ARGV[8], ARGV[9]
 
 local now, now_ms = time()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
 local status, ends, found, assigned = stands(now_ms, id, keys)
 if status then
-  local made, at, by = string.match(found, '^S(%d+) %d+ %d+ %d+ ()(%w+) ')
-  if (status == 'SEARCHING' or status == 'PENDING') and by == attempt then
+  local made = adopt(ticket_key, found, status, attempt)
+  if made then
     return {'CREATED', made, ends}
-  elseif at and (status == 'SEARCHING' or status == 'PENDING') then
-    redis.call('SETRANGE', ticket_key, at - 1, attempt)
   end
   return {'EXISTS', status, ends, found, assigned}
 end
-if found and string.find(found, attempt, 1, true) then
-  return {'UNDONE'}
+for _, word in ipairs({attempt, life ~= '' and life or nil}) do
+  if found and string.find(found, word, 1, true) then
+    return {'UNDONE'}
+  end
 end
 if max_tickets > 0 and redis.call('ZCOUNT', expiries_key, '(' .. decimal(now_ms), '+inf') >= max_tickets then
   return {'FULL'}
@@ -50,7 +52,7 @@ demand_topic(nudges)
 
 -- What makes the ticket matchable comes last. An earlier ticket with this ID may have left a claim.
 local created, expires = decimal(now), decimal(now_ms + ttl_ms)
-local value = 'S' .. created .. ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. attempt .. ' ' .. spec
+local value = 'S' .. created .. ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. attempt .. ' ' .. life .. ' ' .. spec
 redis.call('SET', ticket_key, value, 'PXAT', decimal(now_ms + ttl_ms + keep_ms))
 redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'expires', expires, 'ticket', value)
 redis.call('ZREM', proposed_key, id)

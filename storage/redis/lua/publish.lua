@@ -11,27 +11,27 @@
 -- ARGV[1] message_prefix  string  what the channel's message keys start with
 -- ARGV[2] mark_prefix     string  what the channel's mark keys start with
 -- ARGV[3] ttl_ms          int     life of a message, and of the channel without activity
--- ARGV[4] new_epoch       ULID    the epoch, where this call begins a life
+-- ARGV[4] new_epoch       string  ULID of the life to begin where there is none; after "only ": of the messages' life
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[6] topic           string  sharded pub/sub channel to tell
 -- ARGV[7] notify_bytes    int     a longer message is told of without its body
 -- ARGV[8…] heads          string  each message without its time and closing brace: {"id":"…","content":…
---
 -- The message keys can't be declared. While the slot is half moved Redis refuses the call before the script runs, for
 -- the record of a new message is a declared key that isn't there.
---
--- Returns {"OK", clock, duplicate, clock, duplicate, …} with duplicate 0 or 1.
+-- Returns {"OK", clock, duplicate, clock, duplicate, …} with duplicate 0 or 1, or {"LIFE"} where a later one has begun.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, records = KEYS[1], KEYS[2], KEYS[3], {unpack(KEYS, 4)}
-local message_prefix, mark_prefix, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local new_epoch, max_messages, topic = ARGV[4], tonumber(ARGV[5]), ARGV[6]
-local notify_bytes, heads = tonumber(ARGV[7]), {unpack(ARGV, 8)}
+local message_prefix, mark_prefix, ttl_ms, new_epoch = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local max_messages, topic, notify_bytes, heads = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), {unpack(ARGV, 8)}
 
 -- Where the clock is gone, dedup records are what an eviction left of an earlier life.
 local found = redis.call('MGET', clock_key, epoch_key, unpack(records))
 local clock, epoch = tonumber(found[1]), found[2]
-local reply, fresh, given = {'OK'}, {}, {}
-local last = clock or 0
+local only = string.match(new_epoch, '^only (.*)')
+if only and clock and epoch and epoch > only then
+  return {'LIFE'}
+end
+local reply, fresh, given, last = {'OK'}, {}, {}, clock or 0
 for i, record in ipairs(records) do
   local at, duplicate = clock and found[2 + i] or given[record], 1
   if not at then
@@ -62,7 +62,7 @@ life, ends = show(math.max(ends, life)), show(ends)
 if clock and epoch then
   redis.call('PEXPIREAT', epoch_key, life)
 else
-  epoch = new_epoch
+  epoch = only or new_epoch
   redis.call('SET', epoch_key, epoch, 'PXAT', life)
 end
 redis.call('PEXPIREAT', subs_key, life)

@@ -6,7 +6,6 @@
 -- KEYS[2] epoch  string  ULID of this life of the channel
 -- KEYS[3] mark   string  the subscriber's mark
 -- KEYS[4] subs   set     names of subscribers
--- KEYS[5] label  string  text that the channel carries; only where there is one to give it
 --
 -- ARGV[1] subscriber      string  its name
 -- ARGV[2] from            string  "latest", "earliest" or a clock
@@ -15,28 +14,17 @@
 -- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
 -- ARGV[6] new_epoch       ULID    the epoch, where this call begins a life
 -- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[8] label           string  for the channel to have, where it has none; empty: none
 --
--- Returns {"CREATED", epoch, mark, label}, {"EXISTS", epoch, mark, label}, with the label that the channel has, or ""
--- where none was given; {"AHEAD"} where from is ahead of the clock and nothing was written, or {"MOVING"} where the
--- slot is half moved and nothing was written.
+-- Returns {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"AHEAD"} where from is ahead of the clock and nothing was
+-- written, or {"MOVING"} where the slot is half moved and nothing was written.
 -- Safe to run twice: yes, the second run finds the mark.
-local clock_key, epoch_key, mark_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ttl_ms, new_epoch, max_messages, label = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local ttl_ms, new_epoch, max_messages = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
 
 local clock, epoch, mark = position(clock_key, epoch_key, mark_key)
 local begins = not clock
 clock = clock or 0
-
--- labelled gives the channel its label, where that is missing, and the end of the channel's life.
-local function labelled(ends)
-  local has = label ~= '' and redis.call('SET', label_key, label, 'NX', 'GET', 'PXAT', ends)
-  if has then
-    redis.call('PEXPIREAT', label_key, ends, 'GT')
-  end
-  return has or label
-end
 
 if mark then
   if redis.call('SADD', subs_key, subscriber) == 1 then -- the predecessor keeps no names
@@ -44,7 +32,7 @@ if mark then
   end
   local keys = {clock = clock_key, epoch = epoch_key, mark = mark_key, subs = subs_key}
   redis.call('PEXPIREAT', mark_key, whole(keys, ttl_ms))
-  return {'EXISTS', epoch, show(mark), labelled(show(redis.call('PEXPIRETIME', clock_key)))}
+  return {'EXISTS', epoch, show(mark)}
 end
 
 if from == 'latest' then
@@ -76,4 +64,4 @@ redis.call('SET', epoch_key, epoch, 'PXAT', life)
 redis.call('SET', mark_key, show(mark), 'PXAT', show(ends))
 redis.call('SADD', subs_key, subscriber)
 redis.call('PEXPIREAT', subs_key, life)
-return {'CREATED', epoch, show(mark), labelled(life)}
+return {'CREATED', epoch, show(mark)}

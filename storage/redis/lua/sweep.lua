@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- sweep.lua takes tickets whose life has ended out of their queue, once their players were told, and lists others. It may
 -- run where Redis is out of memory.
--- include: time.lua rights.lua leave.lua
+-- include: time.lua rights.lua many.lua leave.lua
 --
 -- KEYS[1] waiting   zset  IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries  zset  the same IDs, by when their lives end, in milliseconds

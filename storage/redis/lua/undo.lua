@@ -2,7 +2,7 @@
 -- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless a later attempt found it
 -- there and it is that one's. Where there is no ticket it leaves word of the attempt, which may be on its way still. It
 -- may run where Redis is out of memory.
--- include: time.lua rights.lua leave.lua
+-- include: time.lua rights.lua many.lua leave.lua
 --
 -- KEYS[1] ticket    string  the ticket
 -- KEYS[2] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
@@ -12,11 +12,11 @@
 -- KEYS[6] changes   stream  tickets that came or were cancelled
 --
 -- ARGV[1] id       string  the ticket's
--- ARGV[2] attempt  ULID    names the attempt
+-- ARGV[2] attempt  ULID    names the attempt, or the epoch of all attempts in one life of the ticket's channel
 -- ARGV[3] word_ms  int     how long word of it stays
 -- ARGV[4] nudges   string  sharded pub/sub channel of the queue
 --
--- Returns {"OK"}, whatever there was.
+-- Returns {"OK"} where there is no ticket now, or {"KEPT"} where there is one.
 -- Safe to run twice: yes, the second run finds no ticket, but the word.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local claims_key, changes_key = KEYS[5], KEYS[6]
@@ -30,7 +30,7 @@ if head == '' or string.sub(head, 1, 1) == 'U' then
 end
 local by = string.match(head, '^S%d+ %d+ %d+ %d+ (%w+) ')
 if by ~= attempt or not redis.call('ZSCORE', waiting_key, id) then
-  return {'OK'}
+  return {'KEPT'}
 end
 demand(changes_key, 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
 demand_topic(nudges)

@@ -1,9 +1,11 @@
--- leave.lua takes tickets out of their queue.
+-- leave.lua takes tickets out of their queue. It needs many.lua.
 
 -- leave makes tickets wait no more, and ends whatever claims there are on them.
 local function leave(keys, ids)
-  redis.call('ZREM', keys.waiting, unpack(ids))
-  redis.call('ZREM', keys.expiries, unpack(ids))
-  redis.call('ZREM', keys.proposed, unpack(ids))
-  redis.call('HDEL', keys.claims, unpack(ids))
+  each(ids, function(...)
+    redis.call('ZREM', keys.waiting, ...)
+    redis.call('ZREM', keys.expiries, ...)
+    redis.call('ZREM', keys.proposed, ...)
+    redis.call('HDEL', keys.claims, ...)
+  end)
 end

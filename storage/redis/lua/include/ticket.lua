@@ -21,3 +21,14 @@ local function stands(now_ms, id, keys)
   end
   return status, expires or '', value, assignment or ''
 end
+
+-- adopt makes a ticket that waits an attempt's own. Where it was that before it returns when the ticket was made.
+local function adopt(ticket_key, value, status, attempt)
+  local made, at, by = string.match(value, '^S(%d+) %d+ %d+ %d+ ()(%w+) ')
+  if not at or (status ~= 'SEARCHING' and status ~= 'PENDING') then
+    return nil
+  elseif by == attempt then
+    return made
+  end
+  redis.call('SETRANGE', ticket_key, at - 1, attempt)
+end
