@@ -62,6 +62,7 @@ var (
 	ErrQueueFull         = named(wire.SlugQueueFull)
 	ErrQueueConfigured   = named(wire.SlugQueueFixed) // it is part of the service's configuration
 	ErrQueueInUse        = named(wire.SlugQueueInUse) // tickets wait in it, or assignments are on their way
+	ErrTooManyQueues     = named(wire.SlugTooManyQueues)
 )
 
 // Errors of AwaitAssignment.

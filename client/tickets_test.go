@@ -43,7 +43,7 @@ func TestErrorsOfTickets(t *testing.T) {
 	for slug, want := range map[string]error{
 		wire.SlugInvalidTicket: client.ErrInvalidTicket, wire.SlugTicketExists: client.ErrTicketExists, wire.SlugNoQueue: client.ErrNoQueue,
 		wire.SlugTicketTooLarge: client.ErrTicketTooLarge, wire.SlugTicketMatched: client.ErrTicketMatched,
-		wire.SlugInvalidQueue: client.ErrInvalidQueue, wire.SlugQueueFixed: client.ErrQueueConfigured, wire.SlugQueueInUse: client.ErrQueueInUse,
+		wire.SlugInvalidQueue: client.ErrInvalidQueue, wire.SlugQueueFixed: client.ErrQueueConfigured, wire.SlugQueueInUse: client.ErrQueueInUse, wire.SlugTooManyQueues: client.ErrTooManyQueues,
 		wire.SlugNoTicket: client.ErrNoTicket,
 	} {
 		f := newFake(t, problem(400, slug, 0))

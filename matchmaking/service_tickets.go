@@ -232,7 +232,9 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	if err := s.store.Cancel(ctx, CancelRequest{Queue: queue, ID: id, Keep: keep}); err != nil {
 		return fmt.Errorf("cancel ticket %s: %w", id, err)
 	}
-	s.metrics.cancelled.WithLabelValues(queue).Inc()
+	if s.queues.known()[queue] != nil { // metrics of deleted queues are gone
+		s.metrics.cancelled.WithLabelValues(queue).Inc()
+	}
 	if err := s.channels.Unsubscribe(ctx, ChannelOf(id), Subscriber); err != nil {
 		return fmt.Errorf("cancel ticket %s: %w", id, err)
 	}

@@ -179,7 +179,7 @@ func TestSlugsOfTheService(t *testing.T) {
 		channel.SlugReceiptSuperseded, channel.SlugStorageFull, channel.SlugUnavailable, channel.SlugNotReplicated,
 		matchmaking.SlugInvalidTicket, matchmaking.SlugInvalidQueue, matchmaking.SlugNoTicket, matchmaking.SlugNoQueue,
 		matchmaking.SlugTicketExists, matchmaking.SlugTicketMatched, matchmaking.SlugTicketTooLarge, matchmaking.SlugQueueFull,
-		matchmaking.SlugQueueFixed, matchmaking.SlugQueueInUse,
+		matchmaking.SlugQueueFixed, matchmaking.SlugQueueInUse, matchmaking.SlugTooManyQueues,
 	} {
 		require.NotEmpty(t, wire.Title(string(slug)), "package wire doesn't know the slug %s", slug)
 	}

@@ -43,6 +43,7 @@ const (
 	SlugQueueFull         = "queue-full"
 	SlugQueueFixed        = "queue-configured"
 	SlugQueueInUse        = "queue-in-use"
+	SlugTooManyQueues     = "too-many-queues"
 )
 
 // titles are the summaries of the slugs. They don't change from one occurrence to the next.
@@ -88,6 +89,7 @@ var titles = map[string]string{
 	SlugQueueFull:         "Queue full",
 	SlugQueueFixed:        "Queue of the configuration",
 	SlugQueueInUse:        "Queue in use",
+	SlugTooManyQueues:     "Too many queues",
 }
 
 // Slugs gives every slug that the API answers with, in no particular order.

@@ -63,7 +63,8 @@ type managedConfig struct {
 type matchmakingConfig struct {
 	On           bool
 	Queues       []matchmaking.Definition // by name
-	Redis        string                   // of tickets and queues; "": that of the channels
-	ReadReplicas string                   // "off", "on", or the URL of a replica
+	MaxQueues    int
+	Redis        string // of tickets and queues; "": that of the channels
+	ReadReplicas string // "off", "on", or the URL of a replica
 	LeaseTTL     time.Duration
 }

@@ -64,7 +64,7 @@ func startMatchmaking(ctx context.Context, c config, needs matchmakingNeeds) (*m
 	}
 	service, err := matchmaking.NewService(matchmaking.Options{
 		Store: needs.queues, Channels: needs.channels, Build: buildQueues(needs.log), Definitions: c.Matchmaking.Queues,
-		ChannelTTL: c.ticketLife(), LeaseTTL: c.Matchmaking.LeaseTTL, Logger: needs.log, Metrics: needs.metrics,
+		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.ticketLife(), LeaseTTL: c.Matchmaking.LeaseTTL, Logger: needs.log, Metrics: needs.metrics,
 	})
 	if err != nil {
 		return nil, err

@@ -25,6 +25,11 @@ func matchmakingOptions() []option {
 			},
 		},
 		{
+			name: "max-queues", kind: "int", def: "1000",
+			help: "Queues that there may be, those of the configuration included, when one is put at run time; beyond that it is answered 409.",
+			set:  into(func(c *config) *int { return &c.Matchmaking.MaxQueues }, intFrom(1)),
+		},
+		{
 			name: "tickets-redis", kind: "url",
 			help: "Another Redis to keep tickets and queues in, with user and password where it needs them. Not set: that of the channels.",
 			set:  into(func(c *config) *string { return &c.Matchmaking.Redis }, parseText),

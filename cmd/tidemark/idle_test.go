@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+const (
+	manyQueues = 1000
+	// idlePerSecond bounds the commands that a server sends for all of its idle queues.
+	idlePerSecond = 5
+	// idleBytes bounds the memory of a server for each idle queue.
+	idleBytes = 30_000
+)
+
+// idleCommands are those that a queue may cost. The PING of idle connections is no matter of queues.
+var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "ssubscribe", "sunsubscribe", "spublish", "hgetall", "exists"}
+
+// TestManyIdleQueues has a server with very many queues: Redis's connections don't grow with them, what they cost
+// while nobody uses them is bounded, each of them works, and nothing stays of those that are deleted.
+func TestManyIdleQueues(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := startServer(t, "--redis", n.URL(), "--max-queues", strconv.Itoa(manyQueues))
+	connections, before, lines := redisClients(t, n), s.memory(t), s.metricLines(t)
+	s.eachQueue(t, func(ctx context.Context, name string) error {
+		_, err := s.PutQueue(ctx, name, json.RawMessage(`{}`))
+		return err
+	})
+	_, err := s.PutQueue(t.Context(), "one-too-many", json.RawMessage(`{}`))
+	require.ErrorIs(t, err, client.ErrTooManyQueues)
+	require.Eventually(t, func() bool { return redisTopics(t, n) > manyQueues }, scriptLimit, 10*time.Millisecond)
+	require.LessOrEqual(t, redisClients(t, n), connections+1, "with a subscription connection at most")
+	require.LessOrEqual(t, s.metricLines(t), lines+50)
+	least := math.Inf(1) // after a collection
+	require.Eventually(t, func() bool {
+		least = min(least, (s.memory(t)-before)/manyQueues)
+		return least <= idleBytes
+	}, scriptLimit, time.Millisecond)
+	t.Logf("%.0f bytes for each queue", least)
+
+	sent, began := idleCalls(t, n), redisTime(t, n)
+	const seconds = 4
+	require.Eventually(t, func() bool { return redisTime(t, n).Sub(began) > seconds*time.Second }, scriptLimit, 50*time.Millisecond)
+	took := redisTime(t, n).Sub(began).Seconds()
+	require.LessOrEqual(t, float64(idleCalls(t, n)-sent), idlePerSecond*took)
+
+	ctx, cancel := context.WithTimeout(t.Context(), scriptLimit)
+	defer cancel()
+	for _, name := range []string{"queue-0", "queue-500", "queue-999"} {
+		var made []string
+		for range 2 {
+			ticket, err := s.CreateTicket(ctx, client.NewTicket{Queue: name})
+			require.NoError(t, err)
+			made = append(made, ticket.ID)
+		}
+		for _, id := range made {
+			_, err := s.AwaitAssignment(ctx, id)
+			require.NoError(t, err)
+		}
+	}
+	require.LessOrEqual(t, redisClients(t, n), connections+1)
+	require.Contains(t, s.metricsText(t), `queue="queue-500"`)
+	s.eachQueue(t, func(ctx context.Context, name string) error {
+		for {
+			err := s.DeleteQueue(ctx, name)
+			if !errors.Is(err, client.ErrQueueInUse) || ctx.Err() != nil { // an assignment may not have been removed from the outbox yet
+				return err
+			}
+		}
+	})
+	require.Eventually(t, func() bool { return !strings.Contains(s.metricsText(t), `queue="queue-`) }, scriptLimit, 10*time.Millisecond)
+}
+
+// eachQueue does something with each of many queues, some at the same time.
+func (s *runningServer) eachQueue(t *testing.T, do func(ctx context.Context, name string) error) {
+	t.Helper()
+	group, ctx := errgroup.WithContext(t.Context())
+	group.SetLimit(16)
+	for i := range manyQueues {
+		group.Go(func() error { return do(ctx, "queue-"+strconv.Itoa(i)) })
+	}
+	require.NoError(t, group.Wait())
+}
+
+func (s *runningServer) metricsText(t *testing.T) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+	require.NoError(t, err)
+	request.Close = true // no connection stays open
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return string(text)
+}
+
+func (s *runningServer) metricLines(t *testing.T) int {
+	t.Helper()
+	return strings.Count(s.metricsText(t), "\n")
+}
+
+// memory returns the bytes of the objects and stacks that the process has.
+func (s *runningServer) memory(t *testing.T) float64 {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(s.metricsText(t)))
+	require.NoError(t, err)
+	bytes := 0.0
+	for _, name := range []string{"go_memstats_heap_alloc_bytes", "go_memstats_stack_inuse_bytes"} {
+		require.NotNil(t, families[name], name)
+		bytes += families[name].GetMetric()[0].GetGauge().GetValue()
+	}
+	return bytes
+}
+
+func redisClients(t *testing.T, n *redistest.Node) int {
+	t.Helper()
+	list, err := n.Do(t, "CLIENT", "LIST").ToString()
+	require.NoError(t, err)
+	return strings.Count(list, "name=tidemark ")
+}
+
+func redisTopics(t *testing.T, n *redistest.Node) int {
+	t.Helper()
+	topics, err := n.Do(t, "PUBSUB", "SHARDCHANNELS").AsStrSlice()
+	require.NoError(t, err)
+	return len(topics)
+}
+
+func redisTime(t *testing.T, n *redistest.Node) time.Time {
+	t.Helper()
+	at, err := n.Do(t, "TIME").AsIntSlice()
+	require.NoError(t, err)
+	return time.Unix(at[0], at[1]*1000)
+}
+
+// idleCalls counts the calls of commands that a queue may cost. Scripts run no such commands.
+func idleCalls(t *testing.T, n *redistest.Node) int {
+	t.Helper()
+	stats, err := n.Do(t, "INFO", "commandstats").ToString()
+	require.NoError(t, err)
+	calls := 0
+	for _, command := range idleCommands {
+		_, after, found := strings.Cut(stats, fmt.Sprintf("cmdstat_%s:calls=", command))
+		if found {
+			number, _, _ := strings.Cut(after, ",")
+			count, err := strconv.Atoi(number)
+			require.NoError(t, err)
+			calls += count
+		}
+	}
+	return calls
+}
