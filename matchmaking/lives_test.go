@@ -32,8 +32,8 @@ func over(t *testing.T, s *matchmaking.Service, id string) {
 	}, soon, 5*time.Millisecond)
 }
 
-// pair makes two tickets that match each other, and returns their match.
-func (w *world) pair(t *testing.T, s *matchmaking.Service, queue string) (match string) {
+// match makes two tickets that match each other, and returns their match.
+func (w *world) match(t *testing.T, s *matchmaking.Service, queue string) (match string) {
 	t.Helper()
 	for _, id := range []string{"ann", "ben"} {
 		create(t, s, matchmaking.NewTicket{Queue: queue, ID: id})
@@ -53,7 +53,7 @@ func TestTicketIDsAreUsedAgain(t *testing.T) {
 		background(t, s.Run)
 		seen := map[string]bool{}
 		for _, queue := range []string{"one", "one", "two", "one"} {
-			match := w.pair(t, s, queue)
+			match := w.match(t, s, queue)
 			require.False(t, seen[match], "the match of earlier tickets")
 			seen[match] = true
 			over(t, s, "ann")
@@ -68,7 +68,7 @@ func TestNewTicketHasNothing(t *testing.T) {
 	w := newWorld(t)
 	s := newService(t, w.options(t, define(t, "one", brief)))
 	background(t, s.Run)
-	match := w.pair(t, s, "one")
+	match := w.match(t, s, "one")
 	over(t, s, "ann")
 	for range 2 { // the repeat finds the ticket
 		made, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "one", ID: "ann"})
