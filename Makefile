@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench check generate clean
+.PHONY: help build run test lint fuzz bench chaos check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -43,6 +43,11 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 bench: build ## measure, and write docs/benchmarks.md
 	@scripts/install-redis.sh
 	go run ./internal/bench $(ARGS)
+
+chaos: build ## run the service under faults for ten minutes, and write docs/reliability.md
+	@scripts/install-redis.sh
+	@scripts/install-faketime.sh
+	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" $(ARGS)
 
 check: ## what CI runs: lint, and all tests with the race detector
 	@scripts/install-cc.sh

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// clocks are scenarios in which Redis's clock jumps.
+func clocks() []scenario {
+	return []scenario{{
+		name: "clock-jump", fault: "Redis's clock jumps 100 s ahead, back, 100 s behind, and back",
+		binary: fakeClock, limits: limits{gap: 5 * time.Second}, inject: jump,
+	}}
+}
+
+// clockFile is where libfaketime reads how far Redis's clock is from the machine's.
+func (s *stage) clockFile() string { return filepath.Join(s.dir, "clock") }
+
+// fakeClock writes a program that runs redis-server with a clock that can be set, and returns its path.
+func fakeClock(s *stage) string {
+	if s.settings.faketime == "" {
+		s.Fatalf("no libfaketime: use make chaos, or -faketime with the path of the library")
+	}
+	s.setClock(0)
+	preload := fmt.Sprintf("LD_PRELOAD=%q", s.settings.faketime+" libc.so.6") // jemalloc and libfaketime wait for each other
+	if strings.HasSuffix(s.settings.faketime, ".dylib") {
+		preload = fmt.Sprintf("DYLD_INSERT_LIBRARIES=%q", s.settings.faketime)
+	}
+	program := fmt.Sprintf("#!/bin/sh\nexec env %s FAKETIME_TIMESTAMP_FILE=%q FAKETIME_NO_CACHE=1 "+
+		"FAKETIME_DONT_FAKE_MONOTONIC=1 redis-server \"$@\"\n", preload, s.clockFile())
+	path := filepath.Join(s.dir, "redis-server.sh")
+	s.must(os.WriteFile(path, []byte(program), 0o700)) //nolint:gosec // a program
+	return path
+}
+
+// setClock sets how many seconds Redis's clock is ahead.
+func (s *stage) setClock(ahead int) {
+	next := s.clockFile() + ".next"
+	s.must(os.WriteFile(next, fmt.Appendf(nil, "%+ds\n", ahead), 0o600))
+	s.must(os.Rename(next, s.clockFile()))
+}
+
+func jump(s *stage) {
+	for _, ahead := range []int{100, 0, -100, 0} {
+		s.setClock(ahead)
+		s.must(pause(s.ctx, 3*time.Second))
+		s.checkClock(ahead)
+	}
+}
+
+// checkClock ends the scenario where Redis's clock did not jump.
+func (s *stage) checkClock(ahead int) {
+	now, err := s.node.Do(s, "TIME").AsIntSlice()
+	s.must(err)
+	if off := now[0] - time.Now().Unix() - int64(ahead); off < -2 || off > 2 {
+		s.Fatalf("Redis's clock is %d s from %+d s", off, ahead)
+	}
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	largeChannels = 10
+	largeReaders  = 30 // of each channel
+	largeMessages = 16 // of each channel, of which all together are 4 MiB
+	largeBytes    = 256<<10 - 64
+	largeLimit    = 30 * time.Second
+	retryPause    = 500 * time.Millisecond // at least, after a fetch that was refused
+
+	queueCount       = 1000
+	queueClients     = 16 // that put and delete queues at the same time
+	queueConnections = 40 // to Redis that the queues may add, of all services together
+)
+
+// fetchLargely fills channels, and lets all their subscribers fetch at the same time.
+func fetchLargely(s *stage) {
+	content := `"` + strings.Repeat("x", largeBytes) + `"`
+	for c := range largeChannels {
+		for r := range largeReaders {
+			s.must(s.expect(http.MethodPut, fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d", c, r), `{"from":"earliest"}`))
+		}
+		for m := range largeMessages {
+			s.must(s.expect(http.MethodPut, fmt.Sprintf("/v1/channels/large-%d/messages/m%d", c, m), content))
+		}
+	}
+	var answered, refused, bytes atomic.Int64
+	started := time.Now()
+	s.attack(largeChannels*largeReaders, largeLimit, func(ctx context.Context, number int) error {
+		path := fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d/messages", number%largeChannels, number/largeChannels)
+		for ctx.Err() == nil {
+			n, err := s.fetchAll(ctx, path)
+			if err == nil {
+				answered.Add(1)
+				bytes.Add(n)
+				return nil
+			}
+			refused.Add(1)
+			_ = pause(ctx, retryPause+rand.N(retryPause)) //nolint:gosec // no secret; the loop looks at ctx
+		}
+		return nil
+	})
+	s.note("%d of %d large fetches were answered with %d MiB in %s, after %d that were refused or broke",
+		answered.Load(), largeChannels*largeReaders, bytes.Load()/mib, seconds(time.Since(started)), refused.Load())
+	if answered.Load() < largeChannels*largeReaders {
+		s.complain("%d of %d large fetches had no answer after %s", largeChannels*largeReaders-answered.Load(),
+			largeChannels*largeReaders, largeLimit)
+	}
+}
+
+// fetchAll reads an answer to its end, and returns its size.
+func (s *stage) fetchAll(ctx context.Context, path string) (int64, error) {
+	response, err := s.request(ctx, http.MethodGet, path, "")
+	if err != nil {
+		return 0, err
+	}
+	n, err := io.Copy(io.Discard, response.Body)
+	err = errors.Join(err, response.Body.Close())
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", response.StatusCode)
+	}
+	return n, err
+}
+
+// expect sends a request that must succeed.
+func (s *stage) expect(method, path, body string) error {
+	response, err := s.request(s.ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(response.Body)
+	err = errors.Join(err, response.Body.Close())
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s %s: status %d: %s", method, path, response.StatusCode, text)
+	}
+	return err
+}
+
+// putQueues puts queues, looks what they cost, and deletes them.
+func putQueues(s *stage) {
+	before := s.redisClients()
+	put := s.eachQueue(http.MethodPut, `{}`)
+	s.must(pause(s.ctx, 5*time.Second)) // all servers know them within about two seconds
+	during, memory := s.redisClients(), s.resident()
+	s.eachQueue(http.MethodDelete, "")
+	s.must(pause(s.ctx, 3*time.Second))
+	lines, err := s.metricLines(`queue="crowd-`)
+	s.must(err)
+	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d metric lines after their deletion",
+		put, before, during, memory/mib, lines)
+	if during-before > queueConnections {
+		s.complain("%d queues took %d connections to Redis", put, during-before)
+	}
+	if lines > 0 {
+		s.complain("%d metric lines of deleted queues are left", lines)
+	}
+}
+
+// eachQueue sends a request for each queue, and returns how many succeeded.
+func (s *stage) eachQueue(method, body string) int64 {
+	var next, done atomic.Int64
+	s.attack(queueClients, largeLimit, func(ctx context.Context, _ int) error {
+		for i := next.Add(1); i <= queueCount && ctx.Err() == nil; i = next.Add(1) {
+			if err := s.expect(method, fmt.Sprintf("/v1/queues/crowd-%d", i), body); err == nil {
+				done.Add(1)
+			}
+		}
+		return nil
+	})
+	if n := done.Load(); n < queueCount {
+		s.complain("%s of queues: %d of %d succeeded", method, n, queueCount)
+	}
+	return done.Load()
+}
+
+// redisClients returns how many connections Redis has.
+func (s *stage) redisClients() int {
+	info, err := s.node.Do(s, "INFO", "clients").ToString()
+	s.must(err)
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "connected_clients:"); ok {
+			n, err := strconv.Atoi(value)
+			s.must(err)
+			return n
+		}
+	}
+	s.Fatalf("INFO has no connected_clients")
+	return 0
+}
+
+// metricLines returns how many lines of a service's metrics contain a text.
+func (s *stage) metricLines(text string) (int, error) {
+	var g errgroup.Group
+	lines := make([]int, len(s.services))
+	for i, one := range s.services {
+		g.Go(func() (err error) {
+			lines[i], err = one.metricLines(s.ctx, text)
+			return err
+		})
+	}
+	err := g.Wait()
+	return slices.Max(lines), err
+}
+
+func (s *service) metricLines(ctx context.Context, text string) (int, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close() //nolint:errcheck // it has been read
+	lines := 0
+	scanner := bufio.NewScanner(response.Body)
+	for scanner.Scan() {
+		if strings.Contains(scanner.Text(), text) {
+			lines++
+		}
+	}
+	return lines, scanner.Err()
+}

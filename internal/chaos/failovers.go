@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// failovers are scenarios in which another Redis takes over, or slots move. Where Redis may lose writes, the services
+// wait for a replica.
+func failovers() []scenario {
+	return []scenario{
+		{
+			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster one after the other; each comes back as a replica",
+			layout: cluster, failover: true, limits: limits{gap: 15 * time.Second}, inject: failCluster,
+		},
+		{
+			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
+			layout: cluster, limits: limits{gap: 5 * time.Second}, inject: switchCluster,
+		},
+		{
+			name: "cluster-reshard", fault: "slots of busy channels and queues moved to another node of a Cluster and back, key by key",
+			layout: cluster, limits: limits{gap: 5 * time.Second}, inject: reshard,
+		},
+		{
+			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it comes back as a replica",
+			layout: sentinel, failover: true, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
+		},
+	}
+}
+
+func failCluster(s *stage) {
+	for _, key := range busyKeys()[:2] {
+		killed, _ := s.cluster.Failover(s, s.cluster.Slot(key))
+		killed.Restart(s)
+		s.cluster.AwaitOK(s)
+		s.must(pause(s.ctx, time.Second))
+	}
+}
+
+func switchCluster(s *stage) {
+	const slots = 16384
+	for i := range 3 {
+		s.cluster.Switchover(s, uint16(i*slots/3))
+	}
+}
+
+// busyKeys returns a key of each slot that the load uses: those of its channels and queues.
+func busyKeys() []string {
+	var keys []string
+	for i := range channelCount {
+		keys = append(keys, fmt.Sprintf("{chaos-%d}", i))
+	}
+	for queue := range matchSeats {
+		keys = append(keys, "{"+queue+"}")
+	}
+	return keys
+}
+
+func reshard(s *stage) {
+	for _, key := range busyKeys() {
+		slot := s.cluster.Slot(key)
+		from := s.cluster.Owner(s, slot)
+		to := anotherPrimary(s, from)
+		s.cluster.MoveSlot(s, slot, from, to)
+		s.must(pause(s.ctx, 200*time.Millisecond))
+		s.cluster.MoveSlot(s, slot, to, from)
+	}
+}
+
+// anotherPrimary returns a primary that isn't n.
+func anotherPrimary(s *stage, n *redistest.Node) *redistest.Node {
+	for _, other := range s.cluster.Nodes()[:3] {
+		if other != n {
+			return other
+		}
+	}
+	return n
+}
+
+func failSentinel(s *stage) {
+	for range 2 {
+		killed, _ := s.sentinel.Failover(s)
+		killed.Restart(s)
+		s.sentinel.AwaitOK(s)
+		s.must(pause(s.ctx, time.Second))
+	}
+}

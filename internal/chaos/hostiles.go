@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// hostiles are scenarios in which some clients take more than their share. The others must not notice.
+func hostiles() []scenario {
+	return []scenario{
+		{
+			name: "rapid-reset", fault: "eight HTTP/2 connections open and reset streams of waiting fetches for 8 s",
+			limits: limits{gap: 2 * time.Second, p99: 250 * time.Millisecond, noErrors: true, memory: 400 * mib},
+			inject: rapidReset,
+		},
+		{
+			name: "stalled-bodies", fault: "150 publishes stop short of a body of 8 MiB for 8 s",
+			limits: limits{gap: 2 * time.Second, p99: 250 * time.Millisecond, noErrors: true, memory: 600 * mib},
+			inject: stallBodies,
+		},
+		{
+			name: "large-fetches", fault: "300 subscribers fetch 4 MiB each at the same time",
+			limits: limits{gap: 2 * time.Second, p99: 100 * time.Millisecond, noErrors: true},
+			inject: fetchLargely,
+		},
+		{
+			name: "many-queues", fault: "1,000 queues put and deleted",
+			limits: limits{gap: 2 * time.Second, p99: 100 * time.Millisecond, noErrors: true, memory: 200 * mib},
+			inject: putQueues,
+		},
+	}
+}
+
+// endurance is the resident memory of a service at which an attack ends, so that it does not take the machine's.
+const endurance = 1 << 30
+
+// attack runs as many attackers at the same time, until all of them have ended, d has passed, or a service takes too
+// much memory.
+func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Context, number int) error) {
+	ctx, cancel := context.WithTimeout(s.ctx, d)
+	defer cancel()
+	var running sync.WaitGroup
+	errs := make([]error, attackers)
+	for i := range attackers {
+		running.Go(func() { errs[i] = one(ctx, i) })
+	}
+	done := make(chan struct{})
+	go func() {
+		running.Wait()
+		close(done)
+	}()
+	for pause(ctx, lookEvery) == nil && !isClosed(done) {
+		if now := s.resident(); now > endurance {
+			s.complain("the attack was ended when a service took %d MB of memory", now/mib)
+			cancel()
+		}
+	}
+	<-done
+	s.must(errors.Join(errs...))
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// resident returns the largest resident memory of a service now.
+func (s *stage) resident() int {
+	most := 0
+	for _, one := range s.services {
+		now, _ := one.memory()
+		most = max(most, now)
+	}
+	return most
+}
+
+// request sends one request to a service, and returns the answer with its body still to be read.
+func (s *stage) request(ctx context.Context, method, path, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, s.services[0].url()+path, bodyOf(body))
+	if err != nil {
+		return nil, err
+	}
+	return s.hostile.Do(request)
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"syscall"
+	"time"
+)
+
+// kills are scenarios in which processes end or stop.
+func kills() []scenario {
+	return []scenario{
+		{
+			name: "service-kill", fault: "SIGKILL of one service after the other, four times, each started again after 0.5 s",
+			limits: limits{gap: 3 * time.Second}, inject: killServices,
+		},
+		{
+			name: "service-rolling", fault: "two rolling restarts with SIGTERM and a drain delay of 1 s, behind a load balancer",
+			flags: []string{"--drain-delay", "1s"}, balanced: true,
+			limits: limits{gap: time.Second, noErrors: true}, inject: restartServices,
+		},
+		{
+			name: "service-stop", fault: "SIGSTOP of one service after the other for 5 s, longer than its leases",
+			limits: limits{gap: 3 * time.Second}, inject: stopServices,
+		},
+		{
+			name: "redis-kill", fault: "SIGKILL of Redis with its append-only file on, twice, started again after 1 s",
+			limits: limits{gap: 6 * time.Second}, inject: killRedis,
+		},
+	}
+}
+
+func killServices(s *stage) {
+	for i := range 4 {
+		one := s.services[i%servicesCount]
+		s.must(one.end(syscall.SIGKILL))
+		s.must(pause(s.ctx, restartPause))
+		s.must(one.start())
+		s.must(one.awaitReady(s.ctx))
+		s.must(pause(s.ctx, time.Second))
+	}
+}
+
+// restartServices does what a rolling update does.
+func restartServices(s *stage) {
+	for range 2 {
+		for _, one := range s.services {
+			s.must(one.end(syscall.SIGTERM))
+			s.must(one.start())
+			s.must(one.awaitReady(s.ctx))
+		}
+	}
+}
+
+func stopServices(s *stage) {
+	for _, one := range s.services {
+		s.must(one.signal(syscall.SIGSTOP))
+		s.must(pause(s.ctx, 5*time.Second))
+		s.must(one.signal(syscall.SIGCONT))
+		s.must(pause(s.ctx, time.Second))
+	}
+}
+
+func killRedis(s *stage) {
+	for range 2 {
+		s.node.Kill(s)
+		s.must(pause(s.ctx, time.Second))
+		s.node.Restart(s)
+		s.must(pause(s.ctx, 2*time.Second))
+	}
+}

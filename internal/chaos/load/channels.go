@@ -1,0 +1,186 @@
+package load
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+)
+
+// Channels is how many channels have which clients.
+type Channels struct {
+	Channels    int
+	Publishers  int // of each channel
+	Subscribers int // of each channel
+	Pause       time.Duration
+}
+
+// StartChannels makes the subscribers and starts them and the publishers. Publishers begin no new message after
+// publishing ends. All end with ctx.
+func (l *Load) StartChannels(ctx, publishing context.Context, c Channels) error {
+	for i := range c.Channels {
+		channel := fmt.Sprintf("chaos-%d", i)
+		for j := range c.Subscribers {
+			s := &subscriber{Load: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j), separate: j%2 == 1}
+			if err := s.subscribe(ctx, client.Latest); err != nil {
+				return err
+			}
+			l.Messages.Subscribed(channel, s.name)
+			l.running.Go(func() { s.run(ctx) })
+		}
+		for j := range c.Publishers {
+			p := &publisher{Load: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("p%d", j), pause: c.Pause}
+			l.work(func() { p.run(ctx, publishing) })
+		}
+	}
+	return nil
+}
+
+// publisher publishes one message after the other.
+type publisher struct {
+	*Load
+	*turn
+	channel, name string
+	pause         time.Duration
+}
+
+func (p *publisher) run(ctx, publishing context.Context) {
+	for seq := 1; publishing.Err() == nil; seq++ {
+		message := oracle.Message{Publisher: p.name, Seq: seq}
+		published, err := p.publish(ctx, message)
+		switch {
+		case err == nil:
+			p.Messages.Acknowledged(p.channel, message, int64(published.Clock))
+		case errors.Is(err, errRefused):
+			p.Messages.Refused(err.Error())
+		default:
+			return // whether it was published is unknown
+		}
+		wait(publishing, p.pause)
+	}
+}
+
+func (p *publisher) publish(ctx context.Context, message oracle.Message) (published client.Published, err error) {
+	draft := client.Draft{ID: messageID(message), Content: fmt.Appendf(nil, `{"publisher":%q,"seq":%d}`, message.Publisher, message.Seq)}
+	err = p.try(ctx, func(server int) error {
+		started := time.Now()
+		published, err = p.servers.rest[server].Publish(ctx, p.channel, draft)
+		if ctx.Err() == nil {
+			p.Requests.Published(time.Since(started), err == nil)
+		}
+		return err
+	})
+	return published, err
+}
+
+func messageID(m oracle.Message) string { return m.Publisher + "-" + strconv.Itoa(m.Seq) }
+
+// parseMessageID is the inverse of messageID.
+func parseMessageID(id string) (oracle.Message, error) {
+	publisher, seq, _ := strings.Cut(id, "-")
+	n, err := strconv.Atoi(seq)
+	return oracle.Message{Publisher: publisher, Seq: n}, err
+}
+
+// subscriber reads one channel. It acknowledges by next, or by a request of its own.
+type subscriber struct {
+	*Load
+	*turn
+	channel, name string
+	separate      bool
+
+	receipt string // to be acknowledged
+	clock   int64  // that the receipt stands for
+}
+
+func (s *subscriber) subscribe(ctx context.Context, from client.From) error {
+	return s.try(ctx, func(server int) error {
+		_, err := s.servers.rest[server].Subscribe(ctx, s.channel, s.name, from)
+		return err
+	})
+}
+
+func (s *subscriber) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := s.read(ctx)
+		switch {
+		case err == nil || ctx.Err() != nil:
+		case lostReceipt(err):
+			s.Messages.ReceiptLost(err.Error())
+			s.receipt = ""
+		case errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
+			s.Messages.Refused(err.Error())
+			s.receipt = ""
+			_ = s.subscribe(ctx, client.Earliest) // the next read shows whether it succeeded
+		default:
+			s.Messages.Refused(err.Error())
+			s.receipt = ""
+			wait(ctx, maxPause)
+		}
+	}
+}
+
+// read acknowledges what was delivered last, and fetches what is next.
+func (s *subscriber) read(ctx context.Context) error {
+	if s.separate && s.receipt != "" {
+		err := s.try(ctx, func(server int) error {
+			return s.servers.rest[server].Ack(ctx, s.channel, s.name, s.receipt)
+		})
+		if err != nil {
+			return err
+		}
+		s.confirmed()
+	}
+	var d client.Delivery
+	err := s.try(ctx, func(server int) (err error) {
+		d, err = s.servers.rest[server].Next(ctx, s.channel, s.name, s.receipt, client.FetchOptions{Wait: pollWait})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	s.confirmed()
+	return s.delivered(d)
+}
+
+func (s *subscriber) confirmed() {
+	if s.receipt != "" {
+		s.Messages.Confirmed(s.channel, s.name, s.clock)
+		s.receipt = ""
+	}
+}
+
+func (s *subscriber) delivered(d client.Delivery) error {
+	messages := make([]oracle.Delivered, len(d.Messages))
+	for i, m := range d.Messages {
+		message, err := parseMessageID(m.ID)
+		if err != nil {
+			return fmt.Errorf("message %s: %w", m.ID, err)
+		}
+		var content struct {
+			Publisher string
+			Seq       int
+		}
+		if err := json.Unmarshal(m.Content, &content); err != nil || oracle.Message(content) != message {
+			return fmt.Errorf("message %s has the content %s", m.ID, m.Content)
+		}
+		messages[i] = oracle.Delivered{Message: message, Clock: int64(m.Clock)}
+		s.clock = messages[i].Clock
+	}
+	s.Messages.Delivered(s.channel, s.name, messages)
+	s.Messages.Expired(d.Expired)
+	s.receipt = d.ReceiptHandle
+	return nil
+}
+
+// lostReceipt reports whether a new fetch goes on after the error.
+func lostReceipt(err error) bool {
+	return errors.Is(err, client.ErrReceiptEpoch) || errors.Is(err, client.ErrReceiptAhead) ||
+		errors.Is(err, client.ErrReceiptSuperseded)
+}

@@ -1,0 +1,201 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/openmatch"
+)
+
+// Players is how many players look for matches, again and again.
+type Players struct {
+	Queues []string // that they choose in turns
+	REST   int      // with requests and long polls
+	GRPC   int      // with Open Match's calls
+	Pause  time.Duration
+}
+
+// StartPlayers starts players. They begin no new ticket after playing ends, and end with ctx.
+func (l *Load) StartPlayers(ctx, playing context.Context, c Players) {
+	for i := range c.REST + c.GRPC {
+		p := &player{Load: l, turn: l.Servers.newTurn(), name: fmt.Sprintf("rest-%d", i), queue: c.Queues[i%len(c.Queues)]}
+		p.create, p.await = p.createREST, p.awaitREST
+		if i >= c.REST {
+			p.name, p.create, p.await = fmt.Sprintf("grpc-%d", i), p.createGRPC, p.awaitGRPC
+		}
+		l.work(func() {
+			for n := 0; playing.Err() == nil; n++ {
+				p.play(ctx, n, false)
+				wait(playing, c.Pause)
+			}
+		})
+	}
+}
+
+// Fill adds a player with one ticket to a queue, to complete its last match.
+func (l *Load) Fill(ctx context.Context, queue string, n int) {
+	p := &player{Load: l, turn: l.Servers.newTurn(), name: "filler-" + queue, queue: queue}
+	p.create, p.await = p.createREST, p.awaitREST
+	l.work(func() { p.play(ctx, n, true) })
+}
+
+// player has one ticket at a time.
+type player struct {
+	*Load
+	*turn
+	name, queue string
+
+	create func(ctx context.Context, server int, id string) error
+	await  func(ctx context.Context, server int, id string) error
+}
+
+// play creates a ticket and waits until it has a match or has ended.
+func (p *player) play(ctx context.Context, n int, filler bool) {
+	id := fmt.Sprintf("%s-%d", p.name, n)
+	p.Tickets.Attempted(id, p.queue)
+	if filler {
+		p.Tickets.Filler(id)
+	}
+	err := p.try(ctx, func(server int) error { return p.create(ctx, server, id) })
+	if err != nil {
+		p.refused(err)
+		return
+	}
+	p.Tickets.Created(id)
+	err = p.try(ctx, func(server int) error { return p.awaitFor(ctx, server, id) })
+	switch {
+	case err == nil || ctx.Err() != nil:
+	case ended(err):
+		p.Tickets.Ended(id, err.Error())
+	default:
+		p.refused(err)
+	}
+}
+
+// refused reports an answer that should not be. Other errors are those of a context that has ended.
+func (p *player) refused(err error) {
+	if errors.Is(err, errRefused) {
+		p.Tickets.Refused(fmt.Sprintf("%s: %v", p.name, err))
+	}
+}
+
+// ended reports whether the error says that the ticket has ended without a match.
+func ended(err error) bool {
+	return errors.Is(err, client.ErrTicketCancelled) || errors.Is(err, client.ErrTicketExpired) ||
+		errors.Is(err, client.ErrNoTicket) || connect.CodeOf(err) == connect.CodeNotFound
+}
+
+// awaitLimit is how long a player waits at one server before it tries another one.
+const awaitLimit = 4 * time.Second
+
+// awaitFor waits at a server for the assignment. If there is none in time, or the server ends the wait, it goes on at the
+// next.
+func (p *player) awaitFor(ctx context.Context, server int, id string) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, awaitLimit)
+		err := p.await(attempt, server, id)
+		overdue := attempt.Err() != nil || errors.Is(err, errStreamEnded)
+		cancel()
+		if err == nil || !overdue || !wait(ctx, firstPause) {
+			return err
+		}
+		p.n++
+		server = p.pick()
+	}
+}
+
+// Audit reads all tickets whose players were told of a match: they must still be in it.
+func (l *Load) Audit(ctx context.Context) error {
+	var g errgroup.Group
+	g.SetLimit(auditors)
+	for _, id := range l.Tickets.Matched() {
+		g.Go(func() error { return l.audit(ctx, l.Servers.newTurn(), id) })
+	}
+	return g.Wait()
+}
+
+// auditors is how many tickets are read at a time.
+const auditors = 8
+
+func (l *Load) audit(ctx context.Context, t *turn, id string) error {
+	var ticket client.Ticket
+	err := t.try(ctx, func(server int) (err error) {
+		ticket, err = t.servers.rest[server].Ticket(ctx, id)
+		return err
+	})
+	switch {
+	case errors.Is(err, client.ErrNoTicket):
+		l.Tickets.Forgotten(id, "not found")
+	case err != nil:
+		return err
+	case ticket.Assignment == nil:
+		l.Tickets.Forgotten(id, ticket.Status)
+	default:
+		l.Tickets.Assigned(id, oracle.Assignment{Match: ticket.Assignment.MatchID, Connection: ticket.Assignment.Connection})
+	}
+	return nil
+}
+
+func (p *player) createREST(ctx context.Context, server int, id string) error {
+	_, err := p.servers.rest[server].CreateTicket(ctx, client.NewTicket{Queue: p.queue, ID: id})
+	return err
+}
+
+func (p *player) awaitREST(ctx context.Context, server int, id string) error {
+	a, err := p.servers.rest[server].AwaitAssignment(ctx, id)
+	if err == nil {
+		p.Tickets.Assigned(id, oracle.Assignment{Match: a.MatchID, Connection: a.Connection})
+	}
+	return err
+}
+
+// The metadata that names a ticket and its queue.
+const (
+	queueMetadata  = "Tidemark-Queue"
+	ticketMetadata = "Tidemark-Ticket-Id"
+)
+
+func (p *player) createGRPC(ctx context.Context, server int, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+	request.Header().Set(queueMetadata, p.queue)
+	request.Header().Set(ticketMetadata, id)
+	_, err := p.servers.frontend[server].CreateTicket(ctx, request)
+	return err
+}
+
+// errStreamEnded means that a server ended a stream before there was an assignment, as one that shuts down does.
+var errStreamEnded = errors.New("the stream ended without an assignment")
+
+// drained reports whether the error is the answer of a server that shuts down.
+func drained(err error) bool {
+	return connect.CodeOf(err) == connect.CodeUnavailable && connect.IsWireError(err)
+}
+
+// awaitGRPC reads the first assignment. The queues of a chaos run name a match as its connection.
+func (p *player) awaitGRPC(ctx context.Context, server int, id string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := p.servers.frontend[server].WatchAssignments(ctx, connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: id}))
+	if err != nil {
+		return err
+	}
+	defer stream.Close() //nolint:errcheck // it is cancelled
+	if !stream.Receive() {
+		if err := stream.Err(); err != nil && !drained(err) {
+			return err
+		}
+		return errStreamEnded
+	}
+	match := stream.Msg().GetAssignment().GetConnection()
+	p.Tickets.Assigned(id, oracle.Assignment{Match: match, Connection: match})
+	return nil
+}

@@ -1,0 +1,143 @@
+// Command chaos runs Tidemark under load while it kills, stops, cuts and fills what the service depends on, judges what
+// clients saw, and writes docs/reliability.md.
+//
+// A scenario starts a Redis and two services of its own, as processes on loopback, and publishers, subscribers and
+// players in this process, whose answers package oracle judges. Scenarios run one after the other. The exit status is 1
+// if any of them failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/load"
+)
+
+// settings are the flags of the command.
+type settings struct {
+	tidemark string // the binary under test
+	out      string // page for the table; empty: none
+	only     string // regular expression of scenarios; the page is not written
+	logs     string // folder for the logs of scenarios that fail; empty: none
+	faketime string // path of libfaketime
+	list     bool
+	time     time.Duration // of the load in each scenario, at least
+	rate     float64       // of the load, as a factor
+	replicas []string      // options of services in fail-overs
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.tidemark, "tidemark", "bin/tidemark", "the binary to run")
+	flag.StringVar(&s.out, "out", "docs/reliability.md", "page to write the table to; empty: none")
+	flag.StringVar(&s.only, "run", "", "regular expression of the scenarios to run; nothing is written then")
+	flag.StringVar(&s.logs, "logs", "bin/chaos", "folder for the logs of scenarios that fail; empty: none")
+	flag.StringVar(&s.faketime, "faketime", "", "path of libfaketime, for the scenarios in which clocks jump")
+	flag.BoolVar(&s.list, "list", false, "list the scenarios and end")
+	flag.DurationVar(&s.time, "time", 10*time.Second, "how long the load of a scenario lasts at least")
+	flag.Float64Var(&s.rate, "rate", 1, "how much load, as a factor")
+	flag.Parse()
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+// errFailed is the outcome of a run in which a scenario failed.
+var errFailed = errors.New("a scenario failed")
+
+func run(ctx context.Context, s settings) error {
+	only, err := regexp.Compile(s.only)
+	if err != nil {
+		return fmt.Errorf("-run: %w", err)
+	}
+	chosen := scenarios(only)
+	if s.list {
+		for _, c := range chosen {
+			fmt.Printf("%-20s %s\n", c.name, c.fault)
+		}
+		return nil
+	}
+	if s.rate <= 0 || len(chosen) == 0 {
+		return errors.New("no load, or no scenario of that name")
+	}
+	if err := s.findReplicas(ctx); err != nil {
+		return err
+	}
+	started := time.Now()
+	var results []result
+	for _, c := range chosen {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		r := perform(ctx, s, c)
+		r.print()
+		results = append(results, r)
+	}
+	part := markdown(ctx, s, results, time.Since(started))
+	fmt.Println(part)
+	if s.out != "" && s.only == "" && ctx.Err() == nil {
+		if err := writePage(s.out, part); err != nil {
+			return err
+		}
+	}
+	for _, r := range results {
+		if !r.passed() {
+			return errFailed
+		}
+	}
+	return ctx.Err()
+}
+
+// findReplicas finds the options that make services wait for a replica of Redis.
+func (s *settings) findReplicas(ctx context.Context) error {
+	for _, flag := range []string{"--channel-replicas", "--ticket-replicas"} {
+		has, err := hasFlag(ctx, s.tidemark, flag)
+		if err != nil {
+			return err
+		}
+		if has {
+			s.replicas = append(s.replicas, flag, "1")
+		}
+	}
+	return nil
+}
+
+// print reports a scenario as soon as it has ended.
+func (r *result) print() {
+	verdict := "passed"
+	if !r.passed() {
+		verdict = "FAILED"
+	}
+	fmt.Fprintf(os.Stderr, "%-6s %-18s %3.0f s, %d messages, %d tickets, gap %s, p99 %s, %d of %d requests failed %v\n", verdict, r.name,
+		r.took.Seconds(), r.messages.Acknowledged, r.tickets.Matched, seconds(r.requests.Gap), millis(r.requests.P99),
+		r.requests.Failed, r.requests.Tries, r.requests.Reasons)
+	for _, fault := range r.faults() {
+		fmt.Fprintln(os.Stderr, "       -", oneLine(fault))
+	}
+}
+
+// channelCount is how many channels the load uses.
+const channelCount = 6
+
+// channels returns the load on channels.
+func (s settings) channels() load.Channels {
+	return load.Channels{Channels: channelCount, Publishers: 2, Subscribers: 2, Pause: s.slower(30 * time.Millisecond)}
+}
+
+// players returns the load on queues.
+func (s settings) players() load.Players {
+	return load.Players{Queues: []string{"duel", "squad"}, REST: 12, GRPC: 8, Pause: s.slower(200 * time.Millisecond)}
+}
+
+func (s settings) slower(d time.Duration) time.Duration { return time.Duration(float64(d) / s.rate) }

@@ -1,0 +1,252 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Message identifies a message: the Seq-th of a publisher. A publisher publishes a message only after the one before
+// was acknowledged.
+type Message struct {
+	Publisher string
+	Seq       int
+}
+
+// Delivered is a message as a subscriber got it.
+type Delivered struct {
+	Message
+	Clock int64
+}
+
+// Rules say what a scenario's clients must bear.
+type Rules struct {
+	// Failover is set where Redis may lose its last writes in a fail-over. Publishes that were not acknowledged, and
+	// a subscriber's acknowledgements, may then be lost: messages may come again, and clocks may be given out again.
+	// Messages whose publish was acknowledged may not be lost or reordered. A ticket may be lost, if its player is told.
+	Failover bool
+}
+
+// Messages judges the messages of any number of channels.
+type Messages struct {
+	rules Rules
+
+	mu       sync.Mutex
+	channels map[string]*channelLog
+	expired  uint64
+	refused  []string
+}
+
+// channelLog is what is known of one channel.
+type channelLog struct {
+	acknowledged map[Message]int64 // clock that the publish was answered with
+	subscribers  map[string]*subscriberLog
+}
+
+// subscriberLog is what one subscriber got.
+type subscriberLog struct {
+	clocks    map[Message]int64 // of the first delivery
+	early     map[Message]bool  // the first delivery came before the publish was acknowledged
+	confirmed int64             // highest clock whose acknowledgement was answered
+	highest   int64             // highest clock delivered
+	last      map[string]int    // highest Seq delivered, by publisher
+	repeats   int
+	doubled   map[Message]bool
+	reordered map[Message]bool
+}
+
+// NewMessages returns an oracle of messages that has seen nothing.
+func NewMessages(rules Rules) *Messages {
+	return &Messages{rules: rules, channels: map[string]*channelLog{}}
+}
+
+// channel returns the log of a channel. The caller holds mu.
+func (m *Messages) channel(name string) *channelLog {
+	c := m.channels[name]
+	if c == nil {
+		c = &channelLog{acknowledged: map[Message]int64{}, subscribers: map[string]*subscriberLog{}}
+		m.channels[name] = c
+	}
+	return c
+}
+
+// Subscribed records a subscriber. Every message acknowledged from now on must reach it.
+func (m *Messages) Subscribed(channel, subscriber string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.channel(channel).subscribers[subscriber] = &subscriberLog{
+		clocks: map[Message]int64{}, early: map[Message]bool{}, last: map[string]int{},
+		doubled: map[Message]bool{}, reordered: map[Message]bool{},
+	}
+}
+
+// Acknowledged records a publish that was answered with success, and the clock in the answer.
+func (m *Messages) Acknowledged(channel string, message Message, clock int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.channel(channel).acknowledged[message] = clock
+}
+
+// Delivered records what one fetch answered, in the answer's order.
+func (m *Messages) Delivered(channel, subscriber string, messages []Delivered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.channel(channel)
+	s := c.subscribers[subscriber]
+	for i, d := range messages {
+		if i > 0 && d.Clock <= messages[i-1].Clock {
+			s.reordered[d.Message] = true
+		}
+		if _, again := s.clocks[d.Message]; again {
+			m.repeated(s, d)
+			continue
+		}
+		_, acknowledged := c.acknowledged[d.Message]
+		s.early[d.Message] = !acknowledged
+		m.first(s, d)
+	}
+}
+
+// first records the first delivery of a message.
+func (m *Messages) first(s *subscriberLog, d Delivered) {
+	behind := d.Clock <= s.highest && !m.rules.Failover
+	if behind || d.Seq <= s.last[d.Publisher] {
+		s.reordered[d.Message] = true
+	}
+	s.clocks[d.Message] = d.Clock
+	s.highest = max(s.highest, d.Clock)
+	s.last[d.Publisher] = max(s.last[d.Publisher], d.Seq)
+}
+
+// repeated records a further delivery of a message. It is allowed until an acknowledgement at or past it was answered.
+func (m *Messages) repeated(s *subscriberLog, d Delivered) {
+	s.repeats++
+	if m.rules.Failover {
+		if s.clocks[d.Message] != d.Clock && !s.early[d.Message] {
+			s.doubled[d.Message] = true
+		}
+		s.clocks[d.Message] = d.Clock
+		return
+	}
+	if s.clocks[d.Message] != d.Clock || d.Clock <= s.confirmed {
+		s.doubled[d.Message] = true
+	}
+}
+
+// Confirmed records that a subscriber's acknowledgement up to a clock was answered with success.
+func (m *Messages) Confirmed(channel, subscriber string, clock int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.channel(channel).subscribers[subscriber]
+	s.confirmed = max(s.confirmed, clock)
+}
+
+// Expired records messages that a fetch passed over.
+func (m *Messages) Expired(n uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expired += n
+}
+
+// Refused records an answer that a client cannot retry: it was denied something that it is promised.
+func (m *Messages) Refused(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refused = append(m.refused, what)
+}
+
+// ReceiptLost records a receipt that was refused because the channel has lost what it stands for.
+func (m *Messages) ReceiptLost(what string) {
+	if !m.rules.Failover {
+		m.Refused(what)
+	}
+}
+
+// Missing returns how many deliveries of acknowledged messages are outstanding.
+func (m *Messages) Missing() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	missing := 0
+	for _, c := range m.channels {
+		for _, s := range c.subscribers {
+			for message := range c.acknowledged {
+				if _, got := s.clocks[message]; !got {
+					missing++
+				}
+			}
+		}
+	}
+	return missing
+}
+
+// MessageVerdict counts deliveries, each of one message to one subscriber, but for Acknowledged.
+type MessageVerdict struct {
+	Acknowledged int // messages whose publish was answered with success
+	Delivered    int
+	Repeats      int // deliveries of a message that the subscriber had got before
+	Lost         int // acknowledged and not delivered
+	Doubled      int // delivered at two clocks, or again after an acknowledgement at or past them was answered
+	Reordered    int
+	Wrong        int // delivered at another clock than the publisher was answered
+	Expired      uint64
+	Refused      []string // answers that should not be
+	Examples     []string // of what is wrong, a few
+}
+
+// Faults returns how much is wrong.
+func (v MessageVerdict) Faults() int {
+	return v.Lost + v.Doubled + v.Reordered + v.Wrong + int(v.Expired) + len(v.Refused)
+}
+
+// Judge returns the verdict on all that was recorded.
+func (m *Messages) Judge() MessageVerdict {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := MessageVerdict{Expired: m.expired, Refused: slices.Clone(m.refused)}
+	for name, c := range m.channels {
+		v.Acknowledged += len(c.acknowledged)
+		for subscriber, s := range c.subscribers {
+			v.Delivered += len(s.clocks)
+			v.Repeats += s.repeats
+			v.Doubled += v.examples("doubled", name, subscriber, s.doubled)
+			v.Reordered += v.examples("out of order", name, subscriber, s.reordered)
+			lost, wrong := m.compare(c, s)
+			v.Lost += v.examples("lost", name, subscriber, lost)
+			v.Wrong += v.examples("at another clock", name, subscriber, wrong)
+		}
+	}
+	return v
+}
+
+// compare returns the acknowledged messages that a subscriber did not get, or got at another clock.
+func (m *Messages) compare(c *channelLog, s *subscriberLog) (lost, wrong map[Message]bool) {
+	lost, wrong = map[Message]bool{}, map[Message]bool{}
+	for message, clock := range c.acknowledged {
+		switch got, ok := s.clocks[message]; {
+		case !ok:
+			lost[message] = true
+		case got != clock && (!m.rules.Failover || !s.early[message]):
+			wrong[message] = true
+		}
+	}
+	return lost, wrong
+}
+
+// maxExamples is how many messages of one kind, channel and subscriber are named.
+const maxExamples = 3
+
+// examples names a few messages, and returns how many there are.
+func (v *MessageVerdict) examples(what, channel, subscriber string, messages map[Message]bool) int {
+	all := make([]Message, 0, len(messages))
+	for message := range messages {
+		all = append(all, message)
+	}
+	slices.SortFunc(all, func(a, b Message) int {
+		return cmp.Or(cmp.Compare(a.Publisher, b.Publisher), cmp.Compare(a.Seq, b.Seq))
+	})
+	for _, message := range all[:min(len(all), maxExamples)] {
+		v.Examples = append(v.Examples, fmt.Sprintf("%s: %s-%d on %s for %s", what, message.Publisher, message.Seq, channel, subscriber))
+	}
+	return len(messages)
+}

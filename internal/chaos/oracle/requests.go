@@ -1,0 +1,88 @@
+package oracle
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Requests measures how a service answered.
+type Requests struct {
+	mu       sync.Mutex
+	tries    int
+	failed   map[string]int // by reason
+	publish  []time.Duration
+	success  time.Time // of the last publish that was answered with success
+	gap      time.Duration
+	publishF int
+}
+
+// NewRequests returns a measurement that starts now.
+func NewRequests() *Requests {
+	return &Requests{failed: map[string]int{}, success: time.Now()}
+}
+
+// Tried records one try of any request. failure says why it failed, and is empty where it did not.
+func (r *Requests) Tried(failure string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tries++
+	if failure != "" {
+		r.failed[failure]++
+	}
+}
+
+// Published records one try of a publish: how long it took, and whether it was answered with success.
+func (r *Requests) Published(took time.Duration, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.publish = append(r.publish, took)
+	if !ok {
+		r.publishF++
+		return
+	}
+	now := time.Now()
+	r.closeGap(now)
+	r.success = now
+}
+
+// Ended records that no more publishes are tried.
+func (r *Requests) Ended() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closeGap(time.Now())
+}
+
+func (r *Requests) closeGap(now time.Time) {
+	if gap := now.Sub(r.success); gap > r.gap {
+		r.gap = gap
+	}
+}
+
+// RequestVerdict is what was measured.
+type RequestVerdict struct {
+	Tries           int
+	Failed          int
+	Reasons         map[string]int // of failures
+	Publishes       int            // tries
+	PublishesFailed int
+	P99             time.Duration // of all tries of publishes
+	Gap             time.Duration // longest time without a publish that was answered with success
+}
+
+// Judge returns what was measured.
+func (r *Requests) Judge() RequestVerdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := RequestVerdict{
+		Tries: r.tries, Reasons: r.failed, Publishes: len(r.publish), PublishesFailed: r.publishF, Gap: r.gap,
+	}
+	for _, n := range r.failed {
+		v.Failed += n
+	}
+	if len(r.publish) > 0 {
+		all := slices.Sorted(slices.Values(r.publish))
+		v.P99 = all[(len(all)*99)/100]
+	}
+	return v
+}

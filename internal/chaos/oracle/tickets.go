@@ -1,0 +1,235 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Tickets judges the tickets of any number of queues.
+type Tickets struct {
+	rules Rules
+
+	mu      sync.Mutex
+	tickets map[string]*ticketLog
+	seats   map[string]int // tickets of a match, by queue
+	refused []string
+	longest time.Duration // that a player waited for its assignment
+}
+
+// ticketLog is what is known of one ticket.
+type ticketLog struct {
+	queue   string
+	created time.Time
+	seen    []Assignment // different ones
+	ended   string       // how it ended without a match; empty: it did not
+	unknown bool         // its creation failed, and it may exist
+	forgot  string       // how its match was missing when the ticket was read in the end; empty: it was there
+	filler  bool         // it was created only to complete the last match, and may wait forever
+}
+
+// Assignment is what a player was told of its match.
+type Assignment struct {
+	Match      string
+	Connection string
+}
+
+// NewTickets returns an oracle of tickets that has seen nothing. seats are the sizes of a match by queue.
+func NewTickets(rules Rules, seats map[string]int) *Tickets {
+	return &Tickets{rules: rules, tickets: map[string]*ticketLog{}, seats: seats}
+}
+
+// Attempted records that a player is about to create a ticket. It may exist from now on.
+func (t *Tickets) Attempted(id, queue string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tickets[id] = &ticketLog{queue: queue, created: time.Now(), unknown: true}
+}
+
+// Filler records that a ticket is needed only to complete the last match of its queue. It cannot be stuck.
+func (t *Tickets) Filler(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tickets[id].filler = true
+}
+
+// Created records that the creation of a ticket was answered with success.
+func (t *Tickets) Created(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tickets[id].unknown = false
+}
+
+// Assigned records an assignment that a player was told, by any path.
+func (t *Tickets) Assigned(id string, a Assignment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.tickets[id]
+	if len(l.seen) == 0 {
+		t.longest = max(t.longest, time.Since(l.created))
+	}
+	if !slices.Contains(l.seen, a) {
+		l.seen = append(l.seen, a)
+	}
+}
+
+// Ended records that a player was told that its ticket ended without a match, such as EXPIRED.
+func (t *Tickets) Ended(id, how string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tickets[id].ended = how
+}
+
+// Matched returns the tickets whose players were told of a match.
+func (t *Tickets) Matched() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var ids []string
+	for id, l := range t.tickets {
+		if len(l.seen) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// Forgotten records that a ticket whose player was told of a match has none when it is read later.
+func (t *Tickets) Forgotten(id, how string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tickets[id].forgot = how
+}
+
+// Refused records an answer that a player cannot retry.
+func (t *Tickets) Refused(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused = append(t.refused, what)
+}
+
+// Waiting returns how many tickets of a queue were created, and have neither a match nor another end.
+func (t *Tickets) Waiting(queue string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for _, l := range t.tickets {
+		if l.queue == queue && l.waits() {
+			n++
+		}
+	}
+	return n
+}
+
+// waits reports whether the ticket's player knows of no end. The caller holds mu.
+func (l *ticketLog) waits() bool { return !l.unknown && l.ended == "" && len(l.seen) == 0 }
+
+// TicketVerdict counts tickets, but for Matches, Crowded and Split.
+type TicketVerdict struct {
+	Created    int // whose creation was answered with success
+	Matched    int
+	Matches    int
+	TwoMatches int // that were told of two matches, or of two places of one
+	Stuck      int // that wait although they should have a match
+	Ended      int // that ended without a match, against their players' will
+	Crowded    int // matches with more tickets than seats
+	Split      int // matches of which some player knows nothing, or whose players were told different places
+	Forgotten  int // that have no match any more, although their players were told of one
+	Refused    []string
+	Longest    time.Duration // longest wait for an assignment
+	Examples   []string
+}
+
+// Faults returns how much is wrong.
+func (v TicketVerdict) Faults() int {
+	return v.TwoMatches + v.Stuck + v.Ended + v.Crowded + v.Split + v.Forgotten + len(v.Refused)
+}
+
+// Judge returns the verdict on all that was recorded. All players must have stopped: tickets that still wait are stuck.
+func (t *Tickets) Judge() TicketVerdict {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	v := TicketVerdict{Refused: slices.Clone(t.refused), Longest: t.longest}
+	matches := map[string]*matchLog{}
+	for id, l := range t.tickets {
+		if !l.unknown {
+			v.Created++
+		}
+		switch {
+		case len(l.seen) > 1:
+			v.TwoMatches++
+			v.example("%s was told of %v", id, l.seen)
+		case l.waits() && !l.filler:
+			v.Stuck++
+			v.example("%s waits in %s", id, l.queue)
+		case l.ended != "" && len(l.seen) == 0 && !t.rules.Failover:
+			v.Ended++
+			v.example("%s ended: %s", id, l.ended)
+		}
+		if len(l.seen) > 0 {
+			v.Matched++
+		}
+		if l.forgot != "" {
+			v.Forgotten++
+			v.example("%s was told of %v, and is %s", id, l.seen, l.forgot)
+		}
+		addSeats(matches, id, l, t.seats[l.queue])
+	}
+	v.Matches = len(matches)
+	for id, m := range matches {
+		v.judgeMatch(id, m, t.unknownOf(m.queue))
+	}
+	return v
+}
+
+// matchLog is a match as its players were told of it.
+type matchLog struct {
+	queue   string
+	seats   int
+	tickets []string
+	places  map[string]bool
+}
+
+func addSeats(matches map[string]*matchLog, id string, l *ticketLog, seats int) {
+	for _, a := range l.seen {
+		m := matches[a.Match]
+		if m == nil {
+			m = &matchLog{queue: l.queue, seats: seats, places: map[string]bool{}}
+			matches[a.Match] = m
+		}
+		if !slices.Contains(m.tickets, id) {
+			m.tickets = append(m.tickets, id)
+		}
+		m.places[a.Connection] = true
+	}
+}
+
+// unknownOf returns how many tickets of a queue may exist without a player who waits for them. The caller holds mu.
+func (t *Tickets) unknownOf(queue string) int {
+	n := 0
+	for _, l := range t.tickets {
+		if l.queue == queue && l.unknown {
+			n++
+		}
+	}
+	return n
+}
+
+// judgeMatch compares a match's tickets with its seats. A seat may be taken by a ticket whose creation failed.
+func (v *TicketVerdict) judgeMatch(id string, m *matchLog, unknown int) {
+	switch {
+	case len(m.tickets) > m.seats:
+		v.Crowded++
+		v.example("match %s has %v", id, m.tickets)
+	case len(m.tickets) < m.seats-unknown, len(m.places) > 1:
+		v.Split++
+		v.example("match %s of %s is known to %v at %d places", id, m.queue, m.tickets, len(m.places))
+	}
+}
+
+// example notes something that is wrong.
+func (v *TicketVerdict) example(format string, args ...any) {
+	if len(v.Examples) < 4*maxExamples {
+		v.Examples = append(v.Examples, fmt.Sprintf(format, args...))
+	}
+}

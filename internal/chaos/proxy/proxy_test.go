@@ -1,0 +1,118 @@
+package proxy_test
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/proxy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestProxyForwards(t *testing.T) {
+	t.Parallel()
+	_, conn := start(t)
+	echo(t, conn, "hello\n")
+}
+
+func TestCutResetsOpenConnections(t *testing.T) {
+	t.Parallel()
+	p, conn := start(t)
+	echo(t, conn, "hello\n")
+	p.Cut()
+	_, err := conn.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.NotErrorIs(t, err, io.EOF)
+	again, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = again.Close() })
+	echo(t, again, "again\n")
+}
+
+func TestRefusedConnectionsEndAtOnce(t *testing.T) {
+	t.Parallel()
+	p, conn := start(t)
+	echo(t, conn, "hello\n")
+	p.Refuse(true)
+	refused, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = refused.Close() })
+	_, err = refused.Read(make([]byte, 1))
+	require.Error(t, err)
+	echo(t, conn, "still here\n")
+}
+
+func TestHoldKeepsBytesBack(t *testing.T) {
+	t.Parallel()
+	p, conn := start(t)
+	p.Hold()
+	_, err := io.WriteString(conn, "hello\n")
+	require.NoError(t, err)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err = conn.Read(make([]byte, 1))
+	var timeout net.Error
+	require.ErrorAs(t, err, &timeout)
+	require.True(t, timeout.Timeout())
+	require.NoError(t, conn.SetReadDeadline(time.Time{}))
+	p.Pass()
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "hello\n", line)
+}
+
+func TestSlowConnectionsDeliverEverything(t *testing.T) {
+	t.Parallel()
+	p, conn := start(t)
+	p.Slow(time.Millisecond, 100)
+	echo(t, conn, "twenty bytes in line\n")
+}
+
+// start returns a proxy in front of a server that sends back what it reads, and a connection through it.
+func start(t *testing.T) (*proxy.Proxy, net.Conn) {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				_, _ = io.Copy(conn, conn) // it ends with the connection
+				_ = conn.Close()
+			})
+		}
+	})
+	p, err := proxy.Listen(t.Context(), l.Addr().String())
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	running.Go(func() { p.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		_ = l.Close()
+		running.Wait()
+	})
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return p, conn
+}
+
+func echo(t *testing.T, conn net.Conn, line string) {
+	t.Helper()
+	_, err := io.WriteString(conn, line)
+	require.NoError(t, err)
+	got, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, line, got)
+}

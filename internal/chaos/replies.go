@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// replies are scenarios in which Redis answers with errors, or has lost something.
+func replies() []scenario {
+	return []scenario{
+		{
+			name: "oom", fault: "maxmemory reached for 5 s, then raised",
+			limits: limits{gap: 8 * time.Second}, inject: fillRedis,
+		},
+		{
+			name: "readonly", fault: "the primary made a replica of nobody for 5 s: READONLY",
+			limits: limits{gap: 8 * time.Second}, inject: readOnly,
+		},
+		{
+			name: "loading", fault: "Redis restarted with an append-only file that takes seconds to load: LOADING",
+			redisArgs: []string{"--key-load-delay", "100"}, limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
+		},
+		{
+			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with readiness checks all the time",
+			redisArgs: []string{"--save", "3600 1"}, limits: limits{gap: 8 * time.Second}, inject: failSaves,
+		},
+		{
+			name: "script-flush", fault: "SCRIPT FLUSH every 20 ms for 8 s",
+			limits: limits{gap: 2 * time.Second}, inject: flushScripts,
+		},
+		{
+			name: "key-lost", fault: "the key of receipts deleted, and one of two services restarted",
+			limits: limits{gap: 3 * time.Second}, inject: loseKey,
+		},
+	}
+}
+
+// another sends a command to the standalone Redis on a connection of its own.
+func (s *stage) another(args ...string) error {
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{s.node.Addr()}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
+		ClientSetInfo: rueidis.DisableClientSetInfo,
+	})
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.Do(s.ctx, client.B().Arbitrary(args...).Build()).Error()
+}
+
+// redis sends a command to the standalone Redis, which must succeed.
+func (s *stage) redis(args ...string) {
+	if err := s.node.Do(s, args...).Error(); err != nil {
+		s.Fatalf("%s: %v", strings.Join(args, " "), err)
+	}
+}
+
+// unwritable waits while Redis takes no writes, and complains if a service says that it is ready.
+func (s *stage) unwritable(d time.Duration) {
+	const grace = 2 * time.Second // to notice
+	s.must(pause(s.ctx, grace))
+	ctx, cancel := context.WithTimeout(s.ctx, d-grace)
+	defer cancel()
+	ready := map[string]int{}
+	looks := 0
+	for pause(ctx, 2*lookEvery) == nil {
+		for _, one := range s.services {
+			status, err := one.get(ctx, "/readyz")
+			if err == nil && status == http.StatusOK {
+				ready[one.name]++
+			}
+		}
+		looks++
+	}
+	for name, n := range ready {
+		s.complain("%s said %d of %d times that it was ready, while Redis took no writes", name, n, looks)
+	}
+}
+
+// fillRedis lowers the limit below what is used. Acknowledging goes on then.
+func fillRedis(s *stage) {
+	s.redis("CONFIG", "SET", "maxmemory", "1mb")
+	s.must(pause(s.ctx, 5*time.Second))
+	s.redis("CONFIG", "SET", "maxmemory", "0")
+}
+
+// readOnly makes the primary a replica of a port at which nobody answers, so that it keeps its data.
+func readOnly(s *stage) {
+	s.redis("REPLICAOF", "127.0.0.1", "1")
+	s.unwritable(5 * time.Second)
+	s.redis("REPLICAOF", "NO", "ONE")
+}
+
+// loadSlowly fills the append-only file. Each of its keys takes 0.1 ms to load.
+func loadSlowly(s *stage) {
+	s.redis("EVAL", `for i = 1, tonumber(ARGV[1]) do redis.call("SET", "filler:" .. i, "x", "EX", 600) end return 1`, "0", "20000")
+	s.must(pause(s.ctx, 2*time.Second)) // until the file has been written
+	s.node.Kill(s)
+	s.must(pause(s.ctx, 500*time.Millisecond))
+	s.node.Restart(s)
+}
+
+// failSaves makes background saves fail. Redis then refuses writes, and answers PING with an error.
+func failSaves(s *stage) {
+	path := filepath.Join(s.node.Dir(), "dump.rdb")
+	s.must(os.RemoveAll(path))
+	s.must(os.Mkdir(path, 0o700))
+	_ = s.node.Do(s, "BGSAVE").Error() // what matters is that it fails
+	s.unwritable(5 * time.Second)
+	s.must(os.Remove(path))
+	s.must(s.retry(func() error {
+		if err := s.another("BGSAVE"); err != nil {
+			return err
+		}
+		info, err := s.node.Do(s, "INFO", "persistence").ToString()
+		if err == nil && !strings.Contains(info, "rdb_last_bgsave_status:ok") {
+			err = fmt.Errorf("background saves still fail")
+		}
+		return err
+	}))
+}
+
+// retry calls do until it succeeds, for a few seconds.
+func (s *stage) retry(do func() error) error {
+	var err error
+	for range 50 {
+		if err = do(); err == nil {
+			return nil
+		}
+		if pauseErr := pause(s.ctx, 4*lookEvery); pauseErr != nil {
+			return pauseErr
+		}
+	}
+	return err
+}
+
+func flushScripts(s *stage) {
+	for range 400 {
+		s.redis("SCRIPT", "FLUSH", "SYNC")
+		s.must(pause(s.ctx, 20*time.Millisecond))
+	}
+}
+
+// receiptKey is where servers share the key that signs receipts.
+const receiptKey = "tidemark.receipt-key"
+
+func loseKey(s *stage) {
+	s.redis("DEL", receiptKey)
+	one := s.services[0]
+	s.must(one.end(syscall.SIGTERM))
+	s.must(one.start())
+	s.must(one.awaitReady(s.ctx))
+	s.must(pause(s.ctx, 8*time.Second))
+}

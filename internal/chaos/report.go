@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// The generated part of the page stands between these lines.
+const (
+	beginMark = "<!-- chaos: `make chaos` writes this part -->"
+	endMark   = "<!-- end of chaos -->"
+)
+
+// markdown returns the table of a run, and what failed in it.
+func markdown(ctx context.Context, set settings, results []result, took time.Duration) string {
+	var b strings.Builder
+	passed := 0
+	for _, r := range results {
+		if r.passed() {
+			passed++
+		}
+	}
+	fmt.Fprintf(&b, "%d of %d scenarios passed, in %s, on %s.\n", passed, len(results), took.Round(time.Second), machine(ctx))
+	fmt.Fprintf(&b, "Fail-over scenarios ran with %s.\n\n", replicasText(set))
+	b.WriteString("| scenario | fault | messages: acknowledged, delivered | lost, doubled, out of order | tickets matched | in two matches, stuck " +
+		"| longest gap | publish p99 | requests: tried, failed | services crashed, memory | verdict |\n" +
+		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	for _, r := range results {
+		b.WriteString(r.row())
+	}
+	for _, r := range results {
+		if len(r.measures) > 0 {
+			fmt.Fprintf(&b, "\n`%s`: %s.\n", r.name, strings.Join(r.measures, "; "))
+		}
+	}
+	if passed == len(results) {
+		return b.String()
+	}
+	b.WriteString("\nWhat failed:\n\n")
+	for _, r := range results {
+		for _, fault := range r.faults() {
+			fmt.Fprintf(&b, "- `%s`: %s\n", r.name, oneLine(fault))
+		}
+	}
+	return b.String()
+}
+
+func (r *result) row() string {
+	verdict := "passed"
+	if !r.passed() {
+		verdict = "**failed**"
+	}
+	m, t, q := r.messages, r.tickets, r.requests
+	return fmt.Sprintf("| `%s` | %s | %d, %d | %d, %d, %d | %d | %d, %d | %s | %s | %d, %d | %d, %d MB | %s |\n",
+		r.name, r.fault, m.Acknowledged, m.Delivered, m.Lost, m.Doubled+m.Wrong, m.Reordered, t.Matched,
+		t.TwoMatches+t.Crowded, t.Stuck+t.Split+t.Forgotten, seconds(q.Gap), millis(q.P99), q.Tries, q.Failed,
+		len(r.crashes), r.peak/mib, verdict)
+}
+
+// oneLine returns text as it can stand in a list.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func replicasText(set settings) string {
+	if len(set.replicas) == 0 {
+		return "no option"
+	}
+	return "`" + strings.Join(set.replicas, " ") + "`"
+}
+
+func machine(ctx context.Context) string {
+	version := "redis"
+	if out, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
+		version = strings.Join(strings.Fields(string(out))[:3], " ")
+	}
+	return fmt.Sprintf("%d cores, %s/%s, %s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), version)
+}
+
+// writePage replaces the generated part of a page.
+func writePage(path, part string) error {
+	page, err := os.ReadFile(path) //nolint:gosec // a page of the docs
+	if err != nil {
+		return err
+	}
+	begin, end := bytes.Index(page, []byte(beginMark)), bytes.Index(page, []byte(endMark))
+	if begin < 0 || end < begin {
+		return errors.New(path + " has no lines between which to write")
+	}
+	text := string(page[:begin]) + beginMark + "\n" + part + string(page[end:])
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page of the docs
+}

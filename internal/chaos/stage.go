@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/load"
+	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/chaos/proxy"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// stage is what one scenario runs on: Redis, two services, and the load.
+type stage struct {
+	*host
+	scenario
+	settings settings
+	dir      string // for logs
+
+	node      *redistest.Node // of a standalone Redis
+	cluster   *redistest.ClusterNodes
+	sentinel  *redistest.SentinelNodes
+	services  []*service
+	toRedis   []*proxy.Proxy // one for each service
+	toService []*proxy.Proxy // one for each service
+	load      *load.Load
+	hostile   http.Client // of clients that take more than their share
+	balancing func()      // waits until the balancer has ended
+
+	mu         sync.Mutex
+	complaints []string
+	measures   []string
+}
+
+const (
+	servicesCount = 2
+	warmUp        = 1500 * time.Millisecond
+	coolDown      = 2 * time.Second
+	drainLimit    = 25 * time.Second
+	scenarioLimit = 2 * time.Minute
+)
+
+// matchSeats are the queues of every run, and the tickets of a match.
+var matchSeats = map[string]int{"duel": 2, "squad": 4}
+
+// queues is the configuration of these queues. A match's place is its ID, so that Open Match's clients see it.
+const queues = `{
+	"duel": {"assigner": {"kind": "static", "connection": "{match}"}, "pendingTimeout": "5s", "assignmentTTL": "5m"},
+	"squad": {"match": {"teams": 2, "teamSize": 2}, "assigner": {"kind": "static", "connection": "{match}"},
+		"pendingTimeout": "5s", "assignmentTTL": "5m"}}`
+
+// perform runs a scenario and returns what came of it.
+func perform(ctx context.Context, set settings, c scenario) result {
+	ctx, cancel := context.WithTimeout(ctx, scenarioLimit)
+	defer cancel()
+	started := time.Now()
+	r := result{scenario: c}
+	s := &stage{host: &host{name: c.name, ctx: ctx}, scenario: c, settings: set, balancing: func() {}}
+	dir, err := os.MkdirTemp("", "tidemark-chaos-")
+	if err != nil {
+		r.broken = []string{err.Error()}
+		return r
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	s.dir = dir
+	transport := &http.Transport{MaxIdleConnsPerHost: queueClients}
+	defer transport.CloseIdleConnections()
+	s.hostile.Transport = transport
+	s.run(func() { s.play(&r) })
+	r.broken = append(r.broken, s.failed()...)
+	if ctx.Err() != nil {
+		r.broken = append(r.broken, fmt.Sprintf("it was ended after %s", time.Since(started).Round(time.Second)))
+	}
+	r.took = time.Since(started)
+	r.complaints, r.measures = s.complaints, s.measures
+	r.keepLogs(set, s.dir)
+	return r
+}
+
+// play starts everything, causes the fault under load, and judges.
+func (s *stage) play(r *result) {
+	s.startRedis()
+	s.startServices()
+	stop := s.startLoad()
+	began := time.Now()
+	s.must(pause(s.ctx, warmUp))
+	s.inject(s)
+	s.must(pause(s.ctx, max(coolDown, s.settings.time-time.Since(began))))
+	s.load.Requests.Ended()
+	stop()
+	s.judge(r)
+}
+
+// must ends the scenario where the run itself fails.
+func (s *stage) must(err error) {
+	if err != nil {
+		s.Fatalf("%v", err)
+	}
+}
+
+// complain records something that clients notice and should not. The scenario goes on.
+func (s *stage) complain(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complaints = append(s.complaints, fmt.Sprintf(format, args...))
+}
+
+// note records a measurement for the table.
+func (s *stage) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.measures = append(s.measures, fmt.Sprintf(format, args...))
+}
+
+func (s *stage) startRedis() {
+	o := redistest.Options{Args: s.redisArgs}
+	if s.binary != nil {
+		o.Binary = s.binary(s)
+	}
+	switch s.layout {
+	case standalone:
+		o.Args = append([]string{"--appendonly", "yes", "--appendfsync", "everysec"}, o.Args...)
+		s.node = redistest.Start(s, o)
+		s.logsOf(s.node)
+	case cluster:
+		s.cluster = redistest.StartCluster(s, o)
+		s.logsOf(s.cluster.Nodes()...)
+	case sentinel:
+		s.sentinel = redistest.StartSentinel(s, o)
+		s.logsOf(append(s.sentinel.Nodes(), s.sentinel.Sentinels()...)...)
+	}
+}
+
+// logsOf copies the logs of Redis servers before they are removed.
+func (s *stage) logsOf(nodes ...*redistest.Node) {
+	s.Cleanup(func() {
+		for _, n := range nodes {
+			text, err := os.ReadFile(filepath.Join(n.Dir(), "server.log"))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(s.dir, "redis-"+strconv.Itoa(n.Port())+".log"), text, 0o600) //nolint:gosec // a folder of our own
+			}
+			if err != nil {
+				s.Errorf("keep a log: %v", err)
+			}
+		}
+	})
+}
+
+// redisFlags returns how a service finds Redis.
+func (s *stage) redisFlags() []string {
+	switch s.layout {
+	case cluster:
+		return []string{"--redis", strings.Join(s.cluster.Addrs(), ",")}
+	case sentinel:
+		return []string{"--redis", strings.Join(s.sentinel.Addrs(), ","), "--redis-sentinel-master", redistest.MasterName}
+	case standalone:
+	}
+	if s.redisVia {
+		p := s.startProxy(s.node.Addr())
+		s.toRedis = append(s.toRedis, p)
+		return []string{"--redis", "redis://" + p.Addr()}
+	}
+	return []string{"--redis", s.node.URL()}
+}
+
+func (s *stage) startServices() {
+	var starting sync.WaitGroup
+	errs := make([]error, servicesCount)
+	for i := range servicesCount {
+		args := append([]string{"--queues", queues}, s.redisFlags()...)
+		if s.failover {
+			args = append(args, s.settings.replicas...)
+		}
+		one := &service{name: fmt.Sprintf("service-%d", i), program: s.settings.tidemark, dir: s.dir, args: append(args, s.flags...)}
+		s.services = append(s.services, one)
+		starting.Go(func() { errs[i] = startService(s.ctx, one) })
+	}
+	starting.Wait()
+	s.Cleanup(func() {
+		for _, one := range s.services {
+			if one.done != nil {
+				if err := one.end(syscall.SIGTERM); err != nil {
+					s.complain("%v", err)
+				}
+				one.running.Wait()
+			}
+		}
+	})
+	s.must(errors.Join(errs...))
+	ctx, cancel := context.WithCancel(s.ctx)
+	var measuring sync.WaitGroup
+	measuring.Go(func() {
+		for pause(ctx, 4*lookEvery) == nil {
+			for _, one := range s.services {
+				one.measure()
+			}
+		}
+	})
+	s.Cleanup(func() {
+		cancel()
+		measuring.Wait()
+	})
+}
+
+// startProxy starts a proxy that ends with the scenario.
+func (s *stage) startProxy(target string) *proxy.Proxy {
+	p, err := proxy.Listen(s.ctx, target)
+	s.must(err)
+	ctx, cancel := context.WithCancel(s.ctx)
+	var running sync.WaitGroup
+	running.Go(func() { p.Run(ctx) })
+	s.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return p
+}
+
+// urls returns where clients find the services.
+func (s *stage) urls() []string {
+	var urls []string
+	for _, one := range s.services {
+		if s.clientVia {
+			p := s.startProxy(one.addr)
+			s.toService = append(s.toService, p)
+			urls = append(urls, "http://"+p.Addr())
+			continue
+		}
+		urls = append(urls, one.url())
+	}
+	return urls
+}
+
+// startLoad starts the clients. stop waits until all of them got what they should, or a limit has passed.
+func (s *stage) startLoad() (stop func()) {
+	requests := oracle.NewRequests()
+	servers, err := load.Connect(s.urls(), requests)
+	s.must(err)
+	rules := oracle.Rules{Failover: s.failover}
+	s.load = &load.Load{
+		Servers: servers, Requests: requests,
+		Messages: oracle.NewMessages(rules), Tickets: oracle.NewTickets(rules, matchSeats),
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	working, rest := context.WithCancel(ctx)
+	s.Cleanup(func() {
+		rest()
+		cancel()
+		s.load.Wait()
+		s.balancing()
+		servers.Close()
+	})
+	if s.balanced {
+		s.balance(ctx, servers)
+	}
+	s.must(s.load.StartChannels(ctx, working, s.settings.channels()))
+	s.load.StartPlayers(ctx, working, s.settings.players())
+	return func() {
+		rest()
+		s.drain(ctx)
+		cancel()
+		s.load.Wait()
+	}
+}
+
+// balance does what a load balancer does with readiness: it takes services out that are not ready.
+func (s *stage) balance(ctx context.Context, servers *load.Servers) {
+	var running sync.WaitGroup
+	for i, one := range s.services {
+		running.Go(func() {
+			for pause(ctx, lookEvery) == nil {
+				status, err := one.get(ctx, "/readyz")
+				servers.SetReady(i, err == nil && status == http.StatusOK)
+			}
+		})
+	}
+	s.balancing = running.Wait
+}
+
+// drain waits until nothing is outstanding, and completes the last matches.
+func (s *stage) drain(ctx context.Context) {
+	limit := time.Now().Add(drainLimit)
+	f := filling{}
+	for time.Now().Before(limit) && ctx.Err() == nil {
+		waiting := 0
+		for queue := range matchSeats {
+			waiting += s.load.Tickets.Waiting(queue)
+		}
+		if waiting == 0 && s.load.Messages.Missing() == 0 && s.load.Busy() == 0 {
+			break
+		}
+		f.fill(ctx, s.load)
+		if pause(ctx, 4*lookEvery) != nil {
+			return
+		}
+	}
+	if n := s.load.Busy(); n > 0 {
+		s.complain("%d publishers and players had no answer %s after the load", n, drainLimit)
+	}
+	audit, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	if err := s.load.Audit(audit); err != nil {
+		s.complain("read the tickets in the end: %v", err)
+	}
+}
+
+// filling adds tickets to queues in which too few for a match are left.
+type filling struct {
+	last  map[string]int // how many waited when we looked last
+	looks map[string]int // how often this number was seen
+	added map[string]int
+}
+
+// steadyLooks is how often the same number of tickets must be seen before it is taken for the last.
+const steadyLooks = 5
+
+func (f *filling) fill(ctx context.Context, l *load.Load) {
+	if f.last == nil {
+		f.last, f.looks, f.added = map[string]int{}, map[string]int{}, map[string]int{}
+	}
+	for queue, seats := range matchSeats {
+		n := l.Tickets.Waiting(queue)
+		if n != f.last[queue] {
+			f.last[queue], f.looks[queue] = n, 0
+		}
+		f.looks[queue]++
+		if f.looks[queue] < steadyLooks || n%seats == 0 {
+			continue
+		}
+		for range seats - n%seats {
+			l.Fill(ctx, queue, f.added[queue])
+			f.added[queue]++
+		}
+		f.looks[queue] = 0
+	}
+}
+
+func (s *stage) judge(r *result) {
+	r.messages, r.tickets, r.requests = s.load.Messages.Judge(), s.load.Tickets.Judge(), s.load.Requests.Judge()
+	for _, one := range s.services {
+		r.crashes = append(r.crashes, one.crashed()...)
+		_, most := one.memory()
+		r.peak = max(r.peak, most)
+	}
+	r.judged = true
+}
+
+// hasFlag reports whether `tidemark serve` has an option.
+func hasFlag(ctx context.Context, program, flag string) (bool, error) {
+	help, err := exec.CommandContext(ctx, program, "serve", "--help").CombinedOutput()
+	if err != nil {
+		return false, fmt.Errorf("%s serve --help: %w", program, err)
+	}
+	return strings.Contains(string(help), " "+flag+" "), nil
+}

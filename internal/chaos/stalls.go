@@ -1,0 +1,42 @@
+package main
+
+import (
+	"time"
+)
+
+// stalls are scenarios in which Redis runs and does not answer.
+func stalls() []scenario {
+	return []scenario{
+		{
+			name: "redis-stop", fault: "SIGSTOP of Redis for 3 s and for 7 s, longer than --redis-timeout",
+			limits: limits{gap: 10 * time.Second}, inject: stopRedis,
+		},
+		{
+			name: "redis-busy", fault: "DEBUG SLEEP of 2 s, then a script that runs for 7 s: BUSY, and SCRIPT KILL",
+			limits: limits{gap: 10 * time.Second}, inject: busyRedis,
+		},
+	}
+}
+
+func stopRedis(s *stage) {
+	for _, d := range []time.Duration{3 * time.Second, 7 * time.Second} {
+		s.node.Pause(s)
+		s.must(pause(s.ctx, d))
+		s.node.Resume(s)
+		s.must(pause(s.ctx, 2*time.Second))
+	}
+}
+
+func busyRedis(s *stage) {
+	s.must(s.node.Do(s, "DEBUG", "SLEEP", "2").Error())
+	s.must(pause(s.ctx, time.Second))
+	s.must(s.node.Do(s, "CONFIG", "SET", "busy-reply-threshold", "500").Error())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.node.Do(s, "EVAL", "while true do end", "0").Error() // it is killed
+	}()
+	s.must(pause(s.ctx, 7*time.Second))
+	s.must(s.another("SCRIPT", "KILL"))
+	<-ended
+}
