@@ -56,6 +56,7 @@ func TestContentIsKeptByteForByte(t *testing.T) {
 	h.subscribe("c", "s")
 	contents := []string{
 		`{ "a" : [ 1,2 , {"b":null} ] }`, `"<&>\u0041\/é€😀"`, `1.50e+003`, `9007199254740993`, "[\n\t1\r\n]", `""`, `null`, `{"\u0061":1,"":2}`,
+		`"cut \ud83d"`, `{"\uDE00":"\ud83d\ud83d x"}`, // half of a surrogate pair, as JavaScript writes it
 	}
 	for i, content := range contents {
 		require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", fmt.Sprintf(`{"id":"a%d", "content" :  %s }`, i, content)).status)

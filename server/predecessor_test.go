@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,27 @@ func TestPredecessor(t *testing.T) {
 	h.do("DELETE", oldAt, "").is(200, `{"channelID":"c","subscriberID":"s"}`)
 	h.do("GET", oldAt, "").oldError(404, wire.OldCodeNoSubscriber)
 	ack(second.AckHandle).oldError(404, wire.OldCodeNoSubscriber)
+}
+
+// TestLoneSurrogatesOnAllPaths publishes half of a surrogate pair, which JavaScript writes for text that was cut in the
+// middle of a character.
+func TestLoneSurrogatesOnAllPaths(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const content = `{ "\ud83d" : "cut \uD83D" }`
+	h.do("PUT", oldAt, "")
+	waiting := h.waiting(t.Context(), 1, "GET", oldAt+"?timeout=50s", "")
+	require.Equal(t, 200, h.do("PUT", "/channel/c/message/m1", content).status)
+	require.Contains(t, string((<-waiting).body), `{"messageID":"m1","content":`+content+`}`)
+	require.Equal(t, 201, h.do("PUT", "/v1/channels/c/messages/m2", content).status)
+	require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", `{"id":"m3","content":`+content+`}`).status)
+	require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", `[{"id":"m4","content":`+content+`},{"content":`+content+`}]`).status)
+	for _, got := range []answer{
+		h.do("GET", oldAt+"?timeout=0s", ""), h.do("GET", at+"/messages", ""), h.do("POST", at+"/next", "{}"),
+	} {
+		require.Equal(t, 200, got.status)
+		require.Equal(t, 5, strings.Count(string(got.body), `"content":`+content), "%s", got.body)
+	}
 }
 
 func TestPredecessorSharesTheChannels(t *testing.T) {

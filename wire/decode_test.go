@@ -36,6 +36,7 @@ func TestAppendDrafts(t *testing.T) {
 		"escapes":           {`{"\u0069d":"\u0061\"","content":"\u0041"}`, []wire.Draft{{ID: `a"`, Content: json.RawMessage(`"\u0041"`)}}, false},
 		"batch of one":      {`[{"content":1}]`, []wire.Draft{{Content: json.RawMessage(`1`)}}, true},
 		"batch":             {`[{"content":1}, {"id":"b","content":[ ]}]`, []wire.Draft{{Content: json.RawMessage(`1`)}, {ID: "b", Content: json.RawMessage(`[ ]`)}}, true},
+		"lone surrogates":   {`{"content":{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}}`, []wire.Draft{{Content: json.RawMessage(`{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}`)}}, false},
 		"number as written": {`{"content":1.230e+0045}`, []wire.Draft{{Content: json.RawMessage(`1.230e+0045`)}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +70,11 @@ func TestAppendDraftsRefuses(t *testing.T) {
 		"duplicate member":      {`{"content":1,"content":2}`, wire.InputError{Slug: invalid, Detail: `the member "content" is there twice`, Field: "/content", Offset: 13}},
 		"duplicate in content":  {`[{"content":{"a":{"b":1,"\u0062":2}}}]`, wire.InputError{Slug: invalid, Detail: `the member "b" is there twice`, Field: "/0/content/a/b", Offset: 24}},
 		"invalid UTF-8":         {"{\"content\":\"a\xffb\"}", wire.InputError{Slug: invalid, Detail: "the body is not valid JSON: invalid UTF-8", Field: "/content", Offset: 13}},
-		"half a surrogate pair": {`{"content":"\ud800"}`, wire.InputError{Slug: invalid, Detail: "the body is not valid JSON: invalid surrogate pair `\\ud800\"}` in string", Field: "/content", Offset: 12}},
+		"invalid UTF-8 inside":  {"{\"content\":{\"é\":\"\\ud83d\xf0\x9f\"}}", wire.InputError{Slug: invalid, Detail: "the body is not valid JSON: invalid UTF-8", Field: "/content", Offset: 24}},
+		"invalid UTF-8 in name": {"{\"content\":{\"\xff\":1}}", wire.InputError{Slug: invalid, Detail: "the body is not valid JSON: invalid UTF-8", Field: "/content", Offset: 13}},
+		"lone surrogate in id":  {`{"id":"a\ud83d","content":1}`, wire.InputError{Slug: invalid, Detail: `"a\ud83d" has half of a surrogate pair, which is no character`, Field: "/id", Offset: 15}},
+		"lone in member name":   {`{"\udc00":1}`, wire.InputError{Slug: invalid, Detail: `"\udc00" has half of a surrogate pair, which is no character`, Field: "/\ufffd", Offset: 9}},
+		"names of lone halves":  {`{"content":{"\ud83d":1,"\ude00":2}}`, wire.InputError{Slug: invalid, Detail: "the member \"\ufffd\" is there twice", Field: "/content/\ufffd", Offset: 23}},
 		"byte order mark":       {"\ufeff{\"content\":1}", wire.InputError{Slug: invalid, Detail: "the body is not valid JSON: invalid character '\\ufeff' at start of value"}},
 		"control character":     {"{\"content\":\"a\x01\"}", wire.InputError{Slug: invalid, Detail: `the body is not valid JSON: invalid character '\x01' in string (expecting non-control character)`, Field: "/content", Offset: 13}},
 		"a string":              {`"content"`, wire.InputError{Slug: invalid, Detail: "the body must be an object or an array of objects, it is a string"}},
@@ -132,6 +137,7 @@ func TestDecodeContent(t *testing.T) {
 		`{"a":1}`:              `{"a":1}`,
 		" \n[ 1 , 2 ]\n":       `[ 1 , 2 ]`,
 		`"x"`:                  `"x"`,
+		`"cut \ud83d"`:         `"cut \ud83d"`,
 		`-0.0`:                 `-0.0`,
 		`null `:                `null`,
 		`{"content":1,"id":2}`: `{"content":1,"id":2}`,

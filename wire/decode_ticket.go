@@ -24,11 +24,12 @@ func DecodeNewTicket(body []byte) (NewTicket, error) {
 	return t, err
 }
 
-// DecodeDefinition checks that a body is a JSON object, and gives it without the white space around it. What is in it
-// is judged by others. The error is an *InputError with SlugInvalidBody.
+// DecodeDefinition checks that a body is a JSON object all of whose strings are characters, and returns it without the
+// white space around it. What is in it is judged by others. The error is an *InputError with SlugInvalidBody.
 func DecodeDefinition(body []byte) ([]byte, error) {
 	d := newDecoder(body)
 	defer d.release()
+	d.json.Reset(&d.source) // a definition is decoded later: it can't have lone surrogates
 	if err := d.notEmpty(); err != nil {
 		return nil, err
 	}

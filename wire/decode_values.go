@@ -50,9 +50,9 @@ func list[T any](d *decoder, what string, element func() (T, error)) ([]T, error
 func mapping[T any](d *decoder, what string, value func() (T, error)) (map[string]T, error) {
 	all := map[string]T{}
 	err := d.object(what, func(name []byte) error {
-		plain, err := jsontext.AppendUnquote(nil, name)
+		plain, err := d.unquote(name)
 		if err != nil {
-			return d.refuse(err)
+			return err
 		}
 		key := string(plain)
 		all[key], err = value()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -21,13 +22,17 @@ type decoder struct {
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
+// loneSurrogates accepts "\ud83d", half of a surrogate pair, which JSON's grammar allows. The option accepts bytes that
+// aren't UTF-8 too: read refuses them.
+var loneSurrogates = []jsontext.Options{jsontext.AllowInvalidUTF8(true)}
+
 func newDecoder(body []byte) *decoder {
 	d := decoders.Get().(*decoder)
 	d.reset(body)
 	return d
 }
 
-// release gives the decoder back, without the body.
+// release returns the decoder to the pool, without the body.
 func (d *decoder) release() {
 	d.reset(nil)
 	decoders.Put(d)
@@ -35,7 +40,7 @@ func (d *decoder) release() {
 
 func (d *decoder) reset(body []byte) {
 	d.body, d.slug, d.source = body, SlugInvalidBody, *bytes.NewBuffer(body)
-	d.json.Reset(&d.source)
+	d.json.Reset(&d.source, loneSurrogates...)
 }
 
 // notEmpty refuses a body that has nothing but white space.
@@ -74,26 +79,61 @@ func (d *decoder) member() ([]byte, error) {
 		_, err := d.json.ReadToken()
 		return nil, d.refuse(err)
 	}
-	name, err := d.json.ReadValue()
+	name, err := d.read()
 	if err != nil {
-		return nil, d.refuse(err)
+		return nil, err
 	}
 	if bytes.IndexByte(name, '\\') < 0 {
 		return name, nil
 	}
-	plain, err := jsontext.AppendUnquote(nil, []byte(name))
+	plain, err := d.unquote(name)
 	if err != nil {
-		return nil, d.refuse(err)
+		return nil, err
 	}
 	quoted, err := jsontext.AppendQuote(nil, plain)
 	return quoted, d.refuse(err)
 }
 
-// value reads a value of any type and gives the part of the body that it is.
-func (d *decoder) value() ([]byte, error) {
+// read reads a value of any type, or the name of a member. Both are valid until the next call.
+func (d *decoder) read() (jsontext.Value, error) {
 	v, err := d.json.ReadValue()
 	if err != nil {
 		return nil, d.refuse(err)
+	}
+	if !utf8.Valid(v) {
+		e := d.input(d.slug, "the body is not valid JSON: invalid UTF-8")
+		e.Offset += int64(firstInvalid(v) - len(v))
+		return nil, e
+	}
+	return v, nil
+}
+
+// firstInvalid returns the index of the first byte that isn't UTF-8. There must be one.
+func firstInvalid(text []byte) int {
+	at := 0
+	for {
+		r, size := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && size <= 1 {
+			return at
+		}
+		at += size
+	}
+}
+
+// unquote decodes a string, which must be characters: half of a surrogate pair is none.
+func (d *decoder) unquote(quoted []byte) ([]byte, error) {
+	plain, err := jsontext.AppendUnquote(nil, quoted)
+	if err != nil {
+		return nil, d.input(d.slug, fmt.Sprintf("%.64s has half of a surrogate pair, which is no character", quoted))
+	}
+	return plain, nil
+}
+
+// value reads a value of any type and gives the part of the body that it is.
+func (d *decoder) value() ([]byte, error) {
+	v, err := d.read()
+	if err != nil {
+		return nil, err
 	}
 	end := int(d.json.InputOffset())
 	return d.body[end-len(v) : end : end], nil
@@ -104,15 +144,15 @@ func (d *decoder) text(what string) (string, error) {
 	if kind := d.json.PeekKind(); kind != jsontext.KindString && kind != jsontext.KindInvalid {
 		return "", d.wrongType(what, "a string")
 	}
-	quoted, err := d.json.ReadValue()
+	quoted, err := d.read()
 	if err != nil {
-		return "", d.refuse(err)
+		return "", err
 	}
 	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner), nil
 	}
-	plain, err := jsontext.AppendUnquote(nil, []byte(quoted))
-	return string(plain), d.refuse(err)
+	plain, err := d.unquote(quoted)
+	return string(plain), err
 }
 
 // wrongType reads the value that has the wrong type and tells of it.

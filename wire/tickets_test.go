@@ -98,6 +98,8 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 			Detail: `a double argument must be a number, "NaN", "Infinity" or "-Infinity", it is "1"`, Field: "/searchFields/doubleArgs/a~1b", Offset: 40,
 		},
 		`{"searchFields":{"stringArgs":{"a":1}}}`: {Detail: "a string argument must be a string, it is a number", Field: "/searchFields/stringArgs/a", Offset: 35},
+		`{"extensions":{"\ud83d":1}}`:             {Detail: `"\ud83d" has half of a surrogate pair, which is no character`, Field: "/extensions/\ufffd", Offset: 23},
+		`{"searchFields":{"tags":["\ud83d"]}}`:    {Detail: `"\ud83d" has half of a surrogate pair, which is no character`, Field: "/searchFields/tags/0", Offset: 33},
 		`{"extensions":[]}`:                       {Detail: "extensions must be an object, it is an array", Field: "/extensions", Offset: 14},
 		`{"extensions":{"a":1,"a":2}}`:            {Detail: `the member "a" is there twice`, Field: "/extensions/a", Offset: 21},
 		`{"criteria":[{"name":"a"`:                {Detail: "the JSON is cut short", Field: "/criteria/0", Offset: 24},
@@ -125,6 +127,7 @@ func TestDecodeDefinition(t *testing.T) {
 		`"x"`:                 {Detail: "the body must be an object, it is a string"},
 		`{"a":{"b":1,"b":2}}`: {Detail: `the member "b" is there twice`, Field: "/a/b", Offset: 12},
 		`{"a":1}{}`:           {Detail: "there is something after the JSON value", Offset: 8},
+		`{"a":"\ud83d"}`:      {Detail: "the body is not valid JSON: invalid surrogate pair `\\ud83d\"}` in string", Field: "/a", Offset: 6},
 		"{\"\xff\":1}":        {Detail: "the body is not valid JSON: invalid UTF-8", Offset: 2},
 	} {
 		_, err := wire.DecodeDefinition([]byte(body))
