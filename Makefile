@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint fuzz bench chaos check generate clean
+.PHONY: help build run test lint openapi fuzz bench chaos check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -37,6 +37,10 @@ lint: ## check style, comments and who imports whom
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
 	else echo 'lint: no shellcheck on PATH, so scripts are not checked'; fi
 
+openapi: ## check docs/openapi.yaml, and clients that are generated from it
+	@scripts/install-redis.sh
+	@scripts/check-openapi.sh
+
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)
 
@@ -49,13 +53,14 @@ chaos: build ## run the service under faults for ten minutes, and write docs/rel
 	@scripts/install-faketime.sh
 	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" $(ARGS)
 
-check: ## what CI runs: lint, and all tests with the race detector
+check: ## what CI runs: lint, all tests with the race detector, and openapi
 	@scripts/install-cc.sh
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory openapi
 
 generate: ## write the Go of the .proto files anew
 	@scripts/generate.sh
 
 clean: ## remove what was built; data of a service stays
-	rm -rf bin coverage
+	rm -rf bin coverage tools/openapi/generated tools/openapi/typescript/{generated,node_modules}

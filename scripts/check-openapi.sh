@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Checks docs/openapi.yaml, generates a Go client from it and, where there is npm, a TypeScript client, and runs a
+# session with each against a service.
+set -euo pipefail
+cd "$(dirname "$0")/../tools/openapi"
+
+built=$(mktemp -d)
+trap 'rm -rf "$built"' EXIT
+go build -C ../.. -buildvcs=false -o "$built/tidemark" ./cmd/tidemark
+mkdir -p generated
+go tool oapi-codegen -config go-client.yaml ../../docs/openapi.yaml
+
+flags=()
+if command -v npm >/dev/null; then
+  npm ci --prefix typescript --loglevel=error --no-audit --no-fund
+else
+  echo 'openapi: no npm on PATH, so the TypeScript client is left out'
+  flags=(-skip TypeScript)
+fi
+TIDEMARK_TEST_BINARY="$built/tidemark" go test -count=1 -timeout 10m "${flags[@]}" ./...
