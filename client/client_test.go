@@ -211,10 +211,10 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrOverloaded, client.ErrInternal,
 		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists,
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
-		client.ErrNoMatchmaking,
+		client.ErrNoMatchmaking, client.ErrUnknownHost,
 	}
 	// The client makes no request that could be answered with these.
-	have := []string{wire.SlugInvalidQuery, wire.SlugMethod}
+	have := []string{wire.SlugInvalidQuery, wire.SlugMethod, wire.SlugCrossOrigin}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())
 		require.NotEmpty(t, s.Error())

@@ -218,7 +218,7 @@ func TestPathsAreRoutedAsTheyCame(t *testing.T) {
 
 	// What isn't HTTP is refused by net/http, in plain text.
 	for _, target := range []string{"/v1/channels/%", "/v1/channels/%zz", "/v1/channels/a b", "no-slash", "/v1/channels/\x00"} {
-		got := h.raw("GET " + target + " HTTP/1.1\r\nHost: h\r\n\r\n")
+		got := h.raw("GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		require.Equal(t, http.StatusBadRequest, got.status, target)
 	}
 }

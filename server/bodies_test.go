@@ -113,7 +113,7 @@ func TestBodyDeadline(t *testing.T) {
 	const size = 512 << 10
 	begin := time.Now()
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/channels/c/messages", strings.NewReader(batch(size))))
+	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", strings.NewReader(batch(size))))
 	require.Equal(t, 201, d.Code, "%s", d.Body)
 	require.Len(t, d.set, 5, "for 64, 128, 256 and 512 KiB, and for the rest of the request")
 	for i, at := range d.set[:4] {
@@ -123,7 +123,7 @@ func TestBodyDeadline(t *testing.T) {
 	require.True(t, d.set[4].After(begin.Add(time.Minute)), "a fetch may wait for a minute")
 
 	d = &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "/v1/channels/c/messages", strings.NewReader(batch(100))))
+	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", strings.NewReader(batch(100))))
 	require.Equal(t, 201, d.Code)
 	require.Empty(t, d.set, "a small one has the time of the request")
 }

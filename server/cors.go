@@ -1,6 +1,8 @@
 package server
 
 import (
+	"path"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -14,6 +16,14 @@ const DefaultCORSMaxAge = time.Hour
 type CORS struct {
 	AllowOrigins []string      // such as "https://app.example.com", "https://*.example.com" or "*"; none: no CORS headers
 	MaxAge       time.Duration // how long a browser may keep the answer to a preflight; 0: DefaultCORSMaxAge
+}
+
+// allows reports whether pages of an origin may use the API.
+func (c CORS) allows(origin string) bool {
+	return origin != "" && slices.ContainsFunc(c.AllowOrigins, func(pattern string) bool {
+		matched, err := path.Match(pattern, origin)
+		return pattern == "*" || pattern == origin || (err == nil && matched)
+	})
 }
 
 // What gRPC-Web and Connect clients in a page send, and must be able to read.

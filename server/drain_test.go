@@ -25,7 +25,7 @@ import (
 func (h *harness) direct(method, path string) answer {
 	h.t.Helper()
 	recorder := httptest.NewRecorder()
-	h.server.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(h.t.Context(), method, path, nil))
+	h.server.Handler().ServeHTTP(recorder, httptest.NewRequestWithContext(h.t.Context(), method, "http://localhost"+path, nil))
 	got := answer{t: h.t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
 	checkContract(h.t, method, path, got)
 	return got
@@ -171,7 +171,7 @@ func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	recorder := httptest.NewRecorder()
-	request := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/channels/c/messages", iotest.ErrReader(os.ErrDeadlineExceeded))
+	request := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", iotest.ErrReader(os.ErrDeadlineExceeded))
 	h.server.Handler().ServeHTTP(recorder, request)
 	got := answer{t: t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
 	checkContract(t, "POST", "/v1/channels/c/messages", got)

@@ -164,7 +164,7 @@ func TestContentsDontMix(t *testing.T) {
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	answer := h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{\"content\":1")
+	answer := h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"content\":1")
 	require.Equal(t, http.StatusBadRequest, answer.status)
 	answer.problem(400, wire.SlugInvalidBody)
 	h.do("GET", "/v1/channels/c", "").problem(404, wire.SlugNoChannel)

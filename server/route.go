@@ -133,6 +133,9 @@ func (s *Server) unrouted(err error, ec echo.Context) {
 
 // check refuses what no call takes.
 func (c *call) check() error {
+	if err := c.route.server.checkOrigin(c.request); err != nil {
+		return err
+	}
 	if c.route.query == queryRefused && c.request.URL.RawQuery != "" {
 		return &wire.InputError{Slug: wire.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
 	}

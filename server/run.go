@@ -33,6 +33,9 @@ var ErrGrace = errors.New("requests were cut off when the grace had passed")
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // requests outlive ctx by the grace
 	defer cancel()
+	if addr, ok := l.Addr().(*net.TCPAddr); ok {
+		s.loopback.Store(addr.IP.IsLoopback())
+	}
 	hs := s.httpServer(requests)
 	var failed error
 	served := make(chan struct{})

@@ -31,8 +31,12 @@ type Options struct {
 
 	Matchmaking *matchmaking.Service // nil: there are no calls for tickets and queues
 
-	Version      string
-	CORS         CORS
+	Version string
+	CORS    CORS
+	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
+	// all below example.com. IP addresses, localhost and an empty name are allowed too. None: any name is, but only
+	// these where Run's listener is on a loopback address.
+	AllowHosts   []string
 	MaxBodyBytes int64         // of a request; 0: DefaultMaxBodyBytes
 	BodyMemory   int64         // of all bodies of requests that are under way; 0: DefaultBodyMemory
 	MaxStreams   int           // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
@@ -56,7 +60,9 @@ type Server struct {
 	stray   *route              // stands for requests that no route is for
 	bodies  *semaphore.Weighted // the memory of request bodies under way
 
-	draining atomic.Bool
+	crossOrigin http.CrossOriginProtection
+	loopback    atomic.Bool // Run's listener is on a loopback address
+	draining    atomic.Bool
 }
 
 // New makes a server. It registers its metrics, and those of the process and of Go, in the registry, and so must be

@@ -304,7 +304,7 @@ func TestWithoutMatchmaking(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for _, call := range []string{"POST /v1/tickets", "GET /v1/tickets/t", "GET /v1/queues", "PUT /v1/queues/q"} {
-		got := h.raw(call + " HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}") // the contract is that of a service with it
+		got := h.raw(call + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}") // the contract is that of a service with it
 		got.problem(404, wire.SlugNoPath)
 	}
 	h.subscribe("ticket.t", "player")

@@ -33,6 +33,8 @@ const (
 	SlugNotReplicated     = "not-replicated"
 	SlugDraining          = "draining"
 	SlugOverloaded        = "overloaded"
+	SlugCrossOrigin       = "cross-origin"
+	SlugUnknownHost       = "unknown-host"
 	SlugInvalidTicket     = "invalid-ticket"
 	SlugInvalidQueue      = "invalid-queue"
 	SlugNoTicket          = "ticket-not-found"
@@ -79,6 +81,8 @@ var titles = map[string]string{
 	SlugNotReplicated:     "Not replicated",
 	SlugDraining:          "Shutting down",
 	SlugOverloaded:        "Overloaded",
+	SlugCrossOrigin:       "Cross-origin request refused",
+	SlugUnknownHost:       "Unknown host name",
 	SlugInvalidTicket:     "Invalid ticket",
 	SlugInvalidQueue:      "Invalid queue",
 	SlugNoTicket:          "Ticket not found",

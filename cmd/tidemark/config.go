@@ -13,6 +13,7 @@ import (
 type config struct {
 	Listen      string
 	CORSOrigins []string
+	AllowHosts  []string
 	Grace       time.Duration
 	DrainDelay  time.Duration
 

@@ -106,8 +106,13 @@ func serverOptions() []option {
 		},
 		{
 			name: "cors-origins", kind: kindList,
-			help: "Origins whose pages may call the API, such as https://example.com, or * for all. Not set: none.",
+			help: "Origins whose pages may call the API, such as https://example.com, or * for all. Not set: none but the service's own.",
 			set:  into(func(c *config) *[]string { return &c.CORSOrigins }, listOf(parseOrigin)),
+		},
+		{
+			name: "allow-hosts", kind: kindList,
+			help: "Host names that the service may be called under, such as tidemark.example.com or *.example.com. IP addresses and localhost always are. Not set: all names, but none where it listens on a loopback address.",
+			set:  into(func(c *config) *[]string { return &c.AllowHosts }, listOf(parseHost)),
 		},
 	}
 }

@@ -53,6 +53,15 @@ func parseOrigin(text string) (string, error) {
 	return text, nil
 }
 
+// parseHost reads a host name, perhaps with a star for its first label.
+func parseHost(text string) (string, error) {
+	name := strings.ToLower(strings.TrimPrefix(text, "*."))
+	if name == "" || strings.ContainsAny(name, "*?[]\\/:@ ") {
+		return "", fmt.Errorf("%q isn't a host name without a port, such as tidemark.example.com or *.example.com", text)
+	}
+	return strings.ToLower(text), nil
+}
+
 // durationFrom reads a duration that is at least least and at most most.
 func durationFrom(least, most time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {

@@ -44,6 +44,19 @@ func TestParseOrigin(t *testing.T) {
 	}
 }
 
+func TestParseHost(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"a.example": "a.example", "*.A.Example": "*.a.example", "tidemark": "tidemark"} {
+		host, err := parseHost(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, host)
+	}
+	for _, text := range []string{"", "*", "*.", "a.example:80", "https://a.example", "a.*.example", "[::1]", "a b"} {
+		_, err := parseHost(text)
+		require.Error(t, err, text)
+	}
+}
+
 func TestServiceLinks(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
