@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -97,15 +98,20 @@ func (s *subscriptions) subscribe(ctx context.Context, sub *subscription) (*subs
 	command := s.client.B().Ssubscribe().Channel(sub.topic).Build() // only for its slot
 	slot := command.Slot()
 	at, err := s.subscribeAt(ctx, s.owner(slot), sub)
-	var refusal *rueidis.RedisError
-	if !errors.As(err, &refusal) {
-		return at, err
-	}
-	if address, moved := refusal.IsMoved(); moved {
+	if address, moved := movedTo(err); moved {
 		s.learn(slot, address)
 		return s.subscribeAt(ctx, address, sub)
 	}
-	return nil, err
+	return at, err
+}
+
+// movedTo returns the address of the node that an error names as a slot's owner.
+func movedTo(err error) (address string, moved bool) {
+	var refusal *rueidis.RedisError
+	if !errors.As(err, &refusal) || len(strings.Fields(refusal.Error())) != 3 { // IsMoved relies on them
+		return "", false
+	}
+	return refusal.IsMoved()
 }
 
 func (s *subscriptions) subscribeAt(ctx context.Context, address string, sub *subscription) (*subscriber, error) {
