@@ -60,15 +60,29 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 	return s.deliver(r, b), nil
 }
 
-// poll fetches until there is something, sleeping in between until the hub knows of something new.
+// poll answers with what is there, and waits where that is nothing. On a channel that isn't listened to yet it fetches
+// before it listens, so that messages that are there are answered at once, and without a subscription.
 func (s *Service) poll(ctx context.Context, q Query, r FetchRequest, ack *receipt.Receipt) (Delivery, error) {
-	w := s.hub.join(r.Channel, r.Subscriber)
-	w.once = q.Once
-	defer w.leave()
 	wait := waitLimit(q.Wait, r.Policy)
 	r.Wait = wait
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	if !s.hub.listening(r.Channel) {
+		b, err := s.read(ctx, r, ack)
+		if err != nil {
+			return Delivery{}, err
+		}
+		if !b.empty() {
+			return s.deliver(r, b), nil
+		}
+		if s.hub.drained.Load() {
+			return Delivery{}, nil
+		}
+		ack = nil // it is done
+	}
+	w := s.hub.join(r.Channel, r.Subscriber)
+	w.once = q.Once
+	defer w.leave()
 	w.settle(ctx, min(wait, settleWait))
 	for {
 		w.prepare()
@@ -76,10 +90,10 @@ func (s *Service) poll(ctx context.Context, q Query, r FetchRequest, ack *receip
 		if err != nil {
 			return Delivery{}, err
 		}
-		if len(b.Messages) > 0 || b.Expired > 0 {
+		if !b.empty() {
 			return s.deliver(r, b), nil
 		}
-		ack = nil // it is done
+		ack = nil
 		woken, message := w.sleep(ctx, timer.C, Position{Epoch: b.Epoch, Clock: b.Clock})
 		switch {
 		case message != nil:

@@ -12,8 +12,9 @@ import (
 
 // hub lets fetches sleep until something happens on their channel, without asking the store in the meantime.
 //
-// A fetch joins its channel's topic, fetches, and sleeps at the position that it saw. The topic hears what
-// happens on the channel and judges it for every waiter:
+// A fetch joins its channel's topic, fetches, and sleeps at the position that it saw. (On a channel that isn't
+// listened to yet it has fetched before it joins, and found nothing.) The topic hears what happens on the channel and
+// judges it for every waiter:
 //
 //	join ─► prepare ─► fetch ─► sleep ─┬─► message     the next one after the position: handed over
 //	           ▲                       ├─► woken       anything else that is new, and each confirmation
@@ -82,6 +83,22 @@ func (h *hub) count() (waiters, channels int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiters, len(h.topics)
+}
+
+// listening reports whether a channel is listened to, as the store has confirmed.
+func (h *hub) listening(channel string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.topics[channel]
+	if t == nil {
+		return false
+	}
+	select {
+	case <-t.heeded:
+		return true
+	default:
+		return false
+	}
 }
 
 // join makes a waiter, which must leave in the end.

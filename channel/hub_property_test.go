@@ -236,8 +236,10 @@ func (g *game) acknowledge(t *rapid.T, p *poller, life ulid.ULID, handle string)
 
 // finish lets everything arrive and looks at who still waits.
 func (g *game) finish(t *rapid.T) {
-	g.world.connect()
-	g.world.settle()
+	for range 2 { // a poll whose first fetch is on its way begins to listen after it
+		g.world.connect()
+		g.world.settle()
+	}
 	g.collect(t)
 	end := g.world.look()
 	for _, p := range g.pollers {

@@ -46,6 +46,9 @@ type Batch struct {
 	Expired  uint64 // how many messages between Mark and Through were passed over because they are gone
 }
 
+// empty reports whether there is nothing to deliver.
+func (b Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 }
+
 // From says where a new subscriber's mark is put.
 type From struct {
 	Start Start

@@ -22,8 +22,9 @@ type waiter struct {
 	refetch bool     // since it prepared something happened that only a fetch can clear up
 }
 
-// settle waits a moment for a topic that is new to be listened to: the first fetch then comes after the confirmation,
-// which would make the waiter fetch once more. It is a saving only: whatever happens, the waiter may go on.
+// settle waits a moment for a topic that is new to be listened to, after a fetch that found nothing: the next fetch then
+// comes after the confirmation, which would make the waiter fetch once more. It only saves that: whatever happens, the
+// waiter may go on.
 func (w *waiter) settle(ctx context.Context, most time.Duration) {
 	select {
 	case <-w.topic.heeded:
@@ -42,8 +43,8 @@ func (w *waiter) settle(ctx context.Context, most time.Duration) {
 	}
 }
 
-// settleWait is many times what Redis takes to confirm, even under load, when a fetch too many costs most. Who waits in
-// vain, as while a slot moves, isn't held up for long.
+// settleWait is many times what Redis takes to confirm, even under load. While nothing is confirmed, as while a slot moves,
+// waiters go on after it.
 const settleWait = 250 * time.Millisecond
 
 // prepare comes before every fetch: all that the topic hears from now on is judged in the next sleep.

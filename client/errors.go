@@ -50,7 +50,7 @@ var (
 	ErrNotReplicated     = named(wire.SlugNotReplicated)     // stored, but not yet on as many replicas as the channel asks for
 	ErrDraining          = named(wire.SlugDraining)          // the server shuts down: try again, perhaps elsewhere
 	ErrOverloaded        = named(wire.SlugOverloaded)        // the server has too much under way: try again
-	ErrUnknownHost       = named(wire.SlugUnknownHost)       // the server isn\'t configured with the host name of its URL
+	ErrUnknownHost       = named(wire.SlugUnknownHost)       // the server isn't configured with the host name of its URL
 	ErrInternal          = named(wire.SlugInternal)
 	ErrNoMatchmaking     = named(wire.SlugNoPath) // the service runs without tickets and queues
 	ErrInvalidTicket     = named(wire.SlugInvalidTicket)
