@@ -87,7 +87,7 @@ var changing = []struct {
 }{
 	{regexp.MustCompile(`\b[0-9A-HJKMNP-TV-Z]{26}\b`), "00000000000000000000000000"},
 	{regexp.MustCompile(`"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"`), `"2000-01-01T00:00:00Z"`},
-	{regexp.MustCompile(`\b(24h0m0s|23h59m\d\ds|28h4[78]m\d+s)\b`), "24h0m0s"}, // a channel lives longer than its subscribers
+	{regexp.MustCompile(`\b2[3-6]h\d+m\d+s\b`), "24h0m0s"},
 }
 
 func clean(ts *testscript.TestScript, _ bool, args []string) {

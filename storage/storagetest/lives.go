@@ -222,7 +222,7 @@ func lifeWaited(s *subject) {
 		s.t.Helper()
 		for _, p := range all {
 			require.Greater(s.t, s.life(p), least, "the life of %s lasts for the wait and the TTL", p)
-			require.LessOrEqual(s.t, s.life(p), least+ttl/5, "the life of %s", p)
+			require.LessOrEqual(s.t, s.life(p), least+ttl/9, "the life of %s", p)
 		}
 		s.outlives(mark("s"))
 	}

@@ -21,12 +21,12 @@ local function position(clock_key, epoch_key, mark_key)
 end
 
 -- outlive makes the channel's own keys live at least until something in it ends, the clock last. Where that is due they
--- get a tenth of the TTL more, so that it is due once in that time, however often marks are renewed.
-local function outlive(run, keys, ends, ttl_ms)
+-- get a spare time, a tenth of the TTL, so that it is due once in that time, however often marks are renewed.
+local function outlive(run, keys, ends, spare)
   if redis.call('PEXPIRETIME', keys.clock) >= ends then
     return
   end
-  local life = show(ends + math.floor(ttl_ms / 10))
+  local life = show(ends + spare)
   for _, key in ipairs({keys.subs, keys.epoch, keys.clock}) do
     run('PEXPIREAT', key, life, 'GT')
   end
@@ -36,7 +36,7 @@ end
 -- lives as long.
 local function whole(keys, life_ms)
   local ends = math.max(now_ms() + life_ms, redis.call('PEXPIRETIME', keys.mark))
-  outlive(redis.call, keys, ends, life_ms)
+  outlive(redis.call, keys, ends, math.floor(life_ms / 10))
   return show(ends)
 end
 
@@ -47,15 +47,15 @@ end
 local function polled(keys, ttl_ms, wait_ms, answered)
   local now, has = now_ms(), redis.call('PEXPIRETIME', keys.mark)
   local wait = answered and 0 or wait_ms
-  local ends, due = now + wait + ttl_ms, has < now + ttl_ms * 0.9
+  local ends, due, spare = now + wait + ttl_ms, has < now + ttl_ms * 0.9, math.floor(ttl_ms / 10)
   if not due and (has >= ends or not answered and wait == 0) then
     return
   end
   if wait > 0 then
-    ends = ends + math.floor(ttl_ms / 10)
+    ends, spare = ends + spare, 0
   end
   local run = due and redis.call or redis.pcall
-  outlive(run, keys, ends, ttl_ms)
+  outlive(run, keys, ends, spare)
   run('PEXPIREAT', keys.mark, show(ends), 'GT')
 end
 
