@@ -49,7 +49,7 @@ func TestFailureListenOnSilence(t *testing.T) {
 	s := openAt(t, Options{URL: n.URL(), Timeout: 400 * time.Millisecond})
 	l := listen(t, s, "x")
 	n.Pause(t)
-	<-subscriberOf(t, s).ended
+	awaitEnd(subscriberOf(t, s))
 	n.Resume(t)
 	l.await(t, channel.EventConfirmed)
 	l.requirePublished(t, s, "x", "m1")
@@ -126,4 +126,9 @@ func subscriberOf(t *testing.T, s *Store) *subscriber {
 		return at
 	}
 	return nil
+}
+
+// awaitEnd waits until a connection has ended.
+func awaitEnd(at *subscriber) {
+	<-at.ended //nolint:errcheck // it only says why
 }

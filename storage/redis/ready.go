@@ -56,11 +56,13 @@ func (r *readiness) begin() time.Duration {
 // checkReady writes a key, tells itself of it, and waits for that. Every check uses the same key and topic.
 func (s *Store) checkReady(ctx context.Context) error {
 	topic, nonce := s.keys.readyTopic(s.server), ulid.Make().String()
+	var listening sync.WaitGroup
+	defer listening.Wait()
 	ctx, done := context.WithCancel(ctx)
 	defer done()
 	confirmed, arrived := make(chan struct{}, 1), make(chan struct{}, 1)
 	ended := make(chan error, 1)
-	go func() {
+	listening.Go(func() {
 		ended <- s.receive(ctx, topic, receiver{
 			confirmed: func() { signal(confirmed) },
 			message: func(text string) {
@@ -69,18 +71,14 @@ func (s *Store) checkReady(ctx context.Context) error {
 				}
 			},
 		})
-	}()
+	})
 	for {
 		select {
 		case <-confirmed:
 			if err := s.writeReady(ctx, nonce); err != nil {
-				done()
-				<-ended
 				return err
 			}
 		case <-arrived:
-			done()
-			<-ended
 			return nil
 		case err := <-ended:
 			return fmt.Errorf("no notification arrived: %w", err)

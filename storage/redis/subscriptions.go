@@ -57,9 +57,9 @@ func (s *subscriptions) receive(ctx context.Context, topic string, r receiver) e
 		case <-sub.lost:
 			s.leave(at, sub)
 			return errSlotMoved
-		case <-at.ended:
+		case err := <-at.ended: // of which only one listener gets the error
 			s.leave(at, sub)
-			return errSubscriber
+			return errors.Join(errSubscriber, err)
 		case <-at.retired:
 			if at, err = s.handOver(ctx, at, sub); err != nil {
 				return err
@@ -243,7 +243,7 @@ func (s *subscriptions) retire(at *subscriber) {
 // closeUnneeded closes a connection that has ended, or is retired and has no listeners. It reports whether it did.
 func (s *subscriptions) closeUnneeded(at *subscriber) bool {
 	select {
-	case <-at.ended:
+	case <-at.ended: //nolint:errcheck // it only says why the connection has ended
 		s.retire(at)
 	case <-at.retired:
 		if at.listening() {

@@ -70,7 +70,7 @@ func TestSubscriptionsOfManyChannels(t *testing.T) {
 		require.Equal(t, channel.EventPublished, e.Kind, "nobody is told of an interruption")
 		require.Equal(t, "m"+strconv.Itoa(i), e.Message.ID)
 	}
-	<-first.ended
+	awaitEnd(first)
 	clients, err := n.Do(t, "CLIENT", "LIST", "TYPE", "pubsub").ToString()
 	require.NoError(t, err)
 	require.LessOrEqual(t, strings.Count(clients, "\n"), 2)
@@ -85,7 +85,7 @@ func TestSubscriptionsUnwantedMessages(t *testing.T) {
 	require.NoError(t, visit(t.Context(), s, "busy"))
 	old := subscriberOf(t, s)
 	require.NoError(t, publishAll(t.Context(), s, "busy", "m", mostStale, func() {}))
-	<-old.ended
+	awaitEnd(old)
 	require.Equal(t, []string{s.channel("kept").topic()}, subscribed(t, n, s))
 	l.requirePublished(t, s, "kept", "after")
 	require.Empty(t, l.events)
