@@ -22,6 +22,7 @@ type report struct {
 	machine string
 	rows    []row
 	fanOuts []fanOut
+	large   large
 	duels   []duels
 	crowd   crowd
 	abuse   *abuse
@@ -77,9 +78,20 @@ func (r *report) markdown() string {
 	}
 	b.WriteString("\nMemory is the growth of the server's resident memory, connection included, divided by the number of subscribers.\n" +
 		"Each row is the round with the median time, which includes that of the clients on the same cores.\n")
+	r.writeLarge(&b)
 	r.writeMatchmaking(&b)
 	r.writeAbuse(&b)
 	return b.String()
+}
+
+func (r *report) writeLarge(b *strings.Builder) {
+	if r.large.published == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n## Small publishes beside large fetches\n\n%d subscribers fetch %d MiB each at the same time, and all have it after %.1f s. "+
+		"Meanwhile one\nclient publishes messages of one byte, one after the other.\n\n", largeSubscribers, largeMessages*largeBytes>>20, r.large.all.Seconds())
+	b.WriteString("| publishes | p50 | p99 | goal | |\n|---:|---:|---:|---:|---|\n")
+	fmt.Fprintf(b, "| %d | %s | %s | %s | %s |\n", r.large.published, millis(r.large.p50), millis(r.large.p99), atMost(publishLimit), verdict(r.large.p99 <= publishLimit))
 }
 
 func (r *report) writeMatchmaking(b *strings.Builder) {

@@ -1,0 +1,155 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// heavy is the size of messages of which a large fetch has many.
+const heavy = 10_000
+
+// fill publishes n heavy messages to a channel that has the subscriber reader, and returns a request for all of them.
+func fill(t *testing.T, s *Store, name string, n int) channel.FetchRequest {
+	t.Helper()
+	policy := channel.Policy{TTL: time.Hour, MaxMessageBytes: heavy}
+	_, err := s.Subscribe(t.Context(), channel.SubscribeRequest{Channel: name, Subscriber: reader, Policy: policy})
+	require.NoError(t, err)
+	r := channel.PublishRequest{Channel: name, Policy: policy}
+	for i := range n {
+		content := `"` + strings.Repeat("x", heavy-2) + `"`
+		r.Drafts = append(r.Drafts, channel.Draft{ID: "m" + strconv.Itoa(i+1), Content: []byte(content)})
+	}
+	_, err = s.Publish(t.Context(), r)
+	require.NoError(t, err)
+	return channel.FetchRequest{Channel: name, Subscriber: reader, Max: 1000, MaxBytes: 4 << 20, Policy: policy}
+}
+
+// requireRun expects a batch to hold the messages from first to last.
+func requireRun(t *testing.T, b channel.Batch, first, last clock.Clock) {
+	t.Helper()
+	require.Len(t, b.Messages, int(last-first)+1)
+	for i, m := range b.Messages {
+		require.Equal(t, first+clock.Clock(i), m.Clock)
+		require.Equal(t, "m"+m.Clock.String(), m.ID)
+		require.Len(t, m.Content, heavy)
+	}
+	require.Equal(t, last, b.Through)
+}
+
+// A fetch of more than the script reads has all messages in order, up to its limits.
+func TestLargeFetch(t *testing.T) {
+	t.Parallel()
+	s, n := openStandalone(t)
+	all := fill(t, s, "x", 300)
+	require.Greater(t, 300*heavy, firstRead+2*bulkRead, "several reads are needed")
+	fetch := func(r channel.FetchRequest) channel.Batch {
+		b, err := s.Fetch(t.Context(), r)
+		require.NoError(t, err)
+		return b
+	}
+	requireRun(t, fetch(all), 1, 300)
+	few := all
+	few.Max = 123
+	requireRun(t, fetch(few), 1, 123)
+	small := all
+	small.MaxBytes = 1 << 20
+	b := fetch(small)
+	requireRun(t, b, 1, b.Through)
+	require.InDelta(t, small.MaxBytes/heavy, len(b.Messages), 2)
+
+	next, err := s.Next(t.Context(), channel.AckRequest{Receipt: receiptOf("x", b), Policy: all.Policy}, all)
+	require.NoError(t, err)
+	requireRun(t, next, b.Through+1, 300)
+	for at := clock.Clock(200); at < 210; at++ {
+		require.NoError(t, n.Do(t, "DEL", s.channel("x").message(at)).Error())
+	}
+	b = fetch(all)
+	require.EqualValues(t, 10, b.Expired)
+	require.EqualValues(t, 300, b.Through)
+}
+
+// A large fetch stops where a fail-over has given the clock of its last message to another one: its receipt would
+// acknowledge messages that nobody has read.
+func TestLargeFetchAcrossAFailOver(t *testing.T) {
+	t.Parallel()
+	s, n := openStandalone(t)
+	all := fill(t, s, "x", 100)
+	keys := s.channel("x")
+	rep, err := s.exec(t.Context(), fetchScript, keys.forSubscriber(reader), readArgs(keys, first(all)))
+	require.NoError(t, err)
+	b, err := s.batch(t.Context(), rep)
+	require.NoError(t, err)
+	end := b.Through
+	require.Less(t, end, clock.Clock(100))
+	text, err := n.Do(t, "GET", keys.message(end)).ToString()
+	require.NoError(t, err)
+	other := strings.Replace(text, `"id":"m`, `"id":"n`, 1)
+	require.NoError(t, n.Do(t, "SET", keys.message(end), other, "KEEPTTL").Error())
+	requireRun(t, s.rest(t.Context(), all, b), 1, end)
+}
+
+// A large fetch that doesn't get its share in time is answered with what the script has read.
+func TestLargeFetchWithoutBudget(t *testing.T) {
+	t.Parallel()
+	shared, n := openStandalone(t)
+	all := fill(t, shared, "x", 100)
+	s := openAt(t, Options{URL: n.URL(), KeyPrefix: shared.keys.prefix, Timeout: 100 * time.Millisecond})
+	_, release, err := s.budget.acquire(t.Context(), "another", DefaultLargeFetchBytes)
+	require.NoError(t, err)
+	b, err := s.Fetch(t.Context(), all)
+	require.NoError(t, err)
+	require.NotEmpty(t, b.Messages)
+	requireRun(t, b, 1, b.Through)
+	require.Less(t, b.Through, b.Clock, "there is more")
+	release()
+	b, err = s.Fetch(t.Context(), all)
+	require.NoError(t, err)
+	requireRun(t, b, 1, 100)
+}
+
+// A channel with many large fetches doesn't keep those of another channel waiting, and no more is under way than allowed.
+func TestBudgetIsFair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(4, metrics{})
+		order, over := make(chan string, 400), make(chan struct{})
+		read := func(name string) {
+			if granted, release, err := b.acquire(t.Context(), name, 100); err == nil && granted == 4 {
+				order <- name
+				<-over
+				release()
+			}
+		}
+		for range 300 {
+			go read("crowded")
+		}
+		synctest.Wait()
+		go read("other")
+		synctest.Wait()
+		require.Len(t, order, 1, "one has all there is")
+		for turn := 1; <-order != "other"; turn++ {
+			require.LessOrEqual(t, turn, turnsPerChannel, "those of the crowded channel that came first")
+			over <- struct{}{}
+			synctest.Wait()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _, err := b.acquire(ctx, "third", 1)
+		require.ErrorIs(t, err, context.Canceled)
+		close(over)
+		synctest.Wait()
+		require.Len(t, order, 300-turnsPerChannel)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		require.Empty(t, b.channels)
+	})
+}
