@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
+	"github.com/tidemark-dev/tidemark/internal/flood"
 )
 
 const (
-	resetConnections = 8
-	resetBatch       = 100 // streams between two looks at the time
+	floodConnections = 8
+	floodBatch       = 100                  // streams or frames
+	floodPause       = 5 * time.Millisecond // after each batch, since the attackers share the cores
 	stalledBodies    = 150
 	stalledBytes     = 8 * mib
 	attackTime       = 8 * time.Second
@@ -30,64 +30,53 @@ func bodyOf(text string) io.Reader {
 	return strings.NewReader(text)
 }
 
-// rapidReset opens and resets streams. A connection that the service closes is opened again.
+// waitingFetch is the path of a fetch that waits.
+const waitingFetch = "/v1/channels/chaos-0/subscribers/s0/messages?wait=20s"
+
+// rapidReset opens and resets streams.
 func rapidReset(s *stage) {
-	var streams, connections atomic.Int64
-	s.attack(resetConnections, attackTime, func(ctx context.Context, _ int) error {
+	s.flood("streams were opened and reset", func(c *flood.Conn, _ int) error { return c.Resets(waitingFetch, floodBatch) })
+}
+
+// floodFrames sends frames that need no stream, or headers without an end.
+func floodFrames(s *stage) {
+	s.flood("frames were sent", func(c *flood.Conn, number int) error {
+		switch number % 3 {
+		case 0:
+			return c.Pings(floodBatch)
+		case 1:
+			return c.Settings(floodBatch)
+		default:
+			return c.Continuations(waitingFetch, floodBatch)
+		}
+	})
+}
+
+// flood sends batches on several connections. One that the service closes is opened again.
+func (s *stage) flood(what string, send func(c *flood.Conn, number int) error) {
+	var batches, connections atomic.Int64
+	s.attack(floodConnections, attackTime, func(ctx context.Context, number int) error {
 		for ctx.Err() == nil {
-			connections.Add(1)
-			resetStreams(ctx, s.services[0].addr, &streams)
+			if c, err := flood.Dial(ctx, s.services[0].addr, true); err == nil {
+				connections.Add(1)
+				batches.Add(floodOne(ctx, c, func() error { return send(c, number) }))
+			}
 			_ = pause(ctx, lookEvery) // the loop looks at ctx
 		}
 		return nil
 	})
-	s.note("%d streams were opened and reset on %d connections", streams.Load(), connections.Load())
+	s.note("%d %s on %d connections", batches.Load()*floodBatch, what, connections.Load())
 }
 
-// resetStreams opens and resets streams on one connection, until that breaks or ctx ends.
-func resetStreams(ctx context.Context, address string, streams *atomic.Int64) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return
+// floodOne sends batches on one connection until that breaks or ctx ends, and returns how many it sent.
+func floodOne(ctx context.Context, c *flood.Conn, send func() error) (batches int64) {
+	defer c.Close()
+	defer context.AfterFunc(ctx, c.Close)()
+	for ctx.Err() == nil && !isClosed(c.Ended()) && send() == nil {
+		batches++
+		_ = pause(ctx, floodPause) // the loop looks at ctx
 	}
-	defer conn.Close() //nolint:errcheck // nothing is left to be written
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	go func() { _, _ = io.Copy(io.Discard, conn) }() // until the connection is closed
-	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
-		return
-	}
-	var batch bytes.Buffer
-	framer := http2.NewFramer(&batch, nil)
-	if framer.WriteSettings() != nil {
-		return
-	}
-	headers := fetchHeaders()
-	for id := uint32(1); id < 1<<30; {
-		for range resetBatch {
-			_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: headers, EndHeaders: true, EndStream: true})
-			_ = framer.WriteRSTStream(id, http2.ErrCodeCancel) // a buffer takes all
-			id += 2
-		}
-		if _, err := conn.Write(batch.Bytes()); err != nil {
-			return
-		}
-		batch.Reset()
-		streams.Add(resetBatch)
-	}
-}
-
-// fetchHeaders are those of a fetch that waits.
-func fetchHeaders() []byte {
-	var block bytes.Buffer
-	e := hpack.NewEncoder(&block)
-	e.SetMaxDynamicTableSize(0)
-	for _, f := range [][2]string{
-		{":method", "GET"}, {":scheme", "http"}, {":authority", "localhost"},
-		{":path", "/v1/channels/chaos-0/subscribers/s0/messages?wait=20s"},
-	} {
-		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // a buffer takes all
-	}
-	return block.Bytes()
+	return batches
 }
 
 // stallBodies sends all but the last byte of a body on each connection.

@@ -25,7 +25,7 @@ const (
 	largeLimit    = 30 * time.Second
 	retryPause    = 500 * time.Millisecond // at least, after a fetch that was refused
 
-	queueCount       = 1000
+	queueCount       = 990
 	queueClients     = 16 // that put and delete queues at the same time
 	queueConnections = 40 // to Redis that the queues may add, of all services together
 )
@@ -116,16 +116,20 @@ func putQueues(s *stage) {
 // eachQueue sends a request for each queue, and returns how many succeeded.
 func (s *stage) eachQueue(method, body string) int64 {
 	var next, done atomic.Int64
+	var failure atomic.Pointer[string]
 	s.attack(queueClients, largeLimit, func(ctx context.Context, _ int) error {
 		for i := next.Add(1); i <= queueCount && ctx.Err() == nil; i = next.Add(1) {
-			if err := s.expect(method, fmt.Sprintf("/v1/queues/crowd-%d", i), body); err == nil {
-				done.Add(1)
+			if err := s.expect(method, fmt.Sprintf("/v1/queues/crowd-%d", i), body); err != nil {
+				text := err.Error()
+				failure.Store(&text)
+				continue
 			}
+			done.Add(1)
 		}
 		return nil
 	})
 	if n := done.Load(); n < queueCount {
-		s.complain("%s of queues: %d of %d succeeded", method, n, queueCount)
+		s.complain("%s of queues: %d of %d succeeded; the last failure: %s", method, n, queueCount, *failure.Load())
 	}
 	return done.Load()
 }

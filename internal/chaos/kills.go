@@ -25,6 +25,10 @@ func kills() []scenario {
 			name: "redis-kill", fault: "SIGKILL of Redis with its append-only file on, twice, started again after 1 s",
 			limits: limits{gap: 6 * time.Second}, inject: killRedis,
 		},
+		{
+			name: "kill-all", fault: "SIGKILL of Redis and of both services at the same time, started again after 0.5 s",
+			limits: limits{gap: 6 * time.Second}, inject: killAll,
+		},
 	}
 }
 
@@ -65,5 +69,20 @@ func killRedis(s *stage) {
 		s.must(pause(s.ctx, time.Second))
 		s.node.Restart(s)
 		s.must(pause(s.ctx, 2*time.Second))
+	}
+}
+
+func killAll(s *stage) {
+	s.node.Kill(s)
+	for _, one := range s.services {
+		s.must(one.end(syscall.SIGKILL))
+	}
+	s.must(pause(s.ctx, restartPause))
+	s.node.Restart(s)
+	for _, one := range s.services {
+		s.must(one.start())
+	}
+	for _, one := range s.services {
+		s.must(one.awaitReady(s.ctx))
 	}
 }

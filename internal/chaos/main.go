@@ -41,7 +41,7 @@ func main() {
 	flag.StringVar(&s.logs, "logs", "bin/chaos", "folder for the logs of scenarios that fail; empty: none")
 	flag.StringVar(&s.faketime, "faketime", "", "path of libfaketime, for the scenarios in which clocks jump")
 	flag.BoolVar(&s.list, "list", false, "list the scenarios and end")
-	flag.DurationVar(&s.time, "time", 10*time.Second, "how long the load of a scenario lasts at least")
+	flag.DurationVar(&s.time, "time", 12*time.Second, "how long the load of a scenario lasts at least")
 	flag.Float64Var(&s.rate, "rate", 1, "how much load, as a factor")
 	flag.Parse()
 
@@ -84,7 +84,8 @@ func run(ctx context.Context, s settings) error {
 		r.print()
 		results = append(results, r)
 	}
-	part := markdown(ctx, s, results, time.Since(started))
+	where := fmt.Sprintf("in %s, on %s", time.Since(started).Round(time.Second), machine(ctx))
+	part := markdown(s, results, where)
 	fmt.Println(part)
 	if s.out != "" && s.only == "" && ctx.Err() == nil {
 		if err := writePage(s.out, part); err != nil {

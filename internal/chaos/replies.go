@@ -25,6 +25,10 @@ func replies() []scenario {
 			limits: limits{gap: 8 * time.Second}, inject: readOnly,
 		},
 		{
+			name: "masterdown", fault: "the primary made a replica of nobody for 5 s, without stale data: MASTERDOWN",
+			limits: limits{gap: 8 * time.Second}, inject: masterDown,
+		},
+		{
 			name: "loading", fault: "Redis restarted with an append-only file that takes seconds to load: LOADING",
 			redisArgs: []string{"--key-load-delay", "100"}, limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
 		},
@@ -97,6 +101,12 @@ func readOnly(s *stage) {
 	s.redis("REPLICAOF", "127.0.0.1", "1")
 	s.unwritable(5 * time.Second)
 	s.redis("REPLICAOF", "NO", "ONE")
+}
+
+// masterDown makes Redis refuse reads too.
+func masterDown(s *stage) {
+	s.redis("CONFIG", "SET", "replica-serve-stale-data", "no")
+	readOnly(s)
 }
 
 // loadSlowly fills the append-only file. Each of its keys takes 0.1 ms to load.

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
-	"time"
 )
 
 // The generated part of the page stands between these lines.
@@ -18,8 +17,8 @@ const (
 	endMark   = "<!-- end of chaos -->"
 )
 
-// markdown returns the table of a run, and what failed in it.
-func markdown(ctx context.Context, set settings, results []result, took time.Duration) string {
+// markdown returns the table of a run, and what failed in it. where tells how long the run took and on what machine.
+func markdown(set settings, results []result, where string) string {
 	var b strings.Builder
 	passed := 0
 	for _, r := range results {
@@ -27,7 +26,7 @@ func markdown(ctx context.Context, set settings, results []result, took time.Dur
 			passed++
 		}
 	}
-	fmt.Fprintf(&b, "%d of %d scenarios passed, in %s, on %s.\n", passed, len(results), took.Round(time.Second), machine(ctx))
+	fmt.Fprintf(&b, "%d of %d scenarios passed, %s.\n", passed, len(results), where)
 	fmt.Fprintf(&b, "Fail-over scenarios ran with %s.\n\n", replicasText(set))
 	b.WriteString("| scenario | fault | messages: acknowledged, delivered | lost, doubled, out of order | tickets matched | in two matches, stuck " +
 		"| longest gap | publish p99 | requests: tried, failed | services crashed, memory | verdict |\n" +
@@ -74,6 +73,7 @@ func replicasText(set settings) string {
 	return "`" + strings.Join(set.replicas, " ") + "`"
 }
 
+// machine describes what the run was on.
 func machine(ctx context.Context) string {
 	version := "redis"
 	if out, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {

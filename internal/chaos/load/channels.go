@@ -138,6 +138,7 @@ func (s *subscriber) read(ctx context.Context) error {
 		s.confirmed()
 	}
 	var d client.Delivery
+	asked := time.Now()
 	err := s.try(ctx, func(server int) (err error) {
 		d, err = s.servers.rest[server].Next(ctx, s.channel, s.name, s.receipt, client.FetchOptions{Wait: pollWait})
 		return err
@@ -146,8 +147,14 @@ func (s *subscriber) read(ctx context.Context) error {
 		return err
 	}
 	s.confirmed()
+	if len(d.Messages) == 0 && time.Since(asked) < emptyPause {
+		wait(ctx, emptyPause) // a server that shuts down answers at once
+	}
 	return s.delivered(d)
 }
+
+// emptyPause keeps subscribers from asking all the time.
+const emptyPause = 20 * time.Millisecond
 
 func (s *subscriber) confirmed() {
 	if s.receipt != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -151,7 +152,7 @@ func reason(err error) string {
 	var rpc *connect.Error
 	switch {
 	case errors.As(err, &answer):
-		return fmt.Sprintf("%d %s", answer.Status, answer.Slug())
+		return strings.TrimSpace(fmt.Sprintf("%d %s", answer.Status, answer.Slug()))
 	case errors.As(err, &rpc):
 		return "gRPC " + rpc.Code().String()
 	case errors.Is(err, context.DeadlineExceeded):
