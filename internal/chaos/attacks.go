@@ -19,7 +19,6 @@ const (
 	floodBatch       = 100                  // streams or frames
 	floodPause       = 5 * time.Millisecond // after each batch, since the attackers share the cores
 	stalledBodies    = 150
-	stalledBytes     = 8 * mib
 	attackTime       = 8 * time.Second
 )
 
@@ -90,7 +89,8 @@ func stallBodies(s *stage) {
 		}
 		defer conn.Close() //nolint:errcheck // nothing is left to be written
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		if err := writeMost(conn, number); err != nil && ctx.Err() == nil {
+		size := []int{mib, 8 * mib}[number%2]
+		if err := writeMost(conn, size); err != nil && ctx.Err() == nil {
 			refused.Add(1)
 			return nil //nolint:nilerr // so is one that the service closes
 		}
@@ -103,20 +103,19 @@ func stallBodies(s *stage) {
 		refused.Load(), stalledBodies, now/mib, s.resident()/mib)
 }
 
-// writeMost writes a request short of its last byte.
-func writeMost(conn net.Conn, number int) error {
-	head := fmt.Sprintf("POST /v1/channels/stalled-%d/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n",
-		number, stalledBytes)
+// writeMost writes a publish short of the last byte of its body.
+func writeMost(conn net.Conn, size int) error {
+	head := fmt.Sprintf("POST /v1/channels/stalled/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n", size)
 	if _, err := io.WriteString(conn, head); err != nil {
 		return err
 	}
 	chunk := bytes.Repeat([]byte{' '}, 64<<10)
-	for sent := 0; sent < stalledBytes-1; {
-		n, err := conn.Write(chunk[:min(len(chunk), stalledBytes-1-sent)])
+	for left := size - 1; left > 0; {
+		n, err := conn.Write(chunk[:min(len(chunk), left)])
 		if err != nil {
 			return err
 		}
-		sent += n
+		left -= n
 	}
 	return nil
 }

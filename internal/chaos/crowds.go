@@ -25,7 +25,7 @@ const (
 	largeLimit    = 30 * time.Second
 	retryPause    = 500 * time.Millisecond // at least, after a fetch that was refused
 
-	queueCount       = 990
+	queueCount       = 1000
 	queueClients     = 16 // that put and delete queues at the same time
 	queueConnections = 40 // to Redis that the queues may add, of all services together
 )
