@@ -23,7 +23,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
-	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -83,11 +82,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 		return nil, err
 	}
 	w.t.Cleanup(store.Close)
-	key, err := store.SharedReceiptKey(w.t.Context())
-	if err != nil {
-		return nil, err
-	}
-	receipts, err := receipt.NewKeyring(key)
+	receipts, err := store.ReceiptKeys(w.t.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +94,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 		return nil, err
 	}
 	s, err := channel.NewService(channel.Options{
-		Store: store, Receipts: receipts, Policies: policies, Limits: channel.DefaultLimits(), Logger: log,
+		Store: store, Receipts: receipts.Keyring, Policies: policies, Limits: channel.DefaultLimits(), Logger: log,
 	})
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"hash"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Errors of Verify. They come wrapped: use errors.Is.
@@ -28,7 +29,7 @@ var (
 // Keyring signs and verifies handles. Any number of goroutines may use one.
 // Make one with NewKeyring; the zero value has no keys and must not be used.
 type Keyring struct {
-	workers sync.Pool // of *worker
+	workers atomic.Pointer[sync.Pool] // of *worker, all with the same keys
 }
 
 // worker is what one call of Sign or Verify needs. It is used by one goroutine
@@ -46,25 +47,35 @@ type worker struct {
 // new key as a second one everywhere before it becomes the first anywhere.
 // The keys are copied. The error is ErrNoKey or ErrShortKey.
 func NewKeyring(keys ...Key) (*Keyring, error) {
+	k := &Keyring{}
+	if err := k.Replace(keys...); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Replace replaces all keys, under the same rules as NewKeyring. Calls of Sign and
+// Verify that run at the same time use either the keys before or these. If there
+// is an error, ErrNoKey or ErrShortKey, the keyring keeps its keys.
+func (k *Keyring) Replace(keys ...Key) error {
 	if len(keys) == 0 {
-		return nil, ErrNoKey
+		return ErrNoKey
 	}
 	owned := make([]Key, len(keys))
 	for i, key := range keys {
 		if err := key.check(); err != nil {
-			return nil, fmt.Errorf("key %d of %d: %w", i+1, len(keys), err)
+			return fmt.Errorf("key %d of %d: %w", i+1, len(keys), err)
 		}
 		owned[i] = slices.Clone(key)
 	}
-	k := &Keyring{}
-	k.workers.New = func() any {
+	k.workers.Store(&sync.Pool{New: func() any {
 		w := &worker{macs: make([]hash.Hash, len(owned))}
 		for i, key := range owned {
 			w.macs[i] = hmac.New(sha256.New, key)
 		}
 		return w
-	}
-	return k, nil
+	}})
+	return nil
 }
 
 // Sign returns the handle of r, at most MaxHandleBytes long. The same receipt
@@ -78,8 +89,9 @@ func (k *Keyring) Sign(r Receipt) string {
 	if !r.Clock.Valid() {
 		panic(fmt.Sprintf("receipt: %d is no clock", r.Clock))
 	}
-	w := k.workers.Get().(*worker)
-	defer k.workers.Put(w)
+	workers := k.workers.Load()
+	w := workers.Get().(*worker)
+	defer workers.Put(w)
 
 	raw := appendSigned(w.raw[:0], &r)
 	raw = append(raw, w.mac(0, raw)...)
@@ -96,8 +108,9 @@ func (k *Keyring) Sign(r Receipt) string {
 // Whether the epoch is still that of the channel, the clock was given out and
 // its message still has the ID is for the caller to find out.
 func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
-	w := k.workers.Get().(*worker)
-	defer k.workers.Put(w)
+	workers := k.workers.Load()
+	w := workers.Get().(*worker)
+	defer workers.Put(w)
 
 	raw, err := decode(&w.raw, handle)
 	if err != nil {

@@ -292,3 +292,50 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(2))
+	signed := ring.Sign(example)
+	require.NoError(t, ring.Replace(fixedKey(1), fixedKey(2)))
+	require.Equal(t, golden, ring.Sign(example))
+	_, err := ring.Verify(signed, example.Channel, example.Subscriber)
+	require.NoError(t, err)
+
+	require.ErrorIs(t, ring.Replace(), receipt.ErrNoKey)
+	require.ErrorIs(t, ring.Replace(fixedKey(3), fixedKey(3)[1:]), receipt.ErrShortKey)
+	require.Equal(t, golden, ring.Sign(example), "after an error the keys stay")
+
+	require.NoError(t, ring.Replace(fixedKey(1)))
+	_, err = ring.Verify(signed, example.Channel, example.Subscriber)
+	require.ErrorIs(t, err, receipt.ErrForged)
+}
+
+// TestReplaceWhileInUse replaces keys while others sign and verify. Each call has one set of keys or the other.
+func TestReplaceWhileInUse(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1), fixedKey(2))
+	other := newKeyring(t, fixedKey(2)).Sign(example)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 200 {
+				handle := ring.Sign(example)
+				if handle != golden && handle != other {
+					t.Errorf("signed with no key: %s", handle)
+				}
+				if _, err := ring.Verify(handle, example.Channel, example.Subscriber); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for n := range 200 {
+		keys := []receipt.Key{fixedKey(1), fixedKey(2)}
+		if n%2 == 0 {
+			slices.Reverse(keys)
+		}
+		require.NoError(t, ring.Replace(keys...))
+	}
+	wg.Wait()
+}

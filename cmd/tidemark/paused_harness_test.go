@@ -108,15 +108,7 @@ func (s *runningServer) resume(t *testing.T) {
 // directs tells whether the process says that it directs the queue.
 func (s *runningServer) directs(t *testing.T) bool {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	require.NoError(t, err)
-	request.Close = true // no connection stays open
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	return strings.Contains(string(text), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
+	return strings.Contains(metricsOf(t, s), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
 }
 
 // pair is two processes of the service on one Redis.

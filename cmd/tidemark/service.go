@@ -58,7 +58,7 @@ func startParts(ctx context.Context, c config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
-	service, err := newService(ctx, c, stores.channels, log)
+	service, err := newService(ctx, c, stores.channels, needs)
 	if err != nil {
 		return err
 	}
@@ -110,16 +110,8 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-func newService(ctx context.Context, c config, store *redis.Store, log *slog.Logger) (*channel.Service, error) {
-	keys := c.ReceiptKeys
-	if len(keys) == 0 {
-		shared, err := store.SharedReceiptKey(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("get the key of receipts that the servers share: %w", err)
-		}
-		keys = []receipt.Key{shared}
-	}
-	receipts, err := receipt.NewKeyring(keys...)
+func newService(ctx context.Context, c config, store *redis.Store, needs partNeeds) (*channel.Service, error) {
+	receipts, err := openReceipts(ctx, c, store, needs.parts)
 	if err != nil {
 		return nil, err
 	}
@@ -128,8 +120,22 @@ func newService(ctx context.Context, c config, store *redis.Store, log *slog.Log
 		return nil, err
 	}
 	return channel.NewService(channel.Options{
-		Store: store, Receipts: receipts, Policies: policies, Limits: c.Limits, Logger: log,
+		Store: store, Receipts: receipts, Policies: policies, Limits: c.Limits, Logger: needs.log,
 	})
+}
+
+// openReceipts returns a keyring with the configured keys, or with those that the servers share. It keeps those up to
+// date as a part of the service.
+func openReceipts(ctx context.Context, c config, store *redis.Store, parts *layers) (*receipt.Keyring, error) {
+	if len(c.ReceiptKeys) > 0 {
+		return receipt.NewKeyring(c.ReceiptKeys...)
+	}
+	shared, err := store.ReceiptKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("get the receipt keys that the servers share: %w", err)
+	}
+	parts.run(ctx, "receipt keys", shared.Run)
+	return shared.Keyring, nil
 }
 
 // logStorage says what is kept where, how safely, and what an operator should change.

@@ -302,7 +302,7 @@ func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	slices.Sort(want)
 	require.Equal(t, want, e.found(t), "the page has all keys that there are")
 
-	_, err = e.SharedReceiptKey(t.Context())
+	_, err = e.ReceiptKeys(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, e.found(t), e.keys.receiptKey()[len(e.prefix()):])
 	require.Equal(t, -time.Millisecond, e.life(t, "tidemark.receipt-key"), "it never ends")

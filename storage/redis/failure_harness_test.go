@@ -48,7 +48,7 @@ func calls(t *testing.T, s *Store, name string) []call {
 		{"position", func(ctx context.Context) error { return second(s.Position(ctx, name)) }},
 		{"ready", s.Ready},
 		{"inspect", func(ctx context.Context) error { return second(s.Inspect(ctx)) }},
-		{"receipt key", func(ctx context.Context) error { return second(s.SharedReceiptKey(ctx)) }},
+		{"receipt key", func(ctx context.Context) error { return second(s.ReceiptKeys(ctx)) }},
 	}
 }
 

@@ -145,12 +145,12 @@ func TestFailureOutOfMemory(t *testing.T) {
 		lore{messages: 3}.make(t, s, n.Client(), name)
 	}
 	all := calls(t, s, "x")
-	require.NoError(t, second(s.SharedReceiptKey(t.Context())))
+	require.NoError(t, second(s.ReceiptKeys(t.Context())))
 	keyless := openAt(t, Options{URL: n.URL(), KeyPrefix: "other:"})
 	fillUp(t, n)
 	before := dumpOf(t, n)
 	full := []string{"publish", "publish a batch", "subscribe"}
-	require.ErrorIs(t, second(keyless.SharedReceiptKey(t.Context())), channel.ErrStorageFull)
+	require.ErrorIs(t, second(keyless.ReceiptKeys(t.Context())), channel.ErrStorageFull)
 	requireEach(t.Context(), t, only(all, full...), requireFull)
 	trimmed := one("x", "p1")
 	trimmed.Policy.MaxMessages = 1

@@ -9,12 +9,10 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/receipt"
 )
 
 const internalsPage = "../../docs/redis-internals.md"
@@ -165,7 +163,7 @@ var rowsOf = map[string][]string{
 }
 
 // noScripts are users of keys that the page names and that are no scripts.
-var noScripts = []string{"position", "life", "listen", "start", "ready", "contents", "delivered", "admin", "watch"}
+var noScripts = []string{"position", "life", "listen", "start", "compare", "ready", "contents", "delivered", "admin", "watch"}
 
 func TestPageTellsWhichScriptUsesWhichKey(t *testing.T) {
 	t.Parallel()
@@ -280,35 +278,6 @@ func TestKeyPrefixStandsInFrontOfEveryKey(t *testing.T) {
 	require.Equal(t, ch.messagePrefix()+"-7", ch.message(-7))
 	require.Equal(t, "mm1:c.{ch}.m.-9007199254740991", ch.message(clock.Min))
 	require.Equal(t, []string{ch.clock(), ch.epoch(), ch.mark("s"), ch.subscribers()}, ch.forSubscriber("s"))
-}
-
-// TestReceiptKeyIsShared lets many stores ask at once: the first one's key is everybody's.
-func TestReceiptKeyIsShared(t *testing.T) {
-	t.Parallel()
-	first, node := openStandalone(t)
-	o := Options{URL: node.URL(), KeyPrefix: first.keys.prefix}
-	stores := []*Store{first, openAt(t, o), openAt(t, o)}
-	found := make([]receipt.Key, 3*len(stores))
-	var g errgroup.Group
-	for i := range found {
-		g.Go(func() (err error) {
-			found[i], err = stores[i%len(stores)].SharedReceiptKey(t.Context())
-			return err
-		})
-	}
-	require.NoError(t, g.Wait())
-	for _, key := range found {
-		require.Equal(t, found[0], key)
-	}
-	other, _ := openStandalone(t)
-	key, err := other.SharedReceiptKey(t.Context())
-	require.NoError(t, err)
-	require.NotEqual(t, found[0], key, "another installation has another key")
-
-	require.NoError(t, node.Do(t, "SET", first.keys.receiptKey(), "what?").Error())
-	_, err = first.SharedReceiptKey(t.Context())
-	require.ErrorContains(t, err, first.keys.receiptKey())
-	require.NotContains(t, err.Error(), "what?", "a key doesn't get into a log")
 }
 
 // TestReadyLeavesOneKey counts what many checks leave behind.
