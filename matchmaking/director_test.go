@@ -50,7 +50,9 @@ func TestAClaimThatAnotherHoldsPartOf(t *testing.T) {
 func TestTicketsThatAnotherGivesUpAreMatchedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := newService(t, w.options(t, define(t, "duel", `{}`)))
+	o := w.options(t, define(t, "duel", `{}`))
+	o.Build = buildWith(&place{}, nil) // an allocation may be under way
+	s := newService(t, o)
 	first := create(t, s, matchmaking.NewTicket{Queue: "duel"})
 	second := create(t, s, matchmaking.NewTicket{Queue: "duel"})
 	ids := []string{first.ID, second.ID}

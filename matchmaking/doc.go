@@ -18,8 +18,9 @@
 // assignment-<match>, which makes repeats harmless, and only then removes it.
 //
 //	what fails                        what follows
-//	a director dies                   its lease ends, another takes over; its claims end at their deadline
-//	a director is paused, and wakes   it has no lease: it can't claim; what it had claimed it can assign until the deadline
+//	a director dies                   its lease ends, another takes over, with its claims; where an allocation may be
+//	                                  under way for them they end at their deadline
+//	a director is paused, and wakes   it has no lease: it can't claim; what it had claimed it can assign until then
 //	an allocation takes too long      the claim's deadline passes, assign refuses, the server is given back
 //	a relay dies                      the next one finds the entry in the outbox and publishes it, perhaps again
 //	a player leaves                   cancel and assign exclude each other: whichever is first holds

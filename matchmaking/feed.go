@@ -3,6 +3,8 @@ package matchmaking
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -55,6 +57,9 @@ func (t *term) feedOn(ctx context.Context, works func()) error {
 	}
 	works()
 	t.clock.observe(sent, s.Now)
+	if err := t.takeOver(ctx, &s); err != nil {
+		return err
+	}
 	after := s.After
 	if !t.tell(ctx, fed{snapshot: &s}) {
 		return nil
@@ -76,6 +81,30 @@ func (t *term) feedOn(ctx context.Context, works func()) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// takeOver makes tickets of a snapshot available that an earlier director has claimed. It is over: only who has the lease
+// claims. Where an allocation may be under way for them they are left to it until the claim's deadline.
+func (t *term) takeOver(ctx context.Context, s *Snapshot) error {
+	if len(s.Held) == 0 || !t.immediate() {
+		return nil
+	}
+	freed, err := t.store.TakeOver(ctx, t.queue.Name, t.lease.id, slices.Collect(maps.Keys(s.Held)))
+	if err != nil {
+		return fmt.Errorf("take over the claims of an earlier director: %w", err)
+	}
+	for _, id := range freed {
+		delete(s.Held, id)
+	}
+	for _, ticket := range s.Tickets {
+		if _, held := s.Held[ticket.ID]; !held {
+			ticket.Status = Searching
+		}
+	}
+	if len(freed) > 0 {
+		t.log.DebugContext(ctx, "took over claims of an earlier director", "tickets", len(freed))
 	}
 	return nil
 }

@@ -86,6 +86,9 @@ type Claims interface {
 	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
 	// Release gives up those of the tickets that this token holds.
 	Release(ctx context.Context, queue, token string, ids []string) error
+	// TakeOver ends the claims that directors before the one with this lease have on some tickets, so that these can't
+	// assign them any more, and returns the tickets. Errors: ErrLeaseLost, where the lease isn't held.
+	TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error)
 	// Sweep takes tickets out of the queue that were told of, where their life has ended, and lists others, up to a limit.
 	Sweep(ctx context.Context, queue string, told []string, limit int) (Swept, error)
 }
@@ -99,7 +102,7 @@ type Swept struct {
 // ClaimRequest says what Claim holds.
 type ClaimRequest struct {
 	Queue string
-	Token string        // new for every claim
+	Token string        // new for every claim: where a lease is given, that lease, a dot and a number
 	Lease string        // the director's, which must be held; empty: whoever claims needs none
 	Hold  time.Duration // from now to the deadline
 	IDs   []string      // tickets to hold; empty: the oldest

@@ -51,6 +51,41 @@ func TestAnotherTakesOverFromADirectorThatDies(t *testing.T) {
 	})
 }
 
+// A director that is paused between claim and assign finds, when it goes on, that its successor has its tickets.
+func TestClaimsAreTakenOver(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		o := w.options(t, define(t, "duel", `{"pendingTimeout":"10m"}`))
+		_, queues := w.connect(t)
+		paused := &tampered{Store: queues}
+		claimed, awake, outcomes := make(chan struct{}, 16), make(chan struct{}), make(chan []matchmaking.AssignOutcome, 16)
+		paused.assign = func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
+			paused.dead.Store(true) // its lease isn't renewed
+			claimed <- struct{}{}
+			<-awake
+			paused.dead.Store(false)
+			made := queues.Assign(ctx, r)
+			outcomes <- made
+			return made
+		}
+		first := o
+		first.Store = paused
+		a := newService(t, first)
+		background(t, a.Run)
+		directs(t, a, "duel")
+		x, y := create(t, a, matchmaking.NewTicket{Queue: "duel"}), create(t, a, matchmaking.NewTicket{Queue: "duel"})
+		<-claimed
+		background(t, newService(t, o).Run)
+		w.requireMatched(t, x.ID, y.ID)
+		close(awake)
+		for _, outcome := range <-outcomes {
+			require.NoError(t, outcome.Err)
+			require.NotEmpty(t, outcome.Conflicts, "it holds nothing")
+		}
+		w.requireNoMore(t, "duel", x.ID, y.ID)
+	})
+}
+
 func TestADirectorThatStopsHandsItsQueueOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -85,6 +85,13 @@ func (s *tampered) Release(ctx context.Context, queue, token string, ids []strin
 	return s.Store.Release(ctx, queue, token, ids)
 }
 
+func (s *tampered) TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error) {
+	if err := s.gone(); err != nil {
+		return nil, err
+	}
+	return s.Store.TakeOver(ctx, queue, lease, ids)
+}
+
 func (s *tampered) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
 	if err := s.gone(); err != nil {
 		return matchmaking.Swept{}, err

@@ -120,10 +120,16 @@ type pair struct {
 
 // startPair starts two processes, and finds out which one directs the queue. A ticket that is cancelled then makes one
 // of them do so.
-func startPair(t *testing.T, redisURL, prefix, pendingTimeout string) *pair {
+func startPair(t *testing.T, url, prefix, pendingTimeout string) *pair {
 	t.Helper()
-	p := &pair{allocator: startAllocator(t)}
-	queues := fmt.Sprintf(`{%q:{"assigner":{"kind":"webhook","url":%q},"pendingTimeout":%q}}`, duelQueue, p.allocator.url, pendingTimeout)
+	places := startAllocator(t)
+	return startPairWith(t, url, prefix, places, fmt.Sprintf(`{"kind":"webhook","url":%q}`, places.url), pendingTimeout)
+}
+
+func startPairWith(t *testing.T, redisURL, prefix string, places *allocator, assigner, pendingTimeout string) *pair {
+	t.Helper()
+	p := &pair{allocator: places}
+	queues := fmt.Sprintf(`{%q:{"assigner":%s,"pendingTimeout":%q}}`, duelQueue, assigner, pendingTimeout)
 	flags := []string{"--redis", redisURL, "--key-prefix", prefix, "--lease-ttl", "300ms", "--queues", queues}
 	servers := []*runningServer{startServer(t, flags...), startServer(t, flags...)}
 	alone, err := servers[0].CreateTicket(t.Context(), client.NewTicket{Queue: duelQueue})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func TestPausedDirector(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, string, string){
 				"with nothing in hand":              pausedIdle,
 				"under load":                        pausedUnderLoad,
+				"with static places":                pausedWithStaticPlaces,
 				"until its claims are over":         pausedPastItsClaims,
 				"and goes on before its claims end": pausedWithinItsClaims,
 			} {
@@ -60,7 +62,18 @@ func pausedIdle(t *testing.T, url, prefix string) {
 // pausedUnderLoad pauses the director in the middle of what it does, wherever that is, again and again.
 func pausedUnderLoad(t *testing.T, url, prefix string) {
 	t.Helper()
-	p := startPair(t, url, prefix, "500ms")
+	startPair(t, url, prefix, "500ms").pauseAgainAndAgain(t)
+}
+
+// pausedWithStaticPlaces does so where the other process takes the claims over: their deadline isn't waited for.
+func pausedWithStaticPlaces(t *testing.T, url, prefix string) {
+	t.Helper()
+	static := fmt.Sprintf(`{"kind":"static","connection":%q}`, placeFor("{match}"))
+	startPairWith(t, url, prefix, startAllocator(t), static, "10m").pauseAgainAndAgain(t)
+}
+
+func (p *pair) pauseAgainAndAgain(t *testing.T) {
+	t.Helper()
 	for range 4 {
 		p.create(t, p.other, 7)
 		p.director.pause(t)

@@ -67,6 +67,28 @@ func (q *Queues) Release(ctx context.Context, queue, token string, ids []string)
 	return nil
 }
 
+// TakeOver runs takeover.lua, once for 3,000 tickets.
+func (q *Queues) TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error) {
+	k := q.keys(queue)
+	var freed []string
+	for some := range slices.Chunk(ids, maxIDs) {
+		rep, err := q.store.exec(ctx, takeoverScript, []string{k.proposed(), k.claims(), k.director()},
+			slices.Concat([]string{lease}, some))
+		if err != nil {
+			return nil, err
+		}
+		if rep.status != statusOK {
+			return nil, rep.refusal()
+		}
+		d := rep.decoder()
+		freed = append(freed, d.texts()...)
+		if err := d.end(); err != nil {
+			return nil, err
+		}
+	}
+	return freed, nil
+}
+
 // Sweep runs sweep.lua. It lists no more than 3,000 tickets, and takes no more out.
 func (q *Queues) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
 	k := q.keys(queue)

@@ -179,3 +179,31 @@ func TestQueueLease(t *testing.T) {
 		require.NoError(t, ask("one", longTTL))
 	})
 }
+
+// The claims of earlier directors end when the one that has the lease says so, and only those.
+func TestQueueTakeOver(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		h.create(t, "a", "b", "c", "d", "e")
+		h.hold(t, "dead.7", "a")
+		h.hold(t, "older.1", "b")
+		h.hold(t, "boss.1", "c")
+		h.hold(t, "somebody", "d")
+		ids := []string{"a", "b", "c", "d", "e", "none"}
+		_, err := h.TakeOver(t.Context(), h.queue, "boss", ids)
+		require.ErrorIs(t, err, matchmaking.ErrLeaseLost)
+		require.Equal(t, matchmaking.Pending, h.status(t, "a"))
+		_, err = h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "boss", TTL: time.Hour})
+		require.NoError(t, err)
+		for _, want := range [][]string{{"a", "b"}, nil} {
+			freed, err := h.TakeOver(t.Context(), h.queue, "boss", ids)
+			require.NoError(t, err)
+			require.Equal(t, want, freed)
+		}
+		require.Equal(t, matchmaking.Searching, h.status(t, "a"))
+		require.Equal(t, matchmaking.Pending, h.status(t, "c"))
+		require.Equal(t, matchmaking.Pending, h.status(t, "d"))
+		o := h.assign(t.Context(), "dead.7", h.match("m1", "a"))
+		require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictClaim}}, o[0].Conflicts)
+	})
+}

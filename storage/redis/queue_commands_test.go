@@ -67,6 +67,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 			h.match("m2", tickets[2], tickets[3]), h.match("m3", tickets[4], tickets[5]), h.match("m4", tickets[6], tickets[7]),
 		)},
 		{"assign with conflicts", []string{"EVALSHA"}, 8, assign(h.match("m5", tickets[0], tickets[8]))},
+		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
+			return errorOf(h.TakeOver(ctx, h.queue, "token", tickets))
+		}},
 		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.queue, tickets[10:13]) }},
 		{"cancel", []string{"EVALSHA"}, 15, func(ctx context.Context) error { return h.cancel(ctx, "new") }},

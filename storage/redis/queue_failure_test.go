@@ -42,6 +42,12 @@ func (h *hall) queueCalls() []call {
 		{"sweep", func(ctx context.Context) error { return errorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10)) }},
 		{"release", func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", []string{"mine"}) }},
 		{"cancel", func(ctx context.Context) error { return h.cancel(ctx, "free") }},
+		{"take over", func(ctx context.Context) error {
+			if err := errorOf(h.Lease(ctx, lease)); err != nil {
+				return err
+			}
+			return errorOf(h.TakeOver(ctx, h.queue, "lease", []string{"mine"}))
+		}},
 		{"delete definition", func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.queue) }},
 	}
 }

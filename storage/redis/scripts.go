@@ -46,6 +46,7 @@ var (
 	claimScript    = mustScript("claim")
 	assignScript   = mustScript("assign")
 	releaseScript  = mustScript("release")
+	takeoverScript = mustScript("takeover")
 	sweepScript    = mustScript("sweep")
 	leaseScript    = mustScript("lease")
 	campaignScript = mustScript("campaign")

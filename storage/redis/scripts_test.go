@@ -442,7 +442,7 @@ func TestLuaStatusesAreKnown(t *testing.T) {
 // callerOf are methods that aren't named as their operation's script.
 var callerOf = map[string]string{
 	"queue":  "Describe", // there is describe.lua, for channels
-	"define": "PutDefinition",
+	"define": "PutDefinition", "takeover": "TakeOver",
 }
 
 // TestEachScriptHasOneCaller holds that an operation's script is run by the store's method of that name, and by no
