@@ -214,7 +214,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoMatchmaking, client.ErrUnknownHost,
 	}
 	// The client makes no request that could be answered with these.
-	have := []string{wire.SlugInvalidQuery, wire.SlugMethod, wire.SlugCrossOrigin}
+	have := []string{wire.SlugInvalidQuery, wire.SlugMethod, wire.SlugCrossOrigin, wire.SlugInvalidRequest}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())
 		require.NotEmpty(t, s.Error())

@@ -34,7 +34,9 @@ func (h *harness) raw(request string) answer {
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(h.t, err)
 	require.NoError(h.t, resp.Body.Close())
-	return answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: body}
+	got := answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: body}
+	got.isSafe()
+	return got
 }
 
 // cut splits "METHOD path body".
@@ -215,10 +217,64 @@ func TestPathsAreRoutedAsTheyCame(t *testing.T) {
 	h.do("GET", "//v1/info", "").problem(404, wire.SlugNoPath)
 	h.do("GET", "/v1/channels/c/../../info", "").problem(404, wire.SlugNoPath)
 	require.Equal(t, http.StatusOK, h.do("GET", at+"/messages", "").status, "the subscriber is still there")
+}
 
-	// What isn't HTTP is refused by net/http, in plain text.
-	for _, target := range []string{"/v1/channels/%", "/v1/channels/%zz", "/v1/channels/a b", "no-slash", "/v1/channels/\x00"} {
-		got := h.raw("GET " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		require.Equal(t, http.StatusBadRequest, got.status, target)
+// TestInvalidHTTP sends what net/http refuses before any handler is called.
+func TestInvalidHTTP(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const get, post, host = "GET /v1/info HTTP/1.1\r\n", "POST /v1/channels/c/messages HTTP/1.1\r\n", "Host: localhost\r\n"
+	for name, bad := range map[string]struct {
+		request string
+		status  int
+		detail  string
+	}{
+		"percent":           {"GET /v1/channels/% HTTP/1.1\r\n" + host + "\r\n", 400, "malformed"},
+		"escape":            {"GET /v1/channels/%zz HTTP/1.1\r\n" + host + "\r\n", 400, "malformed"},
+		"space":             {"GET /v1/channels/a b HTTP/1.1\r\n" + host + "\r\n", 400, "malformed"},
+		"no slash":          {"GET no-slash HTTP/1.1\r\n" + host + "\r\n", 400, "malformed"},
+		"NUL":               {"GET /v1/channels/\x00 HTTP/1.1\r\n" + host + "\r\n", 400, "malformed"},
+		"no host":           {get + "\r\n", 400, "missing required Host header"},
+		"two hosts":         {get + host + host + "\r\n", 400, "malformed"},
+		"malformed host":    {get + "Host: a b\r\n\r\n", 400, "malformed Host header"},
+		"header name":       {get + host + "a b: c\r\n\r\n", 400, "invalid header name"},
+		"header value":      {get + host + "a: \x01\r\n\r\n", 400, "malformed"},
+		"length":            {post + host + "Content-Length: x\r\n\r\n", 400, "malformed"},
+		"version":           {"GET /v1/info HTTP/3.0\r\n" + host + "\r\n", 505, "unsupported protocol version"},
+		"large headers":     {get + host + "a: " + strings.Repeat("x", 40<<10) + "\r\n\r\n", 431, "larger than 32 KiB"},
+		"transfer encoding": {post + host + "Transfer-Encoding: gzip\r\n\r\n", 501, "transfer encoding"},
+		"expectation":       {post + host + "Expect: miracles\r\nContent-Length: 1\r\n\r\n1", 417, "100-continue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := h.raw(bad.request)
+			got.t = t
+			require.True(t, bytes.HasSuffix(got.body, []byte("}\n")), "%s", got.body)
+			require.Contains(t, got.problem(bad.status, wire.SlugInvalidRequest).Detail, bad.detail)
+			require.NotEmpty(t, got.header.Get("Date"))
+		})
 	}
+	h.raw("OPTIONS * HTTP/1.1\r\n"+host+"\r\n").problem(404, wire.SlugNoPath)
+}
+
+// TestBadChunks sends bodies whose chunks are malformed.
+func TestBadChunks(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const head = " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for _, chunks := range []string{"x\r\n1\r\n0\r\n\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "1\r\n12", "5\r\n1", "1;" + strings.Repeat("x", 8<<10)} {
+		h.raw("POST /v1/channels/c/messages"+head+chunks).problem(400, wire.SlugInvalidBody)
+		h.raw("PUT /channel/c/message/m"+head+chunks).oldError(400, "")
+	}
+	require.Equal(t, 404, h.do("GET", "/v1/channels/c", "").status, "nothing was published")
+}
+
+// TestAnswersAreNotReplaced shows that an answer of a handler isn't taken for one of net/http, whatever is in it.
+func TestAnswersAreNotReplaced(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.subscribe("c", "s")
+	content := "[ \"HTTP/1.1 400 Bad Request\",\r\n\r\n \"Content-Type: text/plain; charset=utf-8\\r\\nConnection: close\" ]"
+	require.Equal(t, 201, h.do("PUT", "/v1/channels/c/messages/a", content).status)
+	require.Equal(t, content, string(h.fetch("c", "s").Messages[0].Content))
 }

@@ -22,6 +22,7 @@ const (
 	headerContentLength = "Content-Length"
 	headerCacheControl  = "Cache-Control"
 	headerConnection    = "Connection"
+	headerSniffing      = "X-Content-Type-Options"
 )
 
 // Values of headers that many answers share. Nobody writes to them.
@@ -29,6 +30,7 @@ var (
 	contentJSON    = []string{wire.MediaJSON}
 	contentProblem = []string{wire.MediaProblem}
 	noStore        = []string{"no-store"}
+	noSniffing     = []string{"nosniff"}
 	lastAnswer     = []string{"close"}
 )
 
@@ -38,6 +40,7 @@ type call struct {
 	request  *http.Request
 	response http.ResponseWriter
 	params   []string // of the path, as they came
+	reserved bool     // the connection is one beyond the limit
 	id       string   // of the request
 	started  time.Time
 	status   int   // of the answer; 0: it hasn't begun
@@ -48,6 +51,7 @@ func newCall(r *route, ec echo.Context) *call {
 	c := &call{
 		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
 	}
+	c.reserved = c.request.Context().Value(reservedKey{}) != nil
 	c.id = requestID(c.request.Header, c.started)
 	return c
 }
@@ -61,14 +65,22 @@ func (c *call) begin(status int) {
 
 // setHeaders sets the headers of every answer.
 func (c *call) setHeaders() {
-	c.response.Header()[headerRequestID] = []string{c.id}
-	c.closeIfDraining()
+	header := c.response.Header()
+	header[headerRequestID] = []string{c.id}
+	setSafetyHeaders(header)
+	c.closeIfLast()
 }
 
-// closeIfDraining tells the client of a server that drains not to use the connection again: net/http sends GOAWAY on
-// HTTP/2 instead of the header.
-func (c *call) closeIfDraining() {
-	if c.route.server.draining.Load() {
+// setSafetyHeaders keeps browsers and caches from keeping an answer, and from taking it for another media type.
+func setSafetyHeaders(header http.Header) {
+	header[headerCacheControl] = noStore
+	header[headerSniffing] = noSniffing
+}
+
+// closeIfLast tells the client not to use the connection again, where the server drains or the connection is beyond the
+// limit: net/http sends GOAWAY on HTTP/2 instead of the header.
+func (c *call) closeIfLast() {
+	if c.reserved || c.route.server.draining.Load() {
 		c.response.Header()[headerConnection] = lastAnswer
 	}
 }
@@ -138,7 +150,7 @@ func (c *call) log(elapsed time.Duration) {
 	switch {
 	case status == http.StatusInternalServerError:
 		level = slog.LevelError
-	case status > http.StatusInternalServerError:
+	case status > http.StatusInternalServerError && !c.reserved: // that there are too many connections is logged once
 		level = slog.LevelWarn
 	}
 	ctx, log := c.request.Context(), c.route.server.log

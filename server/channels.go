@@ -23,6 +23,5 @@ func (s *Server) describe(c *call) error {
 	for i, sub := range d.Subscribers {
 		answer.Subscribers[i] = wire.SubscriberLag{Name: sub.Name, Mark: sub.Mark, Lag: sub.Lag}
 	}
-	c.response.Header()[headerCacheControl] = noStore
 	return c.value(http.StatusOK, answer)
 }

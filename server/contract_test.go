@@ -174,7 +174,7 @@ func TestSlugsAreThoseOfTheContract(t *testing.T) {
 	}
 	require.ElementsMatch(t, wire.Slugs(), enumerated)
 
-	used := []string{wire.SlugNoPath, wire.SlugMethod, wire.SlugCrossOrigin, wire.SlugUnknownHost} // of every path
+	used := []string{wire.SlugNoPath, wire.SlugMethod, wire.SlugCrossOrigin, wire.SlugUnknownHost, wire.SlugInvalidRequest} // of every path
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

@@ -76,7 +76,6 @@ func (s *Server) deliver(c *call, d *channel.Delivery) error {
 	out := newBuffer(answer.JSONSize())
 	defer out.release()
 	out.bytes = answer.AppendJSON(out.bytes)
-	c.response.Header()[headerCacheControl] = noStore
 	return c.json(http.StatusOK, out.bytes)
 }
 

@@ -60,7 +60,7 @@ func toldOf(ctx context.Context, err error) *connect.Error {
 // finishRPC notes a call's outcome, and gives the error that the client gets.
 func finishRPC(ctx context.Context, err error) error {
 	c := ctx.Value(callKey{}).(*call)
-	c.closeIfDraining()
+	c.closeIfLast()
 	if err == nil {
 		c.status = http.StatusOK
 		return nil

@@ -199,8 +199,16 @@ func (h *harness) try(ctx context.Context, method, path string, body io.Reader, 
 	}
 	got := answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: data, last: resp.Close}
 	require.NotEmpty(h.t, got.header.Get("Date"))
+	got.isSafe()
 	checkContract(h.t, method, req.URL.Opaque, got)
 	return got, nil
+}
+
+// isSafe checks the headers that keep browsers and caches from what they shouldn't do.
+func (a answer) isSafe() {
+	a.t.Helper()
+	require.Equal(a.t, []string{"no-store"}, a.header["Cache-Control"])
+	require.Equal(a.t, []string{"nosniff"}, a.header["X-Content-Type-Options"])
 }
 
 // is checks status and body.

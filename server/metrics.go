@@ -23,10 +23,11 @@ type metrics struct {
 	delivered  prometheus.Counter
 	expired    prometheus.Counter
 	acks       prometheus.Counter
+	refused    prometheus.Counter // connections
 	page       http.Handler
 }
 
-func newMetrics(registry *prometheus.Registry, service *channel.Service) *metrics {
+func newMetrics(registry *prometheus.Registry, service *channel.Service, connections func() int) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_http_requests_total",
@@ -42,10 +43,14 @@ func newMetrics(registry *prometheus.Registry, service *channel.Service) *metric
 		delivered:  counter("tidemark_messages_delivered_total", "Messages in answers to fetches, repeats included."),
 		expired:    counter("tidemark_messages_expired_total", "Messages that fetches passed over because their life had ended."),
 		acks:       counter("tidemark_acks_total", "Receipts acknowledged, repeats included."),
+		refused:    counter("tidemark_http_connections_refused_total", "Connections that weren't served since there were too many."),
 		page:       promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	registry.MustRegister(
-		m.requests, m.seconds, m.published, m.duplicates, m.delivered, m.expired, m.acks,
+		m.requests, m.seconds, m.published, m.duplicates, m.delivered, m.expired, m.acks, m.refused,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_http_connections", Help: "Connections of clients that are open now.",
+		}, func() float64 { return float64(connections()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_waiting_fetches", Help: "Fetches that wait for a message now.",
 		}, func() float64 { waiters, _ := service.Waiting(); return float64(waiters) }),

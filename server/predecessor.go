@@ -62,7 +62,6 @@ func (s *Server) oldPoll(c *call) error {
 	out := newBuffer(0)
 	defer out.release()
 	out.bytes = answer.AppendJSON(out.bytes)
-	c.response.Header()[headerCacheControl] = noStore
 	return c.json(http.StatusOK, out.bytes)
 }
 

@@ -27,6 +27,7 @@ var (
 	errBodyCutShort = &refusal{status: http.StatusBadRequest, slug: wire.SlugInvalidBody, detail: "the body could not be read to its end"}
 	errBodySlow     = &refusal{status: http.StatusRequestTimeout, slug: wire.SlugInvalidBody, detail: "the body took too long to come in"}
 	errBodiesFull   = &refusal{status: http.StatusServiceUnavailable, slug: wire.SlugOverloaded, detail: "too many large bodies are on their way to the server; trying again is safe"}
+	errConnections  = &refusal{status: http.StatusServiceUnavailable, slug: wire.SlugOverloaded, detail: "too many connections are open to the server; trying again is safe"}
 	errPanic        = errors.New("a handler panicked")
 )
 

@@ -22,7 +22,6 @@ func (s *Server) listQueues(c *call) error {
 		}
 		answer.Queues = append(answer.Queues, queue)
 	}
-	c.response.Header()[headerCacheControl] = noStore
 	return c.value(http.StatusOK, answer)
 }
 
@@ -47,7 +46,6 @@ func (s *Server) describeQueue(c *call) error {
 	if d.WaitP99 > 0 {
 		answer.Waits = &wire.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(), P99: d.WaitP99.Milliseconds()}
 	}
-	c.response.Header()[headerCacheControl] = noStore
 	return c.value(http.StatusOK, answer)
 }
 

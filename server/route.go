@@ -18,6 +18,7 @@ type route struct {
 	handle  func(*call) error
 	fail    func(*call, error) // answers with an error
 	query   queryRule
+	always  bool // it is served on connections beyond the limit too
 	metrics *routeMetrics
 }
 
@@ -34,11 +35,12 @@ const (
 type api struct {
 	server *Server
 	fail   func(*call, error)
+	always bool // as in route
 }
 
 func (a api) add(method, path string, query queryRule, handle func(*call) error) {
 	s := a.server
-	r := &route{server: s, handle: handle, fail: a.fail, query: query, metrics: s.metrics.route(path, method)}
+	r := &route{server: s, handle: handle, fail: a.fail, query: query, always: a.always, metrics: s.metrics.route(path, method)}
 	s.echo.Add(method, path, r.serve)
 }
 
@@ -59,9 +61,10 @@ func (s *Server) addRoutes() {
 	v1.add(http.MethodPost, "/v1/channels/:channel/subscribers/:subscriber/next", queryRefused, s.next)
 	v1.addGet("/v1/channels/:channel", queryRefused, s.describe)
 	v1.addGet("/v1/info", queryRefused, s.info)
-	v1.addGet("/livez", queryIgnored, s.live)
-	v1.addGet("/readyz", queryIgnored, s.ready)
-	v1.addGet("/metrics", queryIgnored, s.showMetrics)
+	probes := api{server: s, fail: failWithProblem, always: true}
+	probes.addGet("/livez", queryIgnored, s.live)
+	probes.addGet("/readyz", queryIgnored, s.ready)
+	probes.addGet("/metrics", queryIgnored, s.showMetrics)
 	if s.matches != nil {
 		s.addMatchmakingRoutes(v1)
 		s.rpc = s.addRPC(s.matches)
@@ -73,6 +76,7 @@ func (s *Server) addRoutes() {
 	old.add(http.MethodGet, "/channel/:channel/subscription/polling/:subscriber", queryIgnored, s.oldPoll)
 	old.add(http.MethodDelete, "/channel/:channel/subscription/polling/:subscriber", queryIgnored, s.oldUnsubscribe)
 	old.add(http.MethodDelete, "/channel/:channel/subscription/polling/:subscriber/message", queryIgnored, s.oldAck)
+	old.always = true
 	old.addGet("/probe/liveness", queryIgnored, s.oldLive)
 	old.addGet("/probe/readiness", queryIgnored, s.oldReady)
 
@@ -111,6 +115,16 @@ func (r *route) serve(ec echo.Context) error {
 	return nil
 }
 
+// safeOptions is middleware for OPTIONS, which echo answers without a route.
+func safeOptions(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		if ec.Request().Method == http.MethodOptions {
+			setSafetyHeaders(ec.Response().Header())
+		}
+		return next(ec)
+	}
+}
+
 // unrouted answers requests that echo has no route for.
 func (s *Server) unrouted(err error, ec echo.Context) {
 	c := newCall(s.stray, ec)
@@ -133,6 +147,10 @@ func (s *Server) unrouted(err error, ec echo.Context) {
 
 // check refuses what no call takes.
 func (c *call) check() error {
+	if c.reserved && !c.route.always {
+		c.route.server.metrics.refused.Inc()
+		return errConnections
+	}
 	if err := c.route.server.checkOrigin(c.request); err != nil {
 		return err
 	}

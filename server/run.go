@@ -39,9 +39,10 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	hs := s.httpServer(requests)
 	var failed error
 	served := make(chan struct{})
+	limited := s.limit(l)
 	go func() {
 		defer close(served)
-		failed = hs.Serve(l)
+		failed = hs.Serve(limited)
 	}()
 	select {
 	case <-served:
@@ -53,6 +54,23 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
+// limit makes the listener keep to the limit on connections.
+func (s *Server) limit(l net.Listener) *limitedListener {
+	limited := &limitedListener{
+		Listener: l, limit: s.options.MaxConnections, refuse: s.refuseUnread, refused: s.metrics.refused, log: s.log,
+	}
+	s.listener.Store(limited)
+	return limited
+}
+
+// connections returns how many connections are open.
+func (s *Server) connections() int {
+	if l := s.listener.Load(); l != nil {
+		return l.count()
+	}
+	return 0
+}
+
 func (s *Server) httpServer(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -61,6 +79,7 @@ func (s *Server) httpServer(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.echo,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       connContext,
 		Protocols:         protocols,
 		HTTP2:             s.http2Config(),
 		ReadHeaderTimeout: headerTimeout,
@@ -68,7 +87,9 @@ func (s *Server) httpServer(ctx context.Context) *http.Server {
 		WriteTimeout:      longest + answerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		// OPTIONS * is answered like any path that there isn't.
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 }
 

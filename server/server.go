@@ -37,10 +37,13 @@ type Options struct {
 	// all below example.com. IP addresses, localhost and an empty name are allowed too. None: any name is, but only
 	// these where Run's listener is on a loopback address.
 	AllowHosts   []string
-	MaxBodyBytes int64         // of a request; 0: DefaultMaxBodyBytes
-	BodyMemory   int64         // of all bodies of requests that are under way; 0: DefaultBodyMemory
-	MaxStreams   int           // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
-	Grace        time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
+	MaxBodyBytes int64 // of a request; 0: DefaultMaxBodyBytes
+	BodyMemory   int64 // of all bodies of requests that are under way; 0: DefaultBodyMemory
+	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
+	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served the probes and the
+	// metrics only.
+	MaxConnections int
+	Grace          time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
 	// DrainDelay is how long Run serves as before after readiness has turned 503, for load balancers to notice. It is part
 	// of Grace.
 	DrainDelay time.Duration
@@ -60,6 +63,7 @@ type Server struct {
 	stray   *route              // stands for requests that no route is for
 	bodies  *semaphore.Weighted // the memory of request bodies under way
 
+	listener    atomic.Pointer[limitedListener] // Run's
 	crossOrigin http.CrossOriginProtection
 	loopback    atomic.Bool // Run's listener is on a loopback address
 	draining    atomic.Bool
@@ -86,8 +90,9 @@ func New(o Options) *Server {
 	s := &Server{service: o.Service, matches: o.Matchmaking, options: o, log: o.Logger, echo: echo.New(),
 		bodies: semaphore.NewWeighted(o.BodyMemory),
 	}
-	s.metrics = newMetrics(o.Metrics, o.Service)
+	s.metrics = newMetrics(o.Metrics, o.Service, s.connections)
 	s.echo.HTTPErrorHandler = s.unrouted
+	s.echo.Use(safeOptions)
 	if cors, ok := o.CORS.middleware(); ok {
 		s.echo.Use(cors)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/labstack/echo/v4"
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
@@ -65,6 +66,34 @@ func TestAccessLog(t *testing.T) {
 	require.Contains(t, logged.attrs["error"], "channel name")
 	require.NotEmpty(t, logged.attrs["client"])
 	require.NotEmpty(t, logged.attrs["elapsed"])
+}
+
+// TestEveryAnswerIsSafe asks for every route, and for paths and methods that there aren't, with nothing and with nonsense.
+func TestEveryAnswerIsSafe(t *testing.T) {
+	t.Parallel()
+	h := start(t, withQueues())
+	calls := []string{"GET /nothing", "PATCH /v1/info", "OPTIONS /v1/info", "OPTIONS /nothing", "OPTIONS /openmatch.FrontendService/GetTicket"}
+	for _, r := range server.Routes(h.server) {
+		if r.Method == echo.RouteNotFound {
+			continue
+		}
+		path := strings.NewReplacer(":channel", "c", ":subscriber", "s", ":id", "i", ":queue", "q").Replace(r.Path)
+		calls = append(calls, r.Method+" "+path)
+	}
+	for _, call := range calls {
+		for _, contentType := range []string{"text/plain", "application/json", "application/grpc", "application/grpc-web+proto"} {
+			method, path, _ := strings.Cut(call, " ")
+			for _, body := range []string{"", "nonsense"} {
+				request, err := http.NewRequestWithContext(t.Context(), method, h.url+path, strings.NewReader(body))
+				require.NoError(t, err)
+				request.Header.Set("Content-Type", contentType)
+				resp, err := h.client.Do(request)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				answer{t: t, header: resp.Header}.isSafe()
+			}
+		}
+	}
 }
 
 func TestOptions(t *testing.T) {

@@ -52,7 +52,6 @@ func (s *Server) showTicket(c *call) error {
 	if t.Status == matchmaking.Searching || t.Status == matchmaking.Pending {
 		s.matches.Attend(c.request.Context(), id)()
 	}
-	c.response.Header()[headerCacheControl] = noStore
 	return c.value(http.StatusOK, ticketOf(t))
 }
 

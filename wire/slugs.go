@@ -33,6 +33,7 @@ const (
 	SlugNotReplicated     = "not-replicated"
 	SlugDraining          = "draining"
 	SlugOverloaded        = "overloaded"
+	SlugInvalidRequest    = "invalid-request"
 	SlugCrossOrigin       = "cross-origin"
 	SlugUnknownHost       = "unknown-host"
 	SlugInvalidTicket     = "invalid-ticket"
@@ -81,6 +82,7 @@ var titles = map[string]string{
 	SlugNotReplicated:     "Not replicated",
 	SlugDraining:          "Shutting down",
 	SlugOverloaded:        "Overloaded",
+	SlugInvalidRequest:    "Invalid request",
 	SlugCrossOrigin:       "Cross-origin request refused",
 	SlugUnknownHost:       "Unknown host name",
 	SlugInvalidTicket:     "Invalid ticket",
