@@ -9,6 +9,7 @@ trap 'rm -rf "$built"' EXIT
 go build -C ../.. -buildvcs=false -o "$built/tidemark" ./cmd/tidemark
 mkdir -p generated
 go tool oapi-codegen -config go-client.yaml ../../docs/openapi.yaml
+go tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml
 
 flags=()
 if command -v npm >/dev/null; then
