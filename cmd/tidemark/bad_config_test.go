@@ -10,7 +10,7 @@ import (
 func TestBadYAML(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, yaml, want string }{
-		{"unknown key", "lisen: x", "tidemark.yaml: lisen: unknown key; see tidemark serve --help"},
+		{"unknown key", "lisen: x", "tidemark.yaml: lisen: unknown key; did you mean listen?; see tidemark serve --help"},
 		{"flag's name", "data-dir: x", "tidemark.yaml: data-dir: unknown key; did you mean dataDir?"},
 		{"wrong case", "datadir: x", "tidemark.yaml: datadir: unknown key; did you mean dataDir?"},
 		{"dotted", "listen.port: 80", "tidemark.yaml: listen.port: unknown key; see tidemark serve --help"},
@@ -89,7 +89,7 @@ func TestBadVariablesAndFlags(t *testing.T) {
 		args    []string
 		want    string
 	}{
-		{"unknown variable", []string{"TIDEMARK_LISEN=x"}, nil, "TIDEMARK_LISEN: unknown environment variable; see tidemark serve --help"},
+		{"unknown variable", []string{"TIDEMARK_LISEN=x"}, nil, "TIDEMARK_LISEN: unknown environment variable; did you mean TIDEMARK_LISTEN?; see tidemark serve --help"},
 		{"variable's parts", []string{"TIDEMARK_DATADIR=x"}, nil, "TIDEMARK_DATADIR: unknown environment variable; did you mean TIDEMARK_DATA_DIR?"},
 		{"value of a variable", []string{"TIDEMARK_GRACE=x"}, nil, `TIDEMARK_GRACE: "x" isn't a duration`},
 		{"also when a flag wins", []string{"TIDEMARK_GRACE=x"}, []string{"--grace=1s"}, `TIDEMARK_GRACE: "x" isn't a duration`},

@@ -240,17 +240,3 @@ func configPath(flags *pflag.FlagSet, environ []string) string {
 	}
 	return ""
 }
-
-// suggest gives the option that somebody may have meant who wrote key.
-func suggest(key string, name func(option) string) string {
-	plain := func(s string) string {
-		s = strings.TrimPrefix(strings.ToLower(s), strings.ToLower(envPrefix))
-		return strings.NewReplacer("-", "", "_", "").Replace(s)
-	}
-	for _, o := range allOptions() {
-		if plain(o.name) == plain(key) {
-			return "; did you mean " + name(o) + "?"
-		}
-	}
-	return "; see tidemark serve --help"
-}

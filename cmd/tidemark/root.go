@@ -1,9 +1,6 @@
 package main
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/spf13/cobra"
 )
 
@@ -26,7 +23,7 @@ func newRoot(t terminal) *cobra.Command {
 	root.SetOut(t.stdout)
 	root.SetErr(t.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see %s --help", err, cmd.CommandPath())
+		return usagef("%w%s; see %s --help", err, unknownFlag(cmd, err), cmd.CommandPath())
 	})
 	root.AddCommand(
 		newServe(t), newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newQueue(t),
@@ -59,14 +56,10 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := ""
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2 // the distance that cobra itself uses
 	}
-	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
-		hint = "; did you mean " + strings.Join(slices.Compact(meant), " or ") + "?"
-	}
-	return usagef("there is no command %q%s; see %s --help", args[0], hint, cmd.CommandPath())
+	return usagef("there is no command %q%s; see %s --help", args[0], hint(cmd.SuggestionsFor(args[0])), cmd.CommandPath())
 }
 
 // arguments checks the number of positional arguments.
