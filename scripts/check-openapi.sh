@@ -12,10 +12,10 @@ go tool oapi-codegen -config go-client.yaml ../../docs/openapi.yaml
 go tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml
 
 flags=()
-if command -v npm >/dev/null; then
+if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)'; then
   npm ci --prefix typescript --loglevel=error --no-audit --no-fund
 else
-  echo 'openapi: no npm on PATH, so the TypeScript client is left out'
+  echo 'openapi: no npm with Node 20 or newer on PATH, so the TypeScript client is left out'
   flags=(-skip TypeScript)
 fi
 TIDEMARK_TEST_BINARY="$built/tidemark" go test -count=1 -timeout 10m "${flags[@]}" ./...
