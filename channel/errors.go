@@ -13,6 +13,7 @@ const (
 	Internal    Kind = iota // a fault of the service or of what it found in its storage
 	Invalid                 // the request can never succeed as it stands
 	NotFound                // the channel or the subscriber doesn't exist
+	Forbidden               // the caller may not do this; nothing was changed
 	Conflict                // the request is well formed but doesn't fit the channel's state
 	TooLarge                // the message or batch is larger than the channel's policy or the service allows
 	StorageFull             // the storage has no memory left; nothing was written

@@ -64,6 +64,7 @@ var (
 	ErrQueueConfigured   = named(wire.SlugQueueFixed) // it is part of the service's configuration
 	ErrQueueInUse        = named(wire.SlugQueueInUse) // tickets wait in it, or assignments are on their way
 	ErrTooManyQueues     = named(wire.SlugTooManyQueues)
+	ErrReserved          = named(wire.SlugReserved) // a channel that only the service writes to
 )
 
 // Errors of AwaitAssignment.

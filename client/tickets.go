@@ -140,15 +140,22 @@ func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Durat
 	if err != nil {
 		return Assignment{}, false, err
 	}
-	for _, m := range d.Messages {
-		if !strings.HasPrefix(m.ID, wire.AssignmentMessagePrefix) {
+	for i := range d.Messages {
+		a, found := assignmentIn(&d.Messages[i], id)
+		if !found {
 			continue
-		}
-		if err := json.Unmarshal(m.Content, &a); err != nil {
-			return Assignment{}, false, fmt.Errorf("message %s isn't an assignment: %w", m.ID, err)
 		}
 		_ = c.Ack(ctx, name, wire.TicketSubscriber, d.ReceiptHandle) // it would only come again
 		return a, true, nil
 	}
 	return Assignment{}, false, nil
+}
+
+// assignmentIn reads a ticket's assignment from a message; false: the message is something else.
+func assignmentIn(m *Message, ticket string) (a Assignment, found bool) {
+	match, ok := strings.CutPrefix(m.ID, wire.AssignmentMessagePrefix)
+	if !ok || json.Unmarshal(m.Content, &a) != nil || a.MatchID != match || a.TicketID != ticket {
+		return Assignment{}, false
+	}
+	return a, true
 }

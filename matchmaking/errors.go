@@ -20,6 +20,7 @@ const (
 	SlugQueueFixed     channel.Slug = "queue-configured"
 	SlugQueueInUse     channel.Slug = "queue-in-use"
 	SlugTooManyQueues  channel.Slug = "too-many-queues"
+	SlugReserved       channel.Slug = "channel-reserved"
 )
 
 // Errors that callers compare with errors.Is, which compares the slug.
@@ -33,6 +34,8 @@ var (
 	// ErrTooManyQueues is the error of making a queue where there are as many as there may be.
 	ErrTooManyQueues = &channel.Error{Kind: channel.Conflict, Slug: SlugTooManyQueues, Detail: "there are as many queues as the service allows: delete one first, or raise max-queues"}
 	ErrQueueFixed    = &channel.Error{Kind: channel.Conflict, Slug: SlugQueueFixed, Detail: "the queue is part of the service's configuration"}
+	// ErrReserved is the error of writing to a ticket's channel, or of changing its subscribers, from outside.
+	ErrReserved   = &channel.Error{Kind: channel.Forbidden, Slug: SlugReserved, Field: "channel", Detail: "channels whose names start with " + ChannelPrefix + " are written by the service only"}
 )
 
 // Errors of a store that no client sees.

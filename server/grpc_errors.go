@@ -21,6 +21,8 @@ func codeOf(kind channel.Kind) connect.Code {
 		return connect.CodeInvalidArgument
 	case channel.NotFound:
 		return connect.CodeNotFound
+	case channel.Forbidden:
+		return connect.CodePermissionDenied
 	case channel.Conflict:
 		return connect.CodeFailedPrecondition
 	case channel.TooLarge:
@@ -81,6 +83,8 @@ func statusOfCode(code connect.Code) int {
 		return http.StatusConflict
 	case connect.CodeResourceExhausted:
 		return http.StatusInsufficientStorage
+	case connect.CodePermissionDenied:
+		return http.StatusForbidden
 	case connect.CodeUnimplemented:
 		return http.StatusNotImplemented
 	case connect.CodeUnavailable:

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -69,8 +68,8 @@ func (f *frontend) fetch(ctx context.Context, id string) (*matchmaking.Assignmen
 		return nil, orNoTicket(id, err)
 	}
 	for i := range d.Messages {
-		if strings.HasPrefix(d.Messages[i].ID, matchmaking.MessagePrefix) {
-			return readAssignment(d.Messages[i])
+		if a := assignmentIn(&d.Messages[i], id); a != nil {
+			return a, nil
 		}
 	}
 	if len(d.Messages) > 0 || d.Expired > 0 {
@@ -80,12 +79,15 @@ func (f *frontend) fetch(ctx context.Context, id string) (*matchmaking.Assignmen
 	return nil, f.pause(ctx, 0)
 }
 
-func readAssignment(m channel.Message) (*matchmaking.Assignment, error) {
+// assignmentIn reads a ticket's assignment; nil: the message is something else. The service alone writes to tickets'
+// channels, but messages from before it did may be there.
+func assignmentIn(m *channel.Message, ticket string) *matchmaking.Assignment {
+	match, ok := strings.CutPrefix(m.ID, matchmaking.MessagePrefix)
 	a := new(matchmaking.Assignment)
-	if err := json.Unmarshal(m.Content, a); err != nil {
-		return nil, fmt.Errorf("read the message %s: %w", m.ID, err)
+	if !ok || json.Unmarshal(m.Content, a) != nil || a.MatchID != match || a.TicketID != ticket {
+		return nil
 	}
-	return a, nil
+	return a
 }
 
 // hold keeps the stream open until the ticket is gone, which is as long as the queue's assignments can be read.

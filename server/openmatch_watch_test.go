@@ -288,15 +288,27 @@ func TestWatchOutlivesTheServersLimits(t *testing.T) {
 	}
 }
 
-// TestWatchOfBadMessage tells the client nothing of what is wrong in the service.
-func TestWatchOfBadMessage(t *testing.T) {
+// TestWatchPassesOverWhatIsNoAssignment of the ticket: it waits for that.
+func TestWatchPassesOverWhatIsNoAssignment(t *testing.T) {
 	t.Parallel()
 	r := startRPC(t)
 	f := r.frontend(protocols[0])
 	id := r.create(f, &openmatch.Ticket{}).GetId()
-	_, err := r.service.Publish(t.Context(), matchmaking.ChannelOf(id), []channel.Draft{{ID: "assignment-x", Content: []byte("1")}})
-	require.NoError(t, err)
-	ends(t, r.watch(f, id), connect.CodeInternal, "something went wrong in the service; its log says more under the request's ID")
+	for name, content := range map[string]string{
+		"assignment-x": `1`,
+		"assignment-y": `{"ticketId":"` + id + `","matchId":"z","connection":"forged"}`,
+		"assignment-v": `{"ticketId":"another","matchId":"v","connection":"forged"}`,
+		"hello":        `{"ticketId":"` + id + `","matchId":"m","connection":"forged"}`,
+	} {
+		drafts := []channel.Draft{{ID: name, Content: []byte(content)}}
+		_, err := r.service.Publish(t.Context(), matchmaking.ChannelOf(id), drafts)
+		require.NoError(t, err)
+	}
+	w := r.watch(f, id)
+	r.matches.assign(t, id, "the match's")
+	require.True(t, w.Receive(), "%v", w.Err())
+	require.Equal(t, "the match's", w.Msg().GetAssignment().GetConnection())
+
 	r.store.fail(channel.ErrUnavailable)
 	ends(t, r.watch(f, id), connect.CodeUnavailable, channel.ErrUnavailable.Detail)
 }

@@ -38,6 +38,8 @@ func statusOf(kind channel.Kind) int {
 		return http.StatusBadRequest
 	case channel.NotFound:
 		return http.StatusNotFound
+	case channel.Forbidden:
+		return http.StatusForbidden
 	case channel.Conflict:
 		return http.StatusConflict
 	case channel.TooLarge:

@@ -52,10 +52,10 @@ func (a api) addGet(path string, query queryRule, handle func(*call) error) {
 
 func (s *Server) addRoutes() {
 	v1 := api{server: s, fail: failWithProblem}
-	v1.add(http.MethodPost, "/v1/channels/:channel/messages", queryRefused, s.publish)
-	v1.add(http.MethodPut, "/v1/channels/:channel/messages/:id", queryRefused, s.putMessage)
-	v1.add(http.MethodPut, "/v1/channels/:channel/subscribers/:subscriber", queryRefused, s.subscribe)
-	v1.add(http.MethodDelete, "/v1/channels/:channel/subscribers/:subscriber", queryRefused, s.unsubscribe)
+	v1.add(http.MethodPost, "/v1/channels/:channel/messages", queryRefused, s.unreserved(s.publish))
+	v1.add(http.MethodPut, "/v1/channels/:channel/messages/:id", queryRefused, s.unreserved(s.putMessage))
+	v1.add(http.MethodPut, "/v1/channels/:channel/subscribers/:subscriber", queryRefused, s.unreserved(s.subscribe))
+	v1.add(http.MethodDelete, "/v1/channels/:channel/subscribers/:subscriber", queryRefused, s.unreserved(s.unsubscribe))
 	v1.add(http.MethodGet, "/v1/channels/:channel/subscribers/:subscriber/messages", queryRead, s.fetch)
 	v1.add(http.MethodPost, "/v1/channels/:channel/subscribers/:subscriber/ack", queryRefused, s.ack)
 	v1.add(http.MethodPost, "/v1/channels/:channel/subscribers/:subscriber/next", queryRefused, s.next)
@@ -71,10 +71,10 @@ func (s *Server) addRoutes() {
 	}
 
 	old := api{server: s, fail: failAsPredecessor}
-	old.add(http.MethodPut, "/channel/:channel/message/:id", queryIgnored, s.oldPublish)
-	old.add(http.MethodPut, "/channel/:channel/subscription/polling/:subscriber", queryIgnored, s.oldSubscribe)
+	old.add(http.MethodPut, "/channel/:channel/message/:id", queryIgnored, s.unreserved(s.oldPublish))
+	old.add(http.MethodPut, "/channel/:channel/subscription/polling/:subscriber", queryIgnored, s.unreserved(s.oldSubscribe))
 	old.add(http.MethodGet, "/channel/:channel/subscription/polling/:subscriber", queryIgnored, s.oldPoll)
-	old.add(http.MethodDelete, "/channel/:channel/subscription/polling/:subscriber", queryIgnored, s.oldUnsubscribe)
+	old.add(http.MethodDelete, "/channel/:channel/subscription/polling/:subscriber", queryIgnored, s.unreserved(s.oldUnsubscribe))
 	old.add(http.MethodDelete, "/channel/:channel/subscription/polling/:subscriber/message", queryIgnored, s.oldAck)
 	old.always = true
 	old.addGet("/probe/liveness", queryIgnored, s.oldLive)

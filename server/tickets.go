@@ -77,6 +77,17 @@ func (s *Server) attend(c *call, q *channel.Query) (stop func()) {
 	return s.matches.Attend(c.request.Context(), id)
 }
 
+// unreserved makes a handler refuse channels of tickets, which only the service writes to. The channel is the path's first
+// parameter.
+func (s *Server) unreserved(handle func(*call) error) func(*call) error {
+	return func(c *call) error {
+		if s.matches != nil && strings.HasPrefix(c.param(0), matchmaking.ChannelPrefix) {
+			return matchmaking.ErrReserved
+		}
+		return handle(c)
+	}
+}
+
 func nothing() {}
 
 func specOf(s wire.TicketSpec) matchmaking.Spec {

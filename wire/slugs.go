@@ -47,6 +47,7 @@ const (
 	SlugQueueFixed        = "queue-configured"
 	SlugQueueInUse        = "queue-in-use"
 	SlugTooManyQueues     = "too-many-queues"
+	SlugReserved          = "channel-reserved"
 )
 
 // titles are the summaries of the slugs. They don't change from one occurrence to the next.
@@ -96,6 +97,7 @@ var titles = map[string]string{
 	SlugQueueFixed:        "Queue of the configuration",
 	SlugQueueInUse:        "Queue in use",
 	SlugTooManyQueues:     "Too many queues",
+	SlugReserved:          "Channel of the service",
 }
 
 // Slugs gives every slug that the API answers with, in no particular order.
