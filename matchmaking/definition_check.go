@@ -16,7 +16,7 @@ const (
 	evaluatorHTTP      = "http"
 )
 
-// MaxMatchTickets is how many tickets a match of a queue's, or a ticket's, teams and team size can have.
+// MaxMatchTickets is how many tickets a match can have, whoever proposes it.
 const MaxMatchTickets = 100
 
 // check gives the first thing that is wrong with a definition.

@@ -43,6 +43,8 @@ var (
 	ErrLeaseLost   = errors.New("the lease on the queue is held by another director")
 	ErrQueueIdle   = errors.New("the queue is empty, and nobody directs it")
 	ErrChangesLost = errors.New("changes of the queue are gone that were not read")
+	// ErrNotAssigned is the error of an assignment that the storage refuses and always will. Nothing was assigned.
+	ErrNotAssigned = errors.New("the storage refused the assignment")
 	ErrUndone      = errors.New("the creation was given up before it arrived")
 )
 

@@ -122,6 +122,7 @@ type results struct {
 	assigned  []string // tickets
 	unplaced  []made   // their allocation failed
 	conflicts []failed
+	refused   []made // the storage refused them for good
 	unknown   []made // the storage didn't tell
 }
 
@@ -151,6 +152,9 @@ func (t *term) sortOut(ctx context.Context, r *results, a answered) (todo []made
 			outcome = a.outcomes[i]
 		}
 		switch {
+		case errors.Is(outcome.Err, ErrNotAssigned):
+			m.err = outcome.Err
+			r.refused = append(r.refused, m)
 		case outcome.Err != nil:
 			storageErr = outcome.Err
 			todo, again = append(todo, m), append(again, a.messages[i])
@@ -187,6 +191,12 @@ func (t *term) conclude(ctx context.Context, h holding, r results) {
 		if m.asked {
 			t.giveBack(ctx, m)
 		}
+	}
+	for _, m := range r.refused {
+		later.again, later.at = append(later.again, m.ids...), time.Now().Add(lastBackoff)
+		t.metrics.refused()
+		t.log.ErrorContext(ctx, "a match could not be assigned", "match", m.ID, "tickets", len(m.ids), "error", m.err)
+		t.giveBack(ctx, m)
 	}
 	for _, m := range r.unknown {
 		// Players may have been told of the place, so it isn't given back. Their tickets can be claimed if they weren't.

@@ -17,6 +17,7 @@ type metrics struct {
 	relayLag         *prometheus.HistogramVec
 	matchErrors      *prometheus.CounterVec
 	allocationErrors *prometheus.CounterVec
+	refusedProposals *prometheus.CounterVec
 	director         *prometheus.GaugeVec
 	created          *prometheus.CounterVec
 	cancelled        *prometheus.CounterVec
@@ -62,6 +63,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	}, []string{labelQueue})
 	m.matchErrors = counter("tidemark_match_function_errors_total", "Rounds of a match function or evaluator that failed or timed out.")
 	m.allocationErrors = counter("tidemark_allocation_errors_total", "Matches for which no place to play at was found.")
+	m.refusedProposals = counter("tidemark_proposals_refused_total", "Proposals of a match function or evaluator that can't be matches, such as those with too many tickets.")
 	m.director = gauge("tidemark_director", "1 where this server directs the queue.")
 	m.created = counter("tidemark_tickets_created_total", "Tickets created on this server.")
 	m.cancelled = counter("tidemark_tickets_cancelled_total", "Tickets whose cancellation succeeded on this server, repeats included.")
@@ -70,7 +72,7 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	for _, c := range []prometheus.Collector{
-		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.director,
+		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals, m.director,
 		m.created, m.cancelled, m.expired,
 	} {
 		if err := r.Register(c); err != nil {
@@ -142,3 +144,5 @@ func (q *queueMetrics) conflicted(reason ConflictReason) {
 func (q *queueMetrics) matchFailed() { q.all.matchErrors.WithLabelValues(q.name).Inc() }
 
 func (q *queueMetrics) allocationFailed() { q.all.allocationErrors.WithLabelValues(q.name).Inc() }
+
+func (q *queueMetrics) refused() { q.all.refusedProposals.WithLabelValues(q.name).Inc() }

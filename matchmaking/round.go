@@ -162,14 +162,10 @@ func (t *term) propose(ctx context.Context) ([]match, error) {
 		return nil, nil
 	}
 	taken := t.takenOut(proposals)
-	asking, cancel = context.WithTimeout(ctx, t.queue.Evaluator.Timeout.Std())
-	chosen, err := t.parts.Evaluator.Evaluate(asking, proposals)
-	cancel()
-	var matches []match
-	if err != nil {
-		err = fmt.Errorf("evaluator: %w", err)
-	} else {
-		matches, err = t.choose(chosen)
+	proposals, tooLarge := t.withinLimit(proposals)
+	matches, err := t.evaluate(ctx, proposals)
+	if err == nil {
+		err = tooLarge
 	}
 	left := false
 	for _, h := range taken {
@@ -186,6 +182,46 @@ func (t *term) propose(ctx context.Context) ([]match, error) {
 		err = nil
 	}
 	return matches, err
+}
+
+// evaluate asks the evaluator which proposals are to be made, and marks their tickets as claimed.
+func (t *term) evaluate(ctx context.Context, proposals []Proposal) ([]match, error) {
+	if len(proposals) == 0 {
+		return nil, nil
+	}
+	asking, cancel := context.WithTimeout(ctx, t.queue.Evaluator.Timeout.Std())
+	defer cancel()
+	chosen, err := t.parts.Evaluator.Evaluate(asking, proposals)
+	if err != nil {
+		return nil, fmt.Errorf("evaluator: %w", err)
+	}
+	return t.choose(chosen)
+}
+
+// withinLimit leaves out proposals that have too many tickets. The error is about the last of them.
+func (t *term) withinLimit(proposals []Proposal) (within []Proposal, err error) {
+	within = proposals[:0:0]
+	for _, p := range proposals {
+		if wrong := p.checkSize(); wrong != nil {
+			t.metrics.refused()
+			err = wrong
+			continue
+		}
+		within = append(within, p)
+	}
+	return within, err
+}
+
+// checkSize reports whether a proposal has more tickets than a match can have.
+func (p *Proposal) checkSize() error {
+	tickets := 0
+	for _, team := range p.Teams {
+		tickets += len(team)
+	}
+	if tickets > MaxMatchTickets {
+		return fmt.Errorf("match %q has %d tickets, at most %d are allowed", p.ID, tickets, MaxMatchTickets)
+	}
+	return nil
 }
 
 // takenOut gives the tickets that the match function has taken out, each once.
@@ -218,6 +254,7 @@ func (t *term) choose(chosen []Proposal) (matches []match, err error) {
 			wrong = fmt.Errorf("two matches have the ID %s", p.ID)
 		}
 		if wrong != nil {
+			t.metrics.refused()
 			err = wrong
 			continue
 		}
@@ -236,6 +273,9 @@ func (t *term) choose(chosen []Proposal) (matches []match, err error) {
 func (t *term) check(p Proposal) (match, error) {
 	if err := CheckMatchID(p.ID); err != nil {
 		return match{}, err
+	}
+	if err := p.checkSize(); err != nil {
+		return match{}, err // of an evaluator that makes proposals of its own
 	}
 	m := match{Proposal: p}
 	for _, team := range p.Teams {

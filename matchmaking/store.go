@@ -142,7 +142,8 @@ type AssignTicket struct {
 
 // AssignOutcome is what became of one match.
 type AssignOutcome struct {
-	Err error // the storage failed, and the match may be assigned or not: ask again
+	// Err is that the storage failed, and the match may be assigned or not: ask again; or ErrNotAssigned: it isn't.
+	Err error
 	// Conflicts are the tickets that couldn't be assigned. Where there is one nothing was assigned.
 	Conflicts []Conflict
 	// Entries stand in the outbox, in the order of Assignments. Empty where the match was assigned by an earlier try.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -62,6 +63,11 @@ func (q *Queues) assignCall(r matchmaking.AssignRequest, m matchmaking.AssignMat
 	return c
 }
 
+// mayPass reports whether an outcome is of the storage's state and not of what it was asked.
+func mayPass(err error) bool {
+	return errors.Is(err, channel.ErrUnavailable) || errors.Is(err, channel.ErrStorageFull)
+}
+
 // createdText returns when a ticket was made as scripts get it: empty for any time.
 func createdText(at time.Time) string {
 	if at.IsZero() {
@@ -73,7 +79,11 @@ func createdText(at time.Time) string {
 // assigned decodes what assign.lua returns.
 func assigned(a answer) matchmaking.AssignOutcome {
 	if a.err != nil {
-		return matchmaking.AssignOutcome{Err: fmt.Errorf("%s: %w", assignScript.name, outcome(a.err))}
+		err := outcome(a.err)
+		if _, replied := errors.AsType[*rueidis.RedisError](a.err); replied && !mayPass(err) {
+			err = fmt.Errorf("%w: %w", matchmaking.ErrNotAssigned, err)
+		}
+		return matchmaking.AssignOutcome{Err: fmt.Errorf("%s: %w", assignScript.name, err)}
 	}
 	var o matchmaking.AssignOutcome
 	d := a.reply.decoder()

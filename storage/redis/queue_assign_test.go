@@ -173,3 +173,23 @@ func ignoring(err, may error) error {
 	}
 	return err
 }
+
+// A match may be of any size, as far as the script is concerned. What Redis refuses for good is told from what may pass.
+func TestQueueAssignOfManyTickets(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		ids := numbered("t", 5000)
+		h.create(t, ids...)
+		require.Len(t, h.claim(t, "token", ids...).IDs, len(ids))
+		outcome := h.assignOne(t, "token", "m", ids...)
+		require.Len(t, outcome.Entries, len(ids))
+		require.Equal(t, matchmaking.MatchFound, h.status(t, ids[len(ids)-1]))
+
+		h.create(t, "a")
+		h.hold(t, "token", "a")
+		require.NoError(t, h.do(t, "LPUSH", h.k().match("m2"), "not a mark").Error())
+		outcome = h.assign(t.Context(), "token", h.match("m2", "a"))[0]
+		require.ErrorIs(t, outcome.Err, matchmaking.ErrNotAssigned)
+		require.Equal(t, matchmaking.Pending, h.status(t, "a"))
+	})
+}
