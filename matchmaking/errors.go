@@ -35,7 +35,7 @@ var (
 	ErrTooManyQueues = &channel.Error{Kind: channel.Conflict, Slug: SlugTooManyQueues, Detail: "there are as many queues as the service allows: delete one first, or raise max-queues"}
 	ErrQueueFixed    = &channel.Error{Kind: channel.Conflict, Slug: SlugQueueFixed, Detail: "the queue is part of the service's configuration"}
 	// ErrReserved is the error of writing to a ticket's channel, or of changing its subscribers, from outside.
-	ErrReserved   = &channel.Error{Kind: channel.Forbidden, Slug: SlugReserved, Field: "channel", Detail: "channels whose names start with " + ChannelPrefix + " are written by the service only"}
+	ErrReserved = &channel.Error{Kind: channel.Forbidden, Slug: SlugReserved, Field: "channel", Detail: "channels whose names start with " + ChannelPrefix + " are written by the service only"}
 )
 
 // Errors of a store that no client sees.
