@@ -100,11 +100,15 @@ type Opening struct {
 
 // Description is what is known of a channel.
 type Description struct {
-	Position                    // the channel's clock and epoch
-	Oldest      clock.Clock     // the oldest message alive; meaningful where Live is not zero
-	Live        uint64          // how many clocks there are from Oldest to the channel's clock
-	TTL         time.Duration   // what is left of the channel's life without activity
-	Subscribers []SubscriberLag // by name
+	Position               // the channel's clock and epoch
+	Oldest   clock.Clock   // the oldest message alive; meaningful where Live is not zero
+	Live     uint64        // how many clocks there are from Oldest to the channel's clock
+	TTL      time.Duration // what is left of the channel's life without activity
+	// Names is how many subscribers there are, with those whose life has ended and whose name hasn't been dropped yet. A
+	// description drops such names on its page, a subscribe some; they never stay more than the others for long.
+	Names       uint64
+	Subscribers []SubscriberLag // one page, by name
+	Next        Cursor          // of the next page; 0: this was the last
 }
 
 // SubscriberLag is a subscriber's mark and how far it is behind.
@@ -112,4 +116,30 @@ type SubscriberLag struct {
 	Name string
 	Mark clock.Clock
 	Lag  uint64 // messages published after the mark, alive or expired
+}
+
+// Page is a part of a channel's subscribers. All pages together, from the first to one without a Next, have every
+// subscriber that is there all the time at least once. One that comes or goes meanwhile may be missing, and one may be on
+// two pages. A fail-over of the storage can make the rest of the pages incomplete.
+type Page struct {
+	Cursor Cursor // 0: the first page
+	Limit  int    // subscribers on it, about: a page can have more or fewer, even none; 0: DefaultPage; MaxPage at most
+}
+
+// Cursor is where a page begins.
+type Cursor uint64
+
+// DefaultPage and MaxPage are how many subscribers are on a page, about, where none is asked for, and at most.
+const (
+	DefaultPage = 100
+	MaxPage     = 250
+)
+
+// bounded returns the page with a limit that a store may be asked for.
+func (p Page) bounded() Page {
+	if p.Limit < 1 {
+		p.Limit = DefaultPage
+	}
+	p.Limit = min(p.Limit, MaxPage)
+	return p
 }

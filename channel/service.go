@@ -233,13 +233,14 @@ func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) e
 	return nil
 }
 
-// Describe tells of a channel. Errors: SlugInvalidChannel, SlugInvalidPolicy, ErrNoChannel and the store's.
-func (s *Service) Describe(ctx context.Context, channel string) (Description, error) {
+// Describe tells of a channel and of one page of its subscribers. Errors: SlugInvalidChannel, SlugInvalidPolicy,
+// ErrNoChannel and the store's.
+func (s *Service) Describe(ctx context.Context, channel string, page Page) (Description, error) {
 	policy, err := s.policy(channel)
 	if err != nil {
 		return Description{}, err
 	}
-	d, err := s.store.Describe(ctx, channel, policy)
+	d, err := s.store.Describe(ctx, DescribeRequest{Channel: channel, Page: page.bounded(), Policy: policy})
 	if err != nil {
 		return Description{}, fmt.Errorf("describe %s: %w", channel, err)
 	}

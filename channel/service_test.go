@@ -2,7 +2,6 @@ package channel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,7 +25,7 @@ type stubStore struct {
 	next        func(AckRequest, FetchRequest) (Batch, error)
 	subscribe   func(SubscribeRequest) (Subscription, error)
 	unsubscribe func(channel, subscriber string) error
-	describe    func(string, Policy) (Description, error)
+	describe    func(DescribeRequest) (Description, error)
 	open        func(OpenRequest) (Life, error)
 	life        func(string) (Life, error)
 }
@@ -47,8 +46,8 @@ func (s *stubStore) Unsubscribe(_ context.Context, channel, subscriber string) e
 }
 func (s *stubStore) Open(_ context.Context, r OpenRequest) (Life, error)  { return s.open(r) }
 func (s *stubStore) Life(_ context.Context, channel string) (Life, error) { return s.life(channel) }
-func (s *stubStore) Describe(_ context.Context, channel string, p Policy) (Description, error) {
-	return s.describe(channel, p)
+func (s *stubStore) Describe(_ context.Context, r DescribeRequest) (Description, error) {
+	return s.describe(r)
 }
 
 // operations are the calls of a service by a channel's and a subscriber's name. Those of "channel" have no
@@ -62,7 +61,7 @@ func operations(s *Service, channel, subscriber string) map[string]func(context.
 			return err
 		},
 		"channel: describe": func(ctx context.Context) error {
-			_, err := s.Describe(ctx, channel)
+			_, err := s.Describe(ctx, channel, Page{})
 			return err
 		},
 		"subscribe": func(ctx context.Context) error {
@@ -127,7 +126,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 		next:        func(AckRequest, FetchRequest) (Batch, error) { return Batch{}, refused },
 		subscribe:   func(SubscribeRequest) (Subscription, error) { return Subscription{}, refused },
 		unsubscribe: func(string, string) error { return refused },
-		describe:    func(string, Policy) (Description, error) { return Description{}, refused },
+		describe:    func(DescribeRequest) (Description, error) { return Description{}, refused },
 		open:        func(OpenRequest) (Life, error) { return Life{}, refused },
 		life:        func(string) (Life, error) { return Life{}, refused },
 	}, DefaultLimits())
@@ -305,24 +304,30 @@ func (r PublishRequest) check(epoch ulid.ULID) error {
 func TestUnsubscribeAndDescribe(t *testing.T) {
 	t.Parallel()
 	var removed string
+	var asked []DescribeRequest
 	want := Description{Position: in1(5), Live: 2}
 	s := serviceOn(t, &stubStore{
 		unsubscribe: func(channel, subscriber string) error {
 			removed = channel + "/" + subscriber
 			return nil
 		},
-		describe: func(channel string, p Policy) (Description, error) {
-			if channel != "ch" || p != testPolicy {
-				return Description{}, errors.New("asked for something else")
-			}
+		describe: func(r DescribeRequest) (Description, error) {
+			asked = append(asked, r)
 			return want, nil
 		},
 	}, DefaultLimits())
 	require.NoError(t, s.Unsubscribe(t.Context(), "ch", "s"))
 	require.Equal(t, "ch/s", removed)
-	got, err := s.Describe(t.Context(), "ch")
-	require.NoError(t, err)
-	require.Equal(t, want, got)
+	for _, page := range []Page{{}, {Cursor: 7, Limit: 3}, {Limit: MaxPage + 1}} {
+		got, err := s.Describe(t.Context(), "ch", page)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	require.Equal(t, []DescribeRequest{
+		{Channel: "ch", Page: Page{Limit: DefaultPage}, Policy: testPolicy},
+		{Channel: "ch", Page: Page{Cursor: 7, Limit: 3}, Policy: testPolicy},
+		{Channel: "ch", Page: Page{Limit: MaxPage}, Policy: testPolicy},
+	}, asked)
 	require.Equal(t, DefaultLimits(), s.Limits())
 }
 

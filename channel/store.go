@@ -44,8 +44,8 @@ type Registry interface {
 	Life(ctx context.Context, channel string) (Life, error)
 	// Unsubscribe removes the subscriber and tells its waiters. Removing one that isn't there succeeds.
 	Unsubscribe(ctx context.Context, channel, subscriber string) error
-	// Describe tells of a channel. Errors: ErrNoChannel.
-	Describe(ctx context.Context, channel string, p Policy) (Description, error)
+	// Describe tells of a channel and of one page of its subscribers. Errors: ErrNoChannel.
+	Describe(ctx context.Context, r DescribeRequest) (Description, error)
 }
 
 // Notifier tells when something happens on a channel.
@@ -117,4 +117,11 @@ type OpenRequest struct {
 	Opening
 	Epoch  ulid.ULID // of the new life, later than Replaces
 	Policy Policy
+}
+
+// DescribeRequest is what Describe tells of.
+type DescribeRequest struct {
+	Channel string
+	Page    Page // its Limit is 1 or more
+	Policy  Policy
 }

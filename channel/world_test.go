@@ -291,7 +291,7 @@ func (w *world) Open(context.Context, OpenRequest) (Life, error) {
 
 func (w *world) Life(context.Context, string) (Life, error) { return Life{}, ErrNoChannel }
 
-func (w *world) Describe(context.Context, string, Policy) (Description, error) {
+func (w *world) Describe(context.Context, DescribeRequest) (Description, error) {
 	return Description{}, errors.ErrUnsupported
 }
 

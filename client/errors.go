@@ -33,6 +33,7 @@ var (
 	ErrInvalidWait       = named(wire.SlugInvalidWait)
 	ErrInvalidFrom       = named(wire.SlugInvalidFrom)
 	ErrInvalidPolicy     = named(wire.SlugInvalidPolicy)
+	ErrInvalidQuery      = named(wire.SlugInvalidQuery) // a page's cursor or limit
 	ErrMessageTooLarge   = named(wire.SlugMessageTooLarge)
 	ErrBatchTooLarge     = named(wire.SlugBatchTooLarge)
 	ErrBodyTooLarge      = named(wire.SlugBodyTooLarge)

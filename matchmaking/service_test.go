@@ -97,7 +97,7 @@ func TestAFullQueue(t *testing.T) {
 			require.ErrorIs(t, err, matchmaking.ErrQueueFull)
 		}
 		for id, there := range map[string]bool{"a": true, "b": true, "c": false, "d": false} {
-			_, err := w.channels.Describe(t.Context(), matchmaking.ChannelOf(id))
+			_, err := w.channels.Describe(t.Context(), matchmaking.ChannelOf(id), channel.Page{})
 			require.Equal(t, there, err == nil, "%s: %v", id, err)
 		}
 		_, created, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "duel", ID: "a"})

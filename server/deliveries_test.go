@@ -281,12 +281,40 @@ func TestDescribe(t *testing.T) {
 	oldest := clock.Clock(1)
 	require.Equal(t, wire.Description{
 		Channel: "c", Epoch: sub.Epoch, Clock: 2, Oldest: &oldest, Live: 2, TTLMillis: got.TTLMillis,
-		Subscribers: []wire.SubscriberLag{{Name: "s", Mark: 0, Lag: 2}, {Name: "t", Mark: 2, Lag: 0}},
+		SubscriberCount: 2,
+		Subscribers:     []wire.SubscriberLag{{Name: "s", Mark: 0, Lag: 2}, {Name: "t", Mark: 2, Lag: 0}},
 	}, got)
 
 	head := h.do("HEAD", "/v1/channels/c", "")
 	require.Equal(t, http.StatusOK, head.status)
 	require.Equal(t, wire.MediaJSON, head.header.Get("Content-Type"))
+}
+
+func TestDescribeInPages(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	want := map[string]bool{}
+	for i := range 300 {
+		name := fmt.Sprintf("s%d", i)
+		h.subscribe("c", name)
+		want[name] = true
+	}
+	first := decode[wire.Description](h.do("GET", "/v1/channels/c", ""))
+	require.GreaterOrEqual(t, len(first.Subscribers), channel.DefaultPage)
+	require.Less(t, len(first.Subscribers), 2*channel.DefaultPage)
+	listed := map[string]bool{}
+	for query := "?limit=20"; query != ""; {
+		d := decode[wire.Description](h.do("GET", "/v1/channels/c"+query, ""))
+		require.Equal(t, uint64(300), d.SubscriberCount)
+		for _, sub := range d.Subscribers {
+			listed[sub.Name] = true
+		}
+		query = ""
+		if d.Cursor != "" {
+			query = "?limit=20&cursor=" + d.Cursor
+		}
+	}
+	require.Equal(t, want, listed)
 }
 
 func TestLimitsOfAFetch(t *testing.T) {

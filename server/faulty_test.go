@@ -92,11 +92,11 @@ func (f *faultyStore) Unsubscribe(ctx context.Context, name, subscriber string) 
 	return f.Store.Unsubscribe(ctx, name, subscriber)
 }
 
-func (f *faultyStore) Describe(ctx context.Context, name string, p channel.Policy) (channel.Description, error) {
+func (f *faultyStore) Describe(ctx context.Context, r channel.DescribeRequest) (channel.Description, error) {
 	if err := f.enter(ctx, "Describe"); err != nil {
 		return channel.Description{}, err
 	}
-	return f.Store.Describe(ctx, name, p)
+	return f.Store.Describe(ctx, r)
 }
 
 // logs keeps what is logged, and lets a test wait for it.

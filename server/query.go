@@ -3,15 +3,50 @@ package server
 import (
 	"fmt"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// fetchQuery reads max and wait, and refuses all else and what is there twice. It makes no map, as url.ParseQuery does.
+// fetchQuery reads max and wait.
 func fetchQuery(raw string, q *channel.Query) error {
-	var seenMax, seenWait bool
+	return readQuery(raw, [2]string{"max", "wait"}, func(name, value string) (err error) {
+		if name == "max" {
+			q.Max, err = wire.ParseMax(value)
+		} else {
+			q.Wait, err = wire.ParseWait(value)
+		}
+		return err
+	})
+}
+
+// pageQuery reads cursor and limit.
+func pageQuery(raw string, p *channel.Page) error {
+	return readQuery(raw, [2]string{"cursor", "limit"}, func(name, value string) error {
+		if name == "cursor" {
+			n, err := strconv.ParseUint(value, 10, 64)
+			if err != nil {
+				return badQuery(name, fmt.Sprintf("cursor is %.64q, it must be the cursor of an answer", value))
+			}
+			p.Cursor = channel.Cursor(n)
+			return nil
+		}
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > channel.MaxPage {
+			return badQuery(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, channel.MaxPage))
+		}
+		p.Limit = n
+		return nil
+	})
+}
+
+// readQuery hands on two parameters, and refuses all else and what is there twice. It makes no map, as url.ParseQuery
+// does.
+func readQuery(raw string, known [2]string, read func(name, value string) error) error {
+	var seen [len(known)]bool
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
@@ -22,30 +57,18 @@ func fetchQuery(raw string, q *channel.Query) error {
 		if err != nil {
 			return err
 		}
-		switch name {
-		case "max":
-			if err = once(&seenMax, name); err == nil {
-				q.Max, err = wire.ParseMax(value)
-			}
-		case "wait":
-			if err = once(&seenWait, name); err == nil {
-				q.Wait, err = wire.ParseWait(value)
-			}
-		default:
-			err = badQuery(name, fmt.Sprintf("there is no query parameter %.64q here, only max and wait", name))
+		i := slices.Index(known[:], name)
+		switch {
+		case i < 0:
+			return badQuery(name, fmt.Sprintf("there is no query parameter %.64q here, only %s and %s", name, known[0], known[1]))
+		case seen[i]:
+			return badQuery(name, "the query parameter "+name+" is there twice")
 		}
-		if err != nil {
+		seen[i] = true
+		if err := read(name, value); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func once(seen *bool, name string) error {
-	if *seen {
-		return badQuery(name, "the query parameter "+name+" is there twice")
-	}
-	*seen = true
 	return nil
 }
 

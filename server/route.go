@@ -59,7 +59,7 @@ func (s *Server) addRoutes() {
 	v1.add(http.MethodGet, "/v1/channels/:channel/subscribers/:subscriber/messages", queryRead, s.fetch)
 	v1.add(http.MethodPost, "/v1/channels/:channel/subscribers/:subscriber/ack", queryRefused, s.ack)
 	v1.add(http.MethodPost, "/v1/channels/:channel/subscribers/:subscriber/next", queryRefused, s.next)
-	v1.addGet("/v1/channels/:channel", queryRefused, s.describe)
+	v1.addGet("/v1/channels/:channel", queryRead, s.describe)
 	v1.addGet("/v1/info", queryRefused, s.info)
 	probes := api{server: s, fail: failWithProblem, always: true}
 	probes.addGet("/livez", queryIgnored, s.live)

@@ -13,13 +13,15 @@ type Subscription struct {
 
 // Description answers a question about a channel.
 type Description struct {
-	Channel     string          `json:"channel"`
-	Epoch       string          `json:"epoch"`
-	Clock       clock.Clock     `json:"clock"`            // the last clock given out
-	Oldest      *clock.Clock    `json:"oldest,omitempty"` // the oldest message alive; left out where none is
-	Live        uint64          `json:"live"`             // how many clocks there are from oldest to clock, both included
-	TTLMillis   int64           `json:"ttlMs"`            // what is left of the channel's life without activity
-	Subscribers []SubscriberLag `json:"subscribers"`      // by name
+	Channel         string          `json:"channel"`
+	Epoch           string          `json:"epoch"`
+	Clock           clock.Clock     `json:"clock"`            // the last clock given out
+	Oldest          *clock.Clock    `json:"oldest,omitempty"` // the oldest message alive; left out where none is
+	Live            uint64          `json:"live"`             // how many clocks there are from oldest to clock, both included
+	TTLMillis       int64           `json:"ttlMs"`            // what is left of the channel's life without activity
+	SubscriberCount uint64          `json:"subscriberCount"`  // subscribers, with those whose life has ended of late
+	Subscribers     []SubscriberLag `json:"subscribers"`      // one page, by name
+	Cursor          string          `json:"cursor,omitempty"` // of the next page; left out on the last
 }
 
 // SubscriberLag is a subscriber's mark and how far it is behind.

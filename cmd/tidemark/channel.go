@@ -18,6 +18,7 @@ func newChannel(t terminal) *cobra.Command {
 
 func newDescribe(t terminal) *cobra.Command {
 	var asJSON bool
+	var page client.Page
 	cmd := &cobra.Command{
 		Use:        "describe CHANNEL",
 		SuggestFor: []string{"show", "get", "list"},
@@ -26,13 +27,15 @@ func newDescribe(t terminal) *cobra.Command {
 	}
 	connection := addConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
+	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many subscribers to show, about; at most 250")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "show the subscribers from here on; the answer before names it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := connection.open(t)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		d, err := c.Describe(cmd.Context(), args[0])
+		d, err := c.DescribePage(cmd.Context(), args[0], page)
 		if err != nil {
 			return err
 		}
@@ -56,7 +59,7 @@ func writeDescription(w io.Writer, d client.Description) error {
 	if err != nil {
 		return err
 	}
-	if len(d.Subscribers) == 0 {
+	if d.SubscriberCount == 0 {
 		_, err := fmt.Fprintln(w, "no subscribers")
 		return err
 	}
@@ -64,5 +67,9 @@ func writeDescription(w io.Writer, d client.Description) error {
 	for _, s := range d.Subscribers {
 		rows += fmt.Sprintf("%s\t%s\t%d\n", s.Name, s.Mark, s.Lag)
 	}
-	return writeTable(w, rows)
+	if err := writeTable(w, rows); err != nil || d.Cursor == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "\nabout %d subscribers in all; go on with --cursor %s\n", d.SubscriberCount, d.Cursor)
+	return err
 }

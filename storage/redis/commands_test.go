@@ -319,7 +319,7 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 				Opening: channel.Opening{Channel: "ch", Subscriber: "l", Label: "x"}, Epoch: ulid.Make(), Policy: m.policy,
 			}))
 		}},
-		{"describe", "describe", 0, func(ctx context.Context) error { return errorOf(m.Describe(ctx, "ch", m.policy)) }},
+		{"describe", "describe", 0, func(ctx context.Context) error { return errorOf(m.Describe(ctx, about("ch", m.policy))) }},
 		{"unsubscribe", "unsubscribe", 0, func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest") }},
 	} {
 		m.isOneCommand(t, op)
@@ -448,7 +448,7 @@ func TestIdlePollWritesNothing(t *testing.T) {
 		require.NoError(t, err)
 		_, err = m.Publish(t.Context(), m.drafts("a", 3))
 		require.NoError(t, err)
-		_, err = m.Describe(t.Context(), "ch", m.policy)
+		_, err = m.Describe(t.Context(), about("ch", m.policy))
 		require.NoError(t, err)
 		_, err = m.Position(t.Context(), "ch")
 		require.NoError(t, err)

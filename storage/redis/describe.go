@@ -15,10 +15,13 @@ import (
 )
 
 // Describe runs describe.lua.
-func (s *Store) Describe(ctx context.Context, name string, p channel.Policy) (channel.Description, error) {
-	ch := s.channel(name)
+func (s *Store) Describe(ctx context.Context, r channel.DescribeRequest) (channel.Description, error) {
+	ch := s.channel(r.Channel)
 	keys := []string{ch.clock(), ch.epoch(), ch.subscribers()}
-	args := []string{ch.messagePrefix(), ch.markPrefix(), strconv.Itoa(p.MaxMessages)}
+	args := []string{
+		ch.messagePrefix(), ch.markPrefix(), strconv.Itoa(r.Policy.MaxMessages),
+		strconv.FormatUint(uint64(r.Page.Cursor), 10), strconv.Itoa(r.Page.Limit),
+	}
 	rep, err := s.exec(ctx, describeScript, keys, args)
 	if err != nil {
 		return channel.Description{}, err
@@ -37,6 +40,7 @@ func (r reply) description() (channel.Description, error) {
 	if steps := d.int64(); steps >= 0 {
 		about.Oldest, about.Live = about.Clock.Sub(uint64(steps)), uint64(steps)+1
 	}
+	about.Names, about.Next = uint64(d.int64()), d.cursor()
 	list := d.list()
 	for len(list.values) > 0 && list.err == nil {
 		sub := channel.SubscriberLag{Name: list.text(), Mark: list.clock()}
@@ -48,6 +52,16 @@ func (r reply) description() (channel.Description, error) {
 		return channel.Description{}, err
 	}
 	return about, nil
+}
+
+func (d *decoder) cursor() channel.Cursor {
+	text := d.text()
+	if d.err != nil {
+		return 0
+	}
+	c, err := strconv.ParseUint(text, 10, 64)
+	d.fail(err)
+	return channel.Cursor(c)
 }
 
 // Position reads a channel's clock and epoch with one command, or two where the channel's slot is half moved.

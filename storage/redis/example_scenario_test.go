@@ -341,16 +341,16 @@ func TestPredecessorsChannel(t *testing.T) {
 	require.Regexp(t, shape("<ULID>"), e.value(t, "c.{chX}.epoch"))
 	require.ErrorIs(t, e.Ack(t.Context(), e.receipt("sB")), channel.ErrReceiptEpoch)
 
-	about, err := e.Describe(t.Context(), "chX", e.policy)
+	d, err := e.Describe(t.Context(), about("chX", e.policy))
 	require.NoError(t, err)
-	require.Empty(t, about.Subscribers, "the predecessor keeps no names")
+	require.Empty(t, d.Subscribers, "the predecessor keeps no names")
 	sub, err := e.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "chX", Subscriber: "sA", Policy: e.policy})
 	require.NoError(t, err)
 	require.False(t, sub.Created)
 	require.Equal(t, clock.Clock(1), sub.Clock)
-	about, err = e.Describe(t.Context(), "chX", e.policy)
+	d, err = e.Describe(t.Context(), about("chX", e.policy))
 	require.NoError(t, err)
-	require.Equal(t, []channel.SubscriberLag{{Name: "sA", Mark: 1, Lag: 1}}, about.Subscribers)
+	require.Equal(t, []channel.SubscriberLag{{Name: "sA", Mark: 1, Lag: 1}}, d.Subscribers)
 	require.Equal(t, e.ends(t, "c.{chX}.clock"), e.ends(t, "c.{chX}.subs"))
 }
 

@@ -78,7 +78,7 @@ func TestFailureRedisDown(t *testing.T) {
 			}
 			requireEach(t.Context(), t, all, requireFine)
 			requireEach(t.Context(), t, all, requireFine)
-			d, err := s.Describe(t.Context(), "x", lore{}.policy())
+			d, err := s.Describe(t.Context(), about("x", lore{}.policy()))
 			require.NoError(t, err)
 			require.EqualValues(t, 3+4, d.Clock, "the repeats changed nothing")
 			require.EqualValues(t, 3+4, d.Live)

@@ -44,7 +44,7 @@ func calls(t *testing.T, s *Store, name string) []call {
 			return second(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another", Policy: l.policy()}))
 		}},
 		{"unsubscribe", func(ctx context.Context) error { return s.Unsubscribe(ctx, name, "another") }},
-		{"describe", func(ctx context.Context) error { return second(s.Describe(ctx, name, l.policy())) }},
+		{"describe", func(ctx context.Context) error { return second(s.Describe(ctx, about(name, l.policy()))) }},
 		{"position", func(ctx context.Context) error { return second(s.Position(ctx, name)) }},
 		{"ready", s.Ready},
 		{"inspect", func(ctx context.Context) error { return second(s.Inspect(ctx)) }},
@@ -149,4 +149,9 @@ func requireWhole(t *testing.T, s *Store, direct rueidis.Client, name string, n 
 		seen[m.ID] = true
 		require.Equal(t, at.String(), get(ch.messageID(m.ID)))
 	}
+}
+
+// about asks for a channel and the first page of its subscribers.
+func about(name string, p channel.Policy) channel.DescribeRequest {
+	return channel.DescribeRequest{Channel: name, Page: channel.Page{Limit: channel.DefaultPage}, Policy: p}
 }

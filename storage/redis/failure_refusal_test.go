@@ -161,7 +161,7 @@ func TestFailureOutOfMemory(t *testing.T) {
 	err := s.Ready(t.Context())
 	requireUnavailable(t, err)
 	require.ErrorContains(t, err, "OOM", "the answer names the cause")
-	d, err := s.Describe(t.Context(), "x", lore{}.policy())
+	d, err := s.Describe(t.Context(), about("x", lore{}.policy()))
 	require.NoError(t, err)
 	require.Zero(t, d.Subscribers[0].Lag, "the acknowledgement counted")
 	require.NoError(t, s.Unsubscribe(t.Context(), "y", reader))

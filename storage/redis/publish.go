@@ -17,7 +17,7 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 	if r.Policy.Replicas > 0 {
 		rep, err = s.publishReplicated(ctx, keys, args, r.Policy.Replicas)
 	} else {
-		rep, err = s.exec(ctx, publishScript, keys, args)
+		rep, err = s.execToEnd(ctx, publishScript, keys, args)
 	}
 	if err != nil {
 		return nil, err
@@ -57,6 +57,19 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 		args = append(args, envelopeHead(draft))
 	}
 	return keys, args
+}
+
+// execToEnd is exec for a script that begins a channel's life. While it removes marks of an earlier one, some at each
+// call, it is called again, for as long as one operation may take.
+func (s *Store) execToEnd(ctx context.Context, sc script, keys, args []string) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	for {
+		rep, err := s.exec(ctx, sc, keys, args)
+		if err != nil || rep.status != statusAgain {
+			return rep, err
+		}
+	}
 }
 
 func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Milliseconds(), 10) }

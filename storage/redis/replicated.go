@@ -19,8 +19,10 @@ func (s *Store) publishReplicated(ctx context.Context, keys, args []string, repl
 	err := s.retry(ctx, publishScript.name, func(ctx context.Context) error {
 		return s.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
 			var err error
-			if r, err = s.publishOn(ctx, c, keys, args); err != nil {
-				return err
+			for r.status = statusAgain; r.status == statusAgain; {
+				if r, err = s.publishOn(ctx, c, keys, args); err != nil {
+					return err
+				}
 			}
 			if r.status != statusOK {
 				return nil

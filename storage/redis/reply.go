@@ -23,6 +23,7 @@ const (
 	statusCreated      status = "CREATED"
 	statusExists       status = "EXISTS"
 	statusMoving       status = "MOVING"
+	statusAgain        status = "AGAIN"
 	statusNoChannel    status = "NO_CHANNEL"
 	statusNoSubscriber status = "NO_SUBSCRIBER"
 	statusEpoch        status = "EPOCH"
@@ -101,7 +102,7 @@ func (r reply) refusal() error {
 		return channel.ErrLaterLife
 	case statusVacant:
 		return matchmaking.ErrNoTicket
-	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusConflict, statusKept:
+	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusAgain, statusConflict, statusKept:
 	}
 	return outcome(fmt.Errorf("%w: %s answered %q", errReply, r.script, r.status))
 }

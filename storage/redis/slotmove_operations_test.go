@@ -59,7 +59,7 @@ func unsubscribeReader(ctx context.Context, s *Store, h halfMoved, _ channel.Bat
 }
 
 func describeBoth(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
-	d, err := s.Describe(ctx, h.name, h.policy())
+	d, err := s.Describe(ctx, about(h.name, h.policy()))
 	if err == nil && (d.Position != channel.Position{Epoch: b.Epoch, Clock: 2} || d.Live != 2 || d.Oldest != 1) {
 		return fmt.Errorf("described as %+v", d)
 	}
@@ -114,7 +114,7 @@ func otherOperations(t *testing.T, c twoNodes) {
 			if err := op.call(t.Context(), s, h, before[h.name]); err != nil {
 				return err
 			}
-			d, err := s.Describe(t.Context(), h.name, h.policy())
+			d, err := s.Describe(t.Context(), about(h.name, h.policy()))
 			return errors.Join(err, op.after(s, h, d))
 		}) {
 			require.NoError(t, err, op.name+": "+all[i].about)

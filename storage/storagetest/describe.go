@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,14 @@ func describeCases() []testCase {
 			notice: "monitoring shows growing lags of subscribers that are long gone",
 		},
 		{
+			name: "subscribers come in pages", run: describePages,
+			notice: "looking at a channel with many subscribers makes everybody else wait, or leaves some out",
+		},
+		{
+			name: "names without a mark don't pile up", run: describeCount,
+			notice: "a channel whose subscribers come and go counts more and more of them",
+		},
+		{
 			name: "a description tells what is left of the channel's life", run: describeLife,
 			notice: "nobody can tell when a channel ends",
 		},
@@ -35,7 +44,7 @@ func describeCases() []testCase {
 
 func describeNothing(s *subject) {
 	for range 2 {
-		_, err := s.store.Describe(s.ctx(), s.channel, s.policy)
+		_, err := s.tryDescribe()
 		require.ErrorIs(s.t, err, channel.ErrNoChannel)
 		_, err = s.store.Position(s.ctx(), s.channel)
 		require.ErrorIs(s.t, err, channel.ErrNoChannel)
@@ -112,4 +121,58 @@ func describeLife(s *subject) {
 	d = s.describe()
 	require.Greater(s.t, d.TTL, ttl/4)
 	require.LessOrEqual(s.t, d.TTL, ttl/2)
+}
+
+// names gives n names of subscribers.
+func names(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("s%d", i)
+	}
+	return list
+}
+
+func describePages(s *subject) {
+	all := names(700)
+	for _, name := range all {
+		s.subscribe(name)
+	}
+	for _, limit := range []int{1, 10, channel.MaxPage} {
+		r := channel.DescribeRequest{Channel: s.channel, Page: channel.Page{Limit: limit}, Policy: s.policy}
+		listed := map[string]bool{}
+		for more := true; more; more = r.Page.Cursor != 0 {
+			d, err := s.store.Describe(s.ctx(), r)
+			require.NoError(s.t, err)
+			require.Equal(s.t, s.position(), d.Position, "each page tells of the channel")
+			require.Equal(s.t, uint64(len(all)), d.Names)
+			require.LessOrEqual(s.t, len(d.Subscribers), 3*limit+10, "a page is about as long as was asked for")
+			for _, sub := range d.Subscribers {
+				listed[sub.Name] = true
+			}
+			r.Page.Cursor = d.Next
+		}
+		require.Len(s.t, listed, len(all), "all pages together have every subscriber")
+	}
+	any := channel.DescribeRequest{Channel: s.channel, Page: channel.Page{Cursor: 1<<64 - 1, Limit: 1}, Policy: s.policy}
+	_, err := s.store.Describe(s.ctx(), any)
+	require.NoError(s.t, err, "any cursor does no harm")
+}
+
+// describeCount lets all subscribers go, again and again, and asks for none.
+func describeCount(s *subject) {
+	const many = 400
+	for round := range 5 {
+		var marks []Part
+		for _, name := range names(many) {
+			name += fmt.Sprint("-", round)
+			s.subscribe(name)
+			marks = append(marks, mark(name))
+		}
+		s.expire(marks[0], marks[1:]...)
+	}
+	d, err := s.store.Describe(s.ctx(), channel.DescribeRequest{
+		Channel: s.channel, Page: channel.Page{Limit: 1}, Policy: s.policy,
+	})
+	require.NoError(s.t, err)
+	require.LessOrEqual(s.t, d.Names, uint64(2*many))
 }

@@ -31,6 +31,10 @@ func epochCases() []testCase {
 			notice: "a subscriber's mark that Redis kept from an earlier life hides the messages of the new one",
 		},
 		{
+			name: "a life begins however many marks are left of an earlier one", run: epochManyMarks,
+			notice: "after Redis evicted the clock of a large channel nothing can be published, or old subscribers are there again",
+		},
+		{
 			name: "a life ends with its clock", run: epochWithoutClock,
 			notice: "after Redis evicted a channel's clock, messages are published into nowhere, or old marks hide new messages",
 		},
@@ -87,7 +91,7 @@ func epochAfterExpiry(s *subject) {
 	s.expireAll()
 	_, err := s.store.Position(s.ctx(), s.channel)
 	require.ErrorIs(s.t, err, channel.ErrNoChannel)
-	_, err = s.store.Describe(s.ctx(), s.channel, s.policy)
+	_, err = s.tryDescribe()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel)
 	_, err = s.store.Fetch(s.ctx(), s.request("s", 1))
 	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
@@ -151,4 +155,25 @@ func epochMarkAhead(s *subject) {
 	require.Empty(s.t, s.describe().Subscribers)
 	s.subscribeFrom("s", channel.From{Start: channel.StartEarliest})
 	s.reads("s", 0, "x", "y")
+}
+
+func epochManyMarks(s *subject) {
+	for _, begin := range []func(){
+		func() { s.publish("a") },
+		func() { s.batch("b", "c") },
+		func() { s.subscribe("new") },
+	} {
+		old := names(2000)
+		for _, name := range old {
+			s.subscribe(name)
+		}
+		s.expire(clockPart, epochPart)
+		begin()
+		_, err := s.store.Fetch(s.ctx(), s.request(old[0], 1))
+		require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
+		for _, name := range old {
+			require.Zero(s.t, s.life(mark(name)), "no mark of the earlier life is left")
+		}
+		s.expireAll()
+	}
 }

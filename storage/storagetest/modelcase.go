@@ -69,7 +69,7 @@ func modelRandom(s *subject) {
 
 // check compares all that can be told of the channel.
 func (c *machine) check(t *rapid.T) {
-	d, err := c.s.store.Describe(c.s.ctx(), c.s.channel, c.s.policy)
+	d, err := c.s.tryDescribe()
 	got := told(d)
 	if errors.Is(err, channel.ErrNoChannel) {
 		got, err = channel.ErrNoChannel.Error(), nil

@@ -1,8 +1,10 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,9 +270,25 @@ func (s *subject) position() channel.Position {
 	return p
 }
 
+// describe puts together all pages of a description, which are small.
 func (s *subject) describe() channel.Description {
 	s.t.Helper()
-	d, err := s.store.Describe(s.ctx(), s.channel, s.policy)
+	d, err := s.tryDescribe()
 	require.NoError(s.t, err, "describe")
 	return d
+}
+
+func (s *subject) tryDescribe() (channel.Description, error) {
+	r := channel.DescribeRequest{Channel: s.channel, Page: channel.Page{Limit: 3}, Policy: s.policy}
+	d, err := s.store.Describe(s.ctx(), r)
+	for err == nil && d.Next != 0 {
+		r.Page.Cursor = d.Next
+		earlier := d.Subscribers
+		d, err = s.store.Describe(s.ctx(), r)
+		d.Subscribers = append(earlier, d.Subscribers...)
+	}
+	byName := func(a, b channel.SubscriberLag) int { return cmp.Compare(a.Name, b.Name) }
+	slices.SortFunc(d.Subscribers, byName)
+	d.Subscribers = slices.CompactFunc(d.Subscribers, func(a, b channel.SubscriberLag) bool { return a.Name == b.Name })
+	return d, err
 }

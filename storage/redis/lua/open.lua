@@ -17,7 +17,8 @@
 -- ARGV[6] ttl_ms       int     life of the channel and the mark without activity
 --
 -- Returns {"OK", epoch, label} of the life that the channel is in: the new one, or another one where the channel has a
--- label and isn't in the life to replace. Then nothing was written.
+-- label and isn't in the life to replace. Then nothing was written; neither after {"AGAIN"}, where marks of an earlier life
+-- are left to be removed.
 -- Safe to run twice: yes, the second run finds the channel in the new life.
 local clock_key, epoch_key, mark_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local subscriber, text, new_epoch, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -31,8 +32,8 @@ end
 
 local ends = now_ms() + ttl_ms
 local life = show(math.max(ends, redis.call('PEXPIRETIME', clock_key)))
-if not clock then
-  begin(subs_key, mark_prefix)
+if not clock and not begin(subs_key, mark_prefix) then
+  return {'AGAIN'}
 end
 local at = show(clock or 0)
 redis.call('SET', clock_key, at, 'PXAT', life)

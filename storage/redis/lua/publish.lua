@@ -18,7 +18,7 @@
 -- ARGV[8…] heads          string  each message without its time and closing brace: {"id":"…","content":…
 -- The message keys can't be declared. While the slot is half moved Redis refuses the call before the script runs, for
 -- the record of a new message is a declared key that isn't there.
--- Returns {"OK", clock, duplicate, clock, duplicate, …} with duplicate 0 or 1, or {"LIFE"} where a later one has begun.
+-- Returns {"OK", clock, duplicate, clock, …} with duplicate 0 or 1, {"LIFE"}: a later one has begun, {"AGAIN"}: call again.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, records = KEYS[1], KEYS[2], KEYS[3], {unpack(KEYS, 4)}
 local message_prefix, mark_prefix, ttl_ms, new_epoch = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -55,8 +55,8 @@ local now, life = now_ms(), redis.call('PEXPIRETIME', clock_key)
 local tail, ends = ',"at":' .. show(now) .. '}', now + ttl_ms
 if clock then
   ends = math.max(ends, redis.call('PEXPIRETIME', message_prefix .. show(clock)))
-else
-  begin(subs_key, mark_prefix)
+elseif not begin(subs_key, mark_prefix) then
+  return {'AGAIN'}
 end
 life, ends = show(math.max(ends, life)), show(ends)
 if clock and epoch then
