@@ -23,9 +23,11 @@ const (
 // bulkOptions changes the options for the second client, which large fetches and replicated publishes use. Without
 // pipelining and pings in the background its dedicated connections never unsubscribe when they are given back: see
 // subscriptions.
-func bulkOptions(c rueidis.ClientOption) rueidis.ClientOption {
+// timeout is that of the store: WAIT, and a large answer, may take as long.
+func bulkOptions(c rueidis.ClientOption, timeout time.Duration) rueidis.ClientOption {
 	c.ClientName = "tidemark-bulk"
 	c.AlwaysPipelining = false
+	c.ConnWriteTimeout = timeout
 	c.Dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: c.Dialer.KeepAlive, Interval: c.Dialer.KeepAlive}
 	c.Dialer.KeepAlive = -1
 	c.BlockingPoolCleanup = 10 * time.Second

@@ -584,3 +584,21 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	require.Len(t, sent, 1, "the publish, and no fetch")
 	require.Equal(t, publishScript.sha1, sent[0][1])
 }
+
+// TestReadyIsShared lets many probes ask at once: they cost what few do.
+func TestReadyIsShared(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, redistest.Options{})
+	before := m.tap.count()
+	begun := time.Now()
+	var g errgroup.Group
+	for range 1000 {
+		g.Go(func() error { return m.Ready(t.Context()) })
+	}
+	require.NoError(t, g.Wait())
+	most := 1 + int(time.Since(begun)/readyEvery)
+	sent := m.tap.since(before)
+	for _, command := range []string{"SSUBSCRIBE", "SET", "SPUBLISH"} {
+		require.LessOrEqual(t, len(withName(sent, command)), most, command)
+	}
+}

@@ -99,7 +99,7 @@ func (s *Store) tryConnect(ctx context.Context, copts rueidis.ClientOption) erro
 		client.Close()
 		return err
 	}
-	if s.bulk, err = rueidis.NewClient(bulkOptions(copts)); err != nil {
+	if s.bulk, err = rueidis.NewClient(bulkOptions(copts, s.timeout)); err != nil {
 		client.Close()
 		return err
 	}

@@ -1,0 +1,37 @@
+package redistest
+
+// ErrorReplies are the errors that Redis 7 and Valkey answer with: the shared ones of server.c, those with a text made
+// for the call, and one that neither has.
+var ErrorReplies = []string{
+	"ERR", "ERR syntax error", "ERR no such key", "ERR value is not an integer or out of range",
+	"ERR source and destination objects are the same", "ERR index out of range", "ERR unknown command 'X', with args beginning with: ",
+	"ERR wrong number of arguments for 'x' command", "ERR max number of clients reached", "ERR DB index is out of range",
+	"ERR Protocol error: invalid bulk length", "ERR This instance has cluster support disabled",
+	"ERR The user executing the script can't run this command or subcommand", "ERR user_script:1: x script: 0, on @user_script:1.",
+	"ERR command not allowed when used memory > 'maxmemory'.", "ERR Can't execute 'ping': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
+	"WRONGTYPE Operation against a key holding the wrong kind of value",
+	"NOSCRIPT No matching script. Please use EVAL.",
+	"LOADING Redis is loading the dataset in memory", "LOADING Valkey is loading the dataset in memory",
+	"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.",
+	"BUSY Valkey is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.",
+	"BUSY Redis is busy running a module command.",
+	"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+	"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.",
+	"MISCONF Errors writing to the AOF file: No space left on device",
+	"READONLY You can't write against a read only replica.",
+	"NOAUTH Authentication required.", "WRONGPASS invalid username-password pair or user is disabled.",
+	"OOM command not allowed when used memory > 'maxmemory'.",
+	"EXECABORT Transaction discarded because of previous errors.",
+	"NOREPLICAS Not enough good replicas to write.",
+	"BUSYKEY Target key name already exists.", "BUSYGROUP Consumer Group name already exists",
+	"NOGROUP No such key 'x' or consumer group 'y'", "NOPROTO unsupported protocol version",
+	"NOPERM User default has no permissions to run the 'ping' command", "NOPERM No permissions to access a channel",
+	"MOVED 1 127.0.0.1:1", "MOVED 1 :1", "MOVED x", "MOVED", "ASK 1 127.0.0.1:1", "ASK", "TRYAGAIN Multiple keys request during rehashing of slot",
+	"CLUSTERDOWN The cluster is down", "CLUSTERDOWN Hash slot not served", "CROSSSLOT Keys in request don't hash to the same slot",
+	"REDIRECT 127.0.0.1:1", "REDIRECT", "UNBLOCKED client unblocked via CLIENT UNBLOCK", "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)",
+	"NOMASTERLINK Can't SYNC while not connected with my master", "NOTBUSY No scripts in execution right now.",
+	"UNKILLABLE Sorry the script already executed write commands against the dataset.",
+	"NOTREADY not yet", "INPROG Failover already in progress", "NOGOODSLAVE No suitable replica to promote", "NOQUORUM Not enough Sentinels",
+	"DENIED Redis is running in protected mode", "IOERR error or timeout reading to target instance", "CANTINIT x",
+	"NEVERHEARD of such an error", "lower case",
+}
