@@ -47,7 +47,7 @@ func checkContract(t testing.TB, method, path string, a answer) {
 		return
 	}
 	op := operation(doc, method, path)
-	if general := generalAnswer(doc, path, a.status); general != nil {
+	if general := generalAnswer(doc, path, a); general != nil {
 		op = general
 	}
 	request := &http.Request{Method: method, URL: &url.URL{Path: path}}
@@ -69,17 +69,19 @@ func checkContract(t testing.TB, method, path string, a answer) {
 }
 
 // generalAnswer makes an operation of an answer that any request can have, or returns nil where the status is none.
-func generalAnswer(doc *openapi3.T, path string, status int) *openapi3.Operation {
+func generalAnswer(doc *openapi3.T, path string, a answer) *openapi3.Operation {
 	name, slug := "", ""
-	switch status {
-	case http.StatusForbidden:
+	switch {
+	case a.status == http.StatusForbidden:
 		name, slug = "CrossOrigin", wire.SlugCrossOrigin
-	case http.StatusMisdirectedRequest:
+	case a.status == http.StatusMisdirectedRequest:
 		name, slug = "UnknownHost", wire.SlugUnknownHost
+	case a.status == http.StatusServiceUnavailable && bytes.Contains(a.body, []byte(wire.SlugOverloaded)):
+		name, slug = "Unavailable", wire.SlugOverloaded
 	default:
 		return nil
 	}
-	return oneAnswer(doc, path, status, name, slug)
+	return oneAnswer(doc, path, a.status, name, slug)
 }
 
 // oneAnswer makes an operation that is always answered in the same way.

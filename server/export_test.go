@@ -18,3 +18,9 @@ const (
 	BodyHeadStart = bodyHeadStart
 	BodyRate      = bodyRate
 )
+
+// ReservedConnections is how many connections are taken beyond the limit.
+const ReservedConnections = reservedConnections
+
+// Connections returns how many connections a server has.
+func Connections(s *Server) int { return s.connections() }

@@ -25,10 +25,11 @@ type config struct {
 
 	Matchmaking matchmakingConfig
 
-	Limits       channel.Limits
-	MaxBodyBytes int
-	BodyMemory   int
-	MaxStreams   int
+	Limits         channel.Limits
+	MaxBodyBytes   int
+	BodyMemory     int
+	MaxConnections int
+	MaxStreams     int
 
 	ReceiptKeys     []receipt.Key
 	ReceiptKeysFile string

@@ -96,7 +96,7 @@ func TestEverySource(t *testing.T) {
 		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s", "redis-connect-timeout": "4s",
 		"data-dir": "d", "redis-binary": "valkey-server", "channel-ttl": "2h", "channel-max-messages": "12", "channel-replicas": "1",
 		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2}]`,
-		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
+		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":{}}`,
 		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "lease-ttl": "1s", "max-queues": "7",

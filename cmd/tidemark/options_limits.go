@@ -22,6 +22,11 @@ func limitOptions() []option {
 			set:  into(func(c *config) *int { return &c.BodyMemory }, parseBytes),
 		},
 		{
+			name: "max-connections", kind: "int", def: "0",
+			help: "Connections that are served at a time. Beyond it only probes and metrics are, and all else is answered 503. 0: as many as the limit on open files allows.",
+			set:  into(func(c *config) *int { return &c.MaxConnections }, intFrom(0)),
+		},
+		{
 			name: "max-streams", kind: "int", def: "250",
 			help: "Requests that one HTTP/2 connection may have open at a time.",
 			set:  into(func(c *config) *int { return &c.MaxStreams }, intBetween(1, math.MaxInt32/8)),

@@ -76,7 +76,8 @@ func startParts(ctx context.Context, c config, needs partNeeds) error {
 		Ready:   stores.ready,
 		Version: thisBuild().version,
 		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, AllowHosts: c.AllowHosts,
-		MaxBodyBytes: int64(c.MaxBodyBytes), BodyMemory: int64(c.BodyMemory), MaxStreams: c.MaxStreams,
+		MaxBodyBytes: int64(c.MaxBodyBytes), BodyMemory: int64(c.BodyMemory),
+		MaxConnections: connectionLimit(ctx, c, log), MaxStreams: c.MaxStreams,
 		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
 		Logger: log, Metrics: metrics,
 	})

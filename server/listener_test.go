@@ -1,0 +1,111 @@
+package server_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/flood"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// fill opens connections that send nothing, until the server has as many as it serves.
+func (h *harness) fill(n int) []net.Conn {
+	h.t.Helper()
+	var conns []net.Conn
+	for range n {
+		conns = append(conns, h.connect(""))
+	}
+	require.Eventually(h.t, func() bool { return server.Connections(h.server) >= n }, patience, step)
+	return conns
+}
+
+// TestConnectionLimit holds all connections. Others are told, and probes and metrics are served, until one is closed.
+func TestConnectionLimit(t *testing.T) {
+	t.Parallel()
+	const limit = 5
+	h := start(t, func(s *setup) { s.MaxConnections = limit })
+	held := h.fill(limit)
+	for _, call := range []string{"GET /v1/info", `POST /v1/channels/c/messages {"content":1}`, "GET /nothing"} {
+		method, path, body := cut(call)
+		got := h.do(method, path, body)
+		require.True(t, got.last, "the connection is closed")
+		if path == "/nothing" {
+			continue
+		}
+		got.problem(503, wire.SlugOverloaded)
+		require.Equal(t, "1", got.header.Get("Retry-After"))
+	}
+	h.do("PUT", "/channel/c/message/a", "1").oldError(503, "")
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/probe/liveness", "/probe/readiness"} {
+		got := h.do("GET", path, "")
+		require.Equal(t, 200, got.status, path)
+		require.True(t, got.last)
+	}
+	page := string(h.do("GET", "/metrics", "").body)
+	require.Contains(t, page, "\ntidemark_http_connections 6\n")
+	require.Contains(t, page, "\ntidemark_http_connections_refused_total 3\n")
+	logged := h.logs.await(t, func(r record) bool { return r.Message == "connection limit reached" })
+	require.Equal(t, "5", logged.attrs["limit"])
+
+	require.NoError(t, held[0].Close())
+	require.Eventually(t, func() bool { return h.do("GET", "/v1/info", "").status == 200 }, patience, step)
+	require.False(t, h.do("GET", "/v1/info", "").last, "it is kept again")
+}
+
+// TestConnectionLimitOnHTTP2 is answered on a stream.
+func TestConnectionLimitOnHTTP2(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(s *setup) { s.MaxConnections = 1 })
+	h.fill(1)
+	h.client = rpcClient(t, true)
+	h.do("GET", "/v1/info", "").problem(503, wire.SlugOverloaded)
+	require.Equal(t, 200, h.do("GET", "/readyz", "").status)
+}
+
+// TestReserveIsHeld holds the reserved connections too, and more. Probes still come through, since the oldest make room.
+func TestReserveIsHeld(t *testing.T) {
+	t.Parallel()
+	const limit = 3
+	h := start(t, func(s *setup) { s.MaxConnections = limit })
+	h.fill(limit)
+	reserved := h.fill(server.ReservedConnections)
+	for range 10 {
+		require.Equal(t, 200, h.do("GET", "/readyz", "").status)
+		require.LessOrEqual(t, server.Connections(h.server), limit+server.ReservedConnections)
+	}
+	_, err := bufio.NewReader(reserved[0]).ReadByte()
+	require.ErrorIs(t, err, io.EOF, "the oldest was closed")
+	c, err := flood.Dial(t.Context(), h.addr, true)
+	require.NoError(t, err)
+	c.Close()
+}
+
+// TestConnectionsAreCountedOnce opens and closes connections in all ways that there are.
+func TestConnectionsAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(s *setup) { s.MaxConnections = 100 })
+	for range 20 {
+		require.NoError(t, h.connect("").Close())
+		h.raw("nonsense\r\n\r\n")
+		h.do("GET", "/livez", "", header{"Connection", "close"})
+		c, err := flood.Dial(t.Context(), h.addr, true)
+		require.NoError(t, err)
+		require.NoError(t, c.Gets("/livez", 3))
+		c.Close()
+		_, err = h.connect("GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").Read(make([]byte, 1))
+		require.NoError(t, err)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		_, err := h.try(t.Context(), method, "/livez", strings.NewReader(""))
+		require.NoError(t, err)
+	}
+	h.client.CloseIdleConnections()
+	require.Eventually(t, func() bool { return server.Connections(h.server) == 20 }, patience, step, "those that are kept open")
+}
