@@ -211,7 +211,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrOverloaded, client.ErrInternal,
 		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists,
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
-		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved,
+		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
 	}
 	// The client makes no request that could be answered with these.
 	have := []string{wire.SlugInvalidQuery, wire.SlugMethod, wire.SlugCrossOrigin, wire.SlugInvalidRequest}

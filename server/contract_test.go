@@ -72,7 +72,7 @@ func checkContract(t testing.TB, method, path string, a answer) {
 func generalAnswer(doc *openapi3.T, path string, a answer) *openapi3.Operation {
 	name, slug := "", ""
 	switch {
-	case a.status == http.StatusForbidden:
+	case a.status == http.StatusForbidden && bytes.Contains(a.body, []byte(wire.SlugCrossOrigin)):
 		name, slug = "CrossOrigin", wire.SlugCrossOrigin
 	case a.status == http.StatusMisdirectedRequest:
 		name, slug = "UnknownHost", wire.SlugUnknownHost

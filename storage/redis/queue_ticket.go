@@ -20,8 +20,8 @@ func (q *Queues) Create(ctx context.Context, r matchmaking.CreateRequest) (match
 	k := q.keys(r.Queue)
 	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.changes()}
 	args := []string{
-		r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt,
-		epochText(r.Epoch), string(spec), k.nudges(),
+		r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets),
+		r.Attempt + " " + epochText(r.Epoch), string(spec), k.nudges(),
 	}
 	rep, err := q.store.exec(ctx, createScript, keys, args)
 	if err != nil {

@@ -14,10 +14,10 @@
 -- ARGV[3] keep_ms      int     how long it can be read after that
 -- ARGV[4] life_ms      int     how long it can be matched at most, however often it is renewed
 -- ARGV[5] max_tickets  int     tickets that may wait, this one included; 0: no limit
--- ARGV[6] attempt      ULID    names this attempt to make it
--- ARGV[7] life         ULID    epoch of the life of its channel that the ticket begins; empty: its ID is never used again
--- ARGV[8] spec         string  what the player asks for, JSON
--- ARGV[9] nudges       string  sharded pub/sub channel of the queue
+-- ARGV[6] names        string  ULID of this attempt to make it, a space, and the epoch of the life of its channel that the
+--                              ticket begins, or nothing: its ID is never used again
+-- ARGV[7] spec         string  what the player asks for, JSON
+-- ARGV[8] nudges       string  sharded pub/sub channel of the queue
 --
 -- Returns {"CREATED", created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"},
 -- or {"UNDONE"} where the attempt or its life was undone before it came here. A ticket that waits is this attempt's from
@@ -26,9 +26,9 @@
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, changes_key = KEYS[5], KEYS[6]
 local id, ttl_ms, keep_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local life_ms, max_tickets, attempt, life = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
-local spec, nudges = ARGV[8], ARGV[9]
+local life_ms, max_tickets, names, spec, nudges = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8]
 
+local attempt = string.match(names, '^%w+')
 local now, now_ms = time()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
 local status, ends, found, assigned = stands(now_ms, id, keys)
@@ -39,8 +39,8 @@ if status then
   end
   return {'EXISTS', status, ends, found, assigned}
 end
-for _, word in ipairs({attempt, life ~= '' and life or nil}) do
-  if found and string.find(found, word, 1, true) then
+for name in string.gmatch(found and names or '', '%w+') do
+  if string.find(found, name, 1, true) then
     return {'UNDONE'}
   end
 end
@@ -52,7 +52,7 @@ demand_topic(nudges)
 
 -- What makes the ticket matchable comes last. An earlier ticket with this ID may have left a claim.
 local created, expires = decimal(now), decimal(now_ms + ttl_ms)
-local value = 'S' .. created .. ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. attempt .. ' ' .. life .. ' ' .. spec
+local value = 'S' .. created .. ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. names .. ' ' .. spec
 redis.call('SET', ticket_key, value, 'PXAT', decimal(now_ms + ttl_ms + keep_ms))
 redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'expires', expires, 'ticket', value)
 redis.call('ZREM', proposed_key, id)
