@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// redisLabel tells metrics of the Redis of the channels from those of the Redis that only tickets are in.
+// redisLabel is the label of metrics that says which Redis they are of: that of the channels, or that of the tickets.
 const redisLabel = "redis"
 
 // stores is what everything is kept in.

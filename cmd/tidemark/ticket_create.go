@@ -109,9 +109,13 @@ func (f *ticketFlags) await(ctx context.Context, c *client.Client, id string) (c
 	if f.wait == 0 {
 		return c.AwaitAssignment(ctx, id)
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, f.wait, fmt.Errorf("there was no match within %s", f.wait))
+	limited, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	return c.AwaitAssignment(limited, id)
+	assignment, err := c.AwaitAssignment(limited, id)
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("there was no match within %s", f.wait)
+	}
+	return assignment, err
 }
 
 // giveUp cancels a ticket that nobody waits for any more, and gives why, or its assignment where that was first.
