@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.MaxBodyBytes, want.BodyMemory = 1<<20, 64<<20
 	want.MaxStreams = 250
-	want.Matchmaking = matchmakingConfig{On: true, ReadReplicas: "off", LeaseTTL: matchmaking.DefaultLeaseTTL}
+	want.Matchmaking = matchmakingConfig{On: true, MaxQueues: matchmaking.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: matchmaking.DefaultLeaseTTL}
 	want.LogLevel, want.LogFormat = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
 }
