@@ -1,7 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"net"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -13,7 +16,7 @@ func failovers() []scenario {
 	return []scenario{
 		{
 			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster one after the other; each comes back as a replica",
-			layout: cluster, failover: true, limits: limits{gap: 15 * time.Second}, inject: failCluster,
+			layout: cluster, failover: true, players: 4, limits: limits{gap: 15 * time.Second}, inject: failCluster,
 		},
 		{
 			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
@@ -25,7 +28,11 @@ func failovers() []scenario {
 		},
 		{
 			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it comes back as a replica",
-			layout: sentinel, failover: true, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
+			layout: sentinel, failover: true, players: 4, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
+		},
+		{
+			name: "lossy-failover", fault: "fail-over to a replica that misses what the primary wrote in its last second",
+			failover: true, redisVia: true, players: 4, limits: limits{gap: 10 * time.Second}, inject: failWithLoss,
 		},
 	}
 }
@@ -86,4 +93,44 @@ func failSentinel(s *stage) {
 		s.sentinel.AwaitOK(s)
 		s.must(pause(s.ctx, time.Second))
 	}
+}
+
+// failWithLoss promotes a replica that has not got the last writes. The old primary becomes its replica.
+func failWithLoss(s *stage) {
+	replica := redistest.StartReplica(s, s.node)
+	s.logsOf(replica)
+	link := s.startProxy(s.node.Addr())
+	s.must(follow(s, replica, link.Addr()))
+	s.must(pause(s.ctx, 2*time.Second))
+
+	link.Hold()
+	s.must(pause(s.ctx, time.Second))
+	s.node.Kill(s)
+	link.Refuse(true)
+	link.Cut()
+	s.must(replica.Do(s, "REPLICAOF", "NO", "ONE").Error())
+	for _, p := range s.toRedis {
+		p.SetTarget(replica.Addr())
+		p.Cut()
+	}
+	s.node.Restart(s)
+	s.must(follow(s, s.node, replica.Addr()))
+}
+
+// follow makes a Redis a replica, and waits until it is in sync.
+func follow(s *stage, n *redistest.Node, primary string) error {
+	host, port, err := net.SplitHostPort(primary)
+	if err != nil {
+		return err
+	}
+	if err := n.Do(s, "REPLICAOF", host, port).Error(); err != nil {
+		return err
+	}
+	return s.retry(func() error {
+		info, err := n.Do(s, "INFO", "replication").ToString()
+		if err == nil && !strings.Contains(info, "master_link_status:up") {
+			err = errors.New(n.Addr() + " is not in sync with " + primary)
+		}
+		return err
+	})
 }

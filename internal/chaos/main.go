@@ -136,9 +136,9 @@ func (s settings) channels() load.Channels {
 	return load.Channels{Channels: channelCount, Publishers: 2, Subscribers: 2, Pause: s.slower(30 * time.Millisecond)}
 }
 
-// players returns the load on queues.
-func (s settings) players() load.Players {
-	return load.Players{Queues: []string{"duel", "squad"}, REST: 12, GRPC: 8, Pause: s.slower(200 * time.Millisecond)}
+// players returns the load on queues, of so many times twenty players.
+func (s settings) players(times int) load.Players {
+	return load.Players{Queues: []string{"duel", "squad"}, REST: 12 * times, GRPC: 8 * times, Pause: s.slower(200 * time.Millisecond)}
 }
 
 func (s settings) slower(d time.Duration) time.Duration { return time.Duration(float64(d) / s.rate) }

@@ -19,6 +19,7 @@ type scenario struct {
 	clientVia bool // the clients reach the services through a proxy each
 	balanced  bool // clients leave a service that is not ready, as behind a load balancer
 	failover  bool // Redis may lose its last writes, see oracle.Rules
+	players   int  // how many times as many players as elsewhere; 0: as many
 	limits    limits
 
 	// inject causes the fault while the load runs, and returns when it is over.

@@ -264,7 +264,7 @@ func (s *stage) startLoad() (stop func()) {
 		s.balance(ctx, servers)
 	}
 	s.must(s.load.StartChannels(ctx, working, s.settings.channels()))
-	s.load.StartPlayers(ctx, working, s.settings.players())
+	s.load.StartPlayers(ctx, working, s.settings.players(max(s.players, 1)))
 	return func() {
 		rest()
 		s.drain(ctx)

@@ -132,7 +132,7 @@ func (l *Load) audit(ctx context.Context, t *turn, id string) error {
 	})
 	switch {
 	case errors.Is(err, client.ErrNoTicket):
-		l.Tickets.Forgotten(id, "not found")
+		l.Tickets.Vanished(id)
 	case err != nil:
 		return err
 	case ticket.Assignment == nil:

@@ -94,11 +94,18 @@ func (t *Tickets) Matched() []string {
 	return ids
 }
 
-// Forgotten records that a ticket whose player was told of a match has none when it is read later.
+// Forgotten records that a ticket whose player was told of a match has no match when it is read later, and may get another.
 func (t *Tickets) Forgotten(id, how string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tickets[id].forgot = how
+}
+
+// Vanished records that a ticket whose player was told of a match does not exist when it is read later.
+func (t *Tickets) Vanished(id string) {
+	if !t.rules.Failover {
+		t.Forgotten(id, "gone")
+	}
 }
 
 // Refused records an answer that a player cannot retry.

@@ -136,6 +136,24 @@ func TestTicketsThatAFailOverLost(t *testing.T) {
 	require.Equal(t, 1, o.Judge().Faults())
 }
 
+// After a fail-over, a ticket that exists without the match that its player knows may get another one. One that does not
+// exist cannot.
+func TestTicketsThatVanished(t *testing.T) {
+	t.Parallel()
+	for rules, faults := range map[oracle.Rules]int{{}: 2, {Failover: true}: 1} {
+		o := oracle.NewTickets(rules, map[string]int{"duel": 2})
+		for _, id := range []string{"a", "b"} {
+			o.Attempted(id, "duel")
+			o.Created(id)
+			o.Assigned(id, in("1"))
+		}
+		o.Vanished("a")
+		o.Forgotten("b", "SEARCHING")
+		require.Equal(t, faults, o.Judge().Faults())
+		require.Equal(t, faults, o.Judge().Forgotten)
+	}
+}
+
 func TestRefusedTicketsAreFaults(t *testing.T) {
 	t.Parallel()
 	o := oracle.NewTickets(oracle.Rules{}, nil)

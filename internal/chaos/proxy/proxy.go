@@ -13,11 +13,11 @@ import (
 // Proxy accepts connections and forwards them to a target. Its methods may be called by several goroutines at the same
 // time, and hold for connections that are open as well as for later ones.
 type Proxy struct {
-	target   string
 	listener net.Listener
 	links    sync.WaitGroup
 
 	mu      sync.Mutex
+	target  string
 	open    map[*link]bool
 	holding chan struct{} // closed when bytes may pass again; nil: they may
 	delay   time.Duration // of every chunk
@@ -69,7 +69,10 @@ func (p *Proxy) Run(ctx context.Context) {
 
 func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	var d net.Dialer
-	server, err := d.DialContext(ctx, "tcp", p.target)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := d.DialContext(ctx, "tcp", target)
 	if err != nil {
 		_ = client.Close() // nobody is behind the proxy
 		return
@@ -180,6 +183,13 @@ func (p *Proxy) Cut() {
 	for l := range p.open {
 		l.close()
 	}
+}
+
+// SetTarget makes the proxy forward new connections to another host:port.
+func (p *Proxy) SetTarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // Refuse makes the proxy close new connections at once, or not any more.

@@ -42,11 +42,7 @@ func TestRefusedConnectionsEndAtOnce(t *testing.T) {
 	p, conn := start(t)
 	echo(t, conn, "hello\n")
 	p.Refuse(true)
-	refused, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = refused.Close() })
-	_, err = refused.Read(make([]byte, 1))
-	require.Error(t, err)
+	requireRefused(t, p)
 	echo(t, conn, "still here\n")
 }
 
@@ -73,6 +69,26 @@ func TestSlowConnectionsDeliverEverything(t *testing.T) {
 	p, conn := start(t)
 	p.Slow(time.Millisecond, 100)
 	echo(t, conn, "twenty bytes in line\n")
+}
+
+func TestSetTargetMovesNewConnections(t *testing.T) {
+	t.Parallel()
+	p, conn := start(t)
+	echo(t, conn, "hello\n")
+	p.SetTarget("127.0.0.1:1")
+	requireRefused(t, p)
+	echo(t, conn, "still here\n")
+}
+
+// requireRefused requires that a new connection ends at once, perhaps before it is noticed to be open.
+func requireRefused(t *testing.T, p *proxy.Proxy) {
+	t.Helper()
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr())
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1))
+		_ = conn.Close()
+	}
+	require.Error(t, err)
 }
 
 // start returns a proxy in front of a server that sends back what it reads, and a connection through it.
