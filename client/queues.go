@@ -28,8 +28,9 @@ func (c *Client) DescribeQueue(ctx context.Context, queue string) (QueueDescript
 	return d, err
 }
 
-// PutQueue makes a queue, or replaces its whole definition, which is a JSON object. Errors: ErrInvalidQueue, with the
-// field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrUnavailable.
+// PutQueue makes a queue, or replaces its whole definition, which is a JSON object. In the definition that DescribeQueue
+// returned, xxxxx stands for each secret; the service keeps that secret. Errors: ErrInvalidQueue, with the
+// field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrTooManyQueues, ErrUnavailable.
 func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) (Queue, error) {
 	r := queueRequest("put", http.MethodPut, queue)
 	if err := checkJSON(definition, ErrInvalidBody); err != nil {
