@@ -91,7 +91,7 @@ func TestDocumentationOfMetrics(t *testing.T) {
 		documented = append(documented, row[1])
 	}
 	slices.Sort(registered) // each metric of Redis is there twice
-	require.ElementsMatch(t, slices.Compact(registered), documented)
+	require.ElementsMatch(t, slices.Compact(registered), documented, "each metric has one row in %s", operationsPage)
 }
 
 // documentedRights is the ACL rule of the page, without its command and user.
