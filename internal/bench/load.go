@@ -21,9 +21,9 @@ type maker func(n int) []byte
 // httpRequest is a request as it goes over the wire.
 func httpRequest(method, path, body string) []byte {
 	if body == "" && method == http.MethodGet {
-		return []byte(method + " " + path + " HTTP/1.1\r\nHost: bench\r\n\r\n")
+		return []byte(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: bench\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body)
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body)
 }
 
 // load sends n requests over 32 connections, each waiting for its answer before it sends the next, and gives the
