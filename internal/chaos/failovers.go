@@ -31,7 +31,7 @@ func failovers() []scenario {
 			layout: sentinel, failover: true, players: 4, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
 		},
 		{
-			name: "lossy-failover", fault: "fail-over to a replica that misses what the primary wrote in its last second",
+			name: "lossy-failover", fault: "three fail-overs to a replica that misses what the primary wrote in its last second",
 			failover: true, redisVia: true, players: 4, limits: limits{gap: 10 * time.Second}, inject: failWithLoss,
 		},
 	}
@@ -95,26 +95,30 @@ func failSentinel(s *stage) {
 	}
 }
 
-// failWithLoss promotes a replica that has not got the last writes. The old primary becomes its replica.
+// failWithLoss promotes a replica that has not got the last writes, three times. Each time the old primary becomes the
+// replica of the new one.
 func failWithLoss(s *stage) {
-	replica := redistest.StartReplica(s, s.node)
+	primary, replica := s.node, redistest.StartReplica(s, s.node)
 	s.logsOf(replica)
-	link := s.startProxy(s.node.Addr())
-	s.must(follow(s, replica, link.Addr()))
-	s.must(pause(s.ctx, 2*time.Second))
+	for range 3 {
+		link := s.startProxy(primary.Addr())
+		s.must(follow(s, replica, link.Addr()))
+		s.must(pause(s.ctx, time.Second))
 
-	link.Hold()
-	s.must(pause(s.ctx, time.Second))
-	s.node.Kill(s)
-	link.Refuse(true)
-	link.Cut()
-	s.must(replica.Do(s, "REPLICAOF", "NO", "ONE").Error())
-	for _, p := range s.toRedis {
-		p.SetTarget(replica.Addr())
-		p.Cut()
+		link.Hold()
+		s.must(pause(s.ctx, time.Second))
+		primary.Kill(s)
+		link.Refuse(true)
+		link.Cut()
+		s.must(replica.Do(s, "REPLICAOF", "NO", "ONE").Error())
+		for _, p := range s.toRedis {
+			p.SetTarget(replica.Addr())
+			p.Cut()
+		}
+		primary.Restart(s)
+		primary, replica = replica, primary
 	}
-	s.node.Restart(s)
-	s.must(follow(s, s.node, replica.Addr()))
+	s.must(follow(s, replica, primary.Addr()))
 }
 
 // follow makes a Redis a replica, and waits until it is in sync.

@@ -126,15 +126,19 @@ const auditors = 8
 
 func (l *Load) audit(ctx context.Context, t *turn, id string) error {
 	var ticket client.Ticket
+	var gone bool
 	err := t.try(ctx, func(server int) (err error) {
 		ticket, err = t.servers.rest[server].Ticket(ctx, id)
+		if gone = errors.Is(err, client.ErrNoTicket); gone {
+			return nil // an answer like any other
+		}
 		return err
 	})
 	switch {
-	case errors.Is(err, client.ErrNoTicket):
-		l.Tickets.Vanished(id)
 	case err != nil:
 		return err
+	case gone:
+		l.Tickets.Vanished(id)
 	case ticket.Assignment == nil:
 		l.Tickets.Forgotten(id, ticket.Status)
 	default:
