@@ -114,6 +114,10 @@ func (s *subscriber) run(ctx context.Context) {
 		case lostReceipt(err):
 			s.Messages.ReceiptLost(err.Error())
 			s.receipt = ""
+		case errors.Is(err, client.ErrReceiptForged):
+			s.Messages.ReceiptForged(err.Error())
+			s.receipt = ""
+			wait(ctx, emptyPause)
 		case errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
 			s.Messages.Refused(err.Error())
 			s.receipt = ""

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Message identifies a message: the Seq-th of a publisher. A publisher publishes a message only after the one before
@@ -36,6 +37,8 @@ type Messages struct {
 	channels map[string]*channelLog
 	expired  uint64
 	refused  []string
+	excused  int       // receipts refused as forged when that was allowed
+	allowed  time.Time // until when receipts may be refused as forged
 }
 
 // channelLog is what is known of one channel.
@@ -163,6 +166,24 @@ func (m *Messages) ReceiptLost(what string) {
 	}
 }
 
+// AllowForged allows receipts to be refused as forged for a while: the key that signs them was lost.
+func (m *Messages) AllowForged(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.allowed = time.Now().Add(d)
+}
+
+// ReceiptForged records a receipt that was refused as forged.
+func (m *Messages) ReceiptForged(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if time.Now().Before(m.allowed) {
+		m.excused++
+		return
+	}
+	m.refused = append(m.refused, what)
+}
+
 // Missing returns how many deliveries of acknowledged messages are outstanding.
 func (m *Messages) Missing() int {
 	m.mu.Lock()
@@ -190,6 +211,7 @@ type MessageVerdict struct {
 	Reordered    int
 	Wrong        int // delivered at another clock than the publisher was answered
 	Expired      uint64
+	Excused      int      // receipts refused as forged when that was allowed
 	Refused      []string // answers that should not be
 	Examples     []string // of what is wrong, a few
 }
@@ -203,7 +225,7 @@ func (v MessageVerdict) Faults() int {
 func (m *Messages) Judge() MessageVerdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v := MessageVerdict{Expired: m.expired, Refused: slices.Clone(m.refused)}
+	v := MessageVerdict{Expired: m.expired, Excused: m.excused, Refused: slices.Clone(m.refused)}
 	for name, c := range m.channels {
 		v.Acknowledged += len(c.acknowledged)
 		for subscriber, s := range c.subscribers {

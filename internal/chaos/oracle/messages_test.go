@@ -2,6 +2,8 @@ package oracle_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -140,4 +142,19 @@ func TestExpiredAndRefusedAreFaults(t *testing.T) {
 	m.Expired(2)
 	m.Refused("a receipt")
 	require.Equal(t, 3, m.Judge().Faults())
+}
+
+func TestForgedReceiptsAreFaultsUnlessAllowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := oracle.NewMessages(oracle.Rules{})
+		m.ReceiptForged("before")
+		m.AllowForged(time.Second)
+		m.ReceiptForged("allowed")
+		<-time.After(time.Second)
+		m.ReceiptForged("after")
+		require.Equal(t, []string{"before", "after"}, m.Judge().Refused)
+		require.Equal(t, 1, m.Judge().Excused)
+		require.Equal(t, 2, m.Judge().Faults())
+	})
 }
