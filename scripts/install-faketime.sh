@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sees to it that libfaketime is there, with which `make chaos` gives a Redis another clock. Prints the library's path
-# with --path.
+# Installs libfaketime, with which `make chaos` sets the clock of a Redis, unless it is installed. Prints the library's
+# path with --path.
 set -euo pipefail
 # shellcheck source=scripts/packages.sh
 source "$(dirname "$0")/packages.sh"

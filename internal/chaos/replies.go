@@ -21,11 +21,11 @@ func replies() []scenario {
 			limits: limits{gap: 8 * time.Second}, inject: fillRedis,
 		},
 		{
-			name: "readonly", fault: "the primary made a replica of nobody for 5 s: READONLY",
+			name: "readonly", fault: "the primary made a replica for 5 s: READONLY",
 			limits: limits{gap: 8 * time.Second}, inject: readOnly,
 		},
 		{
-			name: "masterdown", fault: "the primary made a replica of nobody for 5 s, without stale data: MASTERDOWN",
+			name: "masterdown", fault: "the primary made a replica without stale data for 5 s: MASTERDOWN",
 			limits: limits{gap: 8 * time.Second}, inject: masterDown,
 		},
 		{
@@ -96,7 +96,7 @@ func fillRedis(s *stage) {
 	s.redis("CONFIG", "SET", "maxmemory", "0")
 }
 
-// readOnly makes the primary a replica of a port at which nobody answers, so that it keeps its data.
+// readOnly makes the primary a replica of a closed port, so that it keeps its data.
 func readOnly(s *stage) {
 	s.redis("REPLICAOF", "127.0.0.1", "1")
 	s.unwritable(5 * time.Second)

@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// The generated part of the page stands between these lines.
+// The generated part of the page is between these lines.
 const (
 	beginMark = "<!-- chaos: `make chaos` writes this part -->"
 	endMark   = "<!-- end of chaos -->"
 )
 
-// markdown returns the table of a run, and what failed in it. where tells how long the run took and on what machine.
+// markdown returns the table of a run, and what failed in it. where says how long the run took and on what machine.
 func markdown(set settings, results []result, where string) string {
 	var b strings.Builder
 	passed := 0
@@ -63,7 +63,7 @@ func (r *result) row() string {
 		len(r.crashes), r.peak/mib, verdict)
 }
 
-// oneLine returns text as it can stand in a list.
+// oneLine returns text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 func replicasText(set settings) string {

@@ -59,7 +59,7 @@ const (
 	portCount = 2500
 )
 
-// freeAddress returns an address at which nobody listens.
+// freeAddress returns an address that is free.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	var last error
@@ -104,7 +104,7 @@ func (s *service) launch() error {
 	return nil
 }
 
-// await notices that the process has ended, and starts another if nobody asked for that.
+// await waits until the process has ended, and starts another unless end was called.
 func (s *service) await(cmd *exec.Cmd, done chan struct{}) {
 	err := cmd.Wait()
 	close(done)

@@ -96,7 +96,7 @@ type subscriber struct {
 	separate      bool
 
 	receipt string // to be acknowledged
-	clock   int64  // that the receipt stands for
+	clock   int64  // of the last message that the receipt acknowledges
 }
 
 func (s *subscriber) subscribe(ctx context.Context, from client.From) error {

@@ -159,7 +159,7 @@ func (m *Messages) Refused(what string) {
 	m.refused = append(m.refused, what)
 }
 
-// ReceiptLost records a receipt that was refused because the channel has lost what it stands for.
+// ReceiptLost records a receipt that was refused because the channel has lost the messages that it acknowledges.
 func (m *Messages) ReceiptLost(what string) {
 	if !m.rules.Failover {
 		m.Refused(what)

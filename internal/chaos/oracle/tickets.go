@@ -211,7 +211,7 @@ func addSeats(matches map[string]*matchLog, id string, l *ticketLog, seats int) 
 	}
 }
 
-// unknownOf returns how many tickets of a queue may exist without a player who waits for them. The caller holds mu.
+// unknownOf returns how many tickets of a queue may exist although their creation failed. The caller holds mu.
 func (t *Tickets) unknownOf(queue string) int {
 	n := 0
 	for _, l := range t.tickets {

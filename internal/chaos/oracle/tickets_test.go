@@ -58,7 +58,7 @@ func TestTickets(t *testing.T) {
 			},
 			want: counts{two: 1, split: 1},
 		},
-		"nobody told one of them": {
+		"a player was not told": {
 			saw: func(o *oracle.Tickets) {
 				o.Assigned("a", in("1"))
 				o.Assigned("b", in("1"))

@@ -74,7 +74,7 @@ func (p *Proxy) serve(ctx context.Context, client net.Conn) {
 	p.mu.Unlock()
 	server, err := d.DialContext(ctx, "tcp", target)
 	if err != nil {
-		_ = client.Close() // nobody is behind the proxy
+		_ = client.Close() // the target is down
 		return
 	}
 	l := &link{client: client, server: server}
