@@ -113,8 +113,8 @@ func set(t *testing.T, n *redistest.Node, parameter, value string) {
 	require.NoError(t, n.Do(t, "CONFIG", "SET", parameter, value).Error())
 }
 
-// publishAll publishes messages one after the other under their own IDs. Each must succeed, perhaps as a duplicate
-// of a first try of which the answer was lost. told is called after each.
+// publishAll publishes messages one after the other under their own IDs. Each must succeed, and none is a duplicate, also
+// where the answer of its first try was lost. told is called after each.
 func publishAll(ctx context.Context, s *Store, name, first string, n int, told func()) error {
 	for i := range n {
 		id := first + strconv.Itoa(i)
@@ -122,7 +122,7 @@ func publishAll(ctx context.Context, s *Store, name, first string, n int, told f
 		if err != nil {
 			return err
 		}
-		if p := published[0]; p.ID != id || p.Clock < 1 {
+		if p := published[0]; p.ID != id || p.Clock < 1 || p.Duplicate {
 			return fmt.Errorf("%s was published as %+v", id, p)
 		}
 		told()

@@ -13,7 +13,7 @@ func (s *Store) Open(ctx context.Context, r channel.OpenRequest) (channel.Life, 
 	ch := s.channel(r.Channel)
 	keys := append(ch.forSubscriber(r.Subscriber), ch.label())
 	args := []string{r.Subscriber, r.Label, r.Epoch.String(), epochText(r.Replaces), ch.markPrefix(), ttlMillis(r.Policy)}
-	rep, err := s.execToEnd(ctx, openScript, keys, args)
+	rep, err := s.exec(ctx, openScript, keys, args)
 	if err != nil {
 		return channel.Life{}, err
 	}

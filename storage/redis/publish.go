@@ -3,26 +3,36 @@ package redis
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// Publish runs publish.lua.
+// Publish runs publish.lua. Where a try may have published the messages although it failed, the duplicates that the next
+// one finds are looked at once more.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
 	keys, args := s.publishCall(r)
 	var rep reply
-	var err error
-	if r.Policy.Replicas > 0 {
-		rep, err = s.publishReplicated(ctx, keys, args, r.Policy.Replicas)
-	} else {
-		rep, err = s.execToEnd(ctx, publishScript, keys, args)
-	}
+	begun, doubtful := time.Now(), false
+	err := s.retry(ctx, publishScript.name, func(ctx context.Context) (err error) {
+		if r.Policy.Replicas > 0 {
+			rep, err = s.tryReplicated(ctx, keys, args, r.Policy.Replicas)
+		} else {
+			rep, err = s.try(ctx, publishScript, keys, args)
+		}
+		doubtful = doubtful || err != nil && (code(err) == codeNetwork || rep.status == statusOK)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	return rep.published(r.Drafts)
+	published, err := rep.published(r.Drafts)
+	if err == nil && doubtful {
+		s.recognizeOwn(ctx, r, published, begun)
+	}
+	return published, err
 }
 
 // published decodes what publish.lua returns.
@@ -57,19 +67,6 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 		args = append(args, envelopeHead(draft))
 	}
 	return keys, args
-}
-
-// execToEnd is exec for a script that begins a channel's life. While it removes marks of an earlier one, some at each
-// call, it is called again, for as long as one operation may take.
-func (s *Store) execToEnd(ctx context.Context, sc script, keys, args []string) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	for {
-		rep, err := s.exec(ctx, sc, keys, args)
-		if err != nil || rep.status != statusAgain {
-			return rep, err
-		}
-	}
 }
 
 func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Milliseconds(), 10) }

@@ -11,24 +11,22 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// publishReplicated publishes on a connection of its own, since WAIT counts only the writes of its connection,
-// and answers when as many replicas as the policy asks for have what was written. A repeat finds the dedup
-// records and waits again.
-func (s *Store) publishReplicated(ctx context.Context, keys, args []string, replicas int) (reply, error) {
+// tryReplicated publishes once, on a connection of its own, since WAIT counts only the writes of its connection, and
+// answers when as many replicas as the policy asks for have what was written. A repeat finds the dedup records and waits
+// again. With an error it returns the script's reply too, where there was one.
+func (s *Store) tryReplicated(ctx context.Context, keys, args []string, replicas int) (reply, error) {
 	var r reply
-	err := s.retry(ctx, publishScript.name, func(ctx context.Context) error {
-		return s.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
-			var err error
-			for r.status = statusAgain; r.status == statusAgain; {
-				if r, err = s.publishOn(ctx, c, keys, args); err != nil {
-					return err
-				}
+	err := s.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
+		var err error
+		for r.status = statusAgain; r.status == statusAgain; {
+			if r, err = s.publishOn(ctx, c, keys, args); err != nil {
+				return err
 			}
-			if r.status != statusOK {
-				return nil
-			}
-			return s.awaitReplicas(ctx, c, replicas)
-		})
+		}
+		if r.status != statusOK {
+			return nil
+		}
+		return s.awaitReplicas(ctx, c, replicas)
 	})
 	return r, err
 }

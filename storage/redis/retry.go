@@ -28,18 +28,29 @@ func newBackOff() *backoff.ExponentialBackOff {
 // exec runs a script and gives its reply, of which the first element is a status.
 func (s *Store) exec(ctx context.Context, sc script, keys, args []string) (reply, error) {
 	var r reply
-	err := s.retry(ctx, sc.name, func(ctx context.Context) error {
-		values, err := sc.lua.Exec(ctx, s.client, keys, args).ToArray()
-		if err != nil {
-			return err
-		}
-		r, err = newReply(sc.name, values)
-		if err == nil && r.status == statusMoving {
-			return errMoving
-		}
+	err := s.retry(ctx, sc.name, func(ctx context.Context) (err error) {
+		r, err = s.try(ctx, sc, keys, args)
 		return err
 	})
 	return r, err
+}
+
+// try runs a script once, or until it has removed all marks of an earlier life of its channel, some at each call.
+func (s *Store) try(ctx context.Context, sc script, keys, args []string) (reply, error) {
+	for {
+		values, err := sc.lua.Exec(ctx, s.client, keys, args).ToArray()
+		if err != nil {
+			return reply{}, err
+		}
+		r, err := newReply(sc.name, values)
+		switch {
+		case err == nil && r.status == statusAgain:
+			continue
+		case err == nil && r.status == statusMoving:
+			err = errMoving
+		}
+		return r, err
+	}
 }
 
 // retry calls op until it succeeds, fails for good, or the time for it is over. Every operation of the store is

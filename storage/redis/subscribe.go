@@ -17,7 +17,7 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 		r.Subscriber, fromText(r.From), ch.messagePrefix(), ch.markPrefix(), ttlMillis(r.Policy),
 		ulid.Make().String(), strconv.Itoa(r.Policy.MaxMessages),
 	}
-	rep, err := s.execToEnd(ctx, subscribeScript, ch.forSubscriber(r.Subscriber), args)
+	rep, err := s.exec(ctx, subscribeScript, ch.forSubscriber(r.Subscriber), args)
 	if err != nil {
 		return channel.Subscription{}, err
 	}
