@@ -1,13 +1,10 @@
 package server
 
 import (
-	"errors"
-	"io"
 	"net/http"
-	"os"
+	"sync/atomic"
 	"time"
 
-	"connectrpc.com/connect"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -18,11 +15,17 @@ const (
 	bodyRate      = 32 << 10
 )
 
+// bodyMemory is the memory of all bodies under way. It may be used by several goroutines.
+type bodyMemory struct {
+	free *semaphore.Weighted
+	used atomic.Int64 // bytes
+}
+
 // share is one body's part of the memory of all bodies under way. The zero value has none, and needs none. It is used by
 // one goroutine.
 type share struct {
 	call   *call
-	memory *semaphore.Weighted
+	memory *bodyMemory
 	taken  int64
 	slow   bool // the connection has a deadline for the body
 }
@@ -33,9 +36,10 @@ func (s *share) grow(size int64) error {
 	if size <= smallBuffer || size <= s.taken {
 		return nil
 	}
-	if !s.memory.TryAcquire(size - s.taken) {
+	if !s.memory.free.TryAcquire(size - s.taken) {
 		return errBodiesFull
 	}
+	s.memory.used.Add(size - s.taken)
 	s.taken, s.slow = size, true
 	inTime := bodyHeadStart + time.Duration(size)*time.Second/bodyRate
 	s.setDeadline(s.call.started.Add(inTime))
@@ -57,38 +61,8 @@ func (s *share) setDeadline(at time.Time) {
 // release gives the memory back.
 func (s *share) release() {
 	if s.taken > 0 {
-		s.memory.Release(s.taken)
+		s.memory.used.Add(-s.taken)
+		s.memory.free.Release(s.taken)
 	}
 	*s = share{}
-}
-
-// rpcBody is the body of a gRPC or Connect call, which the connect library reads. It takes as much memory as was read,
-// and never more than one message may have.
-type rpcBody struct {
-	io.ReadCloser
-	share share
-	read  int64
-	most  int64
-}
-
-// rpcBodyStep is how much memory a body takes at a time.
-const rpcBodyStep = 16 << 10
-
-// Read reads a part of the body. Its errors are what the client is told.
-func (b *rpcBody) Read(p []byte) (int, error) {
-	if b.read >= max(b.share.taken, smallBuffer) && b.share.taken < b.most {
-		if err := b.share.grow(min(b.share.taken+rpcBodyStep, b.most)); err != nil {
-			return 0, connect.NewError(connect.CodeUnavailable, err)
-		}
-	}
-	n, err := b.ReadCloser.Read(p)
-	b.read += int64(n)
-	switch {
-	case err == nil:
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return n, connect.NewError(connect.CodeDeadlineExceeded, errBodySlow)
-	default: // the end
-		b.share.finish()
-	}
-	return n, err
 }

@@ -150,6 +150,7 @@ func (c *call) log(elapsed time.Duration) {
 	switch {
 	case status == http.StatusInternalServerError:
 		level = slog.LevelError
+	case status == http.StatusNotImplemented: // the client's mistake
 	case status > http.StatusInternalServerError && !c.reserved: // that there are too many connections is logged once
 		level = slog.LevelWarn
 	}

@@ -24,3 +24,6 @@ const ReservedConnections = reservedConnections
 
 // Connections returns how many connections a server has.
 func Connections(s *Server) int { return s.connections() }
+
+// BodyBytes returns how much memory bodies take.
+func BodyBytes(s *Server) int64 { return s.bodies.used.Load() }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"runtime/debug"
 	"strings"
@@ -34,7 +35,7 @@ type rpc struct {
 func (s *Server) addRPC(m matchmaker) *rpc {
 	r := &rpc{server: s, drained: make(chan struct{})}
 	options := connect.WithHandlerOptions(
-		connect.WithInterceptors(r), connect.WithRecover(r.recovered), connect.WithConditionalHandlerOptions(r.maxBytes),
+		connect.WithInterceptors(r), connect.WithRecover(r.recovered), connect.WithConditionalHandlerOptions(r.maxBytesOf),
 	)
 	_, handler := openmatchconnect.NewFrontendServiceHandler(&frontend{players: m, channels: s.service, drained: r.drained}, options)
 	r.mount(handler, proceduresOf(openmatch.File_openmatch_frontend_proto)...)
@@ -51,16 +52,21 @@ func (s *Server) addRPC(m matchmaker) *rpc {
 	return r
 }
 
-// longRequestBytes is the largest request of calls that may last: what they keep of it stays in memory for as long.
-const longRequestBytes = 4 << 10
+// shortRequestBytes is the largest message of calls that need no larger one: a call that lasts keeps its message.
+const shortRequestBytes = 4 << 10
 
-// maxBytes bounds the request messages of a call.
-func (r *rpc) maxBytes(spec connect.Spec) []connect.HandlerOption {
+// maxBytes bounds the request messages of a procedure.
+func (r *rpc) maxBytes(procedure string) int64 {
 	limit := r.server.options.MaxBodyBytes
-	if spec.StreamType != connect.StreamTypeUnary && !strings.HasPrefix(spec.Procedure, "/"+openmatchconnect.QueryServiceName) {
-		limit = min(limit, longRequestBytes)
+	if procedure == openmatchconnect.FrontendServiceCreateTicketProcedure || strings.HasPrefix(procedure, "/"+openmatchconnect.QueryServiceName+"/") {
+		return limit
 	}
-	return []connect.HandlerOption{connect.WithReadMaxBytes(int(limit))}
+	return min(limit, shortRequestBytes)
+}
+
+// maxBytesOf is an option of handlers.
+func (r *rpc) maxBytesOf(spec connect.Spec) []connect.HandlerOption {
+	return []connect.HandlerOption{connect.WithReadMaxBytes(int(r.maxBytes(spec.Procedure)))}
 }
 
 // servedNames are the services that reflection and health checks know.
@@ -95,16 +101,17 @@ func (r *rpc) mount(h http.Handler, procedures ...string) {
 	}
 }
 
+// errUnreadCall is why the connect library refused a call. It tells only the client more.
+var errUnreadCall = errors.New("the call can't be read")
+
 // callKey is the key of the *call in a call's context.
 type callKey struct{}
 
 func (r *rpc) serve(c *call, h http.Handler) error {
-	c.status = http.StatusBadRequest // for metrics and log, where the request is refused before it comes to the handler
+	c.status, c.err = http.StatusBadRequest, errUnreadCall // for metrics and log, where no interceptor is called
 	c.setHeaders()
 	request := c.request.WithContext(context.WithValue(c.request.Context(), callKey{}, c))
-	body := &rpcBody{
-		ReadCloser: request.Body, share: share{call: c, memory: r.server.bodies}, most: r.server.options.MaxBodyBytes,
-	}
+	body := newRPCBody(c, r.maxBytes(request.URL.Path))
 	defer body.share.release()
 	request.Body = body
 	h.ServeHTTP(c.response, request)

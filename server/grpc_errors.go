@@ -64,11 +64,14 @@ func finishRPC(ctx context.Context, err error) error {
 	c := ctx.Value(callKey{}).(*call)
 	c.closeIfLast()
 	if err == nil {
-		c.status = http.StatusOK
+		c.status, c.err = http.StatusOK, nil
 		return nil
 	}
 	told := toldOf(ctx, err)
 	c.err, c.status = err, statusOfCode(told.Code())
+	if errors.Is(err, channel.ErrStorageFull) {
+		c.status = http.StatusInsufficientStorage
+	}
 	return told
 }
 
@@ -82,7 +85,7 @@ func statusOfCode(code connect.Code) int {
 	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodeAborted:
 		return http.StatusConflict
 	case connect.CodeResourceExhausted:
-		return http.StatusInsufficientStorage
+		return http.StatusRequestEntityTooLarge // a message; that Redis is full is told apart
 	case connect.CodePermissionDenied:
 		return http.StatusForbidden
 	case connect.CodeUnimplemented:

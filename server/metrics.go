@@ -10,8 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/tidemark-dev/tidemark/channel"
 )
 
 // metrics are what the server counts.
@@ -27,7 +25,7 @@ type metrics struct {
 	page       http.Handler
 }
 
-func newMetrics(registry *prometheus.Registry, service *channel.Service, connections func() int) *metrics {
+func newMetrics(registry *prometheus.Registry, s *Server) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_http_requests_total",
@@ -50,13 +48,16 @@ func newMetrics(registry *prometheus.Registry, service *channel.Service, connect
 		m.requests, m.seconds, m.published, m.duplicates, m.delivered, m.expired, m.acks, m.refused,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_http_connections", Help: "Connections of clients that are open now.",
-		}, func() float64 { return float64(connections()) }),
+		}, func() float64 { return float64(s.connections()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_http_body_bytes", Help: "Memory that the bodies of requests under way take now.",
+		}, func() float64 { return float64(s.bodies.used.Load()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_waiting_fetches", Help: "Fetches that wait for a message now.",
-		}, func() float64 { waiters, _ := service.Waiting(); return float64(waiters) }),
+		}, func() float64 { waiters, _ := s.service.Waiting(); return float64(waiters) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "tidemark_listened_channels", Help: "Channels whose notifications are listened to now.",
-		}, func() float64 { _, channels := service.Waiting(); return float64(channels) }),
+		}, func() float64 { _, channels := s.service.Waiting(); return float64(channels) }),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -138,6 +138,10 @@ func (s *Server) unrouted(err error, ec echo.Context) {
 		err = errNoPath
 	}
 	c.err = err
+	if isGRPC(c.request) && errors.Is(err, errNoPath) {
+		c.unimplemented()
+		return
+	}
 	if strings.HasPrefix(path, "/channel/") || strings.HasPrefix(path, "/probe/") {
 		failAsPredecessor(c, err)
 		return

@@ -60,8 +60,8 @@ type Server struct {
 	log     *slog.Logger
 	echo    *echo.Echo
 	metrics *metrics
-	stray   *route              // stands for requests that no route is for
-	bodies  *semaphore.Weighted // the memory of request bodies under way
+	stray   *route // stands for requests that no route is for
+	bodies  *bodyMemory
 
 	listener    atomic.Pointer[limitedListener] // Run's
 	crossOrigin http.CrossOriginProtection
@@ -88,9 +88,9 @@ func New(o Options) *Server {
 		o.Metrics = prometheus.NewRegistry()
 	}
 	s := &Server{service: o.Service, matches: o.Matchmaking, options: o, log: o.Logger, echo: echo.New(),
-		bodies: semaphore.NewWeighted(o.BodyMemory),
+		bodies: &bodyMemory{free: semaphore.NewWeighted(o.BodyMemory)},
 	}
-	s.metrics = newMetrics(o.Metrics, o.Service, s.connections)
+	s.metrics = newMetrics(o.Metrics, s)
 	s.echo.HTTPErrorHandler = s.unrouted
 	s.echo.Use(safeOptions)
 	if cors, ok := o.CORS.middleware(); ok {
