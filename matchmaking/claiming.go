@@ -75,9 +75,14 @@ func lacking(m match, has map[string]bool) []string {
 
 // takeMissed takes the tickets that a claim didn't get.
 func (t *term) takeMissed(c Claimed) {
+	var lost []string
 	for _, id := range c.Gone {
+		if h := t.tickets[id]; h != nil && !h.doubtful {
+			lost = append(lost, id)
+		}
 		t.forget(id)
 	}
+	t.findLost(lost)
 	for id, until := range c.Held {
 		if h := t.tickets[id]; h != nil {
 			t.again(h, t.clock.local(until).Add(heldMargin))

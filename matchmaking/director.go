@@ -162,9 +162,24 @@ func (d *director) campaign(ctx context.Context, c candidacy) (*lease, bool) {
 
 // lease is the direction of a queue, while it is valid.
 type lease struct {
-	id    string
-	ttl   time.Duration
-	until time.Time // by this server's clock; owned by who renews
+	id  string
+	ttl time.Duration
+
+	mu    sync.Mutex
+	until time.Time // by this server's clock
+}
+
+// end returns until when the lease is valid, by this server's clock.
+func (l *lease) end() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
+func (l *lease) prolong(until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until = until
 }
 
 // ask asks for the lease, or for more of it.
@@ -177,7 +192,7 @@ func (d *director) ask(ctx context.Context, l *lease, how func(context.Context, 
 		return fmt.Errorf("lease: %w", err)
 	}
 	d.clock.observe(sent, now)
-	l.until = sent.Add(l.ttl)
+	l.prolong(sent.Add(l.ttl))
 	return nil
 }
 
@@ -185,7 +200,7 @@ func (d *director) ask(ctx context.Context, l *lease, how func(context.Context, 
 func (d *director) keep(ctx context.Context, l *lease, lost context.CancelFunc) {
 	wait := l.ttl / 3
 	for pause(ctx, jitter(wait)) {
-		valid, cancel := context.WithDeadline(ctx, l.until)
+		valid, cancel := context.WithDeadline(ctx, l.end())
 		err := d.ask(valid, l, d.store.Lease)
 		cancel()
 		switch {
@@ -193,12 +208,12 @@ func (d *director) keep(ctx context.Context, l *lease, lost context.CancelFunc) 
 			wait = l.ttl / 3
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, ErrLeaseLost) || !time.Now().Before(l.until):
+		case errors.Is(err, ErrLeaseLost) || !time.Now().Before(l.end()):
 			d.log.WarnContext(ctx, "the queue's direction is lost", "error", err)
 			lost()
 			return
 		default:
-			wait = min(l.ttl/10, time.Until(l.until))
+			wait = min(l.ttl/10, time.Until(l.end()))
 		}
 	}
 }
@@ -236,7 +251,9 @@ func (d *director) direct(ctx context.Context, t *term) {
 	running.Wait()
 	d.directs.Store(false)
 	d.metrics.directs(false)
-	if !lost {
+	if lost {
+		t.findLost(t.remembered())
+	} else {
 		d.resign(ctx, t.lease)
 	}
 	d.log.InfoContext(ctx, "not directing the queue any more")

@@ -179,7 +179,7 @@ func (t *term) sortOut(ctx context.Context, r *results, a answered) (todo []made
 // conclude ends a batch: it gives up what came to nothing, and tells the loop.
 func (t *term) conclude(ctx context.Context, h holding, r results) {
 	now := settlement{over: r.assigned}
-	var later settlement
+	var later, doubtful settlement
 	for _, f := range r.conflicts {
 		t.conflicted(ctx, f)
 		gone, left := f.split()
@@ -200,15 +200,17 @@ func (t *term) conclude(ctx context.Context, h holding, r results) {
 	}
 	for _, m := range r.unknown {
 		// Players may have been told of the place, so it isn't given back. Their tickets can be claimed if they weren't.
-		later.again, later.at = append(later.again, m.ids...), h.deadline
+		doubtful.again, doubtful.at, doubtful.doubt = append(doubtful.again, m.ids...), h.deadline, true
 		t.log.ErrorContext(ctx, "it isn't known whether a match was assigned", "match", m.ID, "tickets", m.ids, "connection", m.place.Connection)
 	}
-	if up := slices.Concat(now.again, later.again); len(up) > 0 {
+	if up := slices.Concat(now.again, later.again, doubtful.again); len(up) > 0 {
 		t.release(ctx, h, up)
 	}
 	t.settle(now)
-	if len(later.again) > 0 {
-		t.settle(later)
+	for _, s := range []settlement{later, doubtful} {
+		if len(s.again) > 0 {
+			t.settle(s)
+		}
 	}
 }
 

@@ -59,6 +59,8 @@ type held struct {
 	ticket *Ticket
 	state  state
 	parked time.Time // when it is waiting again
+	// doubtful is set where it isn't known whether a work has assigned it.
+	doubtful bool
 }
 
 type state int
@@ -180,11 +182,16 @@ func (t *term) takeSnapshot(s *Snapshot) {
 		}
 		t.add(ticket)
 	}
+	var lost []string
 	for id, h := range t.tickets {
 		if !there[id] && h.state != claimed {
+			if h.isSure() {
+				lost = append(lost, id)
+			}
 			t.forget(id)
 		}
 	}
+	t.findLost(lost)
 }
 
 func (t *term) takeSwept(ids []string) {
@@ -258,6 +265,7 @@ func (t *term) released(id string) {
 type settlement struct {
 	over  []string  // assigned, or gone
 	again []string  // to be had again
+	doubt bool      // these may be assigned
 	at    time.Time // from when on; zero: now
 }
 
@@ -269,6 +277,7 @@ func (t *term) takeSettled(s settlement) {
 	}
 	for _, id := range s.again {
 		if h := t.tickets[id]; h != nil && h.state == claimed {
+			h.doubtful = h.doubtful || s.doubt
 			t.again(h, s.at)
 		}
 	}

@@ -68,5 +68,6 @@ type matchmakingConfig struct {
 	MaxQueues    int
 	Redis        string // of tickets and queues; "": that of the channels
 	ReadReplicas string // "off", "on", or the URL of a replica
+	Replicas     int    // that must have a claim or an assignment
 	LeaseTTL     time.Duration
 }

@@ -40,6 +40,11 @@ func matchmakingOptions() []option {
 			set:  into(func(c *config) *string { return &c.Matchmaking.ReadReplicas }, parseReplicas),
 		},
 		{
+			name: "ticket-replicas", kind: "int", def: "0",
+			help: "Replicas of Redis that must have a claim of tickets, and an assignment, before it counts, so that a fail-over that loses writes puts no ticket into two matches. No match is made while fewer confirm. 0: don't wait.",
+			set:  into(func(c *config) *int { return &c.Matchmaking.Replicas }, intFrom(0)),
+		},
+		{
 			name: "lease-ttl", kind: "duration", def: "3s",
 			help: "How long a queue is kept for a server that gives no sign of life, before another one directs it.",
 			set:  into(func(c *config) *time.Duration { return &c.Matchmaking.LeaseTTL }, durationFrom(matchmaking.MinLifetime, forever)),

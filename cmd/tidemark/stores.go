@@ -46,7 +46,9 @@ func openStores(ctx context.Context, c config, needs storeNeeds) (stores, error)
 			return stores{}, err
 		}
 	}
-	s.queues = s.tickets.Queues(redis.QueueOptions{Replicas: c.Matchmaking.replicas(options)})
+	s.queues = s.tickets.Queues(redis.QueueOptions{
+		Replicas: c.Matchmaking.replicas(options), Confirmations: c.Matchmaking.Replicas,
+	})
 	needs.parts.onStop(s.queues.Close)
 	return s, nil
 }

@@ -18,6 +18,23 @@ func (c *ClusterNodes) Failover(t testing.TB, slot uint16) (killed, promoted *No
 	return killed, promoted
 }
 
+// FailoverThatLoses is Failover, where the replica gets nothing of what is written during write.
+func (c *ClusterNodes) FailoverThatLoses(t testing.TB, slot uint16, write func()) (killed, promoted *Node) {
+	t.Helper()
+	killed = c.Owner(t, slot)
+	replica := c.Replica(t, slot)
+	replica.Pause(t)
+	if err := killed.Do(t, "CLIENT", "KILL", "TYPE", "replica").Error(); err != nil {
+		t.Fatalf("redistest: cut the replica of slot %d off: %v", slot, err)
+	}
+	write()
+	killed.Kill(t)
+	replica.Resume(t)
+	promoted = c.awaitPromotion(t, slot, killed)
+	c.AwaitOK(t)
+	return killed, promoted
+}
+
 // Switchover makes a replica of a slot's primary take over in good order, losing nothing: the old primary
 // becomes its replica.
 func (c *ClusterNodes) Switchover(t testing.TB, slot uint16) (old, promoted *Node) {

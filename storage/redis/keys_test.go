@@ -163,7 +163,7 @@ var rowsOf = map[string][]string{
 }
 
 // noScripts are users of keys that the page names and that are no scripts.
-var noScripts = []string{"position", "life", "listen", "start", "compare", "ready", "contents", "delivered", "admin", "watch"}
+var noScripts = []string{"position", "life", "listen", "start", "compare", "ready", "contents", "delivered", "admin", "watch", "confirmed"}
 
 func TestPageTellsWhichScriptUsesWhichKey(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func (q *Queues) Assign(ctx context.Context, r matchmaking.AssignRequest) []matc
 		}
 		var again []int
 		var failed error
-		for i, answer := range q.store.pipeline(ctx, assignScript, some) {
+		for i, answer := range q.assignAll(ctx, r, some) {
 			at := open[i]
 			if answer.err != nil && transient(answer.err) {
 				again, failed = append(again, at), answer.err
@@ -79,7 +79,7 @@ func createdText(at time.Time) string {
 // assigned decodes what assign.lua returns.
 func assigned(a answer) matchmaking.AssignOutcome {
 	if a.err != nil {
-		err := outcome(a.err)
+		err := asTold(a.err)
 		if _, replied := errors.AsType[*rueidis.RedisError](a.err); replied && !mayPass(err) {
 			err = fmt.Errorf("%w: %w", matchmaking.ErrNotAssigned, err)
 		}

@@ -18,7 +18,7 @@ func (q *Queues) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchma
 	all := matchmaking.Claimed{Held: map[string]time.Time{}}
 	for first := 0; first == 0 || first < len(r.IDs); first += maxIDs {
 		ids := r.IDs[first:min(first+maxIDs, len(r.IDs))]
-		rep, err := q.store.exec(ctx, claimScript, keys, slices.Concat(args, ids))
+		rep, err := q.runConfirmed(ctx, claimScript, keys, slices.Concat(args, ids))
 		if err == nil {
 			err = rep.claimed(&all)
 		}

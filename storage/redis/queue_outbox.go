@@ -8,19 +8,35 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Outgoing runs outgoing.lua.
+// outboxLife is how long the outbox lives after its last entry, as assign.lua has it.
+const outboxLife = 24 * time.Hour
+
+// Outgoing runs outgoing.lua. Where assignments must be on replicas before they count it waits for that, since their
+// director may not have: it lets the outbox live on, which is a write that comes after theirs.
 func (q *Queues) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
 	args := []string{milliseconds(age), strconv.Itoa(limit)}
-	rep, err := q.store.exec(ctx, outgoingScript, []string{q.keys(queue).outbox()}, args)
+	outbox := q.keys(queue).outbox()
+	rep, err := q.store.exec(ctx, outgoingScript, []string{outbox}, args)
 	if err != nil {
 		return nil, err
 	}
-	return rep.outgoing()
+	found, err := rep.outgoing()
+	if err != nil || len(found) == 0 || q.confirmations == 0 {
+		return found, err
+	}
+	err = q.store.retry(ctx, outgoingScript.name, func(ctx context.Context) error {
+		return q.store.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
+			return q.touched(ctx, c, c.B().Pexpire().Key(outbox).Milliseconds(outboxLife.Milliseconds()).Build())
+		})
+	})
+	return found, err
 }
 
 // outgoing decodes what outgoing.lua returns.

@@ -13,6 +13,8 @@ import (
 type Queues struct {
 	store    *Store
 	replicas *replicas // nil: tickets are read from the primary
+	// confirmations is how many replicas must have a claim, and an assignment, before it counts.
+	confirmations int
 
 	mu    sync.Mutex
 	feeds map[string]feed // how far the changes of each queue were read
@@ -25,11 +27,14 @@ type QueueOptions struct {
 	// Replicas is where Ticket reads first: the Store's own Options where it is a Cluster or behind Sentinel, those of
 	// a replica of a standalone server; nil: at the primary alone. Replicas that can't be reached are done without.
 	Replicas *Options
+	// Confirmations is how many replicas must have a claim or an assignment before it counts: otherwise a fail-over that
+	// loses writes can put a ticket into two matches. Zero: none.
+	Confirmations int
 }
 
 // Queues gives the queues on the store's Redis. Close ends what they begin, and must come before the store's Close.
 func (s *Store) Queues(o QueueOptions) *Queues {
-	q := &Queues{store: s, feeds: map[string]feed{}}
+	q := &Queues{store: s, confirmations: o.Confirmations, feeds: map[string]feed{}}
 	if o.Replicas != nil {
 		q.replicas = newReplicas(*o.Replicas, s.logger)
 	}

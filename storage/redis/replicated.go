@@ -82,8 +82,8 @@ func (s *Store) awaitReplicas(ctx context.Context, c rueidis.DedicatedClient, re
 	if have < int64(replicas) {
 		return &channel.Error{
 			Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, RetryAfter: retryAfter,
-			Detail: "the message is stored, but only " + strconv.FormatInt(have, 10) + " of " + strconv.Itoa(replicas) +
-				" replicas confirmed it; publishing it again with the same ID is safe",
+			Detail: "what was written is stored, but only " + strconv.FormatInt(have, 10) + " of " + strconv.Itoa(replicas) +
+				" replicas confirmed it; the same request, with the same ID, is safe",
 		}
 	}
 	return nil

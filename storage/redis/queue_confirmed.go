@@ -1,0 +1,136 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // it is what assign.lua marks a match with
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// What must be on replicas before it counts is done on a connection of its own, since WAIT counts only the writes of its
+// connection, and would hold up what others send on the shared one. A whole batch is waited for once. Where a repeat
+// writes nothing, because the first try has done it all, something is written again as it is.
+
+// runConfirmed runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, if the queues must wait for any.
+func (q *Queues) runConfirmed(ctx context.Context, sc script, keys, args []string) (reply, error) {
+	if q.confirmations == 0 {
+		return q.store.exec(ctx, sc, keys, args)
+	}
+	var r reply
+	err := q.store.retry(ctx, sc.name, func(ctx context.Context) error {
+		return q.store.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
+			a := pipelineOn(ctx, c, sc, []rueidis.LuaExec{{Keys: keys, Args: args}})[0]
+			if r = a.reply; a.err != nil || r.status != statusOK {
+				return a.err
+			}
+			return q.store.awaitReplicas(ctx, c, q.confirmations)
+		})
+	})
+	return r, err
+}
+
+// touched runs commands that write something as it is, and waits for replicas.
+func (q *Queues) touched(ctx context.Context, c rueidis.DedicatedClient, commands ...rueidis.Completed) error {
+	for _, result := range c.DoMulti(ctx, commands...) {
+		if err := result.Error(); err != nil && !rueidis.IsRedisNil(err) {
+			return err
+		}
+	}
+	return q.store.awaitReplicas(ctx, c, q.confirmations)
+}
+
+// assignAll runs assign.lua for some matches. Where replicas don't confirm them in time it isn't known of any match
+// whether it is assigned for good.
+func (q *Queues) assignAll(ctx context.Context, r matchmaking.AssignRequest, calls []rueidis.LuaExec) []answer {
+	if q.confirmations == 0 {
+		return q.store.pipeline(ctx, assignScript, calls)
+	}
+	var answers []answer
+	err := q.store.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
+		answers = pipelineOn(ctx, c, assignScript, calls)
+		var marks []rueidis.Completed
+		made := false
+		for i, a := range answers {
+			made = made || a.err == nil && a.reply.status != statusConflict
+			if a.err == nil && a.reply.status == statusExists {
+				mark := c.B().Set().Key(calls[i].Keys[markKey]).Value(matchMark(r, calls[i])).Xx().Keepttl().Build()
+				marks = append(marks, mark)
+			}
+		}
+		if !made {
+			return nil
+		}
+		return unconfirmed(q.touched(ctx, c, marks...))
+	})
+	if err == nil {
+		return answers
+	}
+	unknown := make([]answer, len(calls))
+	for i := range unknown {
+		unknown[i].err = err
+		if i < len(answers) && answers[i].err == nil && answers[i].reply.status == statusConflict {
+			unknown[i] = answers[i]
+		}
+	}
+	return unknown
+}
+
+// unconfirmed returns the error of waiting for replicas so that it isn't taken for one of the scripts, which have run.
+func unconfirmed(err error) error {
+	if is := (*channel.Error)(nil); err == nil || transient(err) || errors.As(err, &is) {
+		return err
+	}
+	return &channel.Error{
+		Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, RetryAfter: retryAfter,
+		Detail: "what was written is stored, but it isn't known whether replicas have it: " + err.Error(),
+	}
+}
+
+// markKey is the index of the match's mark among the keys of assign.lua, and firstID that of the first ticket's ID among
+// its arguments, each of which is followed by three others.
+const (
+	markKey  = 7
+	firstID  = 3
+	idStride = 4
+)
+
+// matchMark is what assign.lua sets as the mark of a match.
+func matchMark(r matchmaking.AssignRequest, call rueidis.LuaExec) string {
+	var ids []string
+	for i := firstID; i < len(call.Args); i += idStride {
+		ids = append(ids, call.Args[i])
+	}
+	sum := sha1.Sum([]byte(strings.Join(ids, " "))) //nolint:gosec // no secret hangs on it
+	return r.Token + " " + hex.EncodeToString(sum[:])
+}
+
+// pipelineOn is pipeline on one connection.
+func pipelineOn(ctx context.Context, c rueidis.DedicatedClient, sc script, calls []rueidis.LuaExec) []answer {
+	commands := make(rueidis.Commands, len(calls))
+	for i, l := range calls {
+		commands[i] = c.B().Evalsha().Sha1(sc.sha1).Numkeys(int64(len(l.Keys))).Key(l.Keys...).Arg(l.Args...).Build()
+	}
+	results, answers := c.DoMulti(ctx, commands...), make([]answer, len(calls))
+	for i, l := range calls {
+		result := results[i]
+		if code(result.Error()) == "NOSCRIPT" {
+			result = c.Do(ctx, c.B().Eval().Script(sc.source).Numkeys(int64(len(l.Keys))).Key(l.Keys...).Arg(l.Args...).Build())
+		}
+		answers[i] = newAnswer(sc.name, result)
+	}
+	return answers
+}
+
+// asTold returns the error of an answer as it is told: one that is a *channel.Error already, or what it means.
+func asTold(err error) error {
+	if is := (*channel.Error)(nil); errors.As(err, &is) {
+		return err
+	}
+	return outcome(err)
+}
