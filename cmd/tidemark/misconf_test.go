@@ -65,3 +65,33 @@ func TestFailedSnapshot(t *testing.T) {
 	_, _, logs := s.output.find(regexp.MustCompile("panic"))
 	require.NotContains(t, logs, "panic")
 }
+
+// TestReadinessNeedsWrites lets the Redis of the channels, and that of the tickets, refuse writes in every way. A check
+// names the refusal, and what can be done without writing goes on.
+func TestReadinessNeedsWrites(t *testing.T) {
+	t.Parallel()
+	nodes := []*redistest.Node{redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})}
+	s := startServer(t, "--redis", nodes[0].URL(), "--tickets-redis", nodes[1].URL(), "--redis-timeout", "1s")
+	require.NoError(t, s.put(t, "/v1/channels/x/subscribers/s", ""))
+	require.NoError(t, s.put(t, "/v1/channels/x/messages/m1", "1"))
+	for _, n := range nodes {
+		for _, c := range []struct{ refusal, refuse, accept string }{
+			{"NOREPLICAS", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
+			{"OOM", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
+			{"READONLY", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+		} {
+			require.NoError(t, n.Do(t, strings.Fields(c.refuse)...).Error())
+			status, body := s.get(t, "/readyz")
+			require.Equal(t, http.StatusServiceUnavailable, status, body)
+			require.Contains(t, body, c.refusal)
+			status, body = s.get(t, "/v1/channels/x/subscribers/s/messages")
+			require.Equal(t, http.StatusOK, status, body)
+			require.Contains(t, body, "m1")
+			require.NoError(t, n.Do(t, strings.Fields(c.accept)...).Error())
+			require.Eventually(t, func() bool {
+				status, _ := s.get(t, "/readyz")
+				return status == http.StatusOK
+			}, time.Minute, 10*time.Millisecond)
+		}
+	}
+}
