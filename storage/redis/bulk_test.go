@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
 // heavy is the size of messages of which a large fetch has many.
@@ -153,4 +154,21 @@ func TestBudgetIsFair(t *testing.T) {
 		defer b.mu.Unlock()
 		require.Empty(t, b.channels)
 	})
+}
+
+// Redis's limit on the output buffers of subscribers doesn't apply to fetches, however large, while somebody listens.
+func TestLargeFetchBesideAListener(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: n.URL()})
+	all := fill(t, s, "x", 300)
+	set(t, n, "client-output-buffer-limit", "pubsub 64kb 64kb 1")
+	l := listen(t, s, "x")
+	for range 10 {
+		b, err := s.Fetch(t.Context(), all)
+		require.NoError(t, err)
+		requireRun(t, b, 1, 300)
+	}
+	l.requirePublished(t, s, "x", "after")
+	require.Empty(t, l.events, "nothing was interrupted")
 }
