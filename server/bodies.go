@@ -21,8 +21,7 @@ type bodyMemory struct {
 	used atomic.Int64 // bytes
 }
 
-// share is one body's part of the memory of all bodies under way. The zero value has none, and needs none. It is used by
-// one goroutine.
+// share is one body's part of the memory of all bodies under way. It is used by one goroutine.
 type share struct {
 	call   *call
 	memory *bodyMemory
@@ -64,5 +63,5 @@ func (s *share) release() {
 		s.memory.used.Add(-s.taken)
 		s.memory.free.Release(s.taken)
 	}
-	*s = share{}
+	s.taken = 0
 }

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -47,6 +49,15 @@ func statusOn(t *testing.T, conn net.Conn) int {
 	return resp.StatusCode
 }
 
+// createLarge creates a ticket of so many bytes over gRPC.
+func (h *harness) createLarge(size int) error {
+	r := &rpcHarness{harness: h, url: h.url}
+	tags := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}}
+	request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: tags}})
+	_, err := r.frontend(protocols[0]).CreateTicket(h.t.Context(), request)
+	return err
+}
+
 // TestBodyMemory stalls as many large bodies as there is memory for. Further ones are refused, small ones aren't, and
 // all are taken when the memory is there again.
 func TestBodyMemory(t *testing.T) {
@@ -72,14 +83,8 @@ func TestBodyMemory(t *testing.T) {
 			require.Equal(t, "1", refused.header.Get("Retry-After"))
 			require.Equal(t, 201, h.do("PUT", "/v1/channels/c/messages/a", `"`+strings.Repeat("x", 900)+`"`).status)
 
-			tags := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size-100)}}
-			create := func() error { // calls of gRPC count too
-				r := &rpcHarness{harness: h, url: h.url}
-				request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: tags}})
-				_, err := r.frontend(protocols[0]).CreateTicket(t.Context(), request)
-				return err
-			}
-			require.Equal(t, connect.CodeUnavailable, connect.CodeOf(create()))
+			create := func() error { return h.createLarge(size - 100) }
+			require.Equal(t, connect.CodeUnavailable, connect.CodeOf(create()), "calls of gRPC count too")
 
 			for _, conn := range stalled {
 				_, err := io.WriteString(conn, message[len(message)-short:])
@@ -91,6 +96,32 @@ func TestBodyMemory(t *testing.T) {
 			require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, patience, step)
 		})
 	}
+}
+
+// TestBodyMemoryComesBack ends requests with large bodies in all ways that there are.
+func TestBodyMemoryComesBack(t *testing.T) {
+	t.Parallel()
+	h := start(t, withQueues())
+	body := batch(100 << 10)
+	for status, failure := range map[int]func(context.Context, string) error{
+		201: func(context.Context, string) error { return nil },
+		503: func(context.Context, string) error { return channel.ErrUnavailable },
+		500: func(context.Context, string) error { panic("in a handler") },
+	} {
+		h.store.intercept(failure)
+		require.Equal(t, status, h.do("POST", fmt.Sprint("/v1/channels/c", status, "/messages"), body).status)
+	}
+	h.store.intercept(func(context.Context, string) error { panic(http.ErrAbortHandler) })
+	_, err := h.try(t.Context(), "POST", "/v1/channels/c/messages", strings.NewReader(body))
+	require.Error(t, err)
+	h.store.fail(nil)
+	for _, call := range []string{"POST " + at + "/ack", "POST /v1/tickets", "PUT /v1/queues/q"} {
+		method, path, _ := cut(call)
+		require.Equal(t, 400, h.do(method, path, body).status, call)
+	}
+	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(h.createLarge(len(body))))
+	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, wire.SlugInvalidBody)
+	require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, patience, step)
 }
 
 // deadlines is a response writer that notes the deadlines for reading.

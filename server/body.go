@@ -25,7 +25,7 @@ const (
 // buffer holds a request's or an answer's body, and is kept for the next one.
 type buffer struct {
 	bytes []byte
-	share share // of the memory of all bodies, for a request's body
+	share *share // of the memory of all bodies, for a request's body; nil: it needs none
 }
 
 var buffers = sync.Pool{New: func() any { return &buffer{bytes: make([]byte, 0, smallBuffer)} }}
@@ -41,14 +41,17 @@ func newBuffer(size int) *buffer {
 
 // release gives the buffer back. Nothing may refer to its bytes any more.
 func (b *buffer) release() {
-	b.share.release()
+	if b.share != nil {
+		b.share.release()
+		b.share = nil
+	}
 	if cap(b.bytes) <= largeBuffer {
 		b.bytes = b.bytes[:0]
 		buffers.Put(b)
 	}
 }
 
-// body reads the request's body. The caller releases it.
+// body reads the request's body. The caller releases it, or leaves it: then its memory counts until the call has finished.
 func (c *call) body() (*buffer, error) {
 	limit, length := c.route.server.options.MaxBodyBytes, c.request.ContentLength
 	if length > limit {
@@ -63,7 +66,7 @@ func (c *call) body() (*buffer, error) {
 		size = int(min(length, largeBuffer))
 	}
 	b := newBuffer(size)
-	b.share = share{call: c, memory: c.route.server.bodies}
+	b.share = &c.share
 	err := b.share.grow(int64(size))
 	if err == nil {
 		err = b.read(c.request.Body, length, limit)
@@ -71,7 +74,9 @@ func (c *call) body() (*buffer, error) {
 	b.share.finish()
 	if err != nil {
 		b.release()
-		c.drop()
+		if !errors.Is(err, errBodySlow) {
+			c.drop()
+		}
 		return nil, err
 	}
 	return b, nil

@@ -43,6 +43,7 @@ type call struct {
 	reserved bool     // the connection is one beyond the limit
 	id       string   // of the request
 	started  time.Time
+	share    share // of the memory of all bodies
 	status   int   // of the answer; 0: it hasn't begun
 	err      error // what went wrong, for the log
 }
@@ -51,6 +52,7 @@ func newCall(r *route, ec echo.Context) *call {
 	c := &call{
 		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
 	}
+	c.share = share{call: c, memory: r.server.bodies}
 	c.reserved = c.request.Context().Value(reservedKey{}) != nil
 	c.id = requestID(c.request.Header, c.started)
 	return c

@@ -111,9 +111,7 @@ func (r *rpc) serve(c *call, h http.Handler) error {
 	c.status, c.err = http.StatusBadRequest, errUnreadCall // for metrics and log, where no interceptor is called
 	c.setHeaders()
 	request := c.request.WithContext(context.WithValue(c.request.Context(), callKey{}, c))
-	body := newRPCBody(c, r.maxBytes(request.URL.Path))
-	defer body.share.release()
-	request.Body = body
+	request.Body = newRPCBody(c, r.maxBytes(request.URL.Path))
 	h.ServeHTTP(c.response, request)
 	return nil
 }

@@ -17,10 +17,9 @@ import (
 // call some of it internal errors.
 type rpcBody struct {
 	io.ReadCloser
-	call  *call
-	share share
-	read  int64
-	most  int64 // of one message
+	call *call
+	read int64
+	most int64 // of one message
 
 	framed     bool // each message has a prefix: a byte of flags, and four of its length
 	compressed bool // messages may be
@@ -39,7 +38,7 @@ const (
 func newRPCBody(c *call, most int64) *rpcBody {
 	encoding := c.request.Header.Get("Grpc-Encoding")
 	return &rpcBody{
-		ReadCloser: c.request.Body, call: c, share: share{call: c, memory: c.route.server.bodies}, most: most,
+		ReadCloser: c.request.Body, call: c, most: most,
 		framed: isGRPC(c.request), compressed: encoding != "" && encoding != "identity",
 	}
 }
@@ -51,8 +50,8 @@ func isGRPC(r *http.Request) bool {
 
 // Read reads a part of the body. Its errors but io.EOF are what the client is told.
 func (b *rpcBody) Read(p []byte) (int, error) {
-	if b.read >= max(b.share.taken, smallBuffer) && b.share.taken < b.most {
-		if err := b.share.grow(min(b.share.taken+rpcBodyStep, b.most)); err != nil {
+	if b.read >= max(b.call.share.taken, smallBuffer) && b.call.share.taken < b.most {
+		if err := b.call.share.grow(min(b.call.share.taken+rpcBodyStep, b.most)); err != nil {
 			return 0, b.fail(connect.CodeUnavailable, err)
 		}
 	}
@@ -71,7 +70,7 @@ func (b *rpcBody) Read(p []byte) (int, error) {
 	case b.inPrefix > 0 || b.left > 0:
 		return n, b.fail(connect.CodeInvalidArgument, errors.New("the body ends within a message"))
 	}
-	b.share.finish()
+	b.call.share.finish()
 	return n, err
 }
 

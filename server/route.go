@@ -164,8 +164,10 @@ func (c *call) check() error {
 	return nil
 }
 
-// finish is deferred: it turns a panic into an answer, and puts the outcome into metrics and log.
+// finish is deferred: it turns a panic into an answer, gives back what the body took, and puts the outcome into metrics
+// and log.
 func (c *call) finish() {
+	c.share.release()
 	if p := recover(); p != nil {
 		c.panicked(p)
 	}
