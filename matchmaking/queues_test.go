@@ -176,12 +176,17 @@ func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newService(t, w.options(t, define(t, "q", `{}`)))
-	_, err := s.Waiting(t.Context(), "none")
-	require.ErrorIs(t, err, matchmaking.ErrNoQueue)
+	var waiting []*matchmaking.Ticket
+	walk := func(queue string) error {
+		return s.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: queue}, func(some []*matchmaking.Ticket) error {
+			waiting = append(waiting, some...)
+			return nil
+		})
+	}
+	require.ErrorIs(t, walk("none"), matchmaking.ErrNoQueue)
 	first := create(t, s, matchmaking.NewTicket{Queue: "q"})
 	second := create(t, s, matchmaking.NewTicket{Queue: "q"})
-	waiting, err := s.Waiting(t.Context(), "q")
-	require.NoError(t, err)
+	require.NoError(t, walk("q"))
 	require.Len(t, waiting, 2)
 	require.Equal(t, []string{first.ID, second.ID}, []string{waiting[0].ID, waiting[1].ID})
 	d, err := s.Describe(t.Context(), "q")

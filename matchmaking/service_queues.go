@@ -25,16 +25,16 @@ type QueueDescription struct {
 // rateWindow is what MatchesPerSecond looks back on.
 const rateWindow = time.Minute
 
-// Waiting gives all tickets that wait in a queue, the oldest first. Errors: ErrNoQueue and the store's.
-func (s *Service) Waiting(ctx context.Context, queue string) ([]*Ticket, error) {
-	if _, err := s.queues.lookup(ctx, queue); err != nil {
-		return nil, err
+// Waiting calls each with the tickets that wait in a queue, the oldest first, some at a time, until each returns an
+// error. Errors: ErrNoQueue, the store's, and that of each.
+func (s *Service) Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error {
+	if _, err := s.queues.lookup(ctx, r.Queue); err != nil {
+		return err
 	}
-	snapshot, err := s.store.Snapshot(ctx, queue)
-	if err != nil {
-		return nil, fmt.Errorf("read the waiting tickets of queue %s: %w", queue, err)
+	if err := s.store.Waiting(ctx, r, each); err != nil {
+		return fmt.Errorf("read the waiting tickets of queue %s: %w", r.Queue, err)
 	}
-	return snapshot.Tickets, nil
+	return nil
 }
 
 // Describe tells of a queue. Errors: ErrNoQueue and the store's.

@@ -183,6 +183,9 @@ type Feed interface {
 	// Snapshot reads all waiting tickets, the oldest first, and the point in the changes from which on they may have
 	// changed.
 	Snapshot(ctx context.Context, queue string) (Snapshot, error)
+	// Waiting calls each with the tickets that wait, the oldest first, a hundred at most at a time, until each returns an
+	// error. It holds no more of them in memory. A ticket that comes or goes meanwhile is among them or not.
+	Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error
 	// Changes reads the changes after a point, in order. None: nothing happened. Errors: ErrChangesLost, where some
 	// between the point and now are gone: take a Snapshot.
 	Changes(ctx context.Context, r ChangesRequest) (Changes, error)
@@ -207,6 +210,22 @@ type Snapshot struct {
 	Tickets []*Ticket            // Searching or Pending
 	Held    map[string]time.Time // those that are Pending, and until when
 }
+
+// WaitingRequest asks for the tickets that wait in a queue.
+type WaitingRequest struct {
+	Queue  string
+	Fields Fields
+}
+
+// Fields is how much of tickets is to be read.
+type Fields int
+
+// What can be read of tickets.
+const (
+	FieldsNone   Fields = iota // their IDs, times and status
+	FieldsSearch               // the search fields, too
+	FieldsAll
+)
 
 // ChangesRequest asks for what happened after a point.
 type ChangesRequest struct {

@@ -39,7 +39,7 @@ func (s *Server) addRPC(m matchmaker) *rpc {
 	)
 	_, handler := openmatchconnect.NewFrontendServiceHandler(&frontend{players: m, channels: s.service, drained: r.drained}, options)
 	r.mount(handler, proceduresOf(openmatch.File_openmatch_frontend_proto)...)
-	_, handler = openmatchconnect.NewQueryServiceHandler(&query{pools: m}, options)
+	_, handler = openmatchconnect.NewQueryServiceHandler(newQuery(m), options)
 	r.mount(handler, proceduresOf(openmatch.File_openmatch_query_proto)...)
 	_, handler = healthconnect.NewHealthHandler(&healthCheck{server: s, drained: r.drained}, options)
 	r.mount(handler, proceduresOf(health.File_openmatch_health_health_proto)...)

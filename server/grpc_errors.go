@@ -69,8 +69,11 @@ func finishRPC(ctx context.Context, err error) error {
 	}
 	told := toldOf(ctx, err)
 	c.err, c.status = err, statusOfCode(told.Code())
-	if errors.Is(err, channel.ErrStorageFull) {
+	switch {
+	case errors.Is(err, channel.ErrStorageFull):
 		c.status = http.StatusInsufficientStorage
+	case errors.Is(err, errQueries):
+		c.status = http.StatusServiceUnavailable // 413 would say that the client sent too much
 	}
 	return told
 }

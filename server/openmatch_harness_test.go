@@ -129,6 +129,7 @@ type matches struct {
 	fail        func() error // of all calls that can fail; nil: they work
 	tickets     map[string]*matchmaking.Ticket
 	definitions []matchmaking.Definition
+	walking     func() // before a queue's tickets are read
 	attending   int
 	reads       int // calls of Ticket
 }
@@ -203,20 +204,26 @@ func (m *matches) Attend(context.Context, string) (stop func()) {
 	}
 }
 
-func (m *matches) Waiting(_ context.Context, queue string) ([]*matchmaking.Ticket, error) {
+func (m *matches) Waiting(_ context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
+	m.mu.Lock()
+	walking := m.walking
+	m.mu.Unlock()
+	if walking != nil {
+		walking()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.enter(); err != nil {
-		return nil, err
+		return err
 	}
 	var waiting []*matchmaking.Ticket
 	for _, t := range m.tickets {
-		if t.Queue == queue && t.Status == matchmaking.Searching {
+		if t.Queue == r.Queue && t.Status == matchmaking.Searching {
 			waiting = append(waiting, t)
 		}
 	}
 	slices.SortFunc(waiting, func(a, b *matchmaking.Ticket) int { return a.CreateTime.Compare(b.CreateTime) })
-	return waiting, nil
+	return each(waiting)
 }
 
 func (m *matches) Definitions() []matchmaking.Definition {

@@ -2,15 +2,20 @@ package server_test
 
 import (
 	"fmt"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
 // ids asks for a pool's tickets by both calls.
@@ -100,4 +105,62 @@ func TestRefusedQueries(t *testing.T) {
 	r.matches.set(func(m *matches) { m.fail = func() error { return matchmaking.ErrNoQueue } })
 	_, _, err = r.ids(&openmatch.Pool{}, "nope")
 	isRPC(t, err, connect.CodeNotFound, matchmaking.ErrNoQueue.Detail)
+}
+
+// TestQueryOfLargeTickets sends them in messages that a gRPC client takes without being told to.
+func TestQueryOfLargeTickets(t *testing.T) {
+	t.Parallel()
+	r := startRPC(t)
+	r.matches.set(func(m *matches) {
+		for i := range 500 {
+			id := fmt.Sprintf("t%d", i)
+			m.tickets[id] = &matchmaking.Ticket{
+				ID: id, Queue: "q", Status: matchmaking.Searching, CreateTime: time.Unix(int64(i), 0),
+				Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", 16<<10)}}},
+			}
+		}
+	})
+	client := openmatchconnect.NewQueryServiceClient(rpcClient(t, true), r.url, connect.WithGRPC(), connect.WithReadMaxBytes(4<<20))
+	asked := connect.NewRequest(&openmatch.QueryTicketsRequest{Pool: &openmatch.Pool{}})
+	asked.Header().Set("tidemark-queue", "q")
+	stream, err := client.QueryTickets(t.Context(), asked)
+	require.NoError(t, err)
+	tickets := 0
+	for stream.Receive() {
+		require.LessOrEqual(t, proto.Size(stream.Msg()), 1<<20+32<<10)
+		tickets += len(stream.Msg().GetTickets())
+	}
+	require.NoError(t, stream.Err())
+	require.Equal(t, 500, tickets)
+}
+
+// TestQueriesAtOnce are bounded: one more is refused at once, and answered when another is over.
+func TestQueriesAtOnce(t *testing.T) {
+	t.Parallel()
+	r := startRPC(t)
+	const most = 16
+	entered, leave := make(chan struct{}, most), make(chan struct{})
+	r.matches.set(func(m *matches) {
+		m.walking = func() {
+			entered <- struct{}{}
+			<-leave
+		}
+	})
+	var all sync.WaitGroup
+	for range most {
+		all.Go(func() {
+			_, _, err := r.ids(&openmatch.Pool{}, "q")
+			assert.NoError(t, err)
+		})
+		<-entered
+	}
+	stream, err := r.query().QueryTicketIds(t.Context(), connect.NewRequest(&openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}))
+	require.NoError(t, err)
+	require.False(t, stream.Receive())
+	isRPC(t, stream.Err(), connect.CodeResourceExhausted, "the server answers as many queries as it may: try again")
+	r.matches.set(func(m *matches) { m.walking = nil })
+	close(leave)
+	all.Wait()
+	_, _, err = r.ids(&openmatch.Pool{}, "q")
+	require.NoError(t, err)
 }

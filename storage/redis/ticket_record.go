@@ -32,19 +32,31 @@ var errTicketRecord = errors.New("a stored ticket can't be read")
 func isTicketRecord(value []byte) bool { return len(value) > 0 && value[0] != 'U' }
 
 func parseTicketRecord(value []byte) (ticketRecord, error) {
+	r, spec, err := splitTicketRecord(value)
+	if err != nil {
+		return ticketRecord{}, err
+	}
+	if err := json.Unmarshal(spec, &r.spec); err != nil {
+		return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
+	}
+	return r, nil
+}
+
+// splitTicketRecord reads all of a record but its spec, which it returns as it is.
+func splitTicketRecord(value []byte) (r ticketRecord, spec []byte, err error) {
 	parts := bytes.SplitN(value, []byte(" "), 7)
 	if len(parts) != 7 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
-		return ticketRecord{}, errTicketRecord
+		return ticketRecord{}, nil, errTicketRecord
 	}
 	var numbers [4]int64
 	for i, text := range [][]byte{parts[0][1:], parts[1], parts[2], parts[3]} {
 		n, err := strconv.ParseInt(string(text), 10, 64)
 		if err != nil {
-			return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
+			return ticketRecord{}, nil, fmt.Errorf("%w: %w", errTicketRecord, err)
 		}
 		numbers[i] = n
 	}
-	r := ticketRecord{
+	r = ticketRecord{
 		cancelled: parts[0][0] == 'C',
 		created:   time.UnixMicro(numbers[0]).UTC(),
 		ttl:       time.Duration(numbers[1]) * time.Millisecond,
@@ -52,15 +64,11 @@ func parseTicketRecord(value []byte) (ticketRecord, error) {
 		life:      time.Duration(numbers[3]) * time.Millisecond,
 	}
 	if len(parts[5]) > 0 {
-		var err error
 		if r.epoch, err = ulid.ParseStrict(string(parts[5])); err != nil {
-			return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
+			return ticketRecord{}, nil, fmt.Errorf("%w: %w", errTicketRecord, err)
 		}
 	}
-	if err := json.Unmarshal(parts[6], &r.spec); err != nil {
-		return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
-	}
-	return r, nil
+	return r, parts[6], nil
 }
 
 // ticket makes the ticket that the record is of. One that doesn't wait any more has no end of its own: it gets the
