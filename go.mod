@@ -3,6 +3,7 @@ module github.com/tidemark-dev/tidemark
 go 1.26.0
 
 require (
+	code.dny.dev/ssrf v0.3.0
 	connectrpc.com/connect v1.21.1
 	connectrpc.com/grpcreflect v1.3.1
 	github.com/KimMachineGun/automemlimit v1.0.1

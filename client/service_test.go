@@ -122,7 +122,7 @@ var fixedQueue = func() matchmaking.Definition {
 }()
 
 func build(d matchmaking.Definition) (matchmaking.Parts, error) {
-	a, err := assigner.New(d)
+	a, err := assigner.New(d, nil)
 	matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)
 	return matchmaking.Parts{Matcher: matcher, Evaluator: function.Decollide{}, Assigner: a}, err
 }

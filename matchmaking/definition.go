@@ -9,6 +9,7 @@ const DefaultQueue = "default"
 // PUT /v1/queues/{queue}, where it is JSON. [ParseDefinition] fills in what is left out.
 type Definition struct {
 	Name      string   `json:"-"`
+	RunTime   bool     `json:"-"` // it was put at run time, perhaps not by the operator: it can't call any host
 	Match     Match    `json:"match"`
 	Profile   Profile  `json:"profile"`
 	Evaluator Caller   `json:"evaluator"` // kinds: decollide (the default), grpc, http

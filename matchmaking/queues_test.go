@@ -3,6 +3,7 @@ package matchmaking_test
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -194,4 +195,31 @@ func TestWaiting(t *testing.T) {
 	require.Equal(t, 2, d.Searching)
 	require.False(t, d.Directed)
 	require.Positive(t, d.OldestWait)
+}
+
+// TestQueuesSayWhetherTheyWerePut at run time, on the server that they were put on and on others.
+func TestQueuesSayWhetherTheyWerePut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var built sync.Map
+	o := w.options(t, define(t, "configured", `{}`))
+	o.Build = func(d matchmaking.Definition) (matchmaking.Parts, error) {
+		built.Store(d.Name, d.RunTime)
+		return build(d)
+	}
+	s := newService(t, o)
+	_, _, err := s.PutQueue(t.Context(), "put", []byte(`{}`))
+	require.NoError(t, err)
+	for name, want := range map[string]bool{"configured": false, "put": true} {
+		runTime, _ := built.Load(name)
+		require.Equal(t, want, runTime, name)
+	}
+	built.Clear()
+	another := newService(t, o)
+	background(t, another.Run)
+	create(t, another, matchmaking.NewTicket{Queue: "put"})
+	require.Eventually(t, func() bool {
+		runTime, ok := built.Load("put")
+		return ok && runTime == true
+	}, soon, 5*time.Millisecond)
 }

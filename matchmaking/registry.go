@@ -214,6 +214,7 @@ func (q *queues) readPut(name string, text []byte) *queue {
 		return old
 	}
 	d, err := ParseDefinition(name, text)
+	d.RunTime = true
 	if err == nil {
 		var made *queue
 		if made, err = newQueue(d); err == nil {
@@ -268,6 +269,7 @@ func (q *queues) watch(ctx context.Context, every time.Duration) {
 
 // put makes or replaces a queue. Errors: SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's.
 func (q *queues) put(ctx context.Context, d Definition) (created bool, err error) {
+	d.RunTime = true
 	if q.fixed[d.Name] != nil {
 		return false, ErrQueueFixed
 	}

@@ -101,7 +101,7 @@ func background(t *testing.T, run func(context.Context) error) (stop func()) {
 
 // build makes the parts of queues as the service does.
 func build(d matchmaking.Definition) (matchmaking.Parts, error) {
-	a, err := assigner.New(d)
+	a, err := assigner.New(d, nil)
 	if err != nil {
 		return matchmaking.Parts{}, err
 	}

@@ -45,7 +45,7 @@ func newMatchmaking(
 	service, err := matchmaking.NewService(matchmaking.Options{
 		Store: store, Channels: channels, Definitions: queues, ChannelTTL: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
-			a, err := assigner.New(d)
+			a, err := assigner.New(d, nil)
 			matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)
 			return matchmaking.Parts{Matcher: matcher, Evaluator: function.Decollide{}, Assigner: a}, err
 		},

@@ -54,7 +54,7 @@ func (c *config) completeBodies() error {
 
 // complete builds all queues, which reads the files that they name.
 func (m *matchmakingConfig) complete() error {
-	build := buildQueues(slog.New(slog.DiscardHandler))
+	build := buildQueues(slog.New(slog.DiscardHandler), nil)
 	for _, d := range m.Queues {
 		if _, err := build(d); err != nil {
 			return inQueue(d.Name, err)

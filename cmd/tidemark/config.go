@@ -66,8 +66,9 @@ type matchmakingConfig struct {
 	On           bool
 	Queues       []matchmaking.Definition // by name
 	MaxQueues    int
-	Redis        string // of tickets and queues; "": that of the channels
-	ReadReplicas string // "off", "on", or the URL of a replica
-	Replicas     int    // that must have a claim or an assignment
+	CalloutAllow []string // what queues that are put at run time may call
+	Redis        string   // of tickets and queues; "": that of the channels
+	ReadReplicas string   // "off", "on", or the URL of a replica
+	Replicas     int      // that must have a claim or an assignment
 	LeaseTTL     time.Duration
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -62,8 +63,12 @@ func startMatchmaking(ctx context.Context, c config, needs matchmakingNeeds) (*m
 	if !c.Matchmaking.On {
 		return nil, nil
 	}
+	targets, err := jsonhttp.ParseTargets(c.Matchmaking.CalloutAllow)
+	if err != nil {
+		return nil, fmt.Errorf("callout-allow: %w", err)
+	}
 	service, err := matchmaking.NewService(matchmaking.Options{
-		Store: needs.queues, Channels: needs.channels, Build: buildQueues(needs.log), Definitions: c.Matchmaking.Queues,
+		Store: needs.queues, Channels: needs.channels, Build: buildQueues(needs.log, targets), Definitions: c.Matchmaking.Queues,
 		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.ticketLife(), LeaseTTL: c.Matchmaking.LeaseTTL, Logger: needs.log, Metrics: needs.metrics,
 	})
 	if err != nil {
@@ -73,26 +78,30 @@ func startMatchmaking(ctx context.Context, c config, needs matchmakingNeeds) (*m
 	return service, nil
 }
 
-// buildQueues makes the function that makes the parts of queues.
-func buildQueues(log *slog.Logger) matchmaking.Build {
+// buildQueues makes the function that makes the parts of queues. Those that were put at run time call targets only.
+func buildQueues(log *slog.Logger, allowed *jsonhttp.Targets) matchmaking.Build {
 	return func(d matchmaking.Definition) (p matchmaking.Parts, err error) {
-		if p.Matcher, err = matcherOf(d, log); err != nil {
+		var targets *jsonhttp.Targets // any: the definition is the operator's
+		if d.RunTime {
+			targets = allowed
+		}
+		if p.Matcher, err = matcherOf(d, log, targets); err != nil {
 			return matchmaking.Parts{}, invalidQueue(err)
 		}
 		p.Evaluator = function.Decollide{}
 		if d.Evaluator.Kind == callout.EvaluatorHTTP || d.Evaluator.Kind == callout.EvaluatorGRPC {
-			if p.Evaluator, err = callout.Evaluator(d); err != nil {
+			if p.Evaluator, err = callout.Evaluator(d, targets); err != nil {
 				return matchmaking.Parts{}, invalidQueue(err)
 			}
 		}
-		if p.Assigner, err = assigner.New(d); err != nil {
+		if p.Assigner, err = assigner.New(d, targets); err != nil {
 			return matchmaking.Parts{}, invalidQueue(err)
 		}
 		return p, nil
 	}
 }
 
-func matcherOf(d matchmaking.Definition, log *slog.Logger) (matchmaking.Matcher, error) {
+func matcherOf(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (matchmaking.Matcher, error) {
 	m := d.Match
 	switch m.Function {
 	case matchmaking.MatchFirstCome:
@@ -101,7 +110,7 @@ func matcherOf(d matchmaking.Definition, log *slog.Logger) (matchmaking.Matcher,
 		o := function.CriteriaOptions{Teams: m.Teams, TeamSize: m.TeamSize, Acceptance: m.Acceptance, Weights: m.Weights, Widen: m.Widen}
 		return function.Filtered(d.Profile, func() matchmaking.Matcher { return function.Criteria(o) }), nil
 	case matchmaking.MatchHTTP, matchmaking.MatchGRPC:
-		called, err := callout.Function(d, log)
+		called, err := callout.Function(d, log, targets)
 		if err != nil {
 			return nil, err
 		}

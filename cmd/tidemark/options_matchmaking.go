@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
 func matchmakingOptions() []option {
@@ -28,6 +29,11 @@ func matchmakingOptions() []option {
 			name: "max-queues", kind: "int", def: "1000",
 			help: "Queues that there may be, those of the configuration included, when one is put at run time; beyond that it is answered 409.",
 			set:  into(func(c *config) *int { return &c.Matchmaking.MaxQueues }, intFrom(1)),
+		},
+		{
+			name: "callout-allow", kind: kindList,
+			help: "What queues that are put at run time may call as match functions, evaluators and assigners: hosts or addresses with or without a port, networks such as 10.0.0.0/8, or beginnings of URLs. Addresses that aren't public only where an address or network here has them. Not set: nothing.",
+			set:  into(func(c *config) *[]string { return &c.Matchmaking.CalloutAllow }, listOf(parseTarget)),
 		},
 		{
 			name: "tickets-redis", kind: "url",
@@ -63,4 +69,10 @@ func parseReplicas(text string) (string, error) {
 func parseSwitch(text string) (bool, error) {
 	word, err := oneOf("on", "off")(text)
 	return word == "on", err
+}
+
+// parseTarget reads a pattern of what may be called.
+func parseTarget(text string) (string, error) {
+	_, err := jsonhttp.ParseTargets([]string{text})
+	return text, err
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
 // TestQueuesOfTheFile reads queues as an operator writes them.
@@ -101,7 +103,7 @@ func TestBadQueues(t *testing.T) {
 // TestEveryPartIsBuilt builds queues of every kind there is.
 func TestEveryPartIsBuilt(t *testing.T) {
 	t.Parallel()
-	build := buildQueues(slog.New(slog.DiscardHandler))
+	build := buildQueues(slog.New(slog.DiscardHandler), nil)
 	for name, definition := range map[string]string{
 		"least":     `{}`,
 		"criteria":  `{"match":{"function":"criteria"},"profile":{"pools":[{"name":"a"}]}}`,
@@ -125,6 +127,38 @@ func TestEveryPartIsBuilt(t *testing.T) {
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, "assigner.secretFile", told.Field)
 	require.Equal(t, matchmaking.SlugInvalidQueue, told.Slug)
+}
+
+// TestTargetsOfQueuesAtRunTime are bounded in every part that calls, those of the configuration in none.
+func TestTargetsOfQueuesAtRunTime(t *testing.T) {
+	t.Parallel()
+	targets, err := jsonhttp.ParseTargets([]string{"fn.example:9000"})
+	require.NoError(t, err)
+	build := buildQueues(slog.New(slog.DiscardHandler), targets)
+	for field, definition := range map[string]string{
+		"match.url":     `{"match":{"function":"http","url":"URL"}}`,
+		"evaluator.url": `{"evaluator":{"kind":"grpc","url":"URL"}}`,
+		"assigner.url":  `{"assigner":{"kind":"webhook","url":"URL","secret":"s"}}`,
+	} {
+		for _, kinds := range [][2]string{{"http", "grpc"}, {"grpc", "http"}, {"webhook", "agones"}} {
+			text := strings.Replace(definition, `"`+kinds[0]+`"`, `"`+kinds[1]+`"`, 1)
+			for url, allowed := range map[string]bool{"http://fn.example:9000/f": true, "http://127.0.0.1:1": false, "http://u:p@fn.example:9000": false} {
+				d, err := matchmaking.ParseDefinition("q", []byte(strings.Replace(text, "URL", url, 1)))
+				require.NoError(t, err)
+				_, err = build(d)
+				require.NoError(t, err, "%s of the configuration", url)
+				d.RunTime = true
+				_, err = build(d)
+				require.Equal(t, allowed, err == nil, "%s: %v", text, err)
+				var told *channel.Error
+				if err != nil {
+					require.ErrorAs(t, err, &told)
+					require.Equal(t, field, told.Field)
+					require.Equal(t, matchmaking.SlugInvalidQueue, told.Slug)
+				}
+			}
+		}
+	}
 }
 
 func TestPairs(t *testing.T) {

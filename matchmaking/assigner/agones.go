@@ -48,8 +48,8 @@ type agones struct {
 	tokenFile string // empty: no token is sent
 }
 
-func newAgones(d matchmaking.Definition) (*agones, error) {
-	client, err := newClient(d)
+func newAgones(d matchmaking.Definition, targets *jsonhttp.Targets) (*agones, error) {
+	client, err := newClient(d, targets)
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func TestAgonesReadsItsTokenForEachCall(t *testing.T) {
 	require.Equal(t, "Bearer two", calls[1].header.Get("Authorization"))
 
 	require.NoError(t, os.Remove(path))
-	_, err := New(matchmaking.Definition{Assigner: by})
+	_, err := New(matchmaking.Definition{Assigner: by}, nil)
 	require.ErrorContains(t, err, "assigner.tokenFile: ")
 }
 

@@ -87,7 +87,7 @@ func (s *service) calls() []received {
 // build makes an assigner of a queue that is called duel.
 func build(t *testing.T, by matchmaking.AssignBy) matchmaking.Assigner {
 	t.Helper()
-	a, err := New(matchmaking.Definition{Name: "duel", Assigner: by})
+	a, err := New(matchmaking.Definition{Name: "duel", Assigner: by}, nil)
 	require.NoError(t, err)
 	return a
 }

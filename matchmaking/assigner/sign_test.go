@@ -96,7 +96,7 @@ func TestSecretFiles(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
 			a, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{
 				Kind: matchmaking.AssignWebhook, URL: "http://127.0.0.1:1", SecretFile: path,
-			}})
+			}}, nil)
 			if c.want != "" {
 				require.EqualError(t, err, "assigner.secretFile: "+path+" "+c.want)
 				return
@@ -110,10 +110,10 @@ func TestSecretFiles(t *testing.T) {
 func TestSecretsAreOneOrNone(t *testing.T) {
 	t.Parallel()
 	by := matchmaking.AssignBy{Kind: matchmaking.AssignWebhook, URL: "http://127.0.0.1:1", Secret: "a", SecretFile: "b"}
-	_, err := New(matchmaking.Definition{Assigner: by})
+	_, err := New(matchmaking.Definition{Assigner: by}, nil)
 	require.EqualError(t, err, "assigner.secret: it and secretFile can't both be set")
 	by.Secret, by.SecretFile = "", filepath.Join(t.TempDir(), "none")
-	_, err = New(matchmaking.Definition{Assigner: by})
+	_, err = New(matchmaking.Definition{Assigner: by}, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorContains(t, err, "assigner.secretFile: ")
 }

@@ -38,7 +38,7 @@ func TestStaticRefusesTemplatesItCannotFill(t *testing.T) {
 		"a}b":              `assigner.connection: a single brace at "}b": a brace itself is written twice`,
 		"{a{match}":        `assigner.connection: a single brace at "{a{match}": a brace itself is written twice`,
 	} {
-		_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: matchmaking.AssignStatic, Connection: template}})
+		_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: matchmaking.AssignStatic, Connection: template}}, nil)
 		require.EqualError(t, err, want)
 	}
 }
@@ -51,12 +51,12 @@ func TestStaticCostsNothing(t *testing.T) { //nolint:paralleltest // testing.All
 
 func TestNewRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
-	_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: "carrier-pigeon"}})
+	_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: "carrier-pigeon"}}, nil)
 	require.EqualError(t, err, `assigner.kind: "carrier-pigeon" is none of static, webhook and agones`)
 	for _, kind := range []matchmaking.AssignerKind{matchmaking.AssignWebhook, matchmaking.AssignAgones} {
-		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind}})
+		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind}}, nil)
 		require.EqualError(t, err, "assigner.url: there is none")
-		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind, URL: "unix:///run/game"}})
+		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind, URL: "unix:///run/game"}}, nil)
 		require.EqualError(t, err, `assigner.url: "unix:///run/game" isn't an address of http:// or https://`)
 	}
 }

@@ -20,8 +20,8 @@ type webhook struct {
 	secret string // empty: calls aren't signed
 }
 
-func newWebhook(d matchmaking.Definition) (*webhook, error) {
-	client, err := newClient(d)
+func newWebhook(d matchmaking.Definition, targets *jsonhttp.Targets) (*webhook, error) {
+	client, err := newClient(d, targets)
 	if err != nil {
 		return nil, err
 	}

@@ -67,8 +67,8 @@ type httpEvaluator struct {
 	queue  string
 }
 
-func newHTTPEvaluator(d matchmaking.Definition) *httpEvaluator {
-	return &httpEvaluator{client: jsonhttp.New(timeoutOf(d.Evaluator.Timeout), answerBytes), url: d.Evaluator.URL, queue: d.Name}
+func newHTTPEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) *httpEvaluator {
+	return &httpEvaluator{client: jsonhttp.New(targets, timeoutOf(d.Evaluator.Timeout), answerBytes), url: d.Evaluator.URL, queue: d.Name}
 }
 
 type evaluatorCall struct {

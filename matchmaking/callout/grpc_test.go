@@ -195,7 +195,7 @@ func TestGRPCFunctionLeavesOutMatchesWithTicketsThatAreGone(t *testing.T) {
 	var log bytes.Buffer
 	url := serveFunction(t, proposing(proposalOf("m1", "a", "gone"), proposalOf("m2", "a", "b")))
 	f, err := Function(matchmaking.Definition{Name: "duel", Match: grpcMatch(url)},
-		slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+		slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	require.NoError(t, err)
 	made, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
 	require.NoError(t, err)
@@ -250,7 +250,7 @@ func TestGRPCFunctionTooMuchInAll(t *testing.T) {
 			}
 		}
 	})
-	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(url)}, slog.New(slog.DiscardHandler))
+	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(url)}, slog.New(slog.DiscardHandler), nil)
 	require.Equal(t, answerBytes, f.limit)
 	f.limit = 1000
 	_, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
@@ -292,7 +292,7 @@ func TestGRPCIsTLSForHTTPS(t *testing.T) {
 	_, err := function(t, grpcMatch(server.URL)).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
 
-	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(server.URL)}, slog.New(slog.DiscardHandler))
+	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(server.URL)}, slog.New(slog.DiscardHandler), nil)
 	f.client = openmatchconnect.NewMatchFunctionClient(server.Client(), server.URL, grpcOptions()...)
 	_, err = f.Match(t.Context(), matchmaking.Profile{}, pools())
 	require.NoError(t, err)
@@ -453,4 +453,23 @@ func TestGRPCEvaluatorEndsWithItsTimeLimit(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = grpcEvaluatorAt(t, "http://127.0.0.1:1").Evaluate(t.Context(), proposed3())
 	require.ErrorContains(t, err, "connection refused")
+}
+
+// TestTargetsOfGRPC are looked at when the function is called.
+func TestTargetsOfGRPC(t *testing.T) {
+	t.Parallel()
+	url := serveFunction(t, proposing(proposalOf("m", "a", "b")))
+	named := strings.Replace(url, "127.0.0.1", "localhost", 1)
+	for pattern, works := range map[string]bool{"localhost": false, "127.0.0.1": true} {
+		targets, err := jsonhttp.ParseTargets([]string{"localhost", pattern})
+		require.NoError(t, err)
+		d := matchmaking.Definition{Name: "duel", Match: grpcMatch(named)}
+		f, err := Function(d, slog.New(slog.DiscardHandler), targets)
+		require.NoError(t, err)
+		_, err = f.Match(t.Context(), matchmaking.Profile{}, pools())
+		require.Equal(t, works, err == nil, "%s: %v", pattern, err)
+		if !works {
+			require.ErrorContains(t, err, "isn't allowed for a queue that was put at run time")
+		}
+	}
 }

@@ -26,18 +26,20 @@ const (
 
 // newHTTP2 makes the client of a gRPC service. An http:// URL is called with HTTP/2 from the first byte on, as gRPC's
 // servers without TLS expect. A connection that has nobody at its other end is given up, not used again and again.
-func newHTTP2(url string) *http.Client {
+func newHTTP2(url string, targets *jsonhttp.Targets) *http.Client {
 	protocols := &http.Protocols{}
 	if strings.HasPrefix(url, "http:") {
 		protocols.SetUnencryptedHTTP2(true)
 	} else {
 		protocols.SetHTTP2(true)
 	}
+	transport := &http.Transport{
+		Protocols: protocols, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 30 * time.Second,
+		HTTP2: &http.HTTP2Config{SendPingTimeout: grpcPingAfter, PingTimeout: grpcPingTimeout},
+	}
+	targets.Restrict(transport)
 	return &http.Client{
-		Transport: &http.Transport{
-			Protocols: protocols, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 30 * time.Second,
-			HTTP2: &http.HTTP2Config{SendPingTimeout: grpcPingAfter, PingTimeout: grpcPingTimeout},
-		},
+		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

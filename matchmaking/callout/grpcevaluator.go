@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
@@ -23,9 +24,9 @@ type grpcEvaluator struct {
 	timeout time.Duration
 }
 
-func newGRPCEvaluator(d matchmaking.Definition) *grpcEvaluator {
+func newGRPCEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) *grpcEvaluator {
 	return &grpcEvaluator{
-		client:  openmatchconnect.NewEvaluatorClient(newHTTP2(d.Evaluator.URL), d.Evaluator.URL, grpcOptions()...),
+		client:  openmatchconnect.NewEvaluatorClient(newHTTP2(d.Evaluator.URL, targets), d.Evaluator.URL, grpcOptions()...),
 		queue:   d.Name,
 		profile: cmp.Or(d.Profile.Name, d.Name),
 		timeout: timeoutOf(d.Evaluator.Timeout),

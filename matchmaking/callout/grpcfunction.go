@@ -26,9 +26,9 @@ type grpcFunction struct {
 	limit   int // bytes of an answer in all
 }
 
-func newGRPCFunction(d matchmaking.Definition, log *slog.Logger) *grpcFunction {
+func newGRPCFunction(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) *grpcFunction {
 	return &grpcFunction{
-		client:  openmatchconnect.NewMatchFunctionClient(newHTTP2(d.Match.URL), d.Match.URL, grpcOptions()...),
+		client:  openmatchconnect.NewMatchFunctionClient(newHTTP2(d.Match.URL, targets), d.Match.URL, grpcOptions()...),
 		log:     log,
 		queue:   d.Name,
 		teams:   max(d.Match.Teams, 1),

@@ -25,8 +25,8 @@ type httpFunction struct {
 	queue  string
 }
 
-func newHTTPFunction(d matchmaking.Definition) *httpFunction {
-	return &httpFunction{client: jsonhttp.New(timeoutOf(d.Match.Timeout), answerBytes), url: d.Match.URL, queue: d.Name}
+func newHTTPFunction(d matchmaking.Definition, targets *jsonhttp.Targets) *httpFunction {
+	return &httpFunction{client: jsonhttp.New(targets, timeoutOf(d.Match.Timeout), answerBytes), url: d.Match.URL, queue: d.Name}
 }
 
 type functionCall struct {

@@ -42,7 +42,7 @@ func function(t *testing.T, m matchmaking.Match) matchmaking.MatchFunction {
 	if m.Timeout == 0 {
 		m.Timeout = generous
 	}
-	f, err := Function(matchmaking.Definition{Name: "duel", Match: m}, slog.New(slog.DiscardHandler))
+	f, err := Function(matchmaking.Definition{Name: "duel", Match: m}, slog.New(slog.DiscardHandler), nil)
 	require.NoError(t, err)
 	return f
 }
@@ -53,7 +53,7 @@ func evaluatorOf(t *testing.T, c matchmaking.Caller) matchmaking.Evaluator {
 	if c.Timeout == 0 {
 		c.Timeout = generous
 	}
-	e, err := Evaluator(matchmaking.Definition{Name: "duel", Evaluator: c})
+	e, err := Evaluator(matchmaking.Definition{Name: "duel", Evaluator: c}, nil)
 	require.NoError(t, err)
 	return e
 }
@@ -104,7 +104,7 @@ func TestDefinitionsThatCannotBeCalled(t *testing.T) {
 		{matchmaking.Match{Function: matchmaking.MatchGRPC, URL: "games:9000"}, `match.url: "games:9000" isn't an address of http:// or https://`},
 		{matchmaking.Match{Function: matchmaking.MatchCriteria, URL: "http://h"}, `match.function: "criteria" isn't called: only http and grpc are`},
 	} {
-		_, err := Function(matchmaking.Definition{Match: c.match}, log)
+		_, err := Function(matchmaking.Definition{Match: c.match}, log, nil)
 		require.EqualError(t, err, c.want)
 	}
 	for _, c := range []struct {
@@ -115,7 +115,7 @@ func TestDefinitionsThatCannotBeCalled(t *testing.T) {
 		{matchmaking.Caller{Kind: EvaluatorGRPC, URL: "grpc://h"}, `evaluator.url: "grpc://h" isn't an address of http:// or https://`},
 		{matchmaking.Caller{Kind: "decollide", URL: "http://h"}, `evaluator.kind: "decollide" isn't called: only http and grpc are`},
 	} {
-		_, err := Evaluator(matchmaking.Definition{Evaluator: c.evaluator})
+		_, err := Evaluator(matchmaking.Definition{Evaluator: c.evaluator}, nil)
 		require.EqualError(t, err, c.want)
 	}
 }

@@ -35,11 +35,13 @@ type Client struct {
 	limit   int64
 }
 
-// New makes a client. Each call may take up to timeout, and a body that it is answered with may have up to limit
-// bytes.
-func New(timeout time.Duration, limit int64) *Client {
+// New makes a client of targets; nil: of any. Each call may take up to timeout, and a body that it is answered with may
+// have up to limit bytes.
+func New(targets *Targets, timeout time.Duration, limit int64) *Client {
+	t := transport()
+	targets.Restrict(t)
 	return &Client{
-		http:    &http.Client{Transport: transport(), CheckRedirect: followNone},
+		http:    &http.Client{Transport: t, CheckRedirect: followNone},
 		timeout: timeout,
 		limit:   limit,
 	}

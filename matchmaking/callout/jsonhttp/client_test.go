@@ -27,7 +27,7 @@ func serve(t *testing.T, handle http.HandlerFunc) string {
 
 func newClient(t *testing.T, timeout time.Duration, limit int64) *Client {
 	t.Helper()
-	c := New(timeout, limit)
+	c := New(nil, timeout, limit)
 	t.Cleanup(c.CloseIdle)
 	return c
 }
