@@ -19,18 +19,22 @@ func kills() []scenario {
 		},
 		{
 			name: "service-stop", fault: "SIGSTOP of one service after the other for 5 s, longer than its leases",
-			limits: limits{gap: 3 * time.Second}, inject: stopServices,
+			limits: limits{gap: 8 * time.Second}, inject: stopServices,
 		},
 		{
-			name: "redis-kill", fault: "SIGKILL of Redis with its append-only file on, twice, started again after 1 s",
-			limits: limits{gap: 6 * time.Second}, inject: killRedis,
+			name: "redis-kill", fault: "SIGKILL of Redis with `appendfsync always`, twice, started again after 1 s",
+			redisArgs: alwaysSync(), limits: limits{gap: 6 * time.Second}, inject: killRedis,
 		},
 		{
-			name: "kill-all", fault: "SIGKILL of Redis and of both services at the same time, started again after 0.5 s",
-			limits: limits{gap: 6 * time.Second}, inject: killAll,
+			name: "kill-all", fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; started again after 0.5 s",
+			redisArgs: alwaysSync(), limits: limits{gap: 6 * time.Second}, inject: killAll,
 		},
 	}
 }
+
+// alwaysSync makes Redis write its append-only file before it answers. With everysec it may answer earlier while the disk
+// is slow.
+func alwaysSync() []string { return []string{"--appendfsync", "always"} }
 
 func killServices(s *stage) {
 	for i := range 4 {

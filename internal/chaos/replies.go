@@ -30,7 +30,7 @@ func replies() []scenario {
 		},
 		{
 			name: "loading", fault: "Redis restarted with an append-only file that takes seconds to load: LOADING",
-			redisArgs: []string{"--key-load-delay", "100"}, limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
+			redisArgs: append(alwaysSync(), "--key-load-delay", "100"), limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
 		},
 		{
 			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with readiness checks all the time",
