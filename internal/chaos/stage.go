@@ -352,6 +352,9 @@ func (s *stage) judge(r *result) {
 		_, most := one.memory()
 		r.peak = max(r.peak, most)
 	}
+	if n := r.tickets.Gone; n > 0 {
+		s.note("%d tickets were lost, and their players told", n)
+	}
 	r.judged = true
 }
 

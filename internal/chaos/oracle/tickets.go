@@ -139,6 +139,7 @@ type TicketVerdict struct {
 	TwoMatches int // that were told of two matches, or of two places of one
 	Stuck      int // that wait although they should have a match
 	Ended      int // that ended without a match, against their players' will
+	Gone       int // that a fail-over lost, and whose players were told so
 	Crowded    int // matches with more tickets than seats
 	Split      int // matches of which some player knows nothing, or whose players were told different places
 	Forgotten  int // that have no match any more, although their players were told of one
@@ -169,7 +170,9 @@ func (t *Tickets) Judge() TicketVerdict {
 		case l.waits() && !l.filler:
 			v.Stuck++
 			v.example("%s waits in %s", id, l.queue)
-		case l.ended != "" && len(l.seen) == 0 && !t.rules.Failover:
+		case l.ended != "" && len(l.seen) == 0 && t.rules.Failover:
+			v.Gone++
+		case l.ended != "" && len(l.seen) == 0:
 			v.Ended++
 			v.example("%s ended: %s", id, l.ended)
 		}

@@ -133,6 +133,7 @@ func TestTicketsThatAFailOverLost(t *testing.T) {
 	}
 	o.Ended("told", "not found")
 	require.Equal(t, 1, o.Judge().Stuck)
+	require.Equal(t, 1, o.Judge().Gone)
 	require.Equal(t, 1, o.Judge().Faults())
 }
 
