@@ -26,6 +26,7 @@ func (s *runningServer) send(t *testing.T, method, path, body string) (status in
 	if err != nil {
 		return 0, got, err
 	}
+	request.Close = true // a connection that was dialed and isn't used for 10 s is closed by the server
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, got, err
