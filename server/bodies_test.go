@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"connectrpc.com/connect"
@@ -155,6 +157,14 @@ func TestBodyDeadline(t *testing.T) {
 	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", strings.NewReader(batch(100))))
 	require.Equal(t, 201, d.Code)
 	require.Empty(t, d.set, "a small one has the time of the request")
+
+	d = &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	slow := io.MultiReader(strings.NewReader(batch(size)[1:]), iotest.ErrReader(os.ErrDeadlineExceeded))
+	request := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", slow)
+	request.ContentLength = size
+	h.server.Handler().ServeHTTP(d, request)
+	require.Equal(t, 408, d.Code, "%s", d.Body)
+	require.Len(t, d.set, 4, "its end isn't waited for")
 }
 
 // TestTooLargeBodyIsRead sends all of a body that is too large before it reads the answer.

@@ -71,14 +71,14 @@ func (c *call) body() (*buffer, error) {
 	if err == nil {
 		err = b.read(c.request.Body, length, limit)
 	}
-	b.share.finish()
 	if err != nil {
 		b.release()
-		if !errors.Is(err, errBodySlow) {
+		if !errors.Is(err, errBodySlow) { // else net/http finds the deadline passed, and doesn't wait for the rest either
 			c.drop()
 		}
 		return nil, err
 	}
+	b.share.finish()
 	return b, nil
 }
 
