@@ -196,8 +196,13 @@ var topLevelCommands = []string{"evalsha", "evalsha_ro", "ssubscribe", "xread", 
 
 // topLevelCalls gives how many of them Redis was sent.
 func (u *setup) topLevelCalls(ctx context.Context) (float64, error) {
+	return u.calls(ctx, topLevelCommands)
+}
+
+// calls returns how many of some commands Redis was sent.
+func (u *setup) calls(ctx context.Context, commands []string) (float64, error) {
 	var sum float64
-	for _, command := range topLevelCommands {
+	for _, command := range commands {
 		n, err := u.redisInfo(ctx, "commandstats", "cmdstat_"+command)
 		if err != nil {
 			return 0, err

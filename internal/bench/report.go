@@ -25,6 +25,7 @@ type report struct {
 	large   large
 	duels   []duels
 	crowd   crowd
+	idle    idle
 	abuse   *abuse
 }
 
@@ -80,6 +81,7 @@ func (r *report) markdown() string {
 		"Each row is the round with the median time, which includes that of the clients on the same cores.\n")
 	r.writeLarge(&b)
 	r.writeMatchmaking(&b)
+	r.writeIdle(&b)
 	r.writeAbuse(&b)
 	return b.String()
 }
@@ -113,6 +115,19 @@ func (r *report) writeMatchmaking(b *strings.Builder) {
 	fmt.Fprintf(b, "\nBeside %d tickets that nobody accepts, in a criteria queue, a new pair has its assignments after %s (goal ≤ %s, %s).\n"+
 		"Each of the waiting tickets takes %.1f KB of the server's memory and %.1f KB of Redis's.\n", strangers, millis(r.crowd.pair),
 		millis(strangersLimit), verdict(r.crowd.pair <= strangersLimit), r.crowd.bytes/1000, r.crowd.redis/1000)
+}
+
+func (r *report) writeIdle(b *strings.Builder) {
+	if r.idle.connections[0] == 0 {
+		return
+	}
+	b.WriteString("\n## What is idle\n\n| idle | memory each | goal | commands a second | goal | connections to Redis before | with them | |\n" +
+		"|---|---:|---:|---:|---:|---:|---:|---|\n")
+	c := r.idle.connections
+	good := r.idle.bytes <= idleBytesLimit && r.idle.commands <= idleCommandsLimit && c[1] <= c[0]+1
+	fmt.Fprintf(b, "| %d queues | %.1f KB | ≤ %d KB | %.1f | ≤ %d | %d | %d | %s |\n", idleQueues,
+		r.idle.bytes/1000, idleBytesLimit/1000, r.idle.commands, idleCommandsLimit, c[0], c[1], verdict(good))
+	fmt.Fprintf(b, "| and %d long polls on %d channels | | | | | %d | %d | %s |\n", idleWaiters, idleChannels, c[1], c[2], verdict(c[2] <= c[1]+1))
 }
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000) }
