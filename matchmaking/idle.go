@@ -16,10 +16,11 @@ type news struct {
 	changed chan struct{} // buffered (capacity 1): anything
 	free    chan struct{} // buffered (capacity 1): the direction may be free
 	idle    atomic.Bool   // nobody works on the queue on this server
+	visited time.Time     // when the queue was looked at for no reason; owned by visitIdle
 }
 
 func newNews() *news {
-	n := &news{changed: make(chan struct{}, 1), free: make(chan struct{}, 1)}
+	n := &news{changed: make(chan struct{}, 1), free: make(chan struct{}, 1), visited: time.Now().Add(jitter(visitEach) - 2*visitEach)}
 	n.idle.Store(true)
 	return n
 }
@@ -49,8 +50,8 @@ func (n *news) awaitFree(ctx context.Context, limit time.Duration) {
 	pauseUntil(ctx, limit, n.free)
 }
 
-// Idle queues are looked at one after the other, in case a change was missed all the same: all of them together so often
-// at most, and each of them so often at most.
+// Idle queues are looked at one after the other, in case a change was missed all the same: one in visitEvery at most, and
+// each of them one visitEach after the last time at the earliest.
 const (
 	visitEvery = 350 * time.Millisecond
 	visitEach  = time.Minute
@@ -58,27 +59,24 @@ const (
 
 // visitIdle has idle queues looked at, one after the other, until ctx ends.
 func (s *Service) visitIdle(ctx context.Context) {
-	for ctx.Err() == nil {
-		all := s.watched()
-		each := max(visitEvery, visitEach/time.Duration(max(len(all), 1)))
-		if len(all) == 0 {
-			pause(ctx, each)
-		}
-		for _, n := range all {
-			if pause(ctx, jitter(each)) && n.idle.Load() {
-				n.tell(true)
-			}
+	for pause(ctx, jitter(visitEvery)) {
+		now := time.Now()
+		if n := s.longestUnvisited(); n != nil && now.Sub(n.visited) >= visitEach {
+			n.visited = now
+			n.tell(true)
 		}
 	}
 }
 
-// watched lists what is watched.
-func (s *Service) watched() []*news {
+// longestUnvisited returns the news of the idle queue that was looked at first; nil: none is idle.
+func (s *Service) longestUnvisited() *news {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*news, 0, len(s.news))
+	var first *news
 	for _, n := range s.news {
-		all = append(all, n)
+		if n.idle.Load() && (first == nil || n.visited.Before(first.visited)) {
+			first = n
+		}
 	}
-	return all
+	return first
 }

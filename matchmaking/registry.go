@@ -171,14 +171,24 @@ func (q *queues) lead(ctx context.Context, f *flight, wait time.Duration) {
 	close(f.done)
 }
 
-// refresh reads the definitions that were put.
-func (q *queues) refresh(ctx context.Context) error {
+// beginReading makes sure that no read of the definitions that began earlier replaces what is known from now on, until
+// end is called.
+func (q *queues) beginReading(ctx context.Context) (end func(), err error) {
 	select {
 	case q.reading <- struct{}{}:
-		defer func() { <-q.reading }()
+		return func() { <-q.reading }, nil
 	case <-ctx.Done():
-		return fmt.Errorf("read the queues' definitions: %w", ctx.Err())
+		return nil, fmt.Errorf("read the queues' definitions: %w", ctx.Err())
 	}
+}
+
+// refresh reads the definitions that were put.
+func (q *queues) refresh(ctx context.Context) error {
+	end, err := q.beginReading(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	put, err := q.store.Definitions(ctx)
 	if err != nil {
 		return fmt.Errorf("read the queues' definitions: %w", err)
@@ -280,11 +290,21 @@ func (q *queues) put(ctx context.Context, d Definition) (created bool, err error
 	if err != nil {
 		return false, err
 	}
+	end, err := q.beginReading(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer end()
 	created, err = q.store.PutDefinition(ctx, PutRequest{Queue: d.Name, Definition: made.text, Most: max(q.most-len(q.fixed), 0)})
 	if err != nil {
 		return false, fmt.Errorf("put queue %s: %w", d.Name, err)
 	}
-	return created, q.refresh(ctx)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	merged := maps.Clone(q.all)
+	merged[d.Name] = made
+	q.replace(merged)
+	return created, nil
 }
 
 // remove removes a queue that was put. Errors: ErrQueueFixed, SlugQueueInUse and the store's.

@@ -31,7 +31,7 @@ const (
 )
 
 // idleCommands are those that a queue may cost. The PING of idle connections is no matter of queues.
-var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "ssubscribe", "sunsubscribe", "spublish", "hgetall", "exists"}
+var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "ssubscribe", "sunsubscribe", "spublish", "hgetall"}
 
 // TestManyIdleQueues has a server with very many queues: Redis's connections don't grow with them, what they cost
 // while nobody uses them is bounded, each of them works, and nothing stays of those that are deleted.
