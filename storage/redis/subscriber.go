@@ -113,6 +113,17 @@ func (at *subscriber) changed(s rueidis.PubSubSubscription) {
 	}
 }
 
+// serves returns an error that names the primary of a topic's slot, if that is another node of a cluster. A node that
+// becomes a replica ends its subscriptions, but one that is a replica takes new ones. It gets notifications some time
+// after its primary has sent them, and can miss some.
+func (at *subscriber) serves(ctx context.Context, topic string) error {
+	err := at.client.Do(ctx, at.client.B().Exists().Key(topic).Build()).Error()
+	if _, moved := movedTo(err); moved {
+		return err
+	}
+	return nil // whatever else is wrong, subscribing finds it too
+}
+
 // flush returns when all that Redis sent before has been delivered.
 func (at *subscriber) flush(ctx context.Context) error {
 	return at.client.Do(ctx, at.client.B().Ping().Build()).NonRedisError()

@@ -119,6 +119,11 @@ func (s *subscriptions) subscribeAt(ctx context.Context, address string, sub *su
 	if err != nil {
 		return nil, err
 	}
+	if s.clustered() {
+		if err := at.serves(ctx, sub.topic); err != nil {
+			return nil, err
+		}
+	}
 	at.add(sub)
 	if err := at.client.Do(ctx, at.client.B().Ssubscribe().Channel(sub.topic).Build()).Error(); err != nil {
 		s.leave(at, sub)
@@ -126,6 +131,8 @@ func (s *subscriptions) subscribeAt(ctx context.Context, address string, sub *su
 	}
 	return at, nil
 }
+
+func (s *subscriptions) clustered() bool { return s.client.Mode() == rueidis.ClientModeCluster }
 
 // owner returns the address of the node that is known to serve a slot, or of any node.
 func (s *subscriptions) owner(slot uint16) string {

@@ -117,3 +117,42 @@ func TestSubscriptionsFollowTheClient(t *testing.T) {
 	l.await(t, channel.EventConfirmed)
 	l.requirePublished(t, next, "x", "m2")
 }
+
+// In a cluster topics are subscribed at primaries, also after a node has become a replica: a replica takes subscriptions
+// too, but what it hears of may come late, or not at all.
+func TestSubscriptionsAreAtPrimaries(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{})
+	s := openAt(t, Options{URL: c.Addrs()[0]})
+	const channels = 16
+	listeners := make([]*listener, channels)
+	for i := range listeners {
+		listeners[i] = listen(t, s, strconv.Itoa(i))
+	}
+	requireAt := func(owned func(*redistest.Node) bool) {
+		t.Helper()
+		for _, n := range c.Nodes() {
+			for _, topic := range subscribed(t, n, s) {
+				require.Equal(t, n, c.Owner(t, c.Slot(topic)))
+			}
+			require.Equal(t, owned(n), len(subscribed(t, n, s)) > 0)
+		}
+	}
+	primary := func(n *redistest.Node) bool {
+		role, err := n.Do(t, "ROLE").ToArray()
+		require.NoError(t, err)
+		name, err := role[0].ToString()
+		require.NoError(t, err)
+		return name == "master"
+	}
+	requireAt(primary)
+
+	slot := c.Slot(s.channel("0").topic())
+	c.Switchover(t, slot)
+	for i, l := range listeners {
+		if c.Owner(t, c.Slot(s.channel(strconv.Itoa(i)).topic())) == c.Owner(t, slot) {
+			l.await(t, channel.EventConfirmed)
+		}
+	}
+	requireAt(primary)
+}
