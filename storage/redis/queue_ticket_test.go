@@ -299,6 +299,40 @@ func TestQueueUndoComesFirst(t *testing.T) {
 	})
 }
 
+// An attempt whose script arrives after a later one has made the ticket, and been answered, takes that ticket from nobody
+// when it is undone.
+func TestQueueUndoOfALateAttempt(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		late, answered := h.request("a"), h.request("a")
+		made, created, err := h.Create(t.Context(), answered)
+		require.NoError(t, err)
+		require.True(t, created)
+		for range 2 {
+			_, created, err = h.Create(t.Context(), late)
+			require.NoError(t, err)
+			require.False(t, created)
+			require.True(t, h.undo(t, late.Attempt))
+			require.Equal(t, made, h.ticket(t, "a"))
+		}
+		require.False(t, h.undo(t, answered.Attempt))
+
+		var attempts []string
+		for range 20 {
+			r := h.request("b")
+			require.NoError(t, errorOf2(h.Create(t.Context(), r)))
+			attempts = append(attempts, r.Attempt)
+		}
+		require.Less(t, h.count(t, "STRLEN", h.k().ticket("b")), 500, "attempts are bounded")
+		for _, attempt := range attempts {
+			there, err := h.Undo(t.Context(), h.queue, "b", attempt)
+			require.NoError(t, err)
+			require.True(t, there, "one that isn't kept may have been answered")
+		}
+		require.Equal(t, matchmaking.Searching, h.status(t, "b"))
+	})
+}
+
 func TestQueueUndoLeavesWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless a later attempt found it
--- there and it is that one's. Where there is no ticket it leaves word of the attempt, which may be on its way still. It
--- may run where Redis is out of memory.
--- include: time.lua rights.lua many.lua leave.lua
+-- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless another attempt has found it
+-- there. Then it only removes the attempt from the ticket's. If there is no ticket it notes the attempt, which may still
+-- be on its way. It may run where Redis is out of memory.
+-- include: time.lua rights.lua many.lua leave.lua ticket.lua
 --
 -- KEYS[1] ticket    string  the ticket
 -- KEYS[2] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
@@ -22,14 +22,12 @@ local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KE
 local claims_key, changes_key = KEYS[5], KEYS[6]
 local id, attempt, word_ms, nudges = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local head = redis.call('GETRANGE', ticket_key, 0, 127)
-if head == '' or string.sub(head, 1, 1) == 'U' then
-  local words = head == '' and 'U' or redis.call('GET', ticket_key)
-  redis.call('SET', ticket_key, words .. ' ' .. attempt, 'PX', word_ms)
+local found = redis.call('GET', ticket_key) or 'U'
+if string.sub(found, 1, 1) == 'U' then
+  redis.call('SET', ticket_key, found .. ' ' .. attempt, 'PX', word_ms)
   return {'OK'}
 end
-local by = string.match(head, '^S%d+ %d+ %d+ %d+ (%w+) ')
-if by ~= attempt or not redis.call('ZSCORE', waiting_key, id) then
+if not redis.call('ZSCORE', waiting_key, id) or not disown(ticket_key, found, attempt) then
   return {'KEPT'}
 end
 demand(changes_key, 'HDEL', 'SET', 'XADD', 'PEXPIREAT')

@@ -22,13 +22,34 @@ local function stands(now_ms, id, keys)
   return status, expires or '', value, assignment or ''
 end
 
--- adopt makes a ticket that waits an attempt's own. Where it was that before it returns when the ticket was made.
+-- A ticket's attempts are those that made it or found it there. It is undone only with the last of them: each may have
+-- told its client of the ticket. In place of those beyond MOST_ATTEMPTS characters there is a word that is no attempt, so
+-- that the ticket is never undone.
+local ATTEMPTS, MOST_ATTEMPTS = '^(S(%d+) %d+ %d+ %d+ )([%w,]+)()', 8 * 27
+
+-- adopt adds an attempt to those of a ticket that waits. For the first of them it returns when the ticket was made.
 local function adopt(ticket_key, value, status, attempt)
-  local made, at, by = string.match(value, '^S(%d+) %d+ %d+ %d+ ()(%w+) ')
-  if not at or (status ~= 'SEARCHING' and status ~= 'PENDING') then
+  local head, made, attempts, at = string.match(value, ATTEMPTS)
+  if not head or (status ~= 'SEARCHING' and status ~= 'PENDING') then
     return nil
-  elseif by == attempt then
+  elseif string.sub(attempts, 1, #attempt) == attempt then
     return made
   end
-  redis.call('SETRANGE', ticket_key, at - 1, attempt)
+  local word = #attempts < MOST_ATTEMPTS and attempt or 'more'
+  if not string.find(attempts, word, 1, true) then
+    redis.call('SET', ticket_key, head .. attempts .. ',' .. word .. string.sub(value, at), 'KEEPTTL')
+  end
+end
+
+-- disown removes an attempt from those of a ticket. It returns whether it was the only one, and changes nothing then.
+local function disown(ticket_key, value, attempt)
+  local head, _, attempts, at = string.match(value, ATTEMPTS)
+  if not head or attempts == attempt then
+    return head ~= nil
+  end
+  local left = string.gsub(',' .. attempts, ',' .. attempt, '')
+  if #left <= #attempts then
+    redis.call('SET', ticket_key, head .. string.sub(left, 2) .. string.sub(value, at), 'KEEPTTL')
+  end
+  return false
 end
