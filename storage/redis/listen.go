@@ -60,6 +60,7 @@ func (s *Store) announce(ctx context.Context, name, news string, emit func(chann
 type receiver struct {
 	confirmed func()            // Redis has confirmed the subscription
 	message   func(text string) // a message arrived; it may come before confirmed is called
+	repeats   bool              // messages may have the same text: then some may arrive twice, but none is left out
 }
 
 // receive subscribes to a topic and returns when the subscription has ended or ctx has. All topics of a Redis node share

@@ -26,6 +26,7 @@ func (q *Queues) Watch(ctx context.Context, queue string, told func(free bool)) 
 				told(true)
 			},
 			message: func(text string) { told(text == nudgeFree) },
+			repeats: true,
 		})
 		if ctx.Err() == nil {
 			s.metrics.resubscribed()

@@ -7,10 +7,12 @@ import "sync"
 //
 //	hears from current ─► enter(next): holds what next brings ─► goOver: hears from next ─► settle
 //
-// Between goOver and settle, next may still bring what the first one has brought before; that is dropped.
+// Between goOver and settle, next may still bring what the first one has brought before; that is dropped, unless the texts
+// of messages don't tell them apart.
 type subscription struct {
 	topic   string
 	message func(text string)
+	repeats bool          // different messages may have the same text
 	lost    chan struct{} // buffered (capacity 1): Redis has ended it
 
 	mu            sync.Mutex
@@ -80,7 +82,7 @@ func (sub *subscription) deliver(at *subscriber, text string) {
 
 // tell passes a message on, unless it was during the hand-over. The lock is held.
 func (sub *subscription) tell(text string) {
-	if _, before := sub.seen[text]; !before {
+	if _, before := sub.seen[text]; !before || sub.repeats {
 		sub.message(text)
 	}
 }

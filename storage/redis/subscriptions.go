@@ -43,7 +43,7 @@ func newSubscriptions(client rueidis.Client) *subscriptions {
 // receive subscribes to a topic and returns when the subscription has ended or ctx has: then with ctx's error. The
 // callbacks must be quick: the messages of all topics of a node come one after the other.
 func (s *subscriptions) receive(ctx context.Context, topic string, r receiver) error {
-	sub := &subscription{topic: topic, message: r.message, lost: make(chan struct{}, 1)}
+	sub := &subscription{topic: topic, message: r.message, repeats: r.repeats, lost: make(chan struct{}, 1)}
 	at, err := s.subscribe(ctx, sub)
 	if err != nil {
 		return err

@@ -156,3 +156,22 @@ func TestSubscriptionsAreAtPrimaries(t *testing.T) {
 	}
 	requireAt(primary)
 }
+
+// Messages that come twice during a hand-over are told once, but no message is taken for another one with its text: the
+// nudges of a queue are all the same.
+func TestSubscriptionHandOver(t *testing.T) {
+	t.Parallel()
+	for repeats, want := range map[bool][]string{false: {"a", "b"}, true: {"a", "a", "b"}} {
+		var told []string
+		sub := &subscription{message: func(text string) { told = append(told, text) }, repeats: repeats}
+		old, next := new(subscriber), new(subscriber)
+		sub.enter(old)
+		sub.enter(next)
+		sub.deliver(old, "a")
+		sub.goOver()
+		sub.deliver(next, "a")
+		sub.deliver(next, "b")
+		sub.settle()
+		require.Equal(t, want, told)
+	}
+}
