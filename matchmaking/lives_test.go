@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -240,4 +241,24 @@ func TestManyCreateOneID(t *testing.T) {
 			over(t, s, "ann")
 		}
 	})
+}
+
+// A ticket's channel is lost, as by a fail-over of another node than its queue's, and made anew when its player creates the
+// ticket once more. The ticket is the same, and its assignment comes to the new channel.
+func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "one", brief)))
+	background(t, s.Run)
+	create(t, s, matchmaking.NewTicket{Queue: "one", ID: "ann"})
+	n := redistest.Standalone(t)
+	keys, err := n.Do(t, "KEYS", w.prefix+"*{ticket.ann}*").AsStrSlice()
+	require.NoError(t, err)
+	require.NotEmpty(t, keys)
+	require.NoError(t, n.Do(t, append([]string{"DEL"}, keys...)...).Error())
+	_, created, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "one", ID: "ann"})
+	require.NoError(t, err)
+	require.False(t, created)
+	create(t, s, matchmaking.NewTicket{Queue: "one", ID: "ben"})
+	require.Equal(t, w.assignment(t, "ben").MatchID, w.assignment(t, "ann").MatchID)
 }

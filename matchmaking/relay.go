@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
@@ -46,7 +48,7 @@ func (d *delivery) place() place { return place{queue: d.queue.name, entry: d.En
 // it was published, and the message's ID makes a repeat harmless, so nothing is lost or seen twice wherever a relay
 // dies. run and close are called once each; the other methods by many goroutines, until close.
 type relay struct {
-	store     Outbox
+	store     Store
 	channels  Channels
 	log       *slog.Logger
 	intake    chan delivery
@@ -56,7 +58,7 @@ type relay struct {
 	inHand map[place]struct{} // offered and not yet removed from the outbox, or given up
 }
 
-func newRelay(store Outbox, channels Channels, log *slog.Logger) *relay {
+func newRelay(store Store, channels Channels, log *slog.Logger) *relay {
 	return &relay{
 		store: store, channels: channels, log: log,
 		intake: make(chan delivery, relayBacklog), published: make(chan place, relayWorkers),
@@ -126,17 +128,37 @@ func (r *relay) deliver(ctx context.Context, d *delivery) {
 
 // publish publishes an assignment, unless another ticket has its ticket's ID by now.
 func (r *relay) publish(ctx context.Context, d *delivery) error {
-	draft := channel.Draft{ID: MessagePrefix + d.MatchID, Content: d.Content}
-	_, err := r.channels.PublishIn(ctx, ChannelOf(d.TicketID), d.Epoch, []channel.Draft{draft})
+	err := r.publishIn(ctx, d, d.Epoch)
 	if errors.Is(err, channel.ErrLaterLife) {
-		r.log.WarnContext(ctx, "dropped an assignment whose ticket is over and whose ID another ticket has", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
-		return nil
+		var over bool
+		if over, err = r.isOver(ctx, d); over {
+			r.log.WarnContext(ctx, "dropped an assignment whose ticket is over and whose ID another ticket has", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
+			return nil
+		}
+		if err == nil { // the channel was lost, and opened anew for the same ticket
+			err = r.publishIn(ctx, d, ulid.ULID{})
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("publish the assignment of ticket %s: %w", d.TicketID, err)
 	}
 	d.queue.relayLag.Observe((d.Age + time.Since(d.at)).Seconds())
 	return nil
+}
+
+func (r *relay) publishIn(ctx context.Context, d *delivery, epoch ulid.ULID) error {
+	draft := channel.Draft{ID: MessagePrefix + d.MatchID, Content: d.Content}
+	_, err := r.channels.PublishIn(ctx, ChannelOf(d.TicketID), epoch, []channel.Draft{draft})
+	return err
+}
+
+// isOver reports whether an assignment's ticket is over. Until then no other ticket can have its ID.
+func (r *relay) isOver(ctx context.Context, d *delivery) (bool, error) {
+	t, err := r.store.Ticket(ctx, d.queue.name, d.TicketID)
+	if errors.Is(err, ErrNoTicket) {
+		return true, nil
+	}
+	return err == nil && t.Epoch != d.Epoch, err
 }
 
 // collect removes published entries from the outbox, in batches.
