@@ -44,13 +44,15 @@ func (g *overreaching) Match(ctx context.Context, now time.Time) ([]matchmaking.
 func TestProposalsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	o := w.options(t, define(t, "duel", `{"match":{"teams":2}}`))
+	o := w.options(t)
 	registry := prometheus.NewRegistry()
 	o.Metrics = registry
 	o.Build = buildWith(nil, func(m matchmaking.Matcher) matchmaking.Matcher {
 		return &overreaching{Matcher: m, all: map[string]*matchmaking.Ticket{}, from: matchmaking.MaxMatchTickets + 1}
 	})
 	s := newService(t, o)
+	_, _, err := s.PutQueue(t.Context(), "duel", []byte(`{"match":{"teams":2}}`))
+	require.NoError(t, err)
 	var ids []string
 	for i := range matchmaking.MaxMatchTickets + 1 {
 		ids = append(ids, create(t, s, matchmaking.NewTicket{Queue: "duel", ID: fmt.Sprint("t", i)}).ID)
@@ -65,6 +67,8 @@ func TestProposalsThatAreTooLarge(t *testing.T) {
 	require.NoError(t, s.Cancel(t.Context(), ids[0]))
 	w.emptied(t, "duel") // one less is a match of 2 after the other
 	require.Zero(t, values(t, registry, "duel")["tidemark_assign_conflicts_total gone"])
+	require.NoError(t, s.DeleteQueue(t.Context(), "duel"))
+	require.Eventually(t, func() bool { return len(values(t, registry, "duel")) == 0 }, soon, 5*time.Millisecond)
 }
 
 // An assignment that the storage refuses for good isn't tried again. Its place is given back, its tickets go on searching.

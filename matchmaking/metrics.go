@@ -71,18 +71,29 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{
-		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals, m.director,
-		m.created, m.cancelled, m.expired,
-	} {
-		if err := r.Register(c); err != nil {
+	for _, v := range m.vectors() {
+		if err := r.Register(v); err != nil {
 			return nil, err
 		}
 	}
 	return m, nil
 }
 
-// queue gives a queue's part.
+// vector is a metric by queue.
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(labels prometheus.Labels) int
+}
+
+// vectors returns all metrics.
+func (m *metrics) vectors() []vector {
+	return []vector{
+		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals, m.director,
+		m.created, m.cancelled, m.expired,
+	}
+}
+
+// queue returns a queue's part.
 func (m *metrics) queue(name string) *queueMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,12 +114,8 @@ func (m *metrics) forget(queue string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.queues, queue)
-	of := prometheus.Labels{labelQueue: queue}
-	for _, v := range []interface{ DeletePartialMatch(prometheus.Labels) int }{
-		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.director,
-		m.created, m.cancelled, m.expired,
-	} {
-		v.DeletePartialMatch(of)
+	for _, v := range m.vectors() {
+		v.DeletePartialMatch(prometheus.Labels{labelQueue: queue})
 	}
 }
 
