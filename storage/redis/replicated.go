@@ -32,17 +32,8 @@ func (s *Store) tryReplicated(ctx context.Context, keys, args []string, replicas
 }
 
 func (s *Store) publishOn(ctx context.Context, c rueidis.DedicatedClient, keys, args []string) (reply, error) {
-	n := int64(len(keys))
-	call := c.B().Evalsha().Sha1(publishScript.sha1).Numkeys(n).Key(keys...).Arg(args...).Build()
-	values, err := c.Do(ctx, call).ToArray()
-	if code(err) == "NOSCRIPT" {
-		call = c.B().Eval().Script(publishScript.source).Numkeys(n).Key(keys...).Arg(args...).Build()
-		values, err = c.Do(ctx, call).ToArray()
-	}
-	if err != nil {
-		return reply{}, err
-	}
-	r, err := newReply(publishScript.name, values)
+	a := pipelineOn(ctx, c, publishScript, []rueidis.LuaExec{{Keys: keys, Args: args}})[0]
+	r, err := a.reply, a.err
 	if err == nil && r.status == statusMoving {
 		return reply{}, errMoving
 	}
