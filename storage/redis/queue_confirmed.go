@@ -2,10 +2,8 @@ package redis
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // it is what assign.lua marks a match with
-	"encoding/hex"
 	"errors"
-	"strings"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -15,9 +13,10 @@ import (
 
 // What must be on replicas before it counts is done on a connection of its own, since WAIT counts only the writes of its
 // connection, and would hold up what others send on the shared one. A whole batch is waited for once. Where a repeat
-// writes nothing, because the first try has done it all, something is written again as it is.
+// writes nothing, because the first try has done it all, the end of the outbox is moved.
 
-// runConfirmed runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, if the queues must wait for any.
+// runConfirmed runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, if
+// the queues must wait for any.
 func (q *Queues) runConfirmed(ctx context.Context, sc script, keys, args []string) (reply, error) {
 	if q.confirmations == 0 {
 		return q.store.exec(ctx, sc, keys, args)
@@ -45,6 +44,14 @@ func (q *Queues) touched(ctx context.Context, c rueidis.DedicatedClient, command
 	return q.store.awaitReplicas(ctx, c, q.confirmations)
 }
 
+// outboxLife is how long the outbox lives after its last entry, as assign.lua has it.
+const outboxLife = 24 * time.Hour
+
+// prolongOutbox makes a command that lets the outbox live on: a write that comes after those of its entries.
+func (q *Queues) prolongOutbox(c rueidis.DedicatedClient, queue string) rueidis.Completed {
+	return c.B().Pexpire().Key(q.keys(queue).outbox()).Milliseconds(outboxLife.Milliseconds()).Build()
+}
+
 // assignAll runs assign.lua for some matches. Where replicas don't confirm them in time it isn't known of any match
 // whether it is assigned for good.
 func (q *Queues) assignAll(ctx context.Context, r matchmaking.AssignRequest, calls []rueidis.LuaExec) []answer {
@@ -54,19 +61,17 @@ func (q *Queues) assignAll(ctx context.Context, r matchmaking.AssignRequest, cal
 	var answers []answer
 	err := q.store.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
 		answers = pipelineOn(ctx, c, assignScript, calls)
-		var marks []rueidis.Completed
-		made := false
-		for i, a := range answers {
+		made, again := false, []rueidis.Completed{}
+		for _, a := range answers {
 			made = made || a.err == nil && a.reply.status != statusConflict
-			if a.err == nil && a.reply.status == statusExists {
-				mark := c.B().Set().Key(calls[i].Keys[markKey]).Value(matchMark(r, calls[i])).Xx().Keepttl().Build()
-				marks = append(marks, mark)
+			if a.err == nil && a.reply.status == statusExists && len(again) == 0 {
+				again = append(again, q.prolongOutbox(c, r.Queue))
 			}
 		}
 		if !made {
 			return nil
 		}
-		return unconfirmed(q.touched(ctx, c, marks...))
+		return unconfirmed(q.touched(ctx, c, again...))
 	})
 	if err == nil {
 		return answers
@@ -90,24 +95,6 @@ func unconfirmed(err error) error {
 		Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, RetryAfter: retryAfter,
 		Detail: "what was written is stored, but it isn't known whether replicas have it: " + err.Error(),
 	}
-}
-
-// markKey is the index of the match's mark among the keys of assign.lua, and firstID that of the first ticket's ID among
-// its arguments, each of which is followed by three others.
-const (
-	markKey  = 7
-	firstID  = 3
-	idStride = 4
-)
-
-// matchMark is what assign.lua sets as the mark of a match.
-func matchMark(r matchmaking.AssignRequest, call rueidis.LuaExec) string {
-	var ids []string
-	for i := firstID; i < len(call.Args); i += idStride {
-		ids = append(ids, call.Args[i])
-	}
-	sum := sha1.Sum([]byte(strings.Join(ids, " "))) //nolint:gosec // no secret hangs on it
-	return r.Token + " " + hex.EncodeToString(sum[:])
 }
 
 // pipelineOn is pipeline on one connection.

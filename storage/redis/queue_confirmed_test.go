@@ -65,18 +65,3 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	require.Len(t, found, 2)
 	require.Equal(t, 2, h.count(t, "HGET", h.k().stats(), "matched"))
 }
-
-// The store knows what assign.lua marks a match with.
-func TestQueueMarkOfAMatch(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, h *hall) {
-		h.create(t, "a", "b")
-		h.hold(t, "token", "a", "b")
-		h.assignOne(t, "token", "m1", "a", "b")
-		r := matchmaking.AssignRequest{Queue: h.queue, Token: "token"}
-		call := h.assignCall(r, h.match("m1", "a", "b"))
-		mark, err := h.do(t, "GET", call.Keys[markKey]).ToString()
-		require.NoError(t, err)
-		require.Equal(t, mark, matchMark(r, call))
-	})
-}

@@ -15,15 +15,11 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// outboxLife is how long the outbox lives after its last entry, as assign.lua has it.
-const outboxLife = 24 * time.Hour
-
 // Outgoing runs outgoing.lua. Where assignments must be on replicas before they count it waits for that, since their
-// director may not have: it lets the outbox live on, which is a write that comes after theirs.
+// director may not have.
 func (q *Queues) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
 	args := []string{milliseconds(age), strconv.Itoa(limit)}
-	outbox := q.keys(queue).outbox()
-	rep, err := q.store.exec(ctx, outgoingScript, []string{outbox}, args)
+	rep, err := q.store.exec(ctx, outgoingScript, []string{q.keys(queue).outbox()}, args)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +29,7 @@ func (q *Queues) Outgoing(ctx context.Context, queue string, age time.Duration, 
 	}
 	err = q.store.retry(ctx, outgoingScript.name, func(ctx context.Context) error {
 		return q.store.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
-			return q.touched(ctx, c, c.B().Pexpire().Key(outbox).Milliseconds(outboxLife.Milliseconds()).Build())
+			return q.touched(ctx, c, q.prolongOutbox(c, queue))
 		})
 	})
 	return found, err
