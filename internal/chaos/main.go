@@ -30,7 +30,6 @@ type settings struct {
 	list     bool
 	time     time.Duration // of the load in each scenario, at least
 	rate     float64       // of the load, as a factor
-	replicas []string      // options of services in fail-overs
 }
 
 func main() {
@@ -71,9 +70,6 @@ func run(ctx context.Context, s settings) error {
 	if s.rate <= 0 || len(chosen) == 0 {
 		return errors.New("no load, or no scenario of that name")
 	}
-	if err := s.findReplicas(ctx); err != nil {
-		return err
-	}
 	started := time.Now()
 	var results []result
 	for _, c := range chosen {
@@ -85,7 +81,7 @@ func run(ctx context.Context, s settings) error {
 		results = append(results, r)
 	}
 	where := fmt.Sprintf("in %s, on %s", time.Since(started).Round(time.Second), machine(ctx))
-	part := markdown(s, results, where)
+	part := markdown(results, where)
 	fmt.Println(part)
 	if s.out != "" && s.only == "" && ctx.Err() == nil {
 		if err := writePage(s.out, part); err != nil {
@@ -98,20 +94,6 @@ func run(ctx context.Context, s settings) error {
 		}
 	}
 	return ctx.Err()
-}
-
-// findReplicas finds the options that make services wait for a replica of Redis.
-func (s *settings) findReplicas(ctx context.Context) error {
-	for _, flag := range []string{"--channel-replicas", "--ticket-replicas"} {
-		has, err := hasFlag(ctx, s.tidemark, flag)
-		if err != nil {
-			return err
-		}
-		if has {
-			s.replicas = append(s.replicas, flag, "1")
-		}
-	}
-	return nil
 }
 
 // print reports a scenario as soon as it has ended.

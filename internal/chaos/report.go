@@ -18,7 +18,7 @@ const (
 )
 
 // markdown returns the table of a run, and what failed in it. where says how long the run took and on what machine.
-func markdown(set settings, results []result, where string) string {
+func markdown(results []result, where string) string {
 	var b strings.Builder
 	passed := 0
 	for _, r := range results {
@@ -27,7 +27,7 @@ func markdown(set settings, results []result, where string) string {
 		}
 	}
 	fmt.Fprintf(&b, "%d of %d scenarios passed, %s.\n", passed, len(results), where)
-	fmt.Fprintf(&b, "Fail-over scenarios ran with %s.\n\n", replicasText(set))
+	fmt.Fprintf(&b, "Fail-over scenarios ran with `%s`.\n\n", strings.Join(waitForReplica, " "))
 	b.WriteString("| scenario | fault | messages: acknowledged, delivered | lost, doubled, out of order | tickets matched | in two matches, stuck " +
 		"| longest gap | publish p99 | requests: tried, failed | services crashed, memory | verdict |\n" +
 		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
@@ -65,13 +65,6 @@ func (r *result) row() string {
 
 // oneLine returns text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-func replicasText(set settings) string {
-	if len(set.replicas) == 0 {
-		return "no option"
-	}
-	return "`" + strings.Join(set.replicas, " ") + "`"
-}
 
 // machine describes what the run was on.
 func machine(ctx context.Context) string {

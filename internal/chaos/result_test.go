@@ -49,7 +49,7 @@ func TestFaults(t *testing.T) {
 				gap: 2 * time.Second, p99: 100 * time.Millisecond, noErrors: true, memory: 2 * mib,
 			}}}
 			c.change(&r)
-			text := markdown(settings{}, []result{r}, "in a test")
+			text := markdown([]result{r}, "in a test")
 			if c.want == "" {
 				require.True(t, r.passed(), "%v", r.faults())
 				require.Contains(t, text, "1 of 1 scenarios passed")

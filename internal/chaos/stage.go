@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -58,6 +57,9 @@ const queues = `{
 	"duel": {"assigner": {"kind": "static", "connection": "{match}"}, "pendingTimeout": "5s", "assignmentTTL": "5m"},
 	"squad": {"match": {"teams": 2, "teamSize": 2}, "assigner": {"kind": "static", "connection": "{match}"},
 		"pendingTimeout": "5s", "assignmentTTL": "5m"}}`
+
+// waitForReplica are the options of services in fail-overs.
+var waitForReplica = []string{"--channel-replicas", "1", "--ticket-replicas", "1"}
 
 // perform runs a scenario and returns what came of it.
 func perform(ctx context.Context, set settings, c scenario) result {
@@ -179,7 +181,7 @@ func (s *stage) startServices() {
 	for i := range servicesCount {
 		args := append([]string{"--queues", queues}, s.redisFlags()...)
 		if s.failover {
-			args = append(args, s.settings.replicas...)
+			args = append(args, waitForReplica...)
 		}
 		one := &service{name: fmt.Sprintf("service-%d", i), program: s.settings.tidemark, dir: s.dir, args: append(args, s.flags...)}
 		s.services = append(s.services, one)
@@ -356,13 +358,4 @@ func (s *stage) judge(r *result) {
 		s.note("%d tickets were lost, and their players told", n)
 	}
 	r.judged = true
-}
-
-// hasFlag reports whether `tidemark serve` has an option.
-func hasFlag(ctx context.Context, program, flag string) (bool, error) {
-	help, err := exec.CommandContext(ctx, program, "serve", "--help").CombinedOutput()
-	if err != nil {
-		return false, fmt.Errorf("%s serve --help: %w", program, err)
-	}
-	return strings.Contains(string(help), " "+flag+" "), nil
 }
