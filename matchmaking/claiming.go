@@ -105,7 +105,7 @@ func (t *term) claim(ctx context.Context, token string, ids []string) (c Claimed
 		}
 		if errors.Is(err, ErrLeaseLost) {
 			t.storing.report(ctx, nil) // the storage has answered
-			t.log.WarnContext(ctx, "the queue's direction is lost", "error", err)
+			t.log.WarnContext(ctx, "queue lease lost", "error", err)
 			t.lost()
 			break
 		}

@@ -69,10 +69,10 @@ func newDirector(q *queue, n *news, s *Service) *director {
 		queue: q, news: n, build: s.queues.build, store: s.store, channels: s.channels, relay: s.relay,
 		log: log, leaseTTL: s.leaseTTL, idle: s.idle, drain: s.drain,
 		makers:     make(chan struct{}, maxAllocations),
-		building:   newOutage(log, "the queue can't be built"),
-		electing:   newOutage(log, "the queue's direction can't be had"),
-		storing:    newOutage(log, "matches can't be made: the storage fails"),
-		allocating: newOutage(log, "matches find no place to play at"),
+		building:   newOutage(log, "cannot build the queue"),
+		electing:   newOutage(log, "cannot acquire the queue lease"),
+		storing:    newOutage(log, "storage failing, no matches made"),
+		allocating: newOutage(log, "allocation failing"),
 	}
 }
 
@@ -209,7 +209,7 @@ func (d *director) keep(ctx context.Context, l *lease, lost context.CancelFunc) 
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, ErrLeaseLost) || !time.Now().Before(l.end()):
-			d.log.WarnContext(ctx, "the queue's direction is lost", "error", err)
+			d.log.WarnContext(ctx, "queue lease lost", "error", err)
 			lost()
 			return
 		default:
@@ -225,7 +225,7 @@ func (d *director) resign(ctx context.Context, l *lease) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignTimeout)
 	defer cancel()
 	if err := d.store.Resign(ctx, d.queue.Name, l.id); err != nil {
-		d.log.DebugContext(ctx, "the queue's direction can't be given up", "error", err)
+		d.log.DebugContext(ctx, "cannot release the queue lease", "error", err)
 	}
 }
 

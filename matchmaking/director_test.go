@@ -198,7 +198,7 @@ func TestAnAllocationThatFailsBesideOneThatSucceeds(t *testing.T) {
 	o.Build = buildWith(a, nil)
 	failed, free := make(chan struct{}), make(chan struct{})
 	o.Logger = slog.New(heldLog{Handler: testLog(t).Handler(), held: func(message string) {
-		if message == "matches find no place to play at" {
+		if message == "allocation failing" {
 			close(failed)
 			<-free
 		}

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// A fail-over of the storage can lose tickets whose creation was answered. Their players would wait for ever. So those
+// A fail-over of the storage can lose tickets whose creation was answered. Their players would wait forever. So those
 // that were in a director's memory are looked for when they don't wait in the storage any more, and when the director
 // has lost its lease. A ticket that was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL
 // longer. Until that time has passed since the lease was valid, one that can't be read was lost.
 
-// findLost looks for tickets of the memory in the storage, and tells the players of those that are not there. It is a
-// work, which ends when the tickets of players who have their assignments can't be told from lost ones any more.
+// findLost looks for tickets of the memory in the storage, and tells the players of those that are not there. It runs
+// as a background task, until tickets of players who have their assignments can't be told from lost ones any more.
 func (t *term) findLost(ids []string) {
 	if len(ids) == 0 {
 		return

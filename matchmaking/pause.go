@@ -73,7 +73,7 @@ func (o *outage) report(ctx context.Context, err error) {
 		}
 	case err == nil && o.down.Load():
 		if o.down.CompareAndSwap(true, false) {
-			o.log.InfoContext(ctx, "this is over: "+o.what)
+			o.log.InfoContext(ctx, "recovered: "+o.what)
 		}
 	}
 }

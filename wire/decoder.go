@@ -129,7 +129,7 @@ func (d *decoder) unquote(quoted []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// value reads a value of any type and gives the part of the body that it is.
+// value reads a value of any type and returns the part of the body that it is.
 func (d *decoder) value() ([]byte, error) {
 	v, err := d.read()
 	if err != nil {

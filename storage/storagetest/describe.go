@@ -123,7 +123,7 @@ func describeLife(s *subject) {
 	require.LessOrEqual(s.t, d.TTL, ttl/2)
 }
 
-// names gives n names of subscribers.
+// names returns n names of subscribers.
 func names(n int) []string {
 	list := make([]string, n)
 	for i := range list {

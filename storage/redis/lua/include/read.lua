@@ -4,7 +4,7 @@
 -- message into a script takes Redis time.
 local FIRST, CHUNK = 4, 16
 
--- window gives where reading starts and how many messages lie before it that the channel doesn't keep any more.
+-- window returns where reading starts and how many messages lie before it that the channel doesn't keep any more.
 local function window(mark, clock, max_messages)
   local unread = distance(mark, clock)
   if max_messages > 0 and unread > max_messages then
@@ -13,7 +13,7 @@ local function window(mark, clock, max_messages)
   return mark, 0
 end
 
--- chunk_size gives how many messages to read after so many.
+-- chunk_size returns how many messages to read after so many.
 local function chunk_size(count, bytes, limits)
   if count == 0 then
     return math.min(FIRST, limits.count)
@@ -32,7 +32,7 @@ local function chunk(log, at, n)
   return found
 end
 
--- read gives the clock up to which it has read, how many messages were gone, and the rest as clock, message,
+-- read returns the clock up to which it has read, how many messages were gone, and the rest as clock, message,
 -- clock, message, …
 local function read(log, mark, clock, limits)
   local at, expired = window(mark, clock, limits.messages)
