@@ -107,12 +107,12 @@ func (s *service) launch() error {
 // await waits until the process has ended, and starts another unless end was called.
 func (s *service) await(cmd *exec.Cmd, done chan struct{}) {
 	err := cmd.Wait()
-	close(done)
 	s.mu.Lock()
 	if !s.asked {
 		s.crashes = append(s.crashes, fmt.Sprintf("%s ended by itself: %v", s.name, err))
 	}
 	s.mu.Unlock()
+	close(done)              // only now: who waits for it may start the service again
 	time.Sleep(restartPause) //nolint:forbidigo // the pause of a supervisor
 	s.mu.Lock()
 	defer s.mu.Unlock()
