@@ -119,7 +119,7 @@ func (s *subscriptions) subscribeAt(ctx context.Context, address string, sub *su
 	if err != nil {
 		return nil, err
 	}
-	if s.clustered() {
+	if s.client.Mode() == rueidis.ClientModeCluster {
 		if err := at.serves(ctx, sub.topic); err != nil {
 			return nil, err
 		}
@@ -131,8 +131,6 @@ func (s *subscriptions) subscribeAt(ctx context.Context, address string, sub *su
 	}
 	return at, nil
 }
-
-func (s *subscriptions) clustered() bool { return s.client.Mode() == rueidis.ClientModeCluster }
 
 // owner returns the address of the node that is known to serve a slot, or of any node.
 func (s *subscriptions) owner(slot uint16) string {
