@@ -55,7 +55,7 @@ func (s *Store) rest(ctx context.Context, r channel.FetchRequest, b channel.Batc
 		return b
 	}
 	defer release()
-	rd := bulkReader{store: s, keys: s.channel(r.Channel), max: r.Max, left: granted}
+	rd := bulkReader{store: s, keys: s.channel(r.Channel), max: r.Max, largest: r.Policy.MaxMessageBytes, left: granted}
 	for rd.more(b) && err == nil {
 		err = rd.read(ctx, &b)
 	}
@@ -75,11 +75,12 @@ func bytesOf(messages []channel.Message) int {
 
 // bulkReader adds messages to a batch.
 type bulkReader struct {
-	store *Store
-	keys  channelKeys
-	max   int // messages in the batch
-	left  int // bytes that may be added yet
-	full  bool
+	store   *Store
+	keys    channelKeys
+	max     int // messages in the batch
+	largest int // bytes of a message
+	left    int // bytes that may be added yet
+	full    bool
 }
 
 func (rd *bulkReader) more(b channel.Batch) bool {
@@ -96,6 +97,10 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	for at := range clock.After(b.Through, b.Clock, n) {
 		keys = append(keys, rd.keys.message(at))
 	}
+	keys, err := rd.fitting(ctx, keys)
+	if err != nil {
+		return err
+	}
 	c := rd.store.bulk
 	found, err := c.Do(ctx, c.B().Mget().Key(keys...).Build()).ToArray()
 	if err != nil {
@@ -111,6 +116,29 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 		}
 	}
 	return nil
+}
+
+// fitting returns the keys of as many messages as there is room for, at least of one, and before them the key that is read
+// again. It asks for their lengths only where messages as large as the channel allows wouldn't have room.
+func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, error) {
+	if len(keys)*rd.largest <= rd.left {
+		return keys, nil
+	}
+	c, bytes := rd.store.bulk, 0
+	commands := make(rueidis.Commands, len(keys)-1)
+	for i, key := range keys[1:] {
+		commands[i] = c.B().Strlen().Key(key).Build()
+	}
+	for i, result := range c.DoMulti(ctx, commands...) {
+		n, err := result.AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		if bytes += int(n); bytes > rd.left && i > 0 {
+			return keys[:i+1], nil
+		}
+	}
+	return keys, nil
 }
 
 // add adds one message, and reports whether there was room for it. One that is gone by now is passed over.

@@ -172,3 +172,37 @@ func TestLargeFetchBesideAListener(t *testing.T) {
 	l.requirePublished(t, s, "x", "after")
 	require.Empty(t, l.events, "nothing was interrupted")
 }
+
+// A large fetch reads little more than it is answered with, also where small messages are followed by large ones.
+func TestLargeFetchOfMessagesThatGrow(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := openAt(t, Options{URL: n.URL()})
+	policy := channel.Policy{TTL: time.Hour, MaxMessageBytes: 256 << 10}
+	_, err := s.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "x", Subscriber: reader, Policy: policy})
+	require.NoError(t, err)
+	for i := range 200 {
+		size := 500
+		if i >= 150 {
+			size = policy.MaxMessageBytes
+		}
+		draft := channel.Draft{ID: "m" + strconv.Itoa(i), Content: []byte(`"` + strings.Repeat("x", size-2) + `"`)}
+		_, err := s.Publish(t.Context(), channel.PublishRequest{Channel: "x", Policy: policy, Drafts: []channel.Draft{draft}})
+		require.NoError(t, err)
+	}
+	sent := func() int {
+		info, err := n.Do(t, "INFO", "stats").ToString()
+		require.NoError(t, err)
+		_, text, _ := strings.Cut(info, "total_net_output_bytes:")
+		text, _, _ = strings.Cut(text, "\r\n")
+		bytes, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		return bytes
+	}
+	before := sent()
+	const answered = 2 << 20
+	b, err := s.Fetch(t.Context(), channel.FetchRequest{Channel: "x", Subscriber: reader, Max: 1000, MaxBytes: answered, Policy: policy})
+	require.NoError(t, err)
+	require.Greater(t, len(b.Messages), 150)
+	require.Less(t, sent()-before, answered+4*policy.MaxMessageBytes)
+}
