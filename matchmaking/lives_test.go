@@ -243,22 +243,43 @@ func TestManyCreateOneID(t *testing.T) {
 	})
 }
 
-// A ticket's channel is lost, as by a fail-over of another node than its queue's, and made anew when its player creates the
-// ticket once more. The ticket is the same, and its assignment comes to the new channel.
+// loseChannel removes a ticket's channel, as a fail-over of another node than its queue's can do.
+func (w *world) loseChannel(t *testing.T, ticket string) {
+	t.Helper()
+	n := redistest.Standalone(t)
+	keys, err := n.Do(t, "KEYS", w.prefix+"*{ticket."+ticket+"}*").AsStrSlice()
+	require.NoError(t, err)
+	require.NotEmpty(t, keys)
+	require.NoError(t, n.Do(t, append([]string{"DEL"}, keys...)...).Error())
+}
+
+// A ticket's channel is lost, and made anew when its player creates the ticket once more. The ticket is the same, and its
+// assignment comes to the new channel.
 func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newService(t, w.options(t, define(t, "one", brief)))
 	background(t, s.Run)
 	create(t, s, matchmaking.NewTicket{Queue: "one", ID: "ann"})
-	n := redistest.Standalone(t)
-	keys, err := n.Do(t, "KEYS", w.prefix+"*{ticket.ann}*").AsStrSlice()
-	require.NoError(t, err)
-	require.NotEmpty(t, keys)
-	require.NoError(t, n.Do(t, append([]string{"DEL"}, keys...)...).Error())
+	w.loseChannel(t, "ann")
 	_, created, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "one", ID: "ann"})
 	require.NoError(t, err)
 	require.False(t, created)
 	create(t, s, matchmaking.NewTicket{Queue: "one", ID: "ben"})
 	require.Equal(t, w.assignment(t, "ben").MatchID, w.assignment(t, "ann").MatchID)
+}
+
+// A channel that was lost can be made anew for a ticket of another queue. That one doesn't get the assignment of the first.
+func TestAssignmentAfterTheChannelWasLostToAnotherQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "one", `{}`), define(t, "two", `{}`)))
+	background(t, s.Run)
+	create(t, s, matchmaking.NewTicket{Queue: "one", ID: "ann"})
+	w.loseChannel(t, "ann")
+	create(t, s, matchmaking.NewTicket{Queue: "two", ID: "ann"})
+	create(t, s, matchmaking.NewTicket{Queue: "one", ID: "ben"})
+	w.assignment(t, "ben")
+	w.emptyOutbox(t, "one")
+	require.Empty(t, w.fetch(t, "ann", 0).Messages)
 }

@@ -130,13 +130,14 @@ func (r *relay) deliver(ctx context.Context, d *delivery) {
 func (r *relay) publish(ctx context.Context, d *delivery) error {
 	err := r.publishIn(ctx, d, d.Epoch)
 	if errors.Is(err, channel.ErrLaterLife) {
+		var life channel.Life
 		var over bool
-		if over, err = r.isOver(ctx, d); over {
+		if life, over, err = r.laterLife(ctx, d); over {
 			r.log.WarnContext(ctx, "dropped an assignment whose ticket is over and whose ID another ticket has", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
 			return nil
 		}
 		if err == nil { // the channel was lost, and opened anew for the same ticket
-			err = r.publishIn(ctx, d, ulid.ULID{})
+			err = r.publishIn(ctx, d, life.Epoch)
 		}
 	}
 	if err != nil {
@@ -152,13 +153,18 @@ func (r *relay) publishIn(ctx context.Context, d *delivery, epoch ulid.ULID) err
 	return err
 }
 
-// isOver reports whether an assignment's ticket is over. Until then no other ticket can have its ID.
-func (r *relay) isOver(ctx context.Context, d *delivery) (bool, error) {
+// laterLife returns the life of the channel of an assignment's ticket, and whether that is another ticket's. While the
+// ticket is there no other one of its queue can have its ID.
+func (r *relay) laterLife(ctx context.Context, d *delivery) (life channel.Life, over bool, err error) {
+	life, err = r.channels.Life(ctx, ChannelOf(d.TicketID))
+	if err != nil || life.Label != d.queue.name {
+		return life, err == nil, err
+	}
 	t, err := r.store.Ticket(ctx, d.queue.name, d.TicketID)
 	if errors.Is(err, ErrNoTicket) {
-		return true, nil
+		return life, true, nil
 	}
-	return err == nil && t.Epoch != d.Epoch, err
+	return life, err == nil && t.Epoch != d.Epoch, err
 }
 
 // collect removes published entries from the outbox, in batches.
