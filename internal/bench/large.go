@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -68,8 +69,8 @@ func runLarge(ctx context.Context, s settings) (large, error) {
 	}()
 	times, err := u.publishUntil(ctx, fetched)
 	<-fetched
-	if err != nil || failed != nil {
-		return l, fmt.Errorf("publishes: %w, fetches: %w", err, failed)
+	if err := errors.Join(err, failed); err != nil {
+		return l, err
 	}
 	slices.Sort(times)
 	l.published, l.p50, l.p99 = len(times), times[len(times)/2], times[len(times)*99/100]
