@@ -20,7 +20,7 @@ const (
 	bulkKeys  = 256     // keys that one MGET reads at most
 )
 
-// bulkOptions changes the options for the second client, which large fetches and replicated publishes use. Without
+// bulkOptions changes the options for the second client, which large reads and replicated writes use. Without
 // pipelining and pings in the background its dedicated connections never unsubscribe when they are given back: see
 // subscriptions.
 // timeout is that of the store: WAIT, and a large answer, may take as long.

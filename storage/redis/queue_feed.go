@@ -151,14 +151,14 @@ func (q *Queues) readPage(ctx context.Context, queue string, page []waitingTicke
 }
 
 // readAll reads strings of one slot with one command, or one by one where the slot is half moved. Those that aren't
-// there are nil.
+// there are nil. Many tickets are megabytes, which other commands don't wait for.
 func (s *Store) readAll(ctx context.Context, keys []string) ([][]byte, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
 	values := make([][]byte, len(keys))
 	err := s.retry(ctx, "read tickets", func(ctx context.Context) error {
-		found, err := s.client.Do(ctx, s.client.B().Mget().Key(keys...).Build()).ToArray()
+		found, err := s.bulk.Do(ctx, s.bulk.B().Mget().Key(keys...).Build()).ToArray()
 		if err != nil && code(err) == codeTryAgain {
 			return s.readSingly(ctx, keys, values)
 		}
@@ -181,9 +181,9 @@ func (s *Store) readAll(ctx context.Context, keys []string) ([][]byte, error) {
 func (s *Store) readSingly(ctx context.Context, keys []string, values [][]byte) error {
 	commands := make(rueidis.Commands, len(keys))
 	for i, key := range keys {
-		commands[i] = s.client.B().Get().Key(key).Build()
+		commands[i] = s.bulk.B().Get().Key(key).Build()
 	}
-	for i, result := range s.client.DoMulti(ctx, commands...) {
+	for i, result := range s.bulk.DoMulti(ctx, commands...) {
 		value, err := result.AsBytes()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return err

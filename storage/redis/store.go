@@ -19,7 +19,7 @@ import (
 // Store keeps channels in Redis. It may be used by many goroutines.
 type Store struct {
 	client        rueidis.Client
-	bulk          rueidis.Client // for large fetches and replicated publishes: see bulkOptions
+	bulk          rueidis.Client // for large reads and replicated writes: see bulkOptions
 	budget        *budget
 	subscriptions *subscriptions
 	keys          keyspace
