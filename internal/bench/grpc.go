@@ -91,7 +91,7 @@ func (c *grpcConnection) headersOf(method string) []byte {
 	e := hpack.NewEncoder(&block)
 	e.SetMaxDynamicTableSize(0)
 	for _, f := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "bench"},
+		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "localhost"},
 		{"content-type", "application/grpc"}, {"te", "trailers"},
 	} {
 		_ = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // a buffer doesn't fail
