@@ -14,7 +14,8 @@ type Query struct {
 	Subscriber string
 	Max        int           // messages at most; 0: Limits.DefaultMax
 	Wait       time.Duration // how long to wait for a message where there is none; 0: not at all
-	// Once says that the channel won't be waited on again soon: it needn't be listened to for Limits.Linger longer.
+	// Once says that the channel won't be waited on again soon, and that a message is hardly there yet: the channel
+	// needn't be listened to for Limits.Linger longer, and is listened to before the first fetch, which saves one.
 	Once bool
 }
 
@@ -61,13 +62,14 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 }
 
 // poll answers with what is there, and waits where that is nothing. On a channel that isn't listened to yet it fetches
-// before it listens, so that messages that are there are answered at once, and without a subscription.
+// before it listens, unless Once is set, so that messages that are there are answered at once, and without a
+// subscription.
 func (s *Service) poll(ctx context.Context, q Query, r FetchRequest, ack *receipt.Receipt) (Delivery, error) {
 	wait := waitLimit(q.Wait, r.Policy)
 	r.Wait = wait
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	if !s.hub.listening(r.Channel) {
+	if !q.Once && !s.hub.listening(r.Channel) {
 		b, err := s.read(ctx, r, ack)
 		if err != nil {
 			return Delivery{}, err
