@@ -15,24 +15,41 @@ import (
 // Fetch runs fetch.lua, and reads the rest of a large batch beside it. While the channel's slot is half moved it reads
 // key by key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
-	ch := s.channel(r.Channel)
-	args := append(make([]string, 0, 6), ch.messagePrefix())
-	args = append(args, readArgs(first(r))...)
 	until := time.Now().Add(s.timeout)
-	rep, err := s.execUnlessMoving(ctx, fetchScript, ch.forSubscriber(r.Subscriber), args)
+	rep, err := s.execUnlessMoving(ctx, fetchScript, s.channel(r.Channel).forSubscriber(r.Subscriber), s.fetchArgs(r))
 	if errors.Is(err, errMoving) {
-		ctx, cancel := context.WithDeadline(ctx, until)
-		defer cancel()
-		return s.fetchSingly(ctx, r)
+		return s.fetchUntil(ctx, until, nil, r)
 	}
 	if err != nil {
 		return channel.Batch{}, err
 	}
+	return s.completed(ctx, rep, r)
+}
+
+func (s *Store) fetchArgs(r channel.FetchRequest) []string {
+	args := append(make([]string, 0, 6), s.channel(r.Channel).messagePrefix())
+	return append(args, readArgs(first(r))...)
+}
+
+// completed decodes what a script has read, and reads the rest of a large batch.
+func (s *Store) completed(ctx context.Context, rep reply, r channel.FetchRequest) (channel.Batch, error) {
 	b, err := s.batch(ctx, rep)
 	if err != nil {
 		return channel.Batch{}, err
 	}
 	return s.rest(ctx, r, b), nil
+}
+
+// fetchUntil acknowledges, if ack isn't nil, and reads key by key, until a deadline at most.
+func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	if ack != nil {
+		if err := s.Ack(ctx, *ack); err != nil {
+			return channel.Batch{}, err
+		}
+	}
+	return s.fetchSingly(ctx, r)
 }
 
 // Ack runs ack.lua.
@@ -46,28 +63,22 @@ func (s *Store) Ack(ctx context.Context, r channel.AckRequest) error {
 	return rep.oneOf(statusOK, statusStale)
 }
 
-// Next runs next.lua, and reads on as Fetch does. Where only the reading can't be done because the slot is half moved, it reads key by key.
+// Next runs next.lua, and reads on as Fetch does. Where only the reading can't be done because the slot is half moved, it
+// reads key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
-	ch := s.channel(r.Channel)
-	args := append(receiptArgs(a.Receipt), readArgs(first(r))...)
 	until := time.Now().Add(s.timeout)
-	rep, err := s.execUnlessMoving(ctx, nextScript, ackKeys(ch, a.Receipt), args)
+	rep, err := s.execUnlessMoving(ctx, nextScript, ackKeys(s.channel(r.Channel), a.Receipt), nextArgs(a, r))
 	if errors.Is(err, errMoving) {
-		ctx, cancel := context.WithDeadline(ctx, until)
-		defer cancel()
-		if err := s.Ack(ctx, a); err != nil {
-			return channel.Batch{}, err
-		}
-		return s.fetchSingly(ctx, r)
+		return s.fetchUntil(ctx, until, &a, r)
 	}
 	if err != nil {
 		return channel.Batch{}, err
 	}
-	b, err := s.batch(ctx, rep)
-	if err != nil {
-		return channel.Batch{}, err
-	}
-	return s.rest(ctx, r, b), nil
+	return s.completed(ctx, rep, r)
+}
+
+func nextArgs(a channel.AckRequest, r channel.FetchRequest) []string {
+	return append(receiptArgs(a.Receipt), readArgs(first(r))...)
 }
 
 // execUnlessMoving is exec, but it gives errMoving at once where the channel's slot is half moved.

@@ -62,7 +62,20 @@ func (s *Store) retry(ctx context.Context, name string, op func(context.Context)
 	if err == nil {
 		return nil
 	}
-	wait := newBackOff()
+	return s.again(ctx, limited, failure{name: name, op: op, err: err})
+}
+
+// failure is an operation that failed once.
+type failure struct {
+	name string
+	op   func(context.Context) error
+	err  error
+}
+
+// again is what retry does after a first failure. It is apart because it needs much of the stack, and most calls of retry
+// are made by requests that keep theirs while they wait.
+func (s *Store) again(ctx, limited context.Context, f failure) error {
+	wait, err := newBackOff(), f.err
 	for transient(err) && limited.Err() == nil && !s.closed.Load() {
 		delay := wait.NextBackOff()
 		if deadline, ok := limited.Deadline(); ok && time.Until(deadline) <= delay {
@@ -73,7 +86,7 @@ func (s *Store) retry(ctx context.Context, name string, op func(context.Context)
 		case <-limited.Done():
 		case <-time.After(delay):
 			last := err
-			if err = op(limited); err == nil {
+			if err = f.op(limited); err == nil {
 				return nil
 			}
 			if limited.Err() != nil {
@@ -82,13 +95,13 @@ func (s *Store) retry(ctx context.Context, name string, op func(context.Context)
 		}
 	}
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", name, ctx.Err())
+		return fmt.Errorf("%s: %w", f.name, ctx.Err())
 	}
 	if told := (*channel.Error)(nil); errors.As(err, &told) {
 		return err
 	}
 	s.metrics.failed(code(err))
-	return fmt.Errorf("%s: %w", name, outcome(err))
+	return fmt.Errorf("%s: %w", f.name, outcome(err))
 }
 
 // errMoving is a script's word that its channel's slot is half moved.
