@@ -29,8 +29,8 @@ type share struct {
 	slow   bool // the connection has a deadline for the body
 }
 
-// grow takes memory for a body of size bytes, without waiting, and gives the client time to send it. Small bodies need no
-// memory: they are never refused.
+// grow takes memory for a body of size bytes, without waiting, and sets the time by which the client must have sent it.
+// Small bodies need no memory: they are never refused.
 func (s *share) grow(size int64) error {
 	if size <= smallBuffer || size <= s.taken {
 		return nil
@@ -57,7 +57,7 @@ func (s *share) setDeadline(at time.Time) {
 	_ = http.NewResponseController(s.call.response).SetReadDeadline(at) // without a connection there is none
 }
 
-// release gives the memory back.
+// release returns the memory.
 func (s *share) release() {
 	if s.taken > 0 {
 		s.memory.used.Add(-s.taken)

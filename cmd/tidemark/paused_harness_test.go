@@ -189,7 +189,7 @@ func (p *pair) awaitAllocations(t *testing.T, n int) {
 }
 
 // judge expects every ticket to be in one match and to have one message, every match to have two tickets and a place
-// that wasn't given back, and not both processes to direct the queue. It gives the matches.
+// that wasn't given back, and not both processes to direct the queue. It returns the matches.
 func (p *pair) judge(t *testing.T) map[string][]string {
 	t.Helper()
 	matches := map[string][]string{}
