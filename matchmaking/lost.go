@@ -39,7 +39,7 @@ func (t *term) findLost(ids []string) {
 	})
 }
 
-// isSure reports whether a ticket of the memory was surely not assigned by a work.
+// isSure reports whether it is certain that the ticket was not assigned.
 func (h *held) isSure() bool { return h.state != claimed && !h.doubtful }
 
 // remembered lists such tickets.

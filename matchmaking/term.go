@@ -59,7 +59,7 @@ type held struct {
 	ticket *Ticket
 	state  state
 	parked time.Time // when it is waiting again
-	// doubtful is set where it isn't known whether a work has assigned it.
+	// doubtful is set if it isn't known whether a match of it was assigned.
 	doubtful bool
 }
 

@@ -137,7 +137,7 @@ func (d *deadlines) SetReadDeadline(at time.Time) error {
 	return nil
 }
 
-// TestBodyDeadline gives a large body time by its size, and the request the usual time afterwards.
+// TestBodyDeadline: a large body has time by its size, and the request the usual time afterwards.
 func TestBodyDeadline(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"io"
 	"math"
-	"net/http"
 	"regexp"
 	"strconv"
 	"testing"
@@ -23,17 +21,10 @@ func TestMemoryLimit(t *testing.T) {
 // metric reads one number without labels.
 func (s *runningServer) metric(t *testing.T, name string) float64 {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	require.NoError(t, err)
-	request.Close = true // no connection stays open
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	match := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindSubmatch(text)
+	text := s.metricsText(t)
+	match := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(text)
 	require.NotNil(t, match, "%s", text)
-	value, err := strconv.ParseFloat(string(match[1]), 64)
+	value, err := strconv.ParseFloat(match[1], 64)
 	require.NoError(t, err)
 	return value
 }

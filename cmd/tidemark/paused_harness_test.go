@@ -108,7 +108,7 @@ func (s *runningServer) resume(t *testing.T) {
 // directs tells whether the process says that it directs the queue.
 func (s *runningServer) directs(t *testing.T) bool {
 	t.Helper()
-	return strings.Contains(metricsOf(t, s), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
+	return strings.Contains(s.metricsText(t), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
 }
 
 // pair is two processes of the service on one Redis.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"regexp"
 	"testing"
 
@@ -36,7 +34,7 @@ func TestReceiptsAfterLossOfTheKey(t *testing.T) {
 
 	_, _, all := stays.output.find(regexp.MustCompile("$"))
 	require.Len(t, regexp.MustCompile(`level=WARN msg="other receipt keys found in redis, adopted" another_signs=true`).FindAllString(all, -1), 1, all)
-	require.Contains(t, metricsOf(t, stays), `tidemark_redis_receipt_key_changes_total{change="adopted",redis="channels"} 1`)
+	require.Contains(t, stays.metricsText(t), `tidemark_redis_receipt_key_changes_total{change="adopted",redis="channels"} 1`)
 }
 
 // passReceipt fetches a message from one process, and acknowledges it at another one.
@@ -60,17 +58,4 @@ func fetchOne(t *testing.T, s *runningServer) (name, handle string) {
 	require.NoError(t, err)
 	require.Len(t, d.Messages, 1)
 	return name, d.ReceiptHandle
-}
-
-func metricsOf(t *testing.T, s *runningServer) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	require.NoError(t, err)
-	request.Close = true // no connection stays open
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	return string(text)
 }
