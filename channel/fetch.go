@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -29,8 +30,8 @@ type Delivery struct {
 
 // Fetch reads what stands after the subscriber's mark, and waits for it where there is nothing. It ends early,
 // with nothing, when ctx ends or the service drains, or after half of the channel's TTL: a fetch that waits
-// doesn't renew its subscriber's life. Errors: SlugInvalidChannel, SlugInvalidSubscriber, SlugInvalidPolicy,
-// SlugInvalidMax, SlugInvalidWait, ErrNoSubscriber and the store's.
+// doesn't renew its subscriber's life. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
+// fault.SlugInvalidMax, fault.SlugInvalidWait, ErrNoSubscriber and the store's.
 func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 	return s.Next(ctx, q, "")
 }
@@ -145,14 +146,14 @@ func (s *Service) checkQuery(q *Query) (Policy, error) {
 		q.Max = s.limits.DefaultMax
 	}
 	if q.Max < 1 || q.Max > s.limits.MaxMax {
-		return Policy{}, &Error{
-			Kind: Invalid, Slug: SlugInvalidMax, Field: "max",
+		return Policy{}, &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidMax, Field: "max",
 			Detail: fmt.Sprintf("max is %d, it must be from 1 to %d", q.Max, s.limits.MaxMax),
 		}
 	}
 	if q.Wait < 0 || q.Wait > s.limits.MaxWait {
-		return Policy{}, &Error{
-			Kind: Invalid, Slug: SlugInvalidWait, Field: "wait",
+		return Policy{}, &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidWait, Field: "wait",
 			Detail: fmt.Sprintf("wait is %s, it must be from 0s to %s", q.Wait, s.limits.MaxWait),
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -20,20 +21,20 @@ func TestQueriesThatAreRefused(t *testing.T) {
 	s := serviceOn(t, &stubStore{}, DefaultLimits())
 	for _, tt := range []struct {
 		query Query
-		slug  Slug
+		slug  fault.Slug
 		field string
 	}{
-		{Query{Max: -1}, SlugInvalidMax, "max"},
-		{Query{Max: 1001}, SlugInvalidMax, "max"},
-		{Query{Wait: -1}, SlugInvalidWait, "wait"},
-		{Query{Wait: time.Minute + 1}, SlugInvalidWait, "wait"},
+		{Query{Max: -1}, fault.SlugInvalidMax, "max"},
+		{Query{Max: 1001}, fault.SlugInvalidMax, "max"},
+		{Query{Wait: -1}, fault.SlugInvalidWait, "wait"},
+		{Query{Wait: time.Minute + 1}, fault.SlugInvalidWait, "wait"},
 	} {
 		q := tt.query
 		q.Channel, q.Subscriber = "ch", "s"
 		_, err := s.Fetch(t.Context(), q)
-		require.Equal(t, tt.field, requireError(t, err, Invalid, tt.slug).Field)
+		require.Equal(t, tt.field, requireError(t, err, fault.Invalid, tt.slug).Field)
 		_, err = s.Next(t.Context(), q, s.receipts.Sign(receipt.Receipt{Channel: "ch", Subscriber: "s"}))
-		requireError(t, err, Invalid, tt.slug)
+		requireError(t, err, fault.Invalid, tt.slug)
 	}
 }
 

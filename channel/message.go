@@ -7,6 +7,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // Draft is a message on its way in.
@@ -61,10 +62,10 @@ type Start int
 func (f From) check() error {
 	switch {
 	case f.Start < StartLatest || f.Start > StartAt:
-		return &Error{Kind: Invalid, Slug: SlugInvalidFrom, Field: "/from", Detail: "from is neither latest, earliest nor a clock"}
+		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidFrom, Field: "/from", Detail: "from is neither latest, earliest nor a clock"}
 	case f.Start == StartAt && !f.Clock.Valid():
-		return &Error{
-			Kind: Invalid, Slug: SlugInvalidFrom, Field: "/from",
+		return &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidFrom, Field: "/from",
 			Detail: fmt.Sprintf("from is %d, a clock is from %d to %d", f.Clock, clock.Min, clock.Max),
 		}
 	}

@@ -3,6 +3,8 @@ package channel
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // MaxNameBytes is the longest channel name, subscriber name and message ID.
@@ -12,26 +14,26 @@ const MaxNameBytes = 128
 const NamePattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`
 
 // CheckChannel tells whether name can be a channel's: it matches NamePattern, so that no name can get into the
-// hash tag of a key. It returns an *Error with SlugInvalidChannel otherwise, whose field is "channel".
+// hash tag of a key. It returns an *fault.Error with fault.SlugInvalidChannel otherwise, whose field is "channel".
 func CheckChannel(name string) error { return channelRule.check(name) }
 
-// CheckSubscriber is CheckChannel for subscriber names, with SlugInvalidSubscriber and the field "subscriber".
+// CheckSubscriber is CheckChannel for subscriber names, with fault.SlugInvalidSubscriber and the field "subscriber".
 func CheckSubscriber(name string) error { return subscriberRule.check(name) }
 
-// CheckMessageID is CheckChannel for message IDs, with SlugInvalidMessageID and the field "id".
+// CheckMessageID is CheckChannel for message IDs, with fault.SlugInvalidMessageID and the field "id".
 func CheckMessageID(id string) error { return messageIDRule.check(id) }
 
 // nameRule says what is told of a name that breaks the rule.
 type nameRule struct {
-	slug  Slug
+	slug  fault.Slug
 	field string
 	what  string
 }
 
 var (
-	channelRule    = nameRule{slug: SlugInvalidChannel, field: "channel", what: "channel name"}
-	subscriberRule = nameRule{slug: SlugInvalidSubscriber, field: "subscriber", what: "subscriber name"}
-	messageIDRule  = nameRule{slug: SlugInvalidMessageID, field: "id", what: "message ID"}
+	channelRule    = nameRule{slug: fault.SlugInvalidChannel, field: "channel", what: "channel name"}
+	subscriberRule = nameRule{slug: fault.SlugInvalidSubscriber, field: "subscriber", what: "subscriber name"}
+	messageIDRule  = nameRule{slug: fault.SlugInvalidMessageID, field: "id", what: "message ID"}
 )
 
 func (r *nameRule) check(name string) error {
@@ -51,7 +53,7 @@ func (r *nameRule) check(name string) error {
 }
 
 func (r *nameRule) refuse(format string, args ...any) error {
-	return &Error{Kind: Invalid, Slug: r.slug, Field: r.field, Detail: fmt.Sprintf(format, args...)}
+	return &fault.Error{Kind: fault.Invalid, Slug: r.slug, Field: r.field, Detail: fmt.Sprintf(format, args...)}
 }
 
 func nameByte(b byte, first bool) bool {

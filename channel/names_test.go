@@ -9,17 +9,19 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // nameChecks are the checks of names, with the slug and the field of what they refuse.
 var nameChecks = []struct {
 	check func(string) error
-	slug  Slug
+	slug  fault.Slug
 	field string
 }{
-	{CheckChannel, SlugInvalidChannel, "channel"},
-	{CheckSubscriber, SlugInvalidSubscriber, "subscriber"},
-	{CheckMessageID, SlugInvalidMessageID, "id"},
+	{CheckChannel, fault.SlugInvalidChannel, "channel"},
+	{CheckSubscriber, fault.SlugInvalidSubscriber, "subscriber"},
+	{CheckMessageID, fault.SlugInvalidMessageID, "id"},
 }
 
 func TestNamesThatAreValid(t *testing.T) {
@@ -62,7 +64,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 		t.Run(fmt.Sprintf("%.20q", tt.name), func(t *testing.T) {
 			t.Parallel()
 			for _, c := range nameChecks {
-				e := requireError(t, c.check(tt.name), Invalid, c.slug)
+				e := requireError(t, c.check(tt.name), fault.Invalid, c.slug)
 				require.Equal(t, c.field, e.Field)
 				require.Contains(t, e.Detail, tt.says)
 				require.True(t, utf8.ValidString(e.Detail))
@@ -72,10 +74,10 @@ func TestNamesThatAreRefused(t *testing.T) {
 	}
 }
 
-// requireError requires an *Error, perhaps wrapped, of a kind and a slug, and gives a copy of it.
-func requireError(t *testing.T, err error, kind Kind, slug Slug) Error {
+// requireError requires a *fault.Error, perhaps wrapped, of a kind and a slug, and returns a copy of it.
+func requireError(t *testing.T, err error, kind fault.Kind, slug fault.Slug) fault.Error {
 	t.Helper()
-	var e *Error
+	var e *fault.Error
 	require.True(t, errors.As(err, &e), "%v", err)
 	require.Equal(t, slug, e.Slug)
 	require.Equal(t, kind, e.Kind)
@@ -94,7 +96,7 @@ func FuzzCheckName(f *testing.F) {
 			err := c.check(name)
 			require.Equal(t, pattern.MatchString(name), err == nil, "%q: %v", name, err)
 			if err != nil {
-				requireError(t, err, Invalid, c.slug)
+				requireError(t, err, fault.Invalid, c.slug)
 			}
 		}
 	})

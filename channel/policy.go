@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // MinTTL and MaxTTL bound a channel's TTL.
@@ -180,8 +182,8 @@ func findCaptures(pattern *regexp.Regexp, value string) (bool, error) {
 	return len(found) > 0, nil
 }
 
-// For gives the policy of a channel. Where a capture makes a value that can't be used it returns an *Error with
-// SlugInvalidPolicy.
+// For gives the policy of a channel. Where a capture makes a value that can't be used it returns an *fault.Error with
+// fault.SlugInvalidPolicy.
 func (p *Policies) For(channel string) (Policy, error) {
 	for i := range p.rules {
 		r := &p.rules[i]
@@ -194,8 +196,8 @@ func (p *Policies) For(channel string) (Policy, error) {
 		if match := r.pattern.FindStringSubmatchIndex(channel); match != nil {
 			policy, err := r.expand(channel, match)
 			if err != nil {
-				return Policy{}, &Error{
-					Kind: Invalid, Slug: SlugInvalidPolicy, Field: "channel",
+				return Policy{}, &fault.Error{
+					Kind: fault.Invalid, Slug: fault.SlugInvalidPolicy, Field: "channel",
 					Detail: fmt.Sprintf("the channel name %q makes no policy: %v", channel, err),
 				}
 			}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 func TestPolicyFor(t *testing.T) {
@@ -75,7 +77,7 @@ func TestPolicyThatACaptureSpoils(t *testing.T) {
 		"maybe":                       "ttl: ",
 	} {
 		_, err := policies.For(channel)
-		e := requireError(t, err, Invalid, SlugInvalidPolicy)
+		e := requireError(t, err, fault.Invalid, fault.SlugInvalidPolicy)
 		require.Equal(t, "channel", e.Field)
 		require.Contains(t, e.Detail, says)
 		require.Contains(t, e.Detail, channel)

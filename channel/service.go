@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -60,8 +61,8 @@ func (s *Service) Waiting() (waiters, channels int) { return s.hub.count() }
 func (s *Service) Limits() Limits { return s.limits }
 
 // Publish appends drafts to a channel, all or none, in order, and makes the channel where it is missing. Drafts
-// without an ID get one, in the answer: drafts itself isn't changed. Errors: SlugInvalidChannel,
-// SlugInvalidPolicy, SlugInvalidMessageID, SlugInvalidBatch, SlugMessageTooLarge, SlugBatchTooLarge and the
+// without an ID get one, in the answer: drafts itself isn't changed. Errors: fault.SlugInvalidChannel,
+// fault.SlugInvalidPolicy, fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge, fault.SlugBatchTooLarge and the
 // store's.
 func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
 	return s.PublishIn(ctx, channel, ulid.ULID{}, drafts)
@@ -110,11 +111,11 @@ func newID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
 func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 	if len(drafts) == 0 {
-		return &Error{Kind: Invalid, Slug: SlugInvalidBatch, Detail: "the batch is empty"}
+		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"}
 	}
 	if len(drafts) > s.limits.MaxBatch {
-		return &Error{
-			Kind: TooLarge, Slug: SlugBatchTooLarge,
+		return &fault.Error{
+			Kind: fault.TooLarge, Slug: fault.SlugBatchTooLarge,
 			Detail: fmt.Sprintf("the batch has %d messages, at most %d are allowed", len(drafts), s.limits.MaxBatch),
 		}
 	}
@@ -125,8 +126,8 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 			}
 		}
 		if len(d.Content) > policy.MaxMessageBytes {
-			return atDraft(&Error{
-				Kind: TooLarge, Slug: SlugMessageTooLarge,
+			return atDraft(&fault.Error{
+				Kind: fault.TooLarge, Slug: fault.SlugMessageTooLarge,
 				Detail: fmt.Sprintf("the content has %d bytes, at most %d are allowed on this channel",
 					len(d.Content), policy.MaxMessageBytes),
 			}, i, len(drafts), "content")
@@ -137,7 +138,7 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 
 // atDraft says which message of a batch an error is about.
 func atDraft(err error, i, n int, member string) error {
-	var e *Error
+	var e *fault.Error
 	if errors.As(err, &e) {
 		e.Field = "/" + member
 		if n > 1 {
@@ -148,7 +149,7 @@ func atDraft(err error, i, n int, member string) error {
 }
 
 // Subscribe makes a subscriber, and its channel where it is missing. The mark of one that exists isn't moved.
-// Errors: SlugInvalidChannel, SlugInvalidSubscriber, SlugInvalidPolicy, SlugInvalidFrom, ErrClockAhead and the
+// Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugInvalidFrom, ErrClockAhead and the
 // store's.
 func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, from From) (Subscription, error) {
 	policy, err := s.policyFor(channel, subscriber)
@@ -167,8 +168,8 @@ func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, fro
 
 // Open begins a life of a channel that carries a label, and makes the channel where it is missing. The subscriber gets
 // nothing that was published before. Where the channel is in another life than the one to be replaced, nothing changes
-// and begun is false. It returns the life that the channel is in. Errors: SlugInvalidChannel, SlugInvalidSubscriber,
-// SlugInvalidPolicy and the store's.
+// and begun is false. It returns the life that the channel is in. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber,
+// fault.SlugInvalidPolicy and the store's.
 func (s *Service) Open(ctx context.Context, o Opening) (life Life, begun bool, err error) {
 	policy, err := s.policyFor(o.Channel, o.Subscriber)
 	if err != nil {
@@ -187,7 +188,7 @@ func epochAfter(earlier ulid.ULID) ulid.ULID {
 	return ulid.MustNew(max(ulid.Now(), earlier.Time()+1), rand.Reader)
 }
 
-// Life reads the life of a channel that has a label. Errors: SlugInvalidChannel, ErrNoChannel, also where it has no
+// Life reads the life of a channel that has a label. Errors: fault.SlugInvalidChannel, ErrNoChannel, also where it has no
 // label, and the store's.
 func (s *Service) Life(ctx context.Context, channel string) (Life, error) {
 	if err := CheckChannel(channel); err != nil {
@@ -201,7 +202,7 @@ func (s *Service) Life(ctx context.Context, channel string) (Life, error) {
 }
 
 // Unsubscribe removes a subscriber and ends its waiting fetches with ErrNoSubscriber. Removing one that isn't
-// there succeeds. Errors: SlugInvalidChannel, SlugInvalidSubscriber and the store's.
+// there succeeds. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
 func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) error {
 	if err := CheckChannel(channel); err != nil {
 		return err
@@ -216,7 +217,7 @@ func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) e
 }
 
 // Ack moves the subscriber's mark up to what the receipt handle stands for. A handle at or behind the mark is a
-// retry and succeeds. Errors: SlugInvalidChannel, SlugInvalidSubscriber, SlugInvalidPolicy, SlugReceipt…,
+// retry and succeeds. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugReceipt…,
 // ErrNoSubscriber and the store's.
 func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) error {
 	policy, err := s.policyFor(channel, subscriber)
@@ -233,7 +234,7 @@ func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) e
 	return nil
 }
 
-// Describe tells of a channel and of one page of its subscribers. Errors: SlugInvalidChannel, SlugInvalidPolicy,
+// Describe tells of a channel and of one page of its subscribers. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
 // ErrNoChannel and the store's.
 func (s *Service) Describe(ctx context.Context, channel string, page Page) (Description, error) {
 	policy, err := s.policy(channel)
@@ -267,17 +268,17 @@ func (s *Service) verify(handle, channel, subscriber string) (receipt.Receipt, e
 	if err == nil {
 		return r, nil
 	}
-	refused := &Error{
-		Kind: Invalid, Slug: SlugReceiptMalformed, Field: "/receiptHandle", Cause: err,
+	refused := &fault.Error{
+		Kind: fault.Invalid, Slug: fault.SlugReceiptMalformed, Field: "/receiptHandle", Cause: err,
 		Detail: "the receipt handle is malformed",
 	}
 	switch {
 	case errors.Is(err, receipt.ErrForged):
-		refused.Slug, refused.Detail = SlugReceiptForged, "the receipt handle was not signed by this service"
+		refused.Slug, refused.Detail = fault.SlugReceiptForged, "the receipt handle was not signed by this service"
 	case errors.Is(err, receipt.ErrWrongChannel):
-		refused.Slug, refused.Detail = SlugReceiptChannel, "the receipt handle is of another channel"
+		refused.Slug, refused.Detail = fault.SlugReceiptChannel, "the receipt handle is of another channel"
 	case errors.Is(err, receipt.ErrWrongSubscriber):
-		refused.Slug, refused.Detail = SlugReceiptSubscriber, "the receipt handle is of another subscriber"
+		refused.Slug, refused.Detail = fault.SlugReceiptSubscriber, "the receipt handle is of another subscriber"
 	}
 	return receipt.Receipt{}, refused
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -93,14 +94,14 @@ func TestNamesAreCheckedBeforeTheStore(t *testing.T) {
 	t.Parallel()
 	s := serviceOn(t, &stubStore{}, DefaultLimits())
 	for name, call := range operations(s, "a{b}", "s") {
-		e := requireError(t, call(t.Context()), Invalid, SlugInvalidChannel)
+		e := requireError(t, call(t.Context()), fault.Invalid, fault.SlugInvalidChannel)
 		require.Equal(t, "channel", e.Field, name)
 	}
 	for name, call := range operations(s, "ch", "a/b") {
 		if strings.HasPrefix(name, "channel: ") {
 			continue
 		}
-		e := requireError(t, call(t.Context()), Invalid, SlugInvalidSubscriber)
+		e := requireError(t, call(t.Context()), fault.Invalid, fault.SlugInvalidSubscriber)
 		require.Equal(t, "subscriber", e.Field, name)
 	}
 }
@@ -110,7 +111,7 @@ func TestPolicyIsFoundBeforeTheStore(t *testing.T) {
 	s := serviceOn(t, &stubStore{}, DefaultLimits(), Rule{Pattern: "ch", TTL: "2s"}, Rule{Pattern: "bad-(.*)", TTL: "$1"})
 	for name, call := range operations(s, "bad-ttl", "s") {
 		if name != "unsubscribe" && name != "channel: life" { // they need no policy, and so they work
-			requireError(t, call(t.Context()), Invalid, SlugInvalidPolicy)
+			requireError(t, call(t.Context()), fault.Invalid, fault.SlugInvalidPolicy)
 		}
 	}
 }
@@ -118,7 +119,7 @@ func TestPolicyIsFoundBeforeTheStore(t *testing.T) {
 // What the store refuses comes back with its slug, and says what was being done.
 func TestErrorsOfTheStore(t *testing.T) {
 	t.Parallel()
-	refused := ErrUnavailable.Because(errNoise)
+	refused := fault.ErrUnavailable.WithCause(errNoise)
 	s := serviceOn(t, &stubStore{
 		publish:     func(PublishRequest) ([]Published, error) { return nil, refused },
 		fetch:       func(FetchRequest) (Batch, error) { return Batch{}, refused },
@@ -132,7 +133,7 @@ func TestErrorsOfTheStore(t *testing.T) {
 	}, DefaultLimits())
 	for name, call := range operations(s, "ch", "s") {
 		err := call(t.Context())
-		require.ErrorIs(t, err, ErrUnavailable, name)
+		require.ErrorIs(t, err, fault.ErrUnavailable, name)
 		require.ErrorIs(t, err, errNoise, name)
 		_, what, _ := strings.Cut(name, "channel: ")
 		if what == "" {
@@ -198,17 +199,17 @@ func TestDraftsThatAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		drafts []Draft
-		kind   Kind
-		slug   Slug
+		kind   fault.Kind
+		slug   fault.Slug
 		field  string
 	}{
-		{"none", nil, Invalid, SlugInvalidBatch, ""},
-		{"too many", []Draft{ok, ok, ok, ok}, TooLarge, SlugBatchTooLarge, ""},
-		{"a bad ID", []Draft{named}, Invalid, SlugInvalidMessageID, "/id"},
-		{"a bad ID in a batch", []Draft{ok, named}, Invalid, SlugInvalidMessageID, "/1/id"},
-		{"too large", []Draft{large}, TooLarge, SlugMessageTooLarge, "/content"},
-		{"too large in a batch", []Draft{ok, ok, large}, TooLarge, SlugMessageTooLarge, "/2/content"},
-		{"the first one counts", []Draft{large, named}, TooLarge, SlugMessageTooLarge, "/0/content"},
+		{"none", nil, fault.Invalid, fault.SlugInvalidBatch, ""},
+		{"too many", []Draft{ok, ok, ok, ok}, fault.TooLarge, fault.SlugBatchTooLarge, ""},
+		{"a bad ID", []Draft{named}, fault.Invalid, fault.SlugInvalidMessageID, "/id"},
+		{"a bad ID in a batch", []Draft{ok, named}, fault.Invalid, fault.SlugInvalidMessageID, "/1/id"},
+		{"too large", []Draft{large}, fault.TooLarge, fault.SlugMessageTooLarge, "/content"},
+		{"too large in a batch", []Draft{ok, ok, large}, fault.TooLarge, fault.SlugMessageTooLarge, "/2/content"},
+		{"the first one counts", []Draft{large, named}, fault.TooLarge, fault.SlugMessageTooLarge, "/0/content"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -226,7 +227,7 @@ func TestContentAsLargeAsAllowed(t *testing.T) {
 	_, err := s.Publish(t.Context(), "ch", []Draft{{Content: make([]byte, 7)}})
 	require.NoError(t, err)
 	_, err = s.Publish(t.Context(), "ch", []Draft{{Content: make([]byte, 8)}})
-	requireError(t, err, TooLarge, SlugMessageTooLarge)
+	requireError(t, err, fault.TooLarge, fault.SlugMessageTooLarge)
 }
 
 func TestSubscribe(t *testing.T) {
@@ -249,7 +250,7 @@ func TestSubscribe(t *testing.T) {
 		{Start: StartAt, Clock: clock.Max + 1}, {Start: StartAt, Clock: clock.Min - 1}, {Start: StartAt + 1}, {Start: -1},
 	} {
 		_, err := s.Subscribe(t.Context(), "ch", "s", from)
-		require.Equal(t, "/from", requireError(t, err, Invalid, SlugInvalidFrom).Field)
+		require.Equal(t, "/from", requireError(t, err, fault.Invalid, fault.SlugInvalidFrom).Field)
 	}
 }
 
@@ -332,7 +333,7 @@ func TestUnsubscribeAndDescribe(t *testing.T) {
 }
 
 type refusedReceipt struct {
-	slug   Slug
+	slug   fault.Slug
 	handle string
 }
 
@@ -346,10 +347,10 @@ func receiptCases(t *testing.T) []refusedReceipt {
 	elsewhere, another := r, r
 	elsewhere.Channel, another.Subscriber = "ch2", "s2"
 	return []refusedReceipt{
-		{SlugReceiptMalformed, "no handle"},
-		{SlugReceiptForged, other.Sign(r)},
-		{SlugReceiptChannel, ring.Sign(elsewhere)},
-		{SlugReceiptSubscriber, ring.Sign(another)},
+		{fault.SlugReceiptMalformed, "no handle"},
+		{fault.SlugReceiptForged, other.Sign(r)},
+		{fault.SlugReceiptChannel, ring.Sign(elsewhere)},
+		{fault.SlugReceiptSubscriber, ring.Sign(another)},
 	}
 }
 
@@ -360,13 +361,13 @@ func TestReceiptsThatAreRefused(t *testing.T) {
 		_, next := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s"}, tt.handle)
 		_, waiting := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s", Wait: time.Second}, tt.handle)
 		for _, err := range []error{s.Ack(t.Context(), "ch", "s", tt.handle), next, waiting} {
-			e := requireError(t, err, Invalid, tt.slug)
+			e := requireError(t, err, fault.Invalid, tt.slug)
 			require.Equal(t, "/receiptHandle", e.Field)
 			require.Error(t, e.Cause)
 			require.NotContains(t, e.Detail, tt.handle)
 		}
 	}
-	requireError(t, s.Ack(t.Context(), "ch", "s", ""), Invalid, SlugReceiptMalformed)
+	requireError(t, s.Ack(t.Context(), "ch", "s", ""), fault.Invalid, fault.SlugReceiptMalformed)
 }
 
 func TestAck(t *testing.T) {
@@ -383,7 +384,7 @@ func TestAck(t *testing.T) {
 
 func TestReceiptsThatTheStoreRefuses(t *testing.T) {
 	t.Parallel()
-	for _, refused := range []*Error{ErrReceiptEpoch, ErrReceiptAhead, ErrReceiptSuperseded, ErrNoSubscriber} {
+	for _, refused := range []*fault.Error{ErrReceiptEpoch, ErrReceiptAhead, ErrReceiptSuperseded, ErrNoSubscriber} {
 		t.Run(fmt.Sprint(refused.Slug), func(t *testing.T) {
 			t.Parallel()
 			s := serviceOn(t, &stubStore{

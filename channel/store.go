@@ -10,8 +10,8 @@ import (
 )
 
 // Store keeps channels. Every method may be called at the same time by many goroutines, answers within the
-// context's deadline and the store's own time limit, and returns an *Error (perhaps wrapped) for outcomes that
-// a client is told: ErrUnavailable where the storage can't serve, ErrStorageFull where it has no memory. On an
+// context's deadline and the store's own time limit, and returns an *fault.Error (perhaps wrapped) for outcomes that
+// a client is told: fault.ErrUnavailable where the storage can't serve, fault.ErrStorageFull where it has no memory. On an
 // error nothing was written, or a repeat of the call completes it.
 type Store interface {
 	Log

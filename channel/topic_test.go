@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 var confirmed = Event{Kind: EventConfirmed}
@@ -155,7 +156,7 @@ var positionCases = []struct {
 	// Read before the fetch, this is old; read in its sleep, a fail-over has lost messages.
 	{"behind", in1(6), nil, refetch, asleep},
 	{"another life", in2(7), nil, refetch, refetch},
-	{"gone", Position{}, ErrNoChannel.Because(errNoise), refetch, refetch},
+	{"gone", Position{}, ErrNoChannel.WithCause(errNoise), refetch, refetch},
 }
 
 func TestReadWhileAsleep(t *testing.T) {
@@ -400,7 +401,7 @@ func TestReadIsRepeated(t *testing.T) {
 		h, store := runningHub(t, testLimits())
 		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
-		store.stands(Position{}, ErrUnavailable.Because(errNoise))
+		store.stands(Position{}, fault.ErrUnavailable.WithCause(errNoise))
 		release := store.hold()
 		backstop()
 		_, first, _ := store.seen()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -303,7 +304,7 @@ func (w *world) Position(context.Context, string) (Position, error) {
 	w.mu.Unlock()
 	w.arrive()
 	if failing {
-		return Position{}, ErrUnavailable
+		return Position{}, fault.ErrUnavailable
 	}
 	return p, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -157,7 +158,7 @@ func TestAnswerOfSomethingElse(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	f := newFake(t, problem(404, wire.SlugNoSubscriber, 0))
+	f := newFake(t, problem(404, fault.SlugNoSubscriber, 0))
 	_, err := f.client(t).Fetch(t.Context(), "c", "s", client.FetchOptions{})
 	require.EqualError(t, err, "fetch c/s: details of subscriber-not-found (404 subscriber-not-found)")
 	require.ErrorIs(t, err, client.ErrNoSubscriber)
@@ -177,7 +178,7 @@ func TestErrors(t *testing.T) {
 
 func TestErrorOfAField(t *testing.T) {
 	t.Parallel()
-	p := wire.NewProblem(wire.SlugMessageTooLarge, 413, "too many bytes")
+	p := wire.NewProblem(fault.SlugMessageTooLarge, 413, "too many bytes")
 	p.Field = "/3/content"
 	err := &client.Error{Status: 413, Problem: *p}
 	require.EqualError(t, err, "/3/content: too many bytes (413 message-too-large)")
@@ -214,10 +215,14 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
 	}
 	// The client makes no request that could be answered with these.
-	have := []string{wire.SlugInvalidQuery, wire.SlugMethod, wire.SlugCrossOrigin, wire.SlugInvalidRequest}
+	have := []fault.Slug{fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())
 		require.NotEmpty(t, s.Error())
 	}
-	require.ElementsMatch(t, wire.Slugs(), have)
+	var listed []fault.Slug
+	for _, e := range fault.List() {
+		listed = append(listed, e.Slug)
+	}
+	require.ElementsMatch(t, listed, have)
 }

@@ -16,17 +16,18 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // queue is a service with one subscriber, whose receipts are plain clocks.
 type queue struct {
 	mu       sync.Mutex
-	last     int               // the channel's clock
-	mark     int               // the subscriber's
-	expired  uint64            // told by the next fetch that finds something
-	refuse   map[string]string // receipts that are refused once, with which slug
-	asked    []int             // max of each fetch
+	last     int                   // the channel's clock
+	mark     int                   // the subscriber's
+	expired  uint64                // told by the next fetch that finds something
+	refuse   map[string]fault.Slug // receipts that are refused once, with which slug
+	asked    []int                 // max of each fetch
 	failNext func() http.HandlerFunc
 	idle     chan struct{} // gets a value when a fetch waits
 }
@@ -34,7 +35,7 @@ type queue struct {
 // newQueue makes a queue with n messages and a client of it.
 func newQueue(t *testing.T, n int) (*queue, *client.Client) {
 	t.Helper()
-	q := &queue{last: n, refuse: map[string]string{}, idle: make(chan struct{}, 100)}
+	q := &queue{last: n, refuse: map[string]fault.Slug{}, idle: make(chan struct{}, 100)}
 	s := httptest.NewServer(q)
 	t.Cleanup(s.Close)
 	return q, newClient(t, s.URL, client.WithRetry(quick))
@@ -163,7 +164,7 @@ func TestConsumeEndsWhereTheFirstMessageFails(t *testing.T) {
 
 func TestConsumeGoesOnAfterALostReceipt(t *testing.T) {
 	t.Parallel()
-	for _, slug := range []string{wire.SlugReceiptSuperseded, wire.SlugReceiptEpoch, wire.SlugReceiptAhead} {
+	for _, slug := range []fault.Slug{fault.SlugReceiptSuperseded, fault.SlugReceiptEpoch, fault.SlugReceiptAhead} {
 		q, c := newQueue(t, 3)
 		q.refuse["2"] = slug
 		var got []clock.Clock
@@ -176,7 +177,7 @@ func TestConsumeGoesOnAfterALostReceipt(t *testing.T) {
 
 func TestConsumeEndsWithARefusal(t *testing.T) {
 	t.Parallel()
-	for _, slug := range []string{wire.SlugNoSubscriber, wire.SlugReceiptForged, wire.SlugInvalidWait} {
+	for _, slug := range []fault.Slug{fault.SlugNoSubscriber, fault.SlugReceiptForged, fault.SlugInvalidWait} {
 		q, c := newQueue(t, 2)
 		q.refuse["1"] = slug
 		var got []clock.Clock

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -23,49 +24,49 @@ type Error struct {
 
 // Errors to ask errors.Is for. Each stands for all errors with its slug.
 var (
-	ErrInvalidChannel    = named(wire.SlugInvalidChannel)
-	ErrInvalidSubscriber = named(wire.SlugInvalidSubscriber)
-	ErrInvalidMessageID  = named(wire.SlugInvalidMessageID)
-	ErrInvalidContent    = named(wire.SlugInvalidContent) // not JSON, or not UTF-8
-	ErrInvalidBody       = named(wire.SlugInvalidBody)
-	ErrInvalidBatch      = named(wire.SlugInvalidBatch)
-	ErrInvalidMax        = named(wire.SlugInvalidMax)
-	ErrInvalidWait       = named(wire.SlugInvalidWait)
-	ErrInvalidFrom       = named(wire.SlugInvalidFrom)
-	ErrInvalidPolicy     = named(wire.SlugInvalidPolicy)
-	ErrInvalidQuery      = named(wire.SlugInvalidQuery) // a page's cursor or limit
-	ErrMessageTooLarge   = named(wire.SlugMessageTooLarge)
-	ErrBatchTooLarge     = named(wire.SlugBatchTooLarge)
-	ErrBodyTooLarge      = named(wire.SlugBodyTooLarge)
-	ErrNoChannel         = named(wire.SlugNoChannel)
-	ErrNoSubscriber      = named(wire.SlugNoSubscriber)
-	ErrReceiptMalformed  = named(wire.SlugReceiptMalformed)
-	ErrReceiptForged     = named(wire.SlugReceiptForged)
-	ErrReceiptChannel    = named(wire.SlugReceiptChannel)
-	ErrReceiptSubscriber = named(wire.SlugReceiptSubscriber)
-	ErrReceiptEpoch      = named(wire.SlugReceiptEpoch)      // of an earlier life of the channel: fetch again
-	ErrReceiptAhead      = named(wire.SlugReceiptAhead)      // the channel has lost messages: fetch again
-	ErrReceiptSuperseded = named(wire.SlugReceiptSuperseded) // another message stands there now: fetch again
-	ErrStorageFull       = named(wire.SlugStorageFull)       // nothing was written
-	ErrUnavailable       = named(wire.SlugUnavailable)       // trying again is safe
-	ErrNotReplicated     = named(wire.SlugNotReplicated)     // stored, but not yet on as many replicas as the channel asks for
-	ErrDraining          = named(wire.SlugDraining)          // the server shuts down: try again, perhaps elsewhere
-	ErrOverloaded        = named(wire.SlugOverloaded)        // the server has too much under way: try again
-	ErrUnknownHost       = named(wire.SlugUnknownHost)       // the server isn't configured with the host name of its URL
-	ErrInternal          = named(wire.SlugInternal)
-	ErrNoMatchmaking     = named(wire.SlugNoPath) // the service runs without tickets and queues
-	ErrInvalidTicket     = named(wire.SlugInvalidTicket)
-	ErrInvalidQueue      = named(wire.SlugInvalidQueue) // its name, or its definition
-	ErrNoTicket          = named(wire.SlugNoTicket)
-	ErrNoQueue           = named(wire.SlugNoQueue)
-	ErrTicketExists      = named(wire.SlugTicketExists)  // a ticket of another queue has the ID
-	ErrTicketMatched     = named(wire.SlugTicketMatched) // its assignment is there, or is coming
-	ErrTicketTooLarge    = named(wire.SlugTicketTooLarge)
-	ErrQueueFull         = named(wire.SlugQueueFull)
-	ErrQueueConfigured   = named(wire.SlugQueueFixed) // it is part of the service's configuration
-	ErrQueueInUse        = named(wire.SlugQueueInUse) // tickets wait in it, or assignments are on their way
-	ErrTooManyQueues     = named(wire.SlugTooManyQueues)
-	ErrReserved          = named(wire.SlugReserved) // a channel that only the service writes to
+	ErrInvalidChannel    = named(fault.SlugInvalidChannel)
+	ErrInvalidSubscriber = named(fault.SlugInvalidSubscriber)
+	ErrInvalidMessageID  = named(fault.SlugInvalidMessageID)
+	ErrInvalidContent    = named(fault.SlugInvalidContent) // not JSON, or not UTF-8
+	ErrInvalidBody       = named(fault.SlugInvalidBody)
+	ErrInvalidBatch      = named(fault.SlugInvalidBatch)
+	ErrInvalidMax        = named(fault.SlugInvalidMax)
+	ErrInvalidWait       = named(fault.SlugInvalidWait)
+	ErrInvalidFrom       = named(fault.SlugInvalidFrom)
+	ErrInvalidPolicy     = named(fault.SlugInvalidPolicy)
+	ErrInvalidQuery      = named(fault.SlugInvalidQuery) // a page's cursor or limit
+	ErrMessageTooLarge   = named(fault.SlugMessageTooLarge)
+	ErrBatchTooLarge     = named(fault.SlugBatchTooLarge)
+	ErrBodyTooLarge      = named(fault.SlugBodyTooLarge)
+	ErrNoChannel         = named(fault.SlugNoChannel)
+	ErrNoSubscriber      = named(fault.SlugNoSubscriber)
+	ErrReceiptMalformed  = named(fault.SlugReceiptMalformed)
+	ErrReceiptForged     = named(fault.SlugReceiptForged)
+	ErrReceiptChannel    = named(fault.SlugReceiptChannel)
+	ErrReceiptSubscriber = named(fault.SlugReceiptSubscriber)
+	ErrReceiptEpoch      = named(fault.SlugReceiptEpoch)      // of an earlier life of the channel: fetch again
+	ErrReceiptAhead      = named(fault.SlugReceiptAhead)      // the channel has lost messages: fetch again
+	ErrReceiptSuperseded = named(fault.SlugReceiptSuperseded) // another message stands there now: fetch again
+	ErrStorageFull       = named(fault.SlugStorageFull)       // nothing was written
+	ErrUnavailable       = named(fault.SlugUnavailable)       // trying again is safe
+	ErrNotReplicated     = named(fault.SlugNotReplicated)     // stored, but not yet on as many replicas as the channel asks for
+	ErrDraining          = named(fault.SlugDraining)          // the server shuts down: try again, perhaps elsewhere
+	ErrOverloaded        = named(fault.SlugOverloaded)        // the server has too much under way: try again
+	ErrUnknownHost       = named(fault.SlugUnknownHost)       // the server isn't configured with the host name of its URL
+	ErrInternal          = named(fault.SlugInternal)
+	ErrNoMatchmaking     = named(fault.SlugNoPath) // the service runs without tickets and queues
+	ErrInvalidTicket     = named(fault.SlugInvalidTicket)
+	ErrInvalidQueue      = named(fault.SlugInvalidQueue) // its name, or its definition
+	ErrNoTicket          = named(fault.SlugNoTicket)
+	ErrNoQueue           = named(fault.SlugNoQueue)
+	ErrTicketExists      = named(fault.SlugTicketExists)  // a ticket of another queue has the ID
+	ErrTicketMatched     = named(fault.SlugTicketMatched) // its assignment is there, or is coming
+	ErrTicketTooLarge    = named(fault.SlugTicketTooLarge)
+	ErrQueueFull         = named(fault.SlugQueueFull)
+	ErrQueueConfigured   = named(fault.SlugQueueFixed) // it is part of the service's configuration
+	ErrQueueInUse        = named(fault.SlugQueueInUse) // tickets wait in it, or assignments are on their way
+	ErrTooManyQueues     = named(fault.SlugTooManyQueues)
+	ErrReserved          = named(fault.SlugReserved) // a channel that only the service writes to
 )
 
 // Errors of AwaitAssignment.
@@ -78,8 +79,8 @@ var (
 // What was asked for may have happened all the same.
 var ErrUnreachable = errors.New("the service can't be reached")
 
-func named(slug string) *Error {
-	return &Error{Problem: wire.Problem{Type: wire.TypePrefix + slug, Title: wire.Title(slug)}}
+func named(slug fault.Slug) *Error {
+	return &Error{Problem: wire.Problem{Type: wire.TypePrefix + string(slug), Title: slug.Title()}}
 }
 
 // checkJSON returns nil if data is one JSON value, and otherwise refused with the place and the reason.
@@ -120,8 +121,8 @@ func (e *Error) Error() string {
 	}
 }
 
-// Slug gives the end of the problem's type, such as "subscriber-not-found", or "" where there is none.
-func (e *Error) Slug() string { return e.Problem.Slug() }
+// Slug returns the end of the problem's type, such as "subscriber-not-found", or "" if there is none.
+func (e *Error) Slug() fault.Slug { return e.Problem.Slug() }
 
 // Is compares slugs, so that errors.Is(err, ErrNoSubscriber) holds for every error of that name.
 func (e *Error) Is(target error) bool {

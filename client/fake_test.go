@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -94,14 +95,14 @@ func answer(status int, body any) http.HandlerFunc {
 }
 
 // problem is a failure. A retryAfter of 0 isn't sent.
-func problem(status int, slug string, retryAfter int) http.HandlerFunc {
+func problem(status int, slug fault.Slug, retryAfter int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", wire.MediaProblem)
 		if retryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		}
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(wire.NewProblem(slug, status, "details of "+slug))
+		_ = json.NewEncoder(w).Encode(wire.NewProblem(slug, status, "details of "+string(slug)))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -97,17 +98,17 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		{"success", ok, nil, 1, nil},
 		{"lost answer", lost, nil, 2, nil},
 		{"cut answer", cut, nil, 2, nil},
-		{"unavailable", problem(503, wire.SlugUnavailable, 0), nil, 2, nil},
-		{"not replicated", problem(503, wire.SlugNotReplicated, 0), nil, 2, nil},
-		{"draining", problem(503, wire.SlugDraining, 0), nil, 2, nil},
+		{"unavailable", problem(503, fault.SlugUnavailable, 0), nil, 2, nil},
+		{"not replicated", problem(503, fault.SlugNotReplicated, 0), nil, 2, nil},
+		{"draining", problem(503, fault.SlugDraining, 0), nil, 2, nil},
 		{"bad gateway", answer(502, "<html>"), nil, 2, nil},
 		{"gateway timeout", answer(504, nil), nil, 2, nil},
 		{"too many requests", answer(429, nil), nil, 2, nil},
-		{"storage full", problem(507, wire.SlugStorageFull, 0), nil, 1, client.ErrStorageFull},
-		{"storage full, if asked to", problem(507, wire.SlugStorageFull, 0), func(p *client.RetryPolicy) { p.StorageFull = true }, 2, nil},
-		{"internal", problem(500, wire.SlugInternal, 0), nil, 1, client.ErrInternal},
-		{"invalid", problem(400, wire.SlugInvalidMax, 0), nil, 1, client.ErrInvalidMax},
-		{"not found", problem(404, wire.SlugNoSubscriber, 0), nil, 1, client.ErrNoSubscriber},
+		{"storage full", problem(507, fault.SlugStorageFull, 0), nil, 1, client.ErrStorageFull},
+		{"storage full, if asked to", problem(507, fault.SlugStorageFull, 0), func(p *client.RetryPolicy) { p.StorageFull = true }, 2, nil},
+		{"internal", problem(500, fault.SlugInternal, 0), nil, 1, client.ErrInternal},
+		{"invalid", problem(400, fault.SlugInvalidMax, 0), nil, 1, client.ErrInvalidMax},
+		{"not found", problem(404, fault.SlugNoSubscriber, 0), nil, 1, client.ErrNoSubscriber},
 		{"turned off", lost, func(p *client.RetryPolicy) { p.MaxTries = 1 }, 1, client.ErrUnreachable},
 		{"no time", lost, func(p *client.RetryPolicy) {
 			p.MaxElapsed = time.Nanosecond
@@ -146,7 +147,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		pauses = append(pauses, pause)
 		cancel() // nobody wants to wait for it here
 	}
-	f := newFake(t, problem(503, wire.SlugUnavailable, 2))
+	f := newFake(t, problem(503, fault.SlugUnavailable, 2))
 	c := f.client(t, client.WithRetry(policy))
 	_, err := c.Info(ctx)
 	require.ErrorIs(t, err, context.Canceled)
@@ -161,7 +162,7 @@ func TestRetryAfterBeyondTheLimitGivesUp(t *testing.T) {
 	t.Parallel()
 	policy := quick
 	policy.MaxElapsed = time.Minute
-	f := newFake(t, problem(503, wire.SlugUnavailable, 61))
+	f := newFake(t, problem(503, fault.SlugUnavailable, 61))
 	_, err := f.client(t, client.WithRetry(policy)).Info(t.Context())
 	var e *client.Error
 	require.ErrorAs(t, err, &e)

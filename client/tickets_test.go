@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // TestRetriedTicketKeepsItsID shows that a lost answer can't make two tickets.
 func TestRetriedTicketKeepsItsID(t *testing.T) {
 	t.Parallel()
-	f := newFake(t, lost, problem(503, wire.SlugQueueFull, 0), answer(201, `{"id":"made"}`))
+	f := newFake(t, lost, problem(503, fault.SlugQueueFull, 0), answer(201, `{"id":"made"}`))
 	c := f.client(t)
 	created, err := c.CreateTicket(t.Context(), client.NewTicket{
 		Queue: "ranked", TTL: 90 * time.Second,
@@ -40,17 +40,17 @@ func TestRetriedTicketKeepsItsID(t *testing.T) {
 
 func TestErrorsOfTickets(t *testing.T) {
 	t.Parallel()
-	for slug, want := range map[string]error{
-		wire.SlugInvalidTicket: client.ErrInvalidTicket, wire.SlugTicketExists: client.ErrTicketExists, wire.SlugNoQueue: client.ErrNoQueue,
-		wire.SlugTicketTooLarge: client.ErrTicketTooLarge, wire.SlugTicketMatched: client.ErrTicketMatched,
-		wire.SlugInvalidQueue: client.ErrInvalidQueue, wire.SlugQueueFixed: client.ErrQueueConfigured, wire.SlugQueueInUse: client.ErrQueueInUse, wire.SlugTooManyQueues: client.ErrTooManyQueues,
-		wire.SlugNoTicket: client.ErrNoTicket,
+	for slug, want := range map[fault.Slug]error{
+		fault.SlugInvalidTicket: client.ErrInvalidTicket, fault.SlugTicketExists: client.ErrTicketExists, fault.SlugNoQueue: client.ErrNoQueue,
+		fault.SlugTicketTooLarge: client.ErrTicketTooLarge, fault.SlugTicketMatched: client.ErrTicketMatched,
+		fault.SlugInvalidQueue: client.ErrInvalidQueue, fault.SlugQueueFixed: client.ErrQueueConfigured, fault.SlugQueueInUse: client.ErrQueueInUse, fault.SlugTooManyQueues: client.ErrTooManyQueues,
+		fault.SlugNoTicket: client.ErrNoTicket,
 	} {
 		f := newFake(t, problem(400, slug, 0))
 		_, err := f.client(t).CreateTicket(t.Context(), client.NewTicket{})
 		require.ErrorIs(t, err, want)
 	}
-	f := newFake(t, problem(503, wire.SlugQueueFull, 0))
+	f := newFake(t, problem(503, fault.SlugQueueFull, 0))
 	_, err := f.client(t, client.WithRetry(client.RetryPolicy{MaxTries: 1})).CreateTicket(t.Context(), client.NewTicket{})
 	require.ErrorIs(t, err, client.ErrQueueFull)
 
@@ -86,14 +86,14 @@ func TestAwaitAssignment(t *testing.T) {
 	}{
 		"at once":                      {[]http.HandlerFunc{answer(200, itsMessage), answer(204, nil)}, nil, 2},
 		"after a while":                {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("SEARCHING", ""), answer(200, itsMessage), answer(204, nil)}, nil, 4},
-		"though it isn't acknowledged": {[]http.HandlerFunc{answer(200, itsMessage), problem(409, wire.SlugReceiptEpoch, 0)}, nil, 2},
+		"though it isn't acknowledged": {[]http.HandlerFunc{answer(200, itsMessage), problem(409, fault.SlugReceiptEpoch, 0)}, nil, 2},
 		"read before":                  {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("MATCH_FOUND", `,"assignment":`+anAssignment)}, nil, 2},
-		"without subscriber":           {[]http.HandlerFunc{problem(404, wire.SlugNoSubscriber, 0), ticketAs("MATCH_FOUND", `,"assignment":`+anAssignment)}, nil, 2},
+		"without subscriber":           {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0), ticketAs("MATCH_FOUND", `,"assignment":`+anAssignment)}, nil, 2},
 		"lost answers":                 {[]http.HandlerFunc{lost, answer(200, nothingYet), lost, ticketAs("PENDING", ""), answer(200, itsMessage), answer(204, nil)}, nil, 6},
-		"cancelled":                    {[]http.HandlerFunc{problem(404, wire.SlugNoSubscriber, 0), ticketAs("CANCELLED", "")}, client.ErrTicketCancelled, 2},
+		"cancelled":                    {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0), ticketAs("CANCELLED", "")}, client.ErrTicketCancelled, 2},
 		"expired":                      {[]http.HandlerFunc{answer(200, nothingYet), ticketAs("EXPIRED", "")}, client.ErrTicketExpired, 2},
-		"no ticket":                    {[]http.HandlerFunc{problem(404, wire.SlugNoSubscriber, 0), problem(404, wire.SlugNoTicket, 0)}, client.ErrNoTicket, 2},
-		"another error":                {[]http.HandlerFunc{problem(400, wire.SlugInvalidChannel, 0)}, client.ErrInvalidChannel, 1},
+		"no ticket":                    {[]http.HandlerFunc{problem(404, fault.SlugNoSubscriber, 0), problem(404, fault.SlugNoTicket, 0)}, client.ErrNoTicket, 2},
+		"another error":                {[]http.HandlerFunc{problem(400, fault.SlugInvalidChannel, 0)}, client.ErrInvalidChannel, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -168,5 +168,5 @@ type Parts struct {
 }
 
 // Build makes the parts of a queue. It is called for every definition that is put or configured, so its errors are
-// what is wrong with one, and again for every director. Errors: SlugInvalidQueue.
+// what is wrong with one, and again for every director. Errors: fault.SlugInvalidQueue.
 type Build func(d Definition) (Parts, error)

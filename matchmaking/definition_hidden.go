@@ -76,7 +76,7 @@ func hidesPart(text string) bool {
 }
 
 // reveal puts the secrets of stored, which is of the same queue, in the places of Hidden. A secret is only used with the
-// URL that it is stored with, so that nobody who can't read it can send it elsewhere. Errors: SlugInvalidQueue.
+// URL that it is stored with, so that nobody who can't read it can send it elsewhere. Errors: fault.SlugInvalidQueue.
 func (d *Definition) reveal(stored Definition) error {
 	known := stored.addresses()
 	for i, a := range d.addresses() {

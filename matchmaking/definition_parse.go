@@ -4,7 +4,7 @@ import "github.com/tidemark-dev/tidemark/channel"
 
 // ParseDefinition reads a queue's definition from JSON, fills in what is left out, and checks all that can be checked
 // without building the queue's parts. What it gives is written by json.Marshal in a form that it reads as the same
-// again. Keys that a definition doesn't have, or that are there twice, are refused. Errors: SlugInvalidQueue; the
+// again. Keys that a definition doesn't have, or that are there twice, are refused. Errors: fault.SlugInvalidQueue; the
 // field, and the beginning of the detail, is the path of what is wrong, as in match.widen[0].after.
 func ParseDefinition(name string, text []byte) (Definition, error) {
 	tree, err := parseTree(text)

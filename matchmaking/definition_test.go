@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -106,10 +106,10 @@ func TestDefinitionOfText(t *testing.T) {
 
 func requireInvalidQueue(t *testing.T, err error, field, detail string) {
 	t.Helper()
-	var told *channel.Error
+	var told *fault.Error
 	require.ErrorAs(t, err, &told)
-	require.Equal(t, channel.Invalid, told.Kind)
-	require.Equal(t, matchmaking.SlugInvalidQueue, told.Slug)
+	require.Equal(t, fault.Invalid, told.Kind)
+	require.Equal(t, fault.SlugInvalidQueue, told.Slug)
 	require.Equal(t, field, told.Field)
 	require.Contains(t, told.Detail, detail)
 }
@@ -173,7 +173,7 @@ func FuzzParseDefinition(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := matchmaking.ParseDefinition("q", text)
 		if err != nil {
-			var told *channel.Error
+			var told *fault.Error
 			require.ErrorAs(t, err, &told)
 			return
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -247,7 +247,7 @@ func TestAnAssignmentWhoseOutcomeIsNotKnown(t *testing.T) {
 			o.Store = &tampered{Store: w.queues, assign: func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
 				failing := calls.Add(1) <= 3
 				if failing && !applied {
-					return slices.Repeat([]matchmaking.AssignOutcome{{Err: channel.ErrUnavailable}}, len(r.Matches))
+					return slices.Repeat([]matchmaking.AssignOutcome{{Err: fault.ErrUnavailable}}, len(r.Matches))
 				}
 				outcomes := w.queues.Assign(ctx, r)
 				if failing {

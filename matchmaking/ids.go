@@ -15,7 +15,7 @@ const MaxTicketIDBytes = channel.MaxNameBytes - len(ChannelPrefix)
 const MaxMatchIDBytes = channel.MaxNameBytes - len(MessagePrefix)
 
 // CheckTicketID tells whether id can be a ticket's: it matches channel.NamePattern and has at most MaxTicketIDBytes.
-// Errors: SlugInvalidTicket.
+// Errors: fault.SlugInvalidTicket.
 func CheckTicketID(id string) error {
 	switch err := channel.CheckMessageID(id); {
 	case len(id) > MaxTicketIDBytes:
@@ -27,7 +27,7 @@ func CheckTicketID(id string) error {
 }
 
 // CheckMatchID tells whether id can be a match's: it matches channel.NamePattern and has at most MaxMatchIDBytes.
-// Errors: SlugInvalidTicket, with the field "matchId".
+// Errors: fault.SlugInvalidTicket, with the field "matchId".
 func CheckMatchID(id string) error {
 	switch err := channel.CheckMessageID(id); {
 	case len(id) > MaxMatchIDBytes:

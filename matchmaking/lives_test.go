@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -19,8 +20,8 @@ import (
 const brief = `{"assignmentTTL": "300ms"}`
 
 // isSlug reports whether an error has a slug.
-func isSlug(err error, slug channel.Slug) bool {
-	var told *channel.Error
+func isSlug(err error, slug fault.Slug) bool {
+	var told *fault.Error
 	return errors.As(err, &told) && told.Slug == slug
 }
 
@@ -29,7 +30,7 @@ func over(t *testing.T, s *matchmaking.Service, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		_, err := s.Ticket(t.Context(), id)
-		return isSlug(err, matchmaking.SlugNoTicket)
+		return isSlug(err, fault.SlugNoTicket)
 	}, soon, 5*time.Millisecond)
 }
 
@@ -93,7 +94,7 @@ func TestLateRelayOfAnEarlierTicket(t *testing.T) {
 	var stuck sync.Map // tickets whose assignments can't be published now
 	channels := &brokenChannels{Channels: w.channels, fail: func(name string) error {
 		if _, is := stuck.Load(name); is {
-			return channel.ErrUnavailable
+			return fault.ErrUnavailable
 		}
 		return nil
 	}}
@@ -143,7 +144,7 @@ func TestIDIsFreeOnceItsTicketIsOver(t *testing.T) {
 		require.Eventually(t, func() bool {
 			_, created, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "three", ID: id})
 			if err != nil {
-				require.True(t, isSlug(err, matchmaking.SlugTicketExists), "%s: %v", id, err)
+				require.True(t, isSlug(err, fault.SlugTicketExists), "%s: %v", id, err)
 			}
 			return created
 		}, soon, 5*time.Millisecond, id)
@@ -151,7 +152,7 @@ func TestIDIsFreeOnceItsTicketIsOver(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "three", found.Queue)
 		_, _, err = s.Create(t.Context(), matchmaking.NewTicket{Queue: "one", ID: id})
-		require.True(t, isSlug(err, matchmaking.SlugTicketExists), "%s: %v", id, err)
+		require.True(t, isSlug(err, fault.SlugTicketExists), "%s: %v", id, err)
 	}
 }
 
@@ -189,7 +190,7 @@ func TestAttemptThatWasOvertaken(t *testing.T) {
 		require.True(t, created)
 	}
 	_, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "one", ID: "ann"})
-	require.True(t, isSlug(err, matchmaking.SlugTicketExists), "%v", err)
+	require.True(t, isSlug(err, fault.SlugTicketExists), "%v", err)
 	state, err := w.queues.Describe(t.Context(), "one", 0)
 	require.NoError(t, err)
 	require.Zero(t, state.Searching)
@@ -224,7 +225,7 @@ func TestManyCreateOneID(t *testing.T) {
 					found, _, err := another.Create(t.Context(), matchmaking.NewTicket{Queue: queue, ID: "ann"})
 					if err == nil {
 						made.Store(found.CreateTime, found.Queue)
-					} else if !isSlug(err, matchmaking.SlugTicketExists) {
+					} else if !isSlug(err, fault.SlugTicketExists) {
 						t.Errorf("in %s: %v", queue, err)
 					}
 				})

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -40,10 +40,10 @@ func TestQueuesThatArePutAndDeletedAtRunTime(t *testing.T) {
 		}, soon, 5*time.Millisecond)
 
 		waits := create(t, a, matchmaking.NewTicket{Queue: "arena"})
-		var told *channel.Error
+		var told *fault.Error
 		require.ErrorAs(t, b.DeleteQueue(t.Context(), "arena"), &told)
-		require.Equal(t, matchmaking.SlugQueueInUse, told.Slug)
-		require.Equal(t, channel.Conflict, told.Kind)
+		require.Equal(t, fault.SlugQueueInUse, told.Slug)
+		require.Equal(t, fault.Conflict, told.Kind)
 		require.NoError(t, a.Cancel(t.Context(), waits.ID))
 		w.emptied(t, "arena")
 		require.NoError(t, b.DeleteQueue(t.Context(), "arena"))

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // missRefresh is the shortest time between two reads of the definitions because a queue wasn't known.
@@ -100,7 +100,7 @@ func (q *queues) check(d Definition) error {
 		return invalidQueue("ticketTTL", "ticketTTL: with assignmentTTL it is %s, and channels live for %s only", life, q.longest)
 	}
 	_, err := q.build(d)
-	var told *channel.Error
+	var told *fault.Error
 	if err != nil && !errors.As(err, &told) {
 		return invalidQueue("", "the queue can't be built: %v", err)
 	}
@@ -277,7 +277,7 @@ func (q *queues) watch(ctx context.Context, every time.Duration) {
 	}
 }
 
-// put makes or replaces a queue. Errors: SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's.
+// put makes or replaces a queue. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's.
 func (q *queues) put(ctx context.Context, d Definition) (created bool, err error) {
 	d.RunTime = true
 	if q.fixed[d.Name] != nil {
@@ -307,7 +307,7 @@ func (q *queues) put(ctx context.Context, d Definition) (created bool, err error
 	return created, nil
 }
 
-// remove removes a queue that was put. Errors: ErrQueueFixed, SlugQueueInUse and the store's.
+// remove removes a queue that was put. Errors: ErrQueueFixed, fault.SlugQueueInUse and the store's.
 func (q *queues) remove(ctx context.Context, name string) error {
 	if q.fixed[name] != nil {
 		return ErrQueueFixed

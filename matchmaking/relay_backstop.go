@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 const (
@@ -133,8 +133,8 @@ func (b *backstop) failed(ctx context.Context, d delivery, err error) {
 
 // hopeless tells whether an entry is given up: it can't be published as it is, and its channel is gone by now.
 func (b *backstop) hopeless(ctx context.Context, d delivery, err error) bool {
-	var told *channel.Error
-	if !errors.As(err, &told) || (told.Kind != channel.Invalid && told.Kind != channel.TooLarge) || d.Age < b.keep {
+	var told *fault.Error
+	if !errors.As(err, &told) || (told.Kind != fault.Invalid && told.Kind != fault.TooLarge) || d.Age < b.keep {
 		return false
 	}
 	b.log.ErrorContext(ctx, "an assignment is given up", "queue", b.queue.Name, "ticket", d.TicketID, "match", d.MatchID, "error", err)
@@ -143,7 +143,7 @@ func (b *backstop) hopeless(ctx context.Context, d delivery, err error) bool {
 
 // storageDown reports whether an error is the storage's, and would be the same for any other assignment.
 func storageDown(err error) bool {
-	var told *channel.Error
-	return errors.As(err, &told) && (told.Kind == channel.Unavailable || told.Kind == channel.StorageFull) ||
+	var told *fault.Error
+	return errors.As(err, &told) && (told.Kind == fault.Unavailable || told.Kind == fault.StorageFull) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -22,7 +22,7 @@ func TestARelayThatDiesBetweenPublishAndDelivered(t *testing.T) {
 		dying.delivered = func(context.Context, string, []string) error {
 			dying.dead.Store(true)
 			died <- struct{}{}
-			return channel.ErrUnavailable
+			return fault.ErrUnavailable
 		}
 		first := o
 		first.Store = dying
@@ -51,7 +51,7 @@ func TestARelayThatDiesBeforeItPublishes(t *testing.T) {
 	w := newWorld(t)
 	o := w.options(t, define(t, "duel", `{}`))
 	first := o
-	first.Channels = &brokenChannels{Channels: w.channels, fail: func(string) error { return channel.ErrUnavailable }}
+	first.Channels = &brokenChannels{Channels: w.channels, fail: func(string) error { return fault.ErrUnavailable }}
 	a := newService(t, first)
 	stop := background(t, a.Run)
 	x := create(t, a, matchmaking.NewTicket{Queue: "duel"})
@@ -72,7 +72,7 @@ func TestAnAssignmentThatCannotBePublishedHoldsNobodyUp(t *testing.T) {
 	w := newWorld(t)
 	o := w.options(t, define(t, "duel", `{}`))
 	o.ChannelTTL = 20 * time.Minute
-	tooLarge := &channel.Error{Kind: channel.TooLarge, Slug: channel.SlugMessageTooLarge, Detail: "too large"}
+	tooLarge := &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugMessageTooLarge, Detail: "too large"}
 	o.Channels = &brokenChannels{Channels: w.channels, fail: func(name string) error {
 		if name == matchmaking.ChannelOf("poison") {
 			return tooLarge
@@ -106,7 +106,7 @@ func TestAssignmentsThatAreNotReplicatedAreNoErrors(t *testing.T) {
 		if refused.Add(1) > 8 {
 			return nil
 		}
-		return &channel.Error{Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, Detail: "too few replicas"}
+		return &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, Detail: "too few replicas"}
 	}}
 	o.Logger = slog.New(heldLog{Handler: testLog(t).Handler(), held: func(message string) {
 		if message == "an assignment can't be published" {

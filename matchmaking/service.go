@@ -91,7 +91,7 @@ type Service struct {
 	directors map[string]*director // of those that aren't idle
 }
 
-// NewService makes a service. Errors: SlugInvalidQueue, of a configured queue, and what is wrong with the options.
+// NewService makes a service. Errors: fault.SlugInvalidQueue, of a configured queue, and what is wrong with the options.
 func NewService(o Options) (*Service, error) {
 	o, err := o.withDefaults()
 	if err != nil {

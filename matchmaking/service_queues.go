@@ -99,7 +99,7 @@ func (s *Service) Definitions() []Definition {
 }
 
 // PutQueue makes or replaces a queue, on all servers, by a definition in JSON. Files of the servers can't be named in
-// it. [Hidden] stands for what is stored already. Errors: SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the
+// it. [Hidden] stands for what is stored already. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the
 // store's, after which a repeat completes it.
 func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d Definition, created bool, err error) {
 	d, err = ParseDefinition(name, definition)
@@ -129,7 +129,7 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 }
 
 // DeleteQueue removes a queue that was put. The default queue then is what it was before. Deleting one that isn't there
-// succeeds. Errors: SlugInvalidQueue, SlugQueueInUse, where tickets wait or assignments are on their way, ErrQueueFixed
+// succeeds. Errors: fault.SlugInvalidQueue, fault.SlugQueueInUse, where tickets wait or assignments are on their way, ErrQueueFixed
 // and the store's.
 func (s *Service) DeleteQueue(ctx context.Context, name string) error {
 	return s.queues.remove(ctx, name)

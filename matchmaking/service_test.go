@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -133,17 +134,17 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	} {
 		c.n.Queue = "q"
 		_, _, err := s.Create(t.Context(), c.n)
-		var told *channel.Error
+		var told *fault.Error
 		require.ErrorAs(t, err, &told, "%+v", c.n)
-		require.Equal(t, matchmaking.SlugInvalidTicket, told.Slug)
+		require.Equal(t, fault.SlugInvalidTicket, told.Slug)
 		require.Equal(t, c.field, told.Field)
 	}
 	large := matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", 2000)}}}
 	_, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "q", Spec: large})
-	var told *channel.Error
+	var told *fault.Error
 	require.ErrorAs(t, err, &told)
-	require.Equal(t, channel.TooLarge, told.Kind)
-	require.Equal(t, matchmaking.SlugTicketTooLarge, told.Slug)
+	require.Equal(t, fault.TooLarge, told.Kind)
+	require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
 
 	fits := matchmaking.Spec{SearchFields: matchmaking.SearchFields{
 		Tags: []string{strings.Repeat("x", 1000)}, DoubleArgs: matchmaking.Doubles{"nan": math.NaN(), "inf": inf},
@@ -231,7 +232,7 @@ type muteChannels struct {
 
 func (c *muteChannels) Unsubscribe(context.Context, string, string) error {
 	c.asked.Add(1)
-	return channel.ErrUnavailable
+	return fault.ErrUnavailable
 }
 
 func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
@@ -276,22 +277,22 @@ func TestACreationThatFailsLeavesNothing(t *testing.T) {
 		create: func(_ context.Context, r matchmaking.CreateRequest) error {
 			made <- r.ID
 			if fail.Load() {
-				return channel.ErrUnavailable
+				return fault.ErrUnavailable
 			}
 			return nil
 		},
 		undo: func() error {
 			if tries++; tries < 4 {
-				return channel.ErrUnavailable
+				return fault.ErrUnavailable
 			}
 			return nil
 		},
 	}
 	s := newService(t, o)
 	_, _, err := s.Create(t.Context(), matchmaking.NewTicket{Queue: "duel"})
-	require.ErrorIs(t, err, channel.ErrUnavailable)
+	require.ErrorIs(t, err, fault.ErrUnavailable)
 	_, _, err = s.Create(t.Context(), matchmaking.NewTicket{Queue: "other", ID: "again"})
-	require.ErrorIs(t, err, channel.ErrUnavailable)
+	require.ErrorIs(t, err, fault.ErrUnavailable)
 	fail.Store(false)
 	// The caller tries again, and gets to another server: the ticket is that attempt's now.
 	_, created, err := newService(t, w.options(t, define(t, "other", `{}`))).Create(t.Context(), matchmaking.NewTicket{Queue: "other", ID: "again"})

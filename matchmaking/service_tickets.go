@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // NewTicket is the ticket that Create makes.
@@ -26,8 +27,8 @@ type NewTicket struct {
 // ID, in whatever status, that one is returned and created is false. The channel comes first, so that a ticket that can
 // be matched has one, and it begins a new life: nothing that an earlier ticket of the ID was sent comes to this one. If
 // it isn't known whether the ticket was made it is taken out behind the scenes, for as long as it could live, unless
-// Create is called for the same ID again, at whichever server. Errors: ErrNoQueue, SlugInvalidTicket,
-// SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and those of the channels and the store.
+// Create is called for the same ID again, at whichever server. Errors: ErrNoQueue, fault.SlugInvalidTicket,
+// fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and those of the channels and the store.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, DefaultQueue)
 	q, err := s.queues.lookup(ctx, n.Queue)
@@ -59,7 +60,7 @@ func (s *Service) createOnce(ctx context.Context, q *queue, n NewTicket) (t Tick
 // namedTries is how often the creation of one ticket begins anew because others create tickets under the same ID.
 const namedTries = 16
 
-var errContended = channel.ErrUnavailable.Because(errors.New("many create tickets under one ID at the same time"))
+var errContended = fault.ErrUnavailable.WithCause(errors.New("many create tickets under one ID at the same time"))
 
 // createNamed makes a ticket under an ID of the caller's. The ID belongs to a queue for one life of the ticket's
 // channel. That life ends only after the queue has promised that no ticket is made in it any more.
@@ -178,11 +179,11 @@ func refused(err error) bool {
 	if errors.Is(err, ErrUndone) {
 		return true
 	}
-	var told *channel.Error
+	var told *fault.Error
 	if !errors.As(err, &told) {
 		return false
 	}
-	return told.Slug == SlugQueueFull || told.Kind != channel.Unavailable && told.Kind != channel.Internal
+	return told.Slug == fault.SlugQueueFull || told.Kind != fault.Unavailable && told.Kind != fault.Internal
 }
 
 // queueOf finds the queue of a ticket. Errors: ErrNoTicket and the channels'.

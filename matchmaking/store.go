@@ -8,8 +8,8 @@ import (
 )
 
 // Store keeps queues and their tickets. Every method may be called at the same time by many goroutines, answers
-// within the context's deadline and the store's own time limit, and returns a *channel.Error (perhaps wrapped) for
-// outcomes that a client is told: channel.ErrUnavailable where the storage can't serve, channel.ErrStorageFull
+// within the context's deadline and the store's own time limit, and returns a *fault.Error (perhaps wrapped) for
+// outcomes that a client is told: fault.ErrUnavailable where the storage can't serve, fault.ErrStorageFull
 // where it has no memory. Every call may be repeated; each says what a repeat finds. Each is one step: it happens
 // wholly or not at all, also while a slot moves. Times are the storage's.
 type Store interface {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -176,7 +176,7 @@ func TestChangesThatAreLostAreMadeUpFor(t *testing.T) {
 	}}
 	o.Build = func(d matchmaking.Definition) (matchmaking.Parts, error) {
 		if d.Name != "duel" { // so that only one feed runs
-			return matchmaking.Parts{}, channel.ErrUnavailable
+			return matchmaking.Parts{}, fault.ErrUnavailable
 		}
 		return build(d)
 	}

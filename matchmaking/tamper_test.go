@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -32,7 +33,7 @@ type tampered struct {
 
 func (s *tampered) gone() error {
 	if s.dead.Load() {
-		return channel.ErrUnavailable
+		return fault.ErrUnavailable
 	}
 	return nil
 }

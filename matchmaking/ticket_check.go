@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// check tells whether a ticket can be in a queue. Errors: SlugInvalidTicket, SlugTicketTooLarge; the field is a JSON
+// check tells whether a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge; the field is a JSON
 // pointer.
 func (n *NewTicket) check(d Definition) error {
 	if n.ID != "" {
@@ -111,8 +111,8 @@ func (s *Spec) checkSize(limit int) error {
 	case err != nil:
 		return invalidTicket("", "the ticket can't be written as JSON: %v", err)
 	case len(text) > limit:
-		return &channel.Error{
-			Kind: channel.TooLarge, Slug: SlugTicketTooLarge,
+		return &fault.Error{
+			Kind: fault.TooLarge, Slug: fault.SlugTicketTooLarge,
 			Detail: fmt.Sprintf("the ticket has %d bytes as JSON, at most %d are allowed in this queue", len(text), limit),
 		}
 	}

@@ -18,8 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // known gives the types whose Anys are readable as JSON. They are fixed, and not those that a program happens to link:
@@ -138,15 +137,15 @@ func pack(m proto.Message) *anypb.Any {
 
 // invalid is the error of what a client sent.
 func invalid(field, format string, args ...any) error {
-	return &channel.Error{
-		Kind: channel.Invalid, Slug: matchmaking.SlugInvalidTicket, Field: field, Detail: field + ": " + fmt.Sprintf(format, args...),
+	return &fault.Error{
+		Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field, Detail: field + ": " + fmt.Sprintf(format, args...),
 	}
 }
 
 // within puts the name of what has it before an error's field.
 func within(parent string, err error) error {
-	if e, ok := err.(*channel.Error); ok { //nolint:errorlint // it is always invalid's own
-		return &channel.Error{Kind: e.Kind, Slug: e.Slug, Field: parent + "." + e.Field, Detail: parent + "." + e.Detail}
+	if e, ok := err.(*fault.Error); ok { //nolint:errorlint // it is always invalid's own
+		return &fault.Error{Kind: e.Kind, Slug: e.Slug, Field: parent + "." + e.Field, Detail: parent + "." + e.Detail}
 	}
 	return err
 }

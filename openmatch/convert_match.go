@@ -12,7 +12,7 @@ import (
 const EvaluationInput = "evaluation_input"
 
 // ToProposal gives a match as a proposal. Its tickets are those of the map that have the IDs of the message's, all in
-// one team, since Open Match has no teams; its score is the extension EvaluationInput's. Errors: *channel.Error of the
+// one team, since Open Match has no teams; its score is the extension EvaluationInput's. Errors: *fault.Error of the
 // kind Invalid, with the field: no tickets, one that isn't in the map or is there twice, an ID that can't be a
 // match's, a backfill, an extension that is malformed.
 func ToProposal(m *Match, tickets map[string]*matchmaking.Ticket) (matchmaking.Proposal, error) {
@@ -59,7 +59,7 @@ func teamOf(messages []*Ticket, tickets map[string]*matchmaking.Ticket) ([]*matc
 	return team, nil
 }
 
-// ScoreOf gives the score of a match, 0 where it has none. Errors: *channel.Error of the kind Invalid, with the
+// ScoreOf gives the score of a match, 0 where it has none. Errors: *fault.Error of the kind Invalid, with the
 // field, where EvaluationInput is no DefaultEvaluationCriteria.
 func ScoreOf(m *Match) (float64, error) {
 	input := m.GetExtensions()[EvaluationInput]

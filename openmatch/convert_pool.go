@@ -6,7 +6,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// ToPool gives a pool. Errors: *channel.Error of the kind Invalid, with the field: an exclusion that there isn't, or a
+// ToPool gives a pool. Errors: *fault.Error of the kind Invalid, with the field: an exclusion that there isn't, or a
 // time that is none.
 func ToPool(p *Pool) (matchmaking.Pool, error) {
 	pool := matchmaking.Pool{Name: p.GetName()}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
@@ -161,9 +161,9 @@ func TestRefusedTickets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := openmatch.ToTicket(c.ticket)
-			var e *channel.Error
+			var e *fault.Error
 			require.ErrorAs(t, err, &e)
-			require.Equal(t, channel.Invalid, e.Kind)
+			require.Equal(t, fault.Invalid, e.Kind)
 			require.Equal(t, c.field, e.Field)
 			require.Contains(t, e.Detail, c.field)
 		})
@@ -195,7 +195,7 @@ func TestProposals(t *testing.T) {
 		"extensions.x":                {Tickets: m.GetTickets(), Extensions: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}},
 	} {
 		_, err := openmatch.ToProposal(wrong, known)
-		var e *channel.Error
+		var e *fault.Error
 		require.ErrorAs(t, err, &e, field)
 		require.Equal(t, field, e.Field)
 	}
@@ -226,7 +226,7 @@ func TestPools(t *testing.T) {
 		"pools[0].created_after":                   {CreatedAfter: &timestamppb.Timestamp{Nanos: -1}},
 	} {
 		_, err := openmatch.ToProfile(&openmatch.MatchProfile{Pools: []*openmatch.Pool{pool}})
-		var e *channel.Error
+		var e *fault.Error
 		require.ErrorAs(t, err, &e, field)
 		require.Equal(t, field, e.Field)
 	}

@@ -19,7 +19,7 @@ import (
 //	tidemark.statistics  [{"name": "ping", "value": 20}, …], in place of the double_args
 //	tidemark.match       {"numTeams": 2, "teamSize": 3}, either of them
 //
-// All extensions are kept, these too. Errors: *channel.Error of the kind Invalid, with the field.
+// All extensions are kept, these too. Errors: *fault.Error of the kind Invalid, with the field.
 func ToSpec(t *Ticket) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{SearchFields: toSearchFields(t.GetSearchFields())}
 	var err error

@@ -6,7 +6,7 @@
 // both. The same holds for [github.com/tidemark-dev/tidemark/openmatch/health] and gRPC's own health package.
 //
 // The functions To… turn messages into values of package matchmaking. Messages come from outside: their errors are
-// *channel.Error of the kind Invalid, and name the field. The functions From… turn values of package matchmaking into
+// *fault.Error of the kind Invalid, and name the field. The functions From… turn values of package matchmaking into
 // messages, and always succeed. All may be called by many goroutines.
 //
 // # Extensions

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -215,13 +216,13 @@ func TestPathsAreRoutedAsTheyCame(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	h.subscribe("c", "s")
-	h.do("GET", "/v1/channels/c%2Fsubscribers%2Fs%2Fmessages", "").problem(400, wire.SlugInvalidChannel)
-	h.do("DELETE", "/v1/channels/c/subscribers/s%2F..%2Fs", "").problem(400, wire.SlugInvalidSubscriber)
-	h.do("GET", "/v1%2Finfo", "").problem(404, wire.SlugNoPath)
-	h.do("GET", "/%76%31/info", "").problem(404, wire.SlugNoPath)
-	h.do("GET", "/v1/../metrics", "").problem(404, wire.SlugNoPath)
-	h.do("GET", "//v1/info", "").problem(404, wire.SlugNoPath)
-	h.do("GET", "/v1/channels/c/../../info", "").problem(404, wire.SlugNoPath)
+	h.do("GET", "/v1/channels/c%2Fsubscribers%2Fs%2Fmessages", "").problem(400, fault.SlugInvalidChannel)
+	h.do("DELETE", "/v1/channels/c/subscribers/s%2F..%2Fs", "").problem(400, fault.SlugInvalidSubscriber)
+	h.do("GET", "/v1%2Finfo", "").problem(404, fault.SlugNoPath)
+	h.do("GET", "/%76%31/info", "").problem(404, fault.SlugNoPath)
+	h.do("GET", "/v1/../metrics", "").problem(404, fault.SlugNoPath)
+	h.do("GET", "//v1/info", "").problem(404, fault.SlugNoPath)
+	h.do("GET", "/v1/channels/c/../../info", "").problem(404, fault.SlugNoPath)
 	require.Equal(t, http.StatusOK, h.do("GET", at+"/messages", "").status, "the subscriber is still there")
 }
 
@@ -256,11 +257,11 @@ func TestInvalidHTTP(t *testing.T) {
 			got := h.raw(bad.request)
 			got.t = t
 			require.True(t, bytes.HasSuffix(got.body, []byte("}\n")), "%s", got.body)
-			require.Contains(t, got.problem(bad.status, wire.SlugInvalidRequest).Detail, bad.detail)
+			require.Contains(t, got.problem(bad.status, fault.SlugInvalidRequest).Detail, bad.detail)
 			require.NotEmpty(t, got.header.Get("Date"))
 		})
 	}
-	h.raw("OPTIONS * HTTP/1.1\r\n"+host+"\r\n").problem(404, wire.SlugNoPath)
+	h.raw("OPTIONS * HTTP/1.1\r\n"+host+"\r\n").problem(404, fault.SlugNoPath)
 }
 
 // TestBadChunks sends bodies whose chunks are malformed.
@@ -269,7 +270,7 @@ func TestBadChunks(t *testing.T) {
 	h := start(t)
 	const head = " HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for _, chunks := range []string{"x\r\n1\r\n0\r\n\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "1\r\n12", "5\r\n1", "1;" + strings.Repeat("x", 8<<10)} {
-		h.raw("POST /v1/channels/c/messages"+head+chunks).problem(400, wire.SlugInvalidBody)
+		h.raw("POST /v1/channels/c/messages"+head+chunks).problem(400, fault.SlugInvalidBody)
 		h.raw("PUT /channel/c/message/m"+head+chunks).oldError(400, "")
 	}
 	require.Equal(t, 404, h.do("GET", "/v1/channels/c", "").status, "nothing was published")

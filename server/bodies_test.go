@@ -17,10 +17,9 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // batch is the body of a publish of one message, padded to size bytes.
@@ -81,7 +80,7 @@ func TestBodyMemory(t *testing.T) {
 			publish := func() answer { return h.do("POST", "/v1/channels/c/messages", body) }
 			require.Eventually(t, func() bool { return server.BodyBytes(h.server) >= 3*size }, patience, step)
 			refused := publish()
-			refused.problem(503, wire.SlugOverloaded)
+			refused.problem(503, fault.SlugOverloaded)
 			require.Equal(t, "1", refused.header.Get("Retry-After"))
 			require.Equal(t, 201, h.do("PUT", "/v1/channels/c/messages/a", `"`+strings.Repeat("x", 900)+`"`).status)
 
@@ -107,7 +106,7 @@ func TestBodyMemoryComesBack(t *testing.T) {
 	body := batch(100 << 10)
 	for status, failure := range map[int]func(context.Context, string) error{
 		201: func(context.Context, string) error { return nil },
-		503: func(context.Context, string) error { return channel.ErrUnavailable },
+		503: func(context.Context, string) error { return fault.ErrUnavailable },
 		500: func(context.Context, string) error { panic("in a handler") },
 	} {
 		h.store.intercept(failure)
@@ -122,7 +121,7 @@ func TestBodyMemoryComesBack(t *testing.T) {
 		require.Equal(t, 400, h.do(method, path, body).status, call)
 	}
 	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(h.createLarge(len(body))))
-	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, wire.SlugInvalidBody)
+	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, fault.SlugInvalidBody)
 	require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, patience, step)
 }
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 const (
@@ -133,8 +133,8 @@ func (b *buffer) grow(length, limit int64) error {
 }
 
 func bodyTooLarge(limit int64) error {
-	return &refusal{
-		status: http.StatusRequestEntityTooLarge, slug: wire.SlugBodyTooLarge,
-		detail: fmt.Sprintf("the body has more than %d bytes", limit),
+	return &fault.Error{
+		Kind: fault.TooLarge, Slug: fault.SlugBodyTooLarge,
+		Detail: fmt.Sprintf("the body has more than %d bytes", limit),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,8 +19,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -70,14 +70,15 @@ func checkContract(t testing.TB, method, path string, a answer) {
 
 // generalAnswer makes an operation of an answer that any request can have, or returns nil where the status is none.
 func generalAnswer(doc *openapi3.T, path string, a answer) *openapi3.Operation {
-	name, slug := "", ""
+	var name string
+	var slug fault.Slug
 	switch {
-	case a.status == http.StatusForbidden && bytes.Contains(a.body, []byte(wire.SlugCrossOrigin)):
-		name, slug = "CrossOrigin", wire.SlugCrossOrigin
+	case a.status == http.StatusForbidden && bytes.Contains(a.body, []byte(fault.SlugCrossOrigin)):
+		name, slug = "CrossOrigin", fault.SlugCrossOrigin
 	case a.status == http.StatusMisdirectedRequest:
-		name, slug = "UnknownHost", wire.SlugUnknownHost
-	case a.status == http.StatusServiceUnavailable && bytes.Contains(a.body, []byte(wire.SlugOverloaded)):
-		name, slug = "Unavailable", wire.SlugOverloaded
+		name, slug = "UnknownHost", fault.SlugUnknownHost
+	case a.status == http.StatusServiceUnavailable && bytes.Contains(a.body, []byte(fault.SlugOverloaded)):
+		name, slug = "Unavailable", fault.SlugOverloaded
 	default:
 		return nil
 	}
@@ -85,13 +86,13 @@ func generalAnswer(doc *openapi3.T, path string, a answer) *openapi3.Operation {
 }
 
 // oneAnswer makes an operation that is always answered in the same way.
-func oneAnswer(doc *openapi3.T, path string, status int, name, slug string) *openapi3.Operation {
+func oneAnswer(doc *openapi3.T, path string, status int, name string, slug fault.Slug) *openapi3.Operation {
 	if strings.HasPrefix(path, "/channel/") || strings.HasPrefix(path, "/probe/") {
 		name = "Old" + name
 	}
 	return &openapi3.Operation{
 		Responses:  openapi3.NewResponses(openapi3.WithStatus(status, doc.Components.Responses[name])),
-		Extensions: map[string]any{"x-problems": map[string]any{strconv.Itoa(status): []any{slug}}},
+		Extensions: map[string]any{"x-problems": map[string]any{strconv.Itoa(status): []any{string(slug)}}},
 	}
 }
 
@@ -104,9 +105,9 @@ func operation(doc *openapi3.T, method, path string) *openapi3.Operation {
 	if item != nil && item.GetOperation(method) != nil {
 		return item.GetOperation(method)
 	}
-	status, name, slug := http.StatusNotFound, "NotFound", wire.SlugNoPath
+	status, name, slug := http.StatusNotFound, "NotFound", fault.SlugNoPath
 	if item != nil {
-		status, name, slug = http.StatusMethodNotAllowed, "MethodNotAllowed", wire.SlugMethod
+		status, name, slug = http.StatusMethodNotAllowed, "MethodNotAllowed", fault.SlugMethod
 	}
 	return oneAnswer(doc, path, status, name, slug)
 }
@@ -124,14 +125,14 @@ func pathItem(doc *openapi3.T, path string) *openapi3.PathItem {
 	return nil
 }
 
-func slugsOf(t testing.TB, op *openapi3.Operation, status int) []string {
+func slugsOf(t testing.TB, op *openapi3.Operation, status int) []fault.Slug {
 	t.Helper()
 	byStatus, ok := op.Extensions["x-problems"].(map[string]any)
 	require.True(t, ok, "%s has no x-problems", op.OperationID)
 	list, _ := byStatus[strconv.Itoa(status)].([]any)
-	slugs := make([]string, len(list))
+	slugs := make([]fault.Slug, len(list))
 	for i, slug := range list {
-		slugs[i] = fmt.Sprint(slug)
+		slugs[i] = fault.Slug(fmt.Sprint(slug))
 	}
 	return slugs
 }
@@ -170,13 +171,17 @@ func TestSlugsAreThoseOfTheContract(t *testing.T) {
 	t.Parallel()
 	doc, err := contract()
 	require.NoError(t, err)
-	var enumerated []string
+	var enumerated []fault.Slug
 	for _, value := range doc.Components.Schemas["Problem"].Value.Properties["type"].Value.Enum {
-		enumerated = append(enumerated, strings.TrimPrefix(fmt.Sprint(value), wire.TypePrefix))
+		enumerated = append(enumerated, fault.Slug(strings.TrimPrefix(fmt.Sprint(value), wire.TypePrefix)))
 	}
-	require.ElementsMatch(t, wire.Slugs(), enumerated)
+	kinds := make(map[fault.Slug][]fault.Kind)
+	for _, e := range fault.List() {
+		kinds[e.Slug] = e.Kinds
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(kinds)), enumerated)
 
-	used := []string{wire.SlugNoPath, wire.SlugMethod, wire.SlugCrossOrigin, wire.SlugUnknownHost, wire.SlugInvalidRequest} // of every path
+	used := []fault.Slug{fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest} // of every path
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {
@@ -188,27 +193,13 @@ func TestSlugsAreThoseOfTheContract(t *testing.T) {
 				slugs := slugsOf(t, op, code)
 				require.Equal(t, code >= 400, len(slugs) > 0, "%s %s %d", method, path, code)
 				used = append(used, slugs...)
+				for _, slug := range slugs {
+					require.True(t, slices.ContainsFunc(kinds[slug], func(k fault.Kind) bool { return server.StatusOf(k) == code }),
+						"%s %s: %s is never answered with %d", method, path, slug, code)
+				}
 			}
 		}
 	}
 	slices.Sort(used)
 	require.ElementsMatch(t, enumerated, slices.Compact(used))
-}
-
-// TestSlugsOfTheService holds the service's slugs, which package wire can't import, against wire's.
-func TestSlugsOfTheService(t *testing.T) {
-	t.Parallel()
-	for _, slug := range []channel.Slug{
-		channel.SlugInternal, channel.SlugInvalidChannel, channel.SlugInvalidSubscriber, channel.SlugInvalidMessageID,
-		channel.SlugInvalidContent, channel.SlugInvalidBatch, channel.SlugInvalidMax, channel.SlugInvalidWait,
-		channel.SlugInvalidFrom, channel.SlugInvalidPolicy, channel.SlugMessageTooLarge, channel.SlugBatchTooLarge,
-		channel.SlugNoChannel, channel.SlugNoSubscriber, channel.SlugReceiptMalformed, channel.SlugReceiptForged,
-		channel.SlugReceiptChannel, channel.SlugReceiptSubscriber, channel.SlugReceiptEpoch, channel.SlugReceiptAhead,
-		channel.SlugReceiptSuperseded, channel.SlugStorageFull, channel.SlugUnavailable, channel.SlugNotReplicated,
-		matchmaking.SlugInvalidTicket, matchmaking.SlugInvalidQueue, matchmaking.SlugNoTicket, matchmaking.SlugNoQueue,
-		matchmaking.SlugTicketExists, matchmaking.SlugTicketMatched, matchmaking.SlugTicketTooLarge, matchmaking.SlugQueueFull,
-		matchmaking.SlugQueueFixed, matchmaking.SlugQueueInUse, matchmaking.SlugTooManyQueues,
-	} {
-		require.NotEmpty(t, wire.Title(string(slug)), "package wire doesn't know the slug %s", slug)
-	}
 }

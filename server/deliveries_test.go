@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -44,7 +45,7 @@ func TestSubscribe(t *testing.T) {
 		got := decode[wire.Subscription](h.do("PUT", "/v1/channels/c/subscribers/"+name, want.body))
 		require.Equal(t, want.mark, got.Mark, name)
 	}
-	h.do("PUT", "/v1/channels/c/subscribers/ahead", `{"from":3}`).problem(409, wire.SlugInvalidFrom)
+	h.do("PUT", "/v1/channels/c/subscribers/ahead", `{"from":3}`).problem(409, fault.SlugInvalidFrom)
 }
 
 func TestUnsubscribe(t *testing.T) {
@@ -53,7 +54,7 @@ func TestUnsubscribe(t *testing.T) {
 	h.subscribe("c", "s")
 	h.do("DELETE", at, "").is(204, "")
 	h.do("DELETE", at, "").is(204, "")
-	h.do("GET", at+"/messages", "").problem(404, wire.SlugNoSubscriber)
+	h.do("GET", at+"/messages", "").problem(404, fault.SlugNoSubscriber)
 }
 
 func TestFetch(t *testing.T) {
@@ -152,18 +153,18 @@ func TestReceipts(t *testing.T) {
 	for name, test := range map[string]struct {
 		handle string
 		status int
-		slug   string
+		slug   fault.Slug
 	}{
-		"empty":            {"", 400, wire.SlugReceiptMalformed},
-		"malformed":        {"!", 400, wire.SlugReceiptMalformed},
-		"cut":              {handle[:len(handle)-4], 400, wire.SlugReceiptMalformed},
-		"damaged":          {handle[:8] + "AAAA" + handle[12:], 400, wire.SlugReceiptForged},
-		"forged":           {newKeyring(t).Sign(good), 400, wire.SlugReceiptForged},
-		"other channel":    {sign(func(r *receipt.Receipt) { r.Channel = "d" }), 400, wire.SlugReceiptChannel},
-		"other subscriber": {sign(func(r *receipt.Receipt) { r.Subscriber = "t" }), 400, wire.SlugReceiptSubscriber},
-		"other epoch":      {sign(func(r *receipt.Receipt) { r.Epoch = ulid.Make() }), 409, wire.SlugReceiptEpoch},
-		"ahead":            {sign(func(r *receipt.Receipt) { r.Clock = 2 }), 409, wire.SlugReceiptAhead},
-		"superseded":       {sign(func(r *receipt.Receipt) { r.MessageID = "b" }), 409, wire.SlugReceiptSuperseded},
+		"empty":            {"", 400, fault.SlugReceiptMalformed},
+		"malformed":        {"!", 400, fault.SlugReceiptMalformed},
+		"cut":              {handle[:len(handle)-4], 400, fault.SlugReceiptMalformed},
+		"damaged":          {handle[:8] + "AAAA" + handle[12:], 400, fault.SlugReceiptForged},
+		"forged":           {newKeyring(t).Sign(good), 400, fault.SlugReceiptForged},
+		"other channel":    {sign(func(r *receipt.Receipt) { r.Channel = "d" }), 400, fault.SlugReceiptChannel},
+		"other subscriber": {sign(func(r *receipt.Receipt) { r.Subscriber = "t" }), 400, fault.SlugReceiptSubscriber},
+		"other epoch":      {sign(func(r *receipt.Receipt) { r.Epoch = ulid.Make() }), 409, fault.SlugReceiptEpoch},
+		"ahead":            {sign(func(r *receipt.Receipt) { r.Clock = 2 }), 409, fault.SlugReceiptAhead},
+		"superseded":       {sign(func(r *receipt.Receipt) { r.MessageID = "b" }), 409, fault.SlugReceiptSuperseded},
 	} {
 		body := `{"receiptHandle":"` + test.handle + `"}`
 		h.do("POST", at+"/ack", body).problem(test.status, test.slug)
@@ -176,8 +177,8 @@ func TestReceipts(t *testing.T) {
 	h.do("POST", at+"/ack", `{"receiptHandle":"`+handle+`"}`).is(204, "")
 
 	gone := sign(func(r *receipt.Receipt) { r.Subscriber = "gone" })
-	h.do("POST", "/v1/channels/c/subscribers/gone/ack", `{"receiptHandle":"`+gone+`"}`).problem(404, wire.SlugNoSubscriber)
-	h.do("POST", "/v1/channels/c/subscribers/gone/next", `{"receiptHandle":"`+gone+`"}`).problem(404, wire.SlugNoSubscriber)
+	h.do("POST", "/v1/channels/c/subscribers/gone/ack", `{"receiptHandle":"`+gone+`"}`).problem(404, fault.SlugNoSubscriber)
+	h.do("POST", "/v1/channels/c/subscribers/gone/next", `{"receiptHandle":"`+gone+`"}`).problem(404, fault.SlugNoSubscriber)
 	h.do("DELETE", "/channel/c/subscription/polling/gone/message?ackHandle="+gone, "").oldError(404, wire.OldCodeNoSubscriber)
 }
 
@@ -237,7 +238,7 @@ func TestLongPollEndsWithItsSubscriber(t *testing.T) {
 	old := h.waiting(t.Context(), 1, "GET", "/channel/c/subscription/polling/s?timeout=1m", "")
 	h.do("DELETE", at, "").is(204, "")
 	got := <-answers
-	got.problem(404, wire.SlugNoSubscriber)
+	got.problem(404, fault.SlugNoSubscriber)
 	got = <-old
 	got.oldError(404, wire.OldCodeNoSubscriber)
 }
@@ -265,7 +266,7 @@ func TestLongPollEndsWithItsClient(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	h.do("GET", "/v1/channels/c", "").problem(404, wire.SlugNoChannel)
+	h.do("GET", "/v1/channels/c", "").problem(404, fault.SlugNoChannel)
 
 	sub := h.subscribe("c", "s")
 	empty := decode[wire.Description](h.do("GET", "/v1/channels/c", ""))
@@ -326,10 +327,10 @@ func TestLimitsOfAFetch(t *testing.T) {
 	}
 	require.Len(t, h.fetch("c", "s").Messages, 3)
 	require.Len(t, decode[wire.Delivery](h.do("GET", at+"/messages?max=10&wait=1", "")).Messages, 10)
-	require.Equal(t, "max", h.do("GET", at+"/messages?max=11", "").problem(400, wire.SlugInvalidMax).Field)
-	require.Equal(t, "wait", h.do("GET", at+"/messages?wait=1001ms", "").problem(400, wire.SlugInvalidWait).Field)
-	h.do("POST", at+"/next", `{"max":11}`).problem(400, wire.SlugInvalidMax)
-	h.do("POST", at+"/next", `{"wait":2}`).problem(400, wire.SlugInvalidWait)
+	require.Equal(t, "max", h.do("GET", at+"/messages?max=11", "").problem(400, fault.SlugInvalidMax).Field)
+	require.Equal(t, "wait", h.do("GET", at+"/messages?wait=1001ms", "").problem(400, fault.SlugInvalidWait).Field)
+	h.do("POST", at+"/next", `{"max":11}`).problem(400, fault.SlugInvalidMax)
+	h.do("POST", at+"/next", `{"wait":2}`).problem(400, fault.SlugInvalidWait)
 	require.Len(t, decode[wire.OldDelivery](h.do("GET", "/channel/c/subscription/polling/s?max=11&timeout=1h", "")).Messages, 10, "the predecessor's are cut")
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // direct asks the handler without a connection, which a draining server no longer takes.
@@ -65,7 +65,7 @@ func TestDrain(t *testing.T) {
 		got.is(200, `{"messages":[],"more":false,"expired":0}`)
 	}
 	got := h.direct("GET", "/readyz")
-	got.problem(503, wire.SlugDraining)
+	got.problem(503, fault.SlugDraining)
 	require.Equal(t, "1", got.header.Get("Retry-After"))
 	h.direct("GET", "/probe/readiness").oldError(503, "")
 	h.direct("GET", "/livez").is(200, `{"status":"ok"}`+"\n")
@@ -89,7 +89,7 @@ func TestDrainDelay(t *testing.T) {
 	got := <-polls
 	got.is(200, `{"messages":[],"more":false,"expired":0}`)
 	got = h.do("GET", "/readyz", "")
-	got.problem(503, wire.SlugDraining)
+	got.problem(503, fault.SlugDraining)
 	require.True(t, got.last)
 	h.do("GET", at+"/messages?wait=1m", "").is(200, `{"messages":[],"more":false,"expired":0}`)
 	h.publish("c", "a", "1")
@@ -175,5 +175,5 @@ func TestSlowBody(t *testing.T) {
 	h.server.Handler().ServeHTTP(recorder, request)
 	got := answer{t: t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
 	checkContract(t, "POST", "/v1/channels/c/messages", got)
-	got.problem(http.StatusRequestTimeout, wire.SlugInvalidBody)
+	got.problem(http.StatusRequestTimeout, fault.SlugInvalidBody)
 }

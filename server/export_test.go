@@ -27,3 +27,9 @@ func Connections(s *Server) int { return s.connections() }
 
 // BodyBytes returns how much memory bodies take.
 func BodyBytes(s *Server) int64 { return s.bodies.used.Load() }
+
+// What kinds of errors are mapped to.
+var (
+	StatusOf = statusOf
+	CodeOf   = codeOf
+)

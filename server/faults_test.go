@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -42,11 +42,11 @@ var faults = map[string]struct {
 	status int
 	retry  string
 }{
-	"unavailable":       {channel.ErrUnavailable.Because(errors.New("dial tcp 10.0.0.1: refused")), 503, "1"},
-	"unavailable-after": {&channel.Error{Kind: channel.Unavailable, Slug: channel.SlugUnavailable, Detail: "loading", RetryAfter: 2100 * time.Millisecond}, 503, "3"},
+	"unavailable":       {fault.ErrUnavailable.WithCause(errors.New("dial tcp 10.0.0.1: refused")), 503, "1"},
+	"unavailable-after": {&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, Detail: "loading", RetryAfter: 2100 * time.Millisecond}, 503, "3"},
 	"deadline":          {context.DeadlineExceeded, 503, "1"},
 	"unknown":           {errors.New("the secret of the storage"), 500, ""},
-	"internal":          {&channel.Error{Kind: channel.Internal, Slug: channel.SlugInternal, Detail: "the secret of the storage"}, 500, ""},
+	"internal":          {&fault.Error{Kind: fault.Internal, Slug: fault.SlugInternal, Detail: "the secret of the storage"}, 500, ""},
 }
 
 func TestFaultsOfTheStorage(t *testing.T) {
@@ -91,18 +91,18 @@ func TestStorageFull(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	h.subscribe("c", "s")
-	h.store.fail(channel.ErrStorageFull)
-	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, wire.SlugStorageFull)
-	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(507, wire.SlugStorageFull)
-	h.do("PUT", at, "").problem(507, wire.SlugStorageFull)
+	h.store.fail(fault.ErrStorageFull)
+	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, fault.SlugStorageFull)
+	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(507, fault.SlugStorageFull)
+	h.do("PUT", at, "").problem(507, fault.SlugStorageFull)
 	h.do("PUT", "/channel/c/message/a", `1`).oldError(507, "")
 }
 
 func TestNotReplicated(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	h.store.fail(&channel.Error{Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, Detail: "too few replicas"})
-	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(503, wire.SlugNotReplicated)
+	h.store.fail(&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, Detail: "too few replicas"})
+	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(503, fault.SlugNotReplicated)
 }
 
 // TestPanic shows that a panic is a 500, and that the connection and the server go on.
@@ -111,7 +111,7 @@ func TestPanic(t *testing.T) {
 	h := start(t)
 	h.store.intercept(func(context.Context, string) error { panic("the secret of the handler") })
 	got := h.do("POST", "/v1/channels/c/messages", `{"content":1}`, header{"X-Request-Id", "p"})
-	got.problem(500, wire.SlugInternal)
+	got.problem(500, fault.SlugInternal)
 	require.NotContains(t, string(got.body), "secret")
 	logged := h.logs.await(t, func(r record) bool { return r.Message == "panic in a handler" })
 	require.Equal(t, "p", logged.attrs["requestId"])
@@ -166,10 +166,10 @@ func TestRedisIsDown(t *testing.T) {
 	for _, line := range storeCalls(h.receipts.Sign(anyReceipt)) {
 		method, path, body := cut(line)
 		got := h.do(method, path, body)
-		got.problem(503, wire.SlugUnavailable)
+		got.problem(503, fault.SlugUnavailable)
 		require.NotEmpty(t, got.header.Get("Retry-After"))
 	}
-	h.do("GET", "/readyz", "").problem(503, wire.SlugUnavailable)
+	h.do("GET", "/readyz", "").problem(503, fault.SlugUnavailable)
 	h.do("GET", "/probe/readiness", "").oldError(503, "")
 	h.do("GET", "/livez", "").is(200, `{"status":"ok"}`)
 }
@@ -185,8 +185,8 @@ func TestRedisIsFull(t *testing.T) {
 	h.subscribe("c", "s")
 	h.publish("c", "a", "1")
 	node.Do(t, "CONFIG", "SET", "maxmemory", "1")
-	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, wire.SlugStorageFull)
-	h.do("PUT", "/v1/channels/c/subscribers/new", "").problem(507, wire.SlugStorageFull)
+	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, fault.SlugStorageFull)
+	h.do("PUT", "/v1/channels/c/subscribers/new", "").problem(507, fault.SlugStorageFull)
 	got := h.fetch("c", "s")
 	require.Len(t, got.Messages, 1)
 	h.do("POST", at+"/ack", `{"receiptHandle":"`+got.ReceiptHandle+`"}`).is(204, "")

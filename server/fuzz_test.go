@@ -30,7 +30,7 @@ func FuzzFetchQuery(f *testing.F) {
 		if err := server.FetchQuery(raw, &q); err != nil {
 			var refused *wire.InputError
 			require.ErrorAs(t, err, &refused)
-			require.NotEmpty(t, wire.Title(refused.Slug))
+			require.NotEmpty(t, refused.Slug.Title())
 			return
 		}
 		want, err := url.ParseQuery(raw)

@@ -65,7 +65,7 @@ func (b *rpcBody) Read(p []byte) (int, error) {
 		return n, nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		wrong = b.fail(connect.CodeDeadlineExceeded, errBodySlow)
-		b.call.status = errBodySlow.status
+		b.call.status = statusOf(errBodySlow.Kind)
 		return n, wrong
 	case b.inPrefix > 0 || b.left > 0:
 		return n, b.fail(connect.CodeInvalidArgument, errors.New("the body ends within a message"))

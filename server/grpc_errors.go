@@ -7,31 +7,37 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // errDrainingRPC ends calls that wait.
 var errDrainingRPC = connect.NewError(connect.CodeUnavailable, errDraining)
 
-// codeOf is the one map from what an outcome is to a gRPC code.
-func codeOf(kind channel.Kind) connect.Code {
+// codeOf maps a kind to a gRPC code. It is the only place that does.
+func codeOf(kind fault.Kind) connect.Code {
 	switch kind {
-	case channel.Invalid:
+	case fault.Invalid:
 		return connect.CodeInvalidArgument
-	case channel.NotFound:
+	case fault.NotFound:
 		return connect.CodeNotFound
-	case channel.Forbidden:
+	case fault.Forbidden:
 		return connect.CodePermissionDenied
-	case channel.Conflict:
+	case fault.Conflict:
 		return connect.CodeFailedPrecondition
-	case channel.TooLarge:
+	case fault.TooLarge:
 		return connect.CodeInvalidArgument
-	case channel.StorageFull:
+	case fault.StorageFull:
 		return connect.CodeResourceExhausted
-	case channel.Unavailable:
+	case fault.Unavailable:
 		return connect.CodeUnavailable
-	case channel.Internal:
+	case fault.MethodNotAllowed:
+		return connect.CodeUnimplemented
+	case fault.Timeout:
+		return connect.CodeDeadlineExceeded
+	case fault.Misdirected:
+		return connect.CodePermissionDenied
+	case fault.Internal:
 		return connect.CodeInternal
 	}
 	return connect.CodeInternal
@@ -40,7 +46,7 @@ func codeOf(kind channel.Kind) connect.Code {
 // toldOf says what a client is told of an error. What it isn't told of stays in the log, under the request's ID.
 func toldOf(ctx context.Context, err error) *connect.Error {
 	var told *connect.Error
-	var e *channel.Error
+	var e *fault.Error
 	switch {
 	case errors.As(err, &told):
 		return told
@@ -50,7 +56,7 @@ func toldOf(ctx context.Context, err error) *connect.Error {
 		return connect.NewError(connect.CodeCanceled, errors.New("the call was cancelled"))
 	case errors.Is(err, matchmaking.ErrTicketExists):
 		return connect.NewError(connect.CodeAlreadyExists, errors.New(matchmaking.ErrTicketExists.Detail))
-	case errors.As(err, &e) && e.Kind != channel.Internal:
+	case errors.As(err, &e) && e.Kind != fault.Internal:
 		return connect.NewError(codeOf(e.Kind), errors.New(e.Detail))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return connect.NewError(connect.CodeUnavailable, errors.New("the request ended before its answer; trying again is safe"))
@@ -70,7 +76,7 @@ func finishRPC(ctx context.Context, err error) error {
 	told := toldOf(ctx, err)
 	c.err, c.status = err, statusOfCode(told.Code())
 	switch {
-	case errors.Is(err, channel.ErrStorageFull):
+	case errors.Is(err, fault.ErrStorageFull):
 		c.status = http.StatusInsufficientStorage
 	case errors.Is(err, errQueries):
 		c.status = http.StatusServiceUnavailable // 413 would say that the client sent too much

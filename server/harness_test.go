@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -226,7 +227,7 @@ func (a answer) like(status int, body string) {
 }
 
 // problem checks that the answer is a problem with this slug, and gives it.
-func (a answer) problem(status int, slug string) wire.Problem {
+func (a answer) problem(status int, slug fault.Slug) wire.Problem {
 	a.t.Helper()
 	require.Equal(a.t, status, a.status, "%s", a.body)
 	require.Equal(a.t, wire.MediaProblem, a.header.Get("Content-Type"))

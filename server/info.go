@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -61,9 +62,9 @@ func (s *Server) checkReady(c *call) error {
 	ctx, cancel := context.WithTimeout(c.request.Context(), readyTimeout)
 	defer cancel()
 	err := s.options.Ready(ctx)
-	var told *channel.Error
-	if err == nil || errors.As(err, &told) && told.Kind == channel.Unavailable {
+	var told *fault.Error
+	if err == nil || errors.As(err, &told) && told.Kind == fault.Unavailable {
 		return err
 	}
-	return channel.ErrUnavailable.Because(err)
+	return fault.ErrUnavailable.WithCause(err)
 }

@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/flood"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // fill opens connections that send nothing, until the server has as many as it serves.
@@ -39,7 +39,7 @@ func TestConnectionLimit(t *testing.T) {
 		if path == "/nothing" {
 			continue
 		}
-		got.problem(503, wire.SlugOverloaded)
+		got.problem(503, fault.SlugOverloaded)
 		require.Equal(t, "1", got.header.Get("Retry-After"))
 	}
 	h.do("PUT", "/channel/c/message/a", "1").oldError(503, "")
@@ -66,7 +66,7 @@ func TestConnectionLimitOnHTTP2(t *testing.T) {
 	h := start(t, func(s *setup) { s.MaxConnections = 1 })
 	h.fill(1)
 	h.client = rpcClient(t, true)
-	h.do("GET", "/v1/info", "").problem(503, wire.SlugOverloaded)
+	h.do("GET", "/v1/info", "").problem(503, fault.SlugOverloaded)
 	require.Equal(t, 200, h.do("GET", "/readyz", "").status)
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -56,7 +57,7 @@ func (s *Server) appendContent(c *call) ([]channel.Published, error) {
 		return nil, err
 	}
 	published, err := s.append(c, body, []channel.Draft{{ID: id, Content: content}})
-	var e *channel.Error
+	var e *fault.Error
 	if errors.As(err, &e) && e.Field == "/content" {
 		whole := *e
 		whole.Field = "" // the content is the whole body

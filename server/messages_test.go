@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -89,7 +90,7 @@ func TestBodyLimit(t *testing.T) {
 		return frame + strings.Repeat(" ", size-len(frame))
 	}
 	require.Equal(t, 201, h.do("POST", path, body(limit)).status)
-	h.do("POST", path, body(limit+1)).problem(413, wire.SlugBodyTooLarge)
+	h.do("POST", path, body(limit+1)).problem(413, fault.SlugBodyTooLarge)
 
 	// Without a length that is told beforehand.
 	got, err := h.try(t.Context(), "POST", path, io.MultiReader(strings.NewReader(body(limit))))
@@ -97,7 +98,7 @@ func TestBodyLimit(t *testing.T) {
 	require.Equal(t, 200, got.status)
 	got, err = h.try(t.Context(), "POST", path, io.MultiReader(strings.NewReader(body(limit+1))))
 	require.NoError(t, err)
-	got.problem(413, wire.SlugBodyTooLarge)
+	got.problem(413, fault.SlugBodyTooLarge)
 
 	h.do("PUT", "/channel/c/message/b", body(limit+1)).oldError(413, "")
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", "/v1/channels/c", "")).Clock, "what is refused changes nothing")
@@ -166,8 +167,8 @@ func TestTruncatedBody(t *testing.T) {
 	h := start(t)
 	answer := h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"content\":1")
 	require.Equal(t, http.StatusBadRequest, answer.status)
-	answer.problem(400, wire.SlugInvalidBody)
-	h.do("GET", "/v1/channels/c", "").problem(404, wire.SlugNoChannel)
+	answer.problem(400, fault.SlugInvalidBody)
+	h.do("GET", "/v1/channels/c", "").problem(404, fault.SlugNoChannel)
 }
 
 func TestDefaultBodyLimit(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
@@ -163,8 +164,8 @@ func noTicket(id string) error {
 
 // orNoTicket gives noTicket's error in place of one that says that something isn't there.
 func orNoTicket(id string, err error) error {
-	var e *channel.Error
-	if errors.As(err, &e) && e.Kind == channel.NotFound {
+	var e *fault.Error
+	if errors.As(err, &e) && e.Kind == fault.NotFound {
 		return noTicket(id)
 	}
 	return err

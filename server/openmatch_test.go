@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
@@ -218,8 +218,8 @@ func TestErrorsOfCalls(t *testing.T) {
 	t.Parallel()
 	r := startRPC(t)
 	f := r.frontend(protocols[0])
-	kind := func(k channel.Kind) error {
-		return fmt.Errorf("create: %w", &channel.Error{Kind: k, Slug: "s", Detail: "the detail", Cause: errors.New("secret")})
+	kind := func(k fault.Kind) error {
+		return fmt.Errorf("create: %w", &fault.Error{Kind: k, Slug: "s", Detail: "the detail", Cause: errors.New("secret")})
 	}
 	const inside = "something went wrong in the service; its log says more under the request's ID"
 	for _, c := range []struct {
@@ -227,13 +227,13 @@ func TestErrorsOfCalls(t *testing.T) {
 		code connect.Code
 		text string
 	}{
-		{kind(channel.Invalid), connect.CodeInvalidArgument, "the detail"},
-		{kind(channel.NotFound), connect.CodeNotFound, "the detail"},
-		{kind(channel.Conflict), connect.CodeFailedPrecondition, "the detail"},
-		{kind(channel.TooLarge), connect.CodeInvalidArgument, "the detail"},
-		{kind(channel.StorageFull), connect.CodeResourceExhausted, "the detail"},
-		{kind(channel.Unavailable), connect.CodeUnavailable, "the detail"},
-		{kind(channel.Internal), connect.CodeInternal, inside},
+		{kind(fault.Invalid), connect.CodeInvalidArgument, "the detail"},
+		{kind(fault.NotFound), connect.CodeNotFound, "the detail"},
+		{kind(fault.Conflict), connect.CodeFailedPrecondition, "the detail"},
+		{kind(fault.TooLarge), connect.CodeInvalidArgument, "the detail"},
+		{kind(fault.StorageFull), connect.CodeResourceExhausted, "the detail"},
+		{kind(fault.Unavailable), connect.CodeUnavailable, "the detail"},
+		{kind(fault.Internal), connect.CodeInternal, inside},
 		{matchmaking.ErrTicketExists, connect.CodeAlreadyExists, matchmaking.ErrTicketExists.Detail},
 		{errors.New("secret"), connect.CodeInternal, inside},
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
@@ -309,6 +310,6 @@ func TestWatchPassesOverWhatIsNoAssignment(t *testing.T) {
 	require.True(t, w.Receive(), "%v", w.Err())
 	require.Equal(t, "the match's", w.Msg().GetAssignment().GetConnection())
 
-	r.store.fail(channel.ErrUnavailable)
-	ends(t, r.watch(f, id), connect.CodeUnavailable, channel.ErrUnavailable.Detail)
+	r.store.fail(fault.ErrUnavailable)
+	ends(t, r.watch(f, id), connect.CodeUnavailable, fault.ErrUnavailable.Detail)
 }

@@ -7,17 +7,17 @@ import (
 	"path"
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/wire"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 var (
-	errCrossOrigin = &refusal{
-		status: http.StatusForbidden, slug: wire.SlugCrossOrigin,
-		detail: "a web page of another origin sent this request; the service is configured with the origins that may",
+	errCrossOrigin = &fault.Error{
+		Kind: fault.Forbidden, Slug: fault.SlugCrossOrigin,
+		Detail: "a web page of another origin sent this request; the service is configured with the origins that may",
 	}
-	errHost = &refusal{
-		status: http.StatusMisdirectedRequest, slug: wire.SlugUnknownHost,
-		detail: "the service isn't called under this host name; it is configured with its names",
+	errHost = &fault.Error{
+		Kind: fault.Misdirected, Slug: fault.SlugUnknownHost,
+		Detail: "the service isn't called under this host name; it is configured with its names",
 	}
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 const evil = "https://evil.example.com"
@@ -28,7 +28,7 @@ func TestCrossOrigin(t *testing.T) {
 			`POST /v1/channels/c/messages {"content":1}`, `POST /v1/tickets {}`, `PUT /v1/queues/q {}`, `POST ` + at + `/next {}`, `DELETE ` + at,
 		} {
 			method, path, body := cut(call)
-			h.do(method, path, body, headers...).problem(403, wire.SlugCrossOrigin)
+			h.do(method, path, body, headers...).problem(403, fault.SlugCrossOrigin)
 		}
 		h.do("PUT", "/channel/c/message/a", "1", headers...).oldError(403, "")
 		require.Equal(t, 403, h.do("POST", "/openmatch.FrontendService/CreateTicket", `{}`, headers...).status, name)
@@ -83,11 +83,11 @@ func TestHosts(t *testing.T) {
 	}
 	for _, host := range mine {
 		require.Equal(t, 200, call(named, "/v1/info", host).status, host)
-		call(plain, "/v1/info", host).problem(421, wire.SlugUnknownHost)
+		call(plain, "/v1/info", host).problem(421, fault.SlugUnknownHost)
 	}
 	for _, host := range strange {
 		for _, h := range []*harness{plain, named} {
-			call(h, "/v1/info", host).problem(421, wire.SlugUnknownHost)
+			call(h, "/v1/info", host).problem(421, fault.SlugUnknownHost)
 			call(h, "/probe/liveness", host).oldError(421, "")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -70,14 +71,14 @@ func oldQuery(raw string, limits channel.Limits, q *channel.Query) error {
 	if text, ok := queryValue(raw, "timeout"); ok {
 		timeout, err := time.ParseDuration(text)
 		if err != nil {
-			return &wire.InputError{Slug: wire.SlugInvalidWait, Field: "timeout", Offset: -1, Detail: fmt.Sprintf(`Invalid "timeout" parameter %.64q`, text)}
+			return &wire.InputError{Slug: fault.SlugInvalidWait, Field: "timeout", Offset: -1, Detail: fmt.Sprintf(`Invalid "timeout" parameter %.64q`, text)}
 		}
 		q.Wait = min(max(timeout, 0), limits.MaxWait) // a time that has passed already doesn't wait
 	}
 	if text, ok := queryValue(raw, "max"); ok {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
-			return &wire.InputError{Slug: wire.SlugInvalidMax, Field: "max", Offset: -1, Detail: fmt.Sprintf(`Invalid "max" parameter %.64q`, text)}
+			return &wire.InputError{Slug: fault.SlugInvalidMax, Field: "max", Offset: -1, Detail: fmt.Sprintf(`Invalid "max" parameter %.64q`, text)}
 		}
 		q.Max = min(n, limits.MaxMax)
 	}
@@ -104,7 +105,7 @@ func queryValue(raw, name string) (value string, ok bool) {
 func (s *Server) oldAck(c *call) error {
 	handle, _ := queryValue(c.request.URL.RawQuery, "ackHandle")
 	if handle == "" {
-		return &wire.InputError{Slug: wire.SlugInvalidQuery, Field: "ackHandle", Offset: -1, Detail: `Missing "ackHandle" parameter`}
+		return &wire.InputError{Slug: fault.SlugInvalidQuery, Field: "ackHandle", Offset: -1, Detail: `Missing "ackHandle" parameter`}
 	}
 	if err := s.service.Ack(c.request.Context(), c.param(0), c.param(1), handle); err != nil {
 		return err
@@ -124,16 +125,17 @@ func (s *Server) oldReady(c *call) error {
 	return c.value(http.StatusOK, wire.OldProbe{})
 }
 
-// failAsPredecessor answers with an error as the predecessor did. Refused receipts are all the same to it.
+// failAsPredecessor answers with an error as the predecessor did, which did not distinguish between refused receipts.
 func failAsPredecessor(c *call, err error) {
 	p := problemOf(err)
 	status, answer := p.Status, wire.OldError{Error: p.Detail}
 	switch p.Slug() {
-	case wire.SlugNoSubscriber:
+	case fault.SlugNoSubscriber:
 		answer.Code = wire.OldCodeNoSubscriber
-	case wire.SlugReceiptMalformed, wire.SlugReceiptForged, wire.SlugReceiptChannel, wire.SlugReceiptSubscriber,
-		wire.SlugReceiptEpoch, wire.SlugReceiptAhead, wire.SlugReceiptSuperseded:
+	case fault.SlugReceiptMalformed, fault.SlugReceiptForged, fault.SlugReceiptChannel, fault.SlugReceiptSubscriber,
+		fault.SlugReceiptEpoch, fault.SlugReceiptAhead, fault.SlugReceiptSuperseded:
 		status, answer.Code = http.StatusBadRequest, wire.OldCodeAckHandle
+	default: // the predecessor has no codes for the others
 	}
 	if p.RetryAfter > 0 {
 		c.response.Header()[headerRetryAfter] = []string{strconv.Itoa(p.RetryAfter)}

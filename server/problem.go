@@ -8,57 +8,54 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// refusal is an error that the server itself finds, and not the service.
-type refusal struct {
-	status int
-	slug   string
-	detail string
-}
-
-func (r *refusal) Error() string { return r.detail }
-
+// Errors that the server itself finds.
 var (
-	errNoPath       = &refusal{status: http.StatusNotFound, slug: wire.SlugNoPath, detail: "there is nothing at this path"}
-	errDraining     = &refusal{status: http.StatusServiceUnavailable, slug: wire.SlugDraining, detail: "the server is shutting down"}
-	errBodyCutShort = &refusal{status: http.StatusBadRequest, slug: wire.SlugInvalidBody, detail: "the body could not be read to its end"}
-	errBodySlow     = &refusal{status: http.StatusRequestTimeout, slug: wire.SlugInvalidBody, detail: "the body took too long to come in"}
-	errBodiesFull   = &refusal{status: http.StatusServiceUnavailable, slug: wire.SlugOverloaded, detail: "too many large bodies are on their way to the server; trying again is safe"}
-	errConnections  = &refusal{status: http.StatusServiceUnavailable, slug: wire.SlugOverloaded, detail: "too many connections are open to the server; trying again is safe"}
+	errNoPath       = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "there is nothing at this path"}
+	errDraining     = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining, Detail: "the server is shutting down"}
+	errBodyCutShort = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBody, Detail: "the body could not be read to its end"}
+	errBodySlow     = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody, Detail: "the body took too long to come in"}
+	errBodiesFull   = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "too many large bodies are on their way to the server; trying again is safe"}
+	errConnections  = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "too many connections are open to the server; trying again is safe"}
 	errPanic        = errors.New("a handler panicked")
 )
 
-// statusOf is the one map from what an outcome is to an HTTP status.
-func statusOf(kind channel.Kind) int {
+// statusOf maps a kind to an HTTP status. It is the only place that does.
+func statusOf(kind fault.Kind) int {
 	switch kind {
-	case channel.Invalid:
+	case fault.Invalid:
 		return http.StatusBadRequest
-	case channel.NotFound:
+	case fault.NotFound:
 		return http.StatusNotFound
-	case channel.Forbidden:
+	case fault.Forbidden:
 		return http.StatusForbidden
-	case channel.Conflict:
+	case fault.Conflict:
 		return http.StatusConflict
-	case channel.TooLarge:
+	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
-	case channel.StorageFull:
+	case fault.StorageFull:
 		return http.StatusInsufficientStorage
-	case channel.Unavailable:
+	case fault.Unavailable:
 		return http.StatusServiceUnavailable
-	case channel.Internal:
+	case fault.MethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case fault.Timeout:
+		return http.StatusRequestTimeout
+	case fault.Misdirected:
+		return http.StatusMisdirectedRequest
+	case fault.Internal:
 		return http.StatusInternalServerError
 	}
 	return http.StatusInternalServerError
 }
 
-// problemOf says what a client is told of an error. What it isn't told of stays in the log, under the request's ID.
+// problemOf returns what a client is told about an error. The log has the rest, under the request's ID.
 func problemOf(err error) *wire.Problem {
 	var input *wire.InputError
-	var refused *refusal
-	var e *channel.Error
+	var e *fault.Error
 	switch {
 	case errors.As(err, &input):
 		p := wire.NewProblem(input.Slug, http.StatusBadRequest, input.Detail)
@@ -67,18 +64,15 @@ func problemOf(err error) *wire.Problem {
 			p.Offset = &input.Offset
 		}
 		return p
-	case errors.As(err, &refused):
-		p := wire.NewProblem(refused.slug, refused.status, refused.detail)
-		return withRetry(p, 0)
-	case errors.As(err, &e) && e.Kind != channel.Internal:
-		p := wire.NewProblem(string(e.Slug), statusOf(e.Kind), e.Detail)
+	case errors.As(err, &e) && e.Kind != fault.Internal:
+		p := wire.NewProblem(e.Slug, statusOf(e.Kind), e.Detail)
 		p.Field = e.Field
 		return withRetry(p, e.RetryAfter)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		p := wire.NewProblem(wire.SlugUnavailable, http.StatusServiceUnavailable, "the request ended before its answer; trying again is safe")
+		p := wire.NewProblem(fault.SlugUnavailable, http.StatusServiceUnavailable, "the request ended before its answer; trying again is safe")
 		return withRetry(p, 0)
 	default:
-		return wire.NewProblem(wire.SlugInternal, http.StatusInternalServerError, "something went wrong in the service; its log says more under the request's ID")
+		return wire.NewProblem(fault.SlugInternal, http.StatusInternalServerError, "something went wrong in the service; its log says more under the request's ID")
 	}
 }
 

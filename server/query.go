@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -83,5 +84,5 @@ func unescapePair(pair string) (name, value string, err error) {
 }
 
 func badQuery(name, detail string) error {
-	return &wire.InputError{Slug: wire.SlugInvalidQuery, Field: name, Detail: detail, Offset: -1}
+	return &wire.InputError{Slug: fault.SlugInvalidQuery, Field: name, Detail: detail, Offset: -1}
 }

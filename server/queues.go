@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -98,8 +99,8 @@ func queueOf(d matchmaking.Definition) (wire.Queue, error) {
 
 // inBody makes the field of an error about what was in a body the JSON pointer of it.
 func inBody(err error) error {
-	var e *channel.Error
-	if !errors.As(err, &e) || e.Kind != channel.Invalid {
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Kind != fault.Invalid {
 		return err
 	}
 	told := *e

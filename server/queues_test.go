@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -46,7 +47,7 @@ func TestQueues(t *testing.T) {
 	require.Contains(t, string(shown.Definition), `//user:xxxxx@127.0.0.1:1/x?token=xxxxx"`)
 	require.Equal(t, http.StatusOK, h.do("PUT", "/v1/queues/trio", string(shown.Definition)).status)
 	refused := h.do("PUT", "/v1/queues/copy", string(shown.Definition))
-	refused.problem(400, wire.SlugInvalidQueue)
+	refused.problem(400, fault.SlugInvalidQueue)
 	require.Equal(t, "/assigner/url", decode[wire.Problem](refused).Field)
 	own := strings.NewReplacer("user:xxxxx@", "", "?token=xxxxx", "", `"xxxxx"`, `"own"`).Replace(string(shown.Definition))
 	require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/queues/copy", own).status)
@@ -55,7 +56,7 @@ func TestQueues(t *testing.T) {
 		h.do("DELETE", "/v1/queues/copy", "").is(204, "")
 	}
 	require.Equal(t, []string{"default", "duel"}, names())
-	h.do("GET", "/v1/queues/trio", "").problem(404, wire.SlugNoQueue)
+	h.do("GET", "/v1/queues/trio", "").problem(404, fault.SlugNoQueue)
 }
 
 func TestDescribeQueue(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -29,7 +30,7 @@ func TestChannelsOfTicketsAreReserved(t *testing.T) {
 		method, rest, _ := strings.Cut(call, " ")
 		path, body, _ := strings.Cut(rest, " ")
 		got := h.do(method, path, body)
-		require.Equal(t, "channel", got.problem(403, wire.SlugReserved).Field, call)
+		require.Equal(t, "channel", got.problem(403, fault.SlugReserved).Field, call)
 	}
 	for _, call := range []string{
 		`PUT /channel/ticket.ann/message/assignment-m {"ticketId":"ann","matchId":"m"}`,
@@ -40,7 +41,7 @@ func TestChannelsOfTicketsAreReserved(t *testing.T) {
 		path, body, _ := strings.Cut(rest, " ")
 		h.do(method, path, body).oldError(403, "")
 	}
-	h.do("GET", "/v1/channels/ticket.nobody", "").problem(404, wire.SlugNoChannel)
+	h.do("GET", "/v1/channels/ticket.nobody", "").problem(404, fault.SlugNoChannel)
 
 	bob := h.create(`{"queue":"duel","id":"bob"}`)
 	require.Len(t, decode[wire.Delivery](<-polls).Messages, 1, "the poll went on, and got the assignment alone")

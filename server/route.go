@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -133,7 +134,7 @@ func (s *Server) unrouted(err error, ec echo.Context) {
 	var he *echo.HTTPError
 	switch {
 	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
-		err = &refusal{status: he.Code, slug: wire.SlugMethod, detail: c.request.Method + " is not a method of this path"}
+		err = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod, Detail: c.request.Method + " is not a method of this path"}
 	case errors.As(err, &he) && he.Code == http.StatusNotFound:
 		err = errNoPath
 	}
@@ -159,7 +160,7 @@ func (c *call) check() error {
 		return err
 	}
 	if c.route.query == queryRefused && c.request.URL.RawQuery != "" {
-		return &wire.InputError{Slug: wire.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
+		return &wire.InputError{Slug: fault.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -24,7 +25,7 @@ func TestInfo(t *testing.T) {
 			"maxMemoryBytes": 0, "warnings": ["The append-only file is off."]}},
 		"limits": {"maxNameBytes": 128, "maxBodyBytes": 1048576, "maxBatch": 1000, "defaultMax": 64, "maxMax": 1000,
 			"maxFetchBytes": 4194304, "maxWaitMs": 60000}}`)
-	h.do("GET", "/v1/info?x=1", "").problem(400, wire.SlugInvalidQuery)
+	h.do("GET", "/v1/info?x=1", "").problem(400, fault.SlugInvalidQuery)
 }
 
 func TestProbes(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
@@ -116,7 +116,7 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, forAnn.MatchID, got.MatchID)
 	require.Equal(t, &forAnn, got.Assignment)
 	require.JSONEq(t, `{"size":1}`, string(got.Extensions["party"]))
-	h.do("DELETE", "/v1/tickets/ann", "").problem(409, wire.SlugTicketMatched)
+	h.do("DELETE", "/v1/tickets/ann", "").problem(409, fault.SlugTicketMatched)
 
 	// Asking for it again gives what there is.
 	again := h.do("POST", "/v1/tickets", `{"queue":"duel","id":"ann"}`)
@@ -159,10 +159,10 @@ func TestCancelTicket(t *testing.T) {
 	}
 	require.Equal(t, wire.TicketCancelled, h.ticket("ann").Status)
 	got := <-polls
-	got.problem(404, wire.SlugNoSubscriber)
+	got.problem(404, fault.SlugNoSubscriber)
 
 	h.do("DELETE", "/v1/tickets/nobody", "").is(204, "")
-	h.do("GET", "/v1/tickets/nobody", "").problem(404, wire.SlugNoTicket)
+	h.do("GET", "/v1/tickets/nobody", "").problem(404, fault.SlugNoTicket)
 	h.create(`{"queue":"duel","id":"bob"}`)
 	require.Equal(t, wire.TicketSearching, h.ticket("bob").Status, "there is nobody left to play with")
 }
@@ -292,7 +292,7 @@ func TestFullQueue(t *testing.T) {
 	h := start(t, withQueues("small", `{"maxTickets":1,"match":{"teams":3}}`))
 	h.create(`{"queue":"small","id":"first"}`)
 	got := h.do("POST", "/v1/tickets", `{"queue":"small"}`)
-	p := got.problem(503, wire.SlugQueueFull)
+	p := got.problem(503, fault.SlugQueueFull)
 	require.Equal(t, "1", got.header.Get("Retry-After"))
 	require.Equal(t, 1, p.RetryAfter)
 	require.Equal(t, 200, h.do("POST", "/v1/tickets", `{"queue":"small","id":"first"}`).status, "a retry is welcome")
@@ -305,7 +305,7 @@ func TestWithoutMatchmaking(t *testing.T) {
 	h := start(t)
 	for _, call := range []string{"POST /v1/tickets", "GET /v1/tickets/t", "GET /v1/queues", "PUT /v1/queues/q"} {
 		got := h.raw(call + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}") // the contract is that of a service with it
-		got.problem(404, wire.SlugNoPath)
+		got.problem(404, fault.SlugNoPath)
 	}
 	h.subscribe("ticket.t", "player")
 	require.Empty(t, h.fetch("ticket.t", "player").Messages)
@@ -330,11 +330,11 @@ func TestNamesOfTickets(t *testing.T) {
 func TestTicketsOnAStorageThatFails(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues())
-	h.store.fail(channel.ErrUnavailable)
+	h.store.fail(fault.ErrUnavailable)
 	got := h.do("POST", "/v1/tickets", `{"queue":"duel","id":"ann"}`)
-	got.problem(503, wire.SlugUnavailable)
+	got.problem(503, fault.SlugUnavailable)
 	require.Equal(t, "1", got.header.Get("Retry-After"))
 	h.store.fail(nil)
-	h.do("GET", "/v1/tickets/ann", "").problem(404, wire.SlugNoTicket)
+	h.do("GET", "/v1/tickets/ann", "").problem(404, fault.SlugNoTicket)
 	h.create(`{"queue":"duel","id":"ann"}`)
 }

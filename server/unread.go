@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -44,7 +45,7 @@ func (s *Server) refuseUnread(answer []byte) []byte {
 		detail = unreadDetails[status]
 	}
 	now := time.Now()
-	problem := wire.NewProblem(wire.SlugInvalidRequest, status, detail)
+	problem := wire.NewProblem(fault.SlugInvalidRequest, status, detail)
 	problem.RequestID = requestID(nil, now)
 	s.stray.metrics.observe(status, 0)
 	s.log.Debug("request refused unread", "requestId", problem.RequestID, "status", status, "detail", detail)

@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // AppendDrafts decodes the body of a publish, one message or an array of them, and appends it to dst. The contents
-// are parts of body. batch tells whether it was an array. The error is an *InputError with SlugInvalidBody or
-// SlugInvalidBatch.
+// are parts of body. batch tells whether it was an array. The error is an *InputError with fault.SlugInvalidBody or
+// fault.SlugInvalidBatch.
 func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err error) {
 	d := newDecoder(body)
 	defer d.release()
@@ -38,7 +40,7 @@ func (d *decoder) drafts(dst []Draft) ([]Draft, error) {
 		return nil, d.refuse(err)
 	}
 	if d.json.PeekKind() == jsontext.KindEndArray {
-		return nil, &InputError{Slug: SlugInvalidBatch, Detail: "the batch is empty", Offset: d.json.InputOffset()}
+		return nil, &InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty", Offset: d.json.InputOffset()}
 	}
 	for d.json.PeekKind() != jsontext.KindEndArray {
 		draft, err := d.draft()
@@ -72,7 +74,7 @@ func (d *decoder) draft() (Draft, error) {
 		case `"id"`:
 			draft.ID, err = d.text("id")
 			if err == nil && draft.ID == "" {
-				err = d.input(SlugInvalidMessageID, "the id is empty: leave it out to have one made")
+				err = d.input(fault.SlugInvalidMessageID, "the id is empty: leave it out to have one made")
 			}
 		case `"content"`:
 			draft.Content, err = d.value()
@@ -86,11 +88,11 @@ func (d *decoder) draft() (Draft, error) {
 }
 
 // DecodeContent checks a body that is the content of a message, and gives the part of body that is the JSON value,
-// without the white space around it. The error is an *InputError with SlugInvalidContent.
+// without the white space around it. The error is an *InputError with fault.SlugInvalidContent.
 func DecodeContent(body []byte) ([]byte, error) {
 	d := newDecoder(body)
 	defer d.release()
-	d.slug = SlugInvalidContent
+	d.slug = fault.SlugInvalidContent
 	if err := d.notEmpty(); err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func DecodeContent(body []byte) ([]byte, error) {
 }
 
 // DecodeSubscribe decodes the body of a subscribe, which may be empty. The error is an *InputError with
-// SlugInvalidBody or SlugInvalidFrom.
+// fault.SlugInvalidBody or fault.SlugInvalidFrom.
 func DecodeSubscribe(body []byte) (SubscribeRequest, error) {
 	var r SubscribeRequest
 	err := decodeObject(body, optional, func(d *decoder, name []byte) error {
@@ -118,7 +120,7 @@ func DecodeSubscribe(body []byte) (SubscribeRequest, error) {
 	return r, err
 }
 
-// DecodeAck decodes the body of an acknowledgement. The error is an *InputError with SlugInvalidBody.
+// DecodeAck decodes the body of an acknowledgement. The error is an *InputError with fault.SlugInvalidBody.
 func DecodeAck(body []byte) (AckRequest, error) {
 	var r AckRequest
 	found := false
@@ -131,13 +133,13 @@ func DecodeAck(body []byte) (AckRequest, error) {
 		return err
 	})
 	if err == nil && !found {
-		err = &InputError{Slug: SlugInvalidBody, Detail: "receiptHandle is missing", Field: "/receiptHandle", Offset: -1}
+		err = &InputError{Slug: fault.SlugInvalidBody, Detail: "receiptHandle is missing", Field: "/receiptHandle", Offset: -1}
 	}
 	return r, err
 }
 
-// DecodeNext decodes the body of a next, which may be empty. The error is an *InputError with SlugInvalidBody,
-// SlugInvalidMax or SlugInvalidWait.
+// DecodeNext decodes the body of a next, which may be empty. The error is an *InputError with fault.SlugInvalidBody,
+// fault.SlugInvalidMax or fault.SlugInvalidWait.
 func DecodeNext(body []byte) (NextRequest, error) {
 	var r NextRequest
 	err := decodeObject(body, optional, func(d *decoder, name []byte) (err error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -51,7 +52,7 @@ func TestAppendDrafts(t *testing.T) {
 
 func TestAppendDraftsRefuses(t *testing.T) {
 	t.Parallel()
-	const invalid = wire.SlugInvalidBody
+	const invalid = fault.SlugInvalidBody
 	for name, test := range map[string]struct {
 		body string
 		want wire.InputError
@@ -82,12 +83,12 @@ func TestAppendDraftsRefuses(t *testing.T) {
 		"null":                  {`null`, wire.InputError{Slug: invalid, Detail: "the body must be an object or an array of objects, it is null"}},
 		"no content":            {`{"id":"a"}`, wire.InputError{Slug: invalid, Detail: "content is missing", Field: "/content", Offset: 10}},
 		"no content in a batch": {`[{"content":1},{}]`, wire.InputError{Slug: invalid, Detail: "content is missing", Field: "/1/content", Offset: 17}},
-		"empty batch":           {`[ ]`, wire.InputError{Slug: wire.SlugInvalidBatch, Detail: "the batch is empty", Offset: 1}},
+		"empty batch":           {`[ ]`, wire.InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty", Offset: 1}},
 		"batch of numbers":      {`[1]`, wire.InputError{Slug: invalid, Detail: "a message must be an object, it is a number", Field: "/0", Offset: 1}},
 		"batch in a batch":      {`[[{"content":1}]]`, wire.InputError{Slug: invalid, Detail: "a message must be an object, it is an array", Field: "/0", Offset: 1}},
 		"id of wrong type":      {`{"id":12,"content":1}`, wire.InputError{Slug: invalid, Detail: "id must be a string, it is a number", Field: "/id", Offset: 6}},
 		"id is null":            {`{"id":null,"content":1}`, wire.InputError{Slug: invalid, Detail: "id must be a string, it is null", Field: "/id", Offset: 6}},
-		"id is empty":           {`{"id":"","content":1}`, wire.InputError{Slug: wire.SlugInvalidMessageID, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 8}},
+		"id is empty":           {`{"id":"","content":1}`, wire.InputError{Slug: fault.SlugInvalidMessageID, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 8}},
 		"unknown member":        {`{"content":1,"ttl":5}`, wire.InputError{Slug: invalid, Detail: `there is no member "ttl" here, only id and content`, Field: "/ttl", Offset: 18}},
 		"nameless member":       {`{"":1}`, wire.InputError{Slug: invalid, Detail: `there is no member "" here, only id and content`, Field: "/", Offset: 3}},
 		"other case":            {`{"Content":1}`, wire.InputError{Slug: invalid, Detail: `there is no member "Content" here, only id and content`, Field: "/Content", Offset: 10}},
@@ -154,7 +155,7 @@ func TestDecodeContent(t *testing.T) {
 		"\"\xc3\"": {Detail: "the body is not valid JSON: invalid UTF-8", Offset: 1},
 	} {
 		_, err := wire.DecodeContent([]byte(body))
-		want.Slug = wire.SlugInvalidContent
+		want.Slug = fault.SlugInvalidContent
 		refused(t, err, want)
 	}
 }
@@ -176,14 +177,14 @@ func TestDecodeSubscribe(t *testing.T) {
 	}
 	const words = `, it must be "latest", "earliest" or a clock from -9007199254740991 to 9007199254740991`
 	for body, want := range map[string]wire.InputError{
-		`{"from":"now"}`:            {Slug: wire.SlugInvalidFrom, Detail: `from is "now"` + words, Field: "/from", Offset: 13},
-		`{"from":9007199254740992}`: {Slug: wire.SlugInvalidFrom, Detail: `from is 9007199254740992` + words, Field: "/from", Offset: 24},
-		`{"from":1e3}`:              {Slug: wire.SlugInvalidFrom, Detail: `from is 1e3` + words, Field: "/from", Offset: 11},
-		`{"from":null}`:             {Slug: wire.SlugInvalidFrom, Detail: `from is null` + words, Field: "/from", Offset: 12},
-		`{"at":1}`:                  {Slug: wire.SlugInvalidBody, Detail: `there is no member "at" here, only from`, Field: "/at", Offset: 5},
-		`[]`:                        {Slug: wire.SlugInvalidBody, Detail: "the body must be an object, it is an array"},
-		`{"from"`:                   {Slug: wire.SlugInvalidBody, Detail: "the JSON is cut short", Field: "/from", Offset: 7},
-		`{"from":`:                  {Slug: wire.SlugInvalidBody, Detail: "the JSON is cut short", Field: "/from", Offset: 8},
+		`{"from":"now"}`:            {Slug: fault.SlugInvalidFrom, Detail: `from is "now"` + words, Field: "/from", Offset: 13},
+		`{"from":9007199254740992}`: {Slug: fault.SlugInvalidFrom, Detail: `from is 9007199254740992` + words, Field: "/from", Offset: 24},
+		`{"from":1e3}`:              {Slug: fault.SlugInvalidFrom, Detail: `from is 1e3` + words, Field: "/from", Offset: 11},
+		`{"from":null}`:             {Slug: fault.SlugInvalidFrom, Detail: `from is null` + words, Field: "/from", Offset: 12},
+		`{"at":1}`:                  {Slug: fault.SlugInvalidBody, Detail: `there is no member "at" here, only from`, Field: "/at", Offset: 5},
+		`[]`:                        {Slug: fault.SlugInvalidBody, Detail: "the body must be an object, it is an array"},
+		`{"from"`:                   {Slug: fault.SlugInvalidBody, Detail: "the JSON is cut short", Field: "/from", Offset: 7},
+		`{"from":`:                  {Slug: fault.SlugInvalidBody, Detail: "the JSON is cut short", Field: "/from", Offset: 8},
 	} {
 		_, err := wire.DecodeSubscribe([]byte(body))
 		refused(t, err, want)
@@ -204,7 +205,7 @@ func TestDecodeAck(t *testing.T) {
 		`"abc"`:                  {Detail: "the body must be an object, it is a string"},
 	} {
 		_, err := wire.DecodeAck([]byte(body))
-		want.Slug = wire.SlugInvalidBody
+		want.Slug = fault.SlugInvalidBody
 		refused(t, err, want)
 	}
 }
@@ -226,15 +227,15 @@ func TestDecodeNext(t *testing.T) {
 		require.Equal(t, want, got, body)
 	}
 	for body, want := range map[string]wire.InputError{
-		`{"max":0}`:      {Slug: wire.SlugInvalidMax, Detail: `max is "0", it must be an integer of at least 1`, Field: "/max", Offset: 8},
-		`{"max":1.5}`:    {Slug: wire.SlugInvalidMax, Detail: `max is "1.5", it must be an integer of at least 1`, Field: "/max", Offset: 10},
-		`{"max":"5"}`:    {Slug: wire.SlugInvalidMax, Detail: `max is "\"5\"", it must be an integer of at least 1`, Field: "/max", Offset: 10},
-		`{"max":}`:       {Slug: wire.SlugInvalidBody, Detail: `the body is not valid JSON: invalid character '}' at start of value`, Field: "/max", Offset: 7},
-		`{"wait":"1x"}`:  {Slug: wire.SlugInvalidWait, Detail: `wait is "1x"` + waitWords, Field: "/wait", Offset: 12},
-		`{"wait":-1}`:    {Slug: wire.SlugInvalidWait, Detail: `wait is "-1"` + waitWords, Field: "/wait", Offset: 10},
-		`{"wait":1.5}`:   {Slug: wire.SlugInvalidWait, Detail: `wait is "1.5"` + waitWords, Field: "/wait", Offset: 11},
-		`{"wait":"\uZ"}`: {Slug: wire.SlugInvalidBody, Detail: "the body is not valid JSON: invalid escape sequence `\\uZ\"}` in string", Field: "/wait", Offset: 9},
-		`{"Max":1}`:      {Slug: wire.SlugInvalidBody, Detail: `there is no member "Max" here, only receiptHandle, max and wait`, Field: "/Max", Offset: 6},
+		`{"max":0}`:      {Slug: fault.SlugInvalidMax, Detail: `max is "0", it must be an integer of at least 1`, Field: "/max", Offset: 8},
+		`{"max":1.5}`:    {Slug: fault.SlugInvalidMax, Detail: `max is "1.5", it must be an integer of at least 1`, Field: "/max", Offset: 10},
+		`{"max":"5"}`:    {Slug: fault.SlugInvalidMax, Detail: `max is "\"5\"", it must be an integer of at least 1`, Field: "/max", Offset: 10},
+		`{"max":}`:       {Slug: fault.SlugInvalidBody, Detail: `the body is not valid JSON: invalid character '}' at start of value`, Field: "/max", Offset: 7},
+		`{"wait":"1x"}`:  {Slug: fault.SlugInvalidWait, Detail: `wait is "1x"` + waitWords, Field: "/wait", Offset: 12},
+		`{"wait":-1}`:    {Slug: fault.SlugInvalidWait, Detail: `wait is "-1"` + waitWords, Field: "/wait", Offset: 10},
+		`{"wait":1.5}`:   {Slug: fault.SlugInvalidWait, Detail: `wait is "1.5"` + waitWords, Field: "/wait", Offset: 11},
+		`{"wait":"\uZ"}`: {Slug: fault.SlugInvalidBody, Detail: "the body is not valid JSON: invalid escape sequence `\\uZ\"}` in string", Field: "/wait", Offset: 9},
+		`{"Max":1}`:      {Slug: fault.SlugInvalidBody, Detail: `there is no member "Max" here, only receiptHandle, max and wait`, Field: "/Max", Offset: 6},
 	} {
 		_, err := wire.DecodeNext([]byte(body))
 		refused(t, err, want)
@@ -256,7 +257,7 @@ func TestParseWait(t *testing.T) {
 		_, err := wire.ParseWait(text)
 		var refused *wire.InputError
 		require.ErrorAs(t, err, &refused, text)
-		require.Equal(t, wire.SlugInvalidWait, refused.Slug)
+		require.Equal(t, fault.SlugInvalidWait, refused.Slug)
 	}
 }
 
@@ -269,6 +270,6 @@ func TestParseMax(t *testing.T) {
 		_, err := wire.ParseMax(text)
 		var refused *wire.InputError
 		require.ErrorAs(t, err, &refused, text)
-		require.Equal(t, wire.SlugInvalidMax, refused.Slug)
+		require.Equal(t, fault.SlugInvalidMax, refused.Slug)
 	}
 }

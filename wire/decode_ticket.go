@@ -5,7 +5,7 @@ import (
 )
 
 // DecodeNewTicket decodes the body that makes a ticket. What it gives doesn't refer to body. The error is an
-// *InputError with SlugInvalidBody or SlugInvalidTicket.
+// *InputError with fault.SlugInvalidBody or fault.SlugInvalidTicket.
 func DecodeNewTicket(body []byte) (NewTicket, error) {
 	var t NewTicket
 	err := decodeObject(body, required, func(d *decoder, name []byte) (err error) {
@@ -25,7 +25,7 @@ func DecodeNewTicket(body []byte) (NewTicket, error) {
 }
 
 // DecodeDefinition checks that a body is a JSON object all of whose strings are characters, and returns it without the
-// white space around it. What is in it is judged by others. The error is an *InputError with SlugInvalidBody.
+// white space around it. What is in it is judged by others. The error is an *InputError with fault.SlugInvalidBody.
 func DecodeDefinition(body []byte) ([]byte, error) {
 	d := newDecoder(body)
 	defer d.release()

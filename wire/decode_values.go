@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // object reads an object and calls member for each of its members. member reads the value.
@@ -71,7 +73,7 @@ func (d *decoder) rawCopy() (json.RawMessage, error) {
 func (d *decoder) notEmptyText(what, instead string) (string, error) {
 	text, err := d.text(what)
 	if err == nil && text == "" {
-		err = d.input(SlugInvalidTicket, "the "+what+" is empty: "+instead)
+		err = d.input(fault.SlugInvalidTicket, "the "+what+" is empty: "+instead)
 	}
 	return text, err
 }

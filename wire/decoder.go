@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // decoder reads one body. It is used by one goroutine at a time and kept for the next body.
@@ -17,7 +19,7 @@ type decoder struct {
 	json   jsontext.Decoder
 	source bytes.Buffer // a bytes.Buffer, and no other reader, is parsed where it is, without a copy
 	body   []byte
-	slug   string // of errors that have no other
+	slug   fault.Slug // of errors that have no other
 }
 
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
@@ -39,7 +41,7 @@ func (d *decoder) release() {
 }
 
 func (d *decoder) reset(body []byte) {
-	d.body, d.slug, d.source = body, SlugInvalidBody, *bytes.NewBuffer(body)
+	d.body, d.slug, d.source = body, fault.SlugInvalidBody, *bytes.NewBuffer(body)
 	d.json.Reset(&d.source, loneSurrogates...)
 }
 
@@ -186,7 +188,7 @@ func typeName(k jsontext.Kind) string {
 }
 
 // input tells what is wrong with the name or value that was read last.
-func (d *decoder) input(slug, detail string) *InputError {
+func (d *decoder) input(slug fault.Slug, detail string) *InputError {
 	return &InputError{Slug: slug, Detail: detail, Field: cutPointer(string(d.json.StackPointer())), Offset: d.json.InputOffset()}
 }
 

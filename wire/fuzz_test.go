@@ -35,7 +35,7 @@ func valid(t *testing.T, body []byte, err error) bool {
 		require.ErrorAs(t, err, &refused)
 		require.NotEmpty(t, refused.Detail)
 		require.LessOrEqual(t, refused.Offset, int64(len(body)))
-		require.NotEmpty(t, wire.Title(refused.Slug))
+		require.NotEmpty(t, refused.Slug.Title())
 		return false
 	}
 	require.True(t, json.Valid(body))

@@ -1,6 +1,10 @@
 package wire
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/fault"
+)
 
 // TypePrefix stands before the slug in a problem's type.
 const TypePrefix = "urn:tidemark:problem:"
@@ -26,25 +30,25 @@ type Problem struct {
 }
 
 // NewProblem makes a problem with the title of its slug.
-func NewProblem(slug string, status int, detail string) *Problem {
-	return &Problem{Type: TypePrefix + slug, Title: Title(slug), Status: status, Detail: detail}
+func NewProblem(slug fault.Slug, status int, detail string) *Problem {
+	return &Problem{Type: TypePrefix + string(slug), Title: slug.Title(), Status: status, Detail: detail}
 }
 
-// Slug gives the slug, or "" where the type is none of this API's.
-func (p *Problem) Slug() string {
+// Slug returns the slug, or "" if the type is not one of this API's.
+func (p *Problem) Slug() fault.Slug {
 	slug, ok := strings.CutPrefix(p.Type, TypePrefix)
 	if !ok {
 		return ""
 	}
-	return slug
+	return fault.Slug(slug)
 }
 
 // InputError says what is wrong with a request's body or with one of its parameters.
 type InputError struct {
-	Slug   string // one of the invalid-… slugs
-	Detail string // for people
-	Field  string // as in Problem; may be empty
-	Offset int64  // where the body is wrong, in bytes from its start; negative: it can't be told
+	Slug   fault.Slug // one of the invalid-… slugs
+	Detail string     // for people
+	Field  string     // as in Problem; may be empty
+	Offset int64      // where the body is wrong, in bytes from its start; negative: it can't be told
 }
 
 // Error gives the detail.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // AckRequest is the body of an acknowledgement.
@@ -39,7 +40,7 @@ func (w *Wait) UnmarshalText(text []byte) error {
 }
 
 // ParseWait reads a Go duration that isn't negative, as in "20s" and "1m30s", or a plain number of seconds, as in
-// "20". The error is an *InputError with SlugInvalidWait.
+// "20". The error is an *InputError with fault.SlugInvalidWait.
 func ParseWait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if seconds, errSeconds := strconv.ParseUint(text, 10, 64); errSeconds == nil && seconds <= math.MaxInt64/uint64(time.Second) {
@@ -47,19 +48,19 @@ func ParseWait(text string) (time.Duration, error) {
 	}
 	if err != nil || d < 0 {
 		return 0, &InputError{
-			Slug: SlugInvalidWait, Field: "wait", Offset: -1,
+			Slug: fault.SlugInvalidWait, Field: "wait", Offset: -1,
 			Detail: fmt.Sprintf("wait is %.64q, it must be a duration that isn't negative, as in 20s or 1m30s, or a number of seconds", text),
 		}
 	}
 	return d, nil
 }
 
-// ParseMax reads an integer of at least 1. The error is an *InputError with SlugInvalidMax.
+// ParseMax reads an integer of at least 1. The error is an *InputError with fault.SlugInvalidMax.
 func ParseMax(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		return 0, &InputError{
-			Slug: SlugInvalidMax, Field: "max", Offset: -1,
+			Slug: fault.SlugInvalidMax, Field: "max", Offset: -1,
 			Detail: fmt.Sprintf("max is %.64q, it must be an integer of at least 1", text),
 		}
 	}
@@ -100,7 +101,7 @@ func (f From) MarshalJSON() ([]byte, error) {
 	return nil, fmt.Errorf("from: there is no start %d", f.Start)
 }
 
-// UnmarshalJSON reads "latest", "earliest" or a clock. The error is an *InputError with SlugInvalidFrom.
+// UnmarshalJSON reads "latest", "earliest" or a clock. The error is an *InputError with fault.SlugInvalidFrom.
 func (f *From) UnmarshalJSON(data []byte) error {
 	switch text := string(data); text {
 	case `"latest"`:
@@ -111,7 +112,7 @@ func (f *From) UnmarshalJSON(data []byte) error {
 		at, err := clock.Parse(text)
 		if err != nil {
 			return &InputError{
-				Slug: SlugInvalidFrom, Field: "/from", Offset: -1,
+				Slug: fault.SlugInvalidFrom, Field: "/from", Offset: -1,
 				Detail: fmt.Sprintf(`from is %.64s, it must be "latest", "earliest" or a clock from %d to %d`, text, clock.Min, clock.Max),
 			}
 		}

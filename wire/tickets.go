@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // NewTicket is the body that makes a ticket.
@@ -135,12 +137,12 @@ func (t *TTL) UnmarshalText(text []byte) error {
 }
 
 // ParseTTL reads a Go duration that is positive, as in "5m" and "1m30s". The error is an *InputError with
-// SlugInvalidTicket.
+// fault.SlugInvalidTicket.
 func ParseTTL(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return 0, &InputError{
-			Slug: SlugInvalidTicket, Field: "/ttl", Offset: -1,
+			Slug: fault.SlugInvalidTicket, Field: "/ttl", Offset: -1,
 			Detail: fmt.Sprintf("ttl is %.64q, it must be a duration, as in 5m or 1m30s", text),
 		}
 	}

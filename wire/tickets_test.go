@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -72,11 +73,11 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 		`[]`:                        {Detail: "the body must be an object, it is an array"},
 		`{"name":1}`:                {Detail: `there is no member "name" here, only ` + members, Field: "/name", Offset: 7},
 		`{"id":"a","id":"b"}`:       {Detail: `the member "id" is there twice`, Field: "/id", Offset: 10},
-		`{"id":""}`:                 {Slug: wire.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 8},
-		`{"queue":""}`:              {Slug: wire.SlugInvalidTicket, Detail: "the queue is empty: leave it out for the queue default", Field: "/queue", Offset: 11},
+		`{"id":""}`:                 {Slug: fault.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 8},
+		`{"queue":""}`:              {Slug: fault.SlugInvalidTicket, Detail: "the queue is empty: leave it out for the queue default", Field: "/queue", Offset: 11},
 		`{"queue":null}`:            {Detail: "queue must be a string, it is null", Field: "/queue", Offset: 9},
-		`{"ttl":"soon"}`:            {Slug: wire.SlugInvalidTicket, Detail: `ttl is "soon", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 13},
-		`{"ttl":"-1s"}`:             {Slug: wire.SlugInvalidTicket, Detail: `ttl is "-1s", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 12},
+		`{"ttl":"soon"}`:            {Slug: fault.SlugInvalidTicket, Detail: `ttl is "soon", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 13},
+		`{"ttl":"-1s"}`:             {Slug: fault.SlugInvalidTicket, Detail: `ttl is "-1s", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 12},
 		`{"ttl":5}`:                 {Detail: "ttl must be a string, it is a number", Field: "/ttl", Offset: 7},
 		`{"numTeams":1.5}`:          {Detail: "numTeams must be an integer, it is 1.5", Field: "/numTeams", Offset: 15},
 		`{"teamSize":"2"}`:          {Detail: "teamSize must be an integer, it is a string", Field: "/teamSize", Offset: 12},
@@ -107,7 +108,7 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 		`{} {}`:                                   {Detail: "there is something after the JSON value", Offset: 4},
 	} {
 		if want.Slug == "" {
-			want.Slug = wire.SlugInvalidBody
+			want.Slug = fault.SlugInvalidBody
 		}
 		t.Run(body, func(t *testing.T) {
 			t.Parallel()
@@ -131,7 +132,7 @@ func TestDecodeDefinition(t *testing.T) {
 		"{\"\xff\":1}":        {Detail: "the body is not valid JSON: invalid UTF-8", Offset: 2},
 	} {
 		_, err := wire.DecodeDefinition([]byte(body))
-		want.Slug = wire.SlugInvalidBody
+		want.Slug = fault.SlugInvalidBody
 		refused(t, err, want)
 	}
 }

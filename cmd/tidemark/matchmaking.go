@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout"
@@ -124,12 +125,12 @@ var keyOfPart = regexp.MustCompile(`^[a-z][A-Za-z]*\.[A-Za-z]+: `)
 
 // invalidQueue says what is wrong with a definition that err is about.
 func invalidQueue(err error) error {
-	var told *channel.Error
+	var told *fault.Error
 	if errors.As(err, &told) {
 		return err
 	}
 	key := keyOfPart.FindString(err.Error())
-	return &channel.Error{
-		Kind: channel.Invalid, Slug: matchmaking.SlugInvalidQueue, Detail: err.Error(), Field: key[:max(0, len(key)-len(": "))],
+	return &fault.Error{
+		Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Detail: err.Error(), Field: key[:max(0, len(key)-len(": "))],
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -47,7 +47,7 @@ func eachQueue[T any](byName map[string]T, parse func(name string, from T) (matc
 
 // inQueue puts before an error in which queue it is, and makes one path of that and of the key that it names.
 func inQueue(name string, err error) error {
-	var told *channel.Error
+	var told *fault.Error
 	if errors.As(err, &told) && told.Field != "" && strings.HasPrefix(told.Detail, told.Field+":") {
 		return fmt.Errorf("queues.%s.%w", name, err)
 	}

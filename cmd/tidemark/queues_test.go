@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
@@ -123,10 +124,10 @@ func TestEveryPartIsBuilt(t *testing.T) {
 	d, err := matchmaking.ParseDefinition("q", []byte(`{"assigner":{"kind":"webhook","url":"http://127.0.0.1:1","secretFile":"missing"}}`))
 	require.NoError(t, err)
 	_, err = build(d)
-	var told *channel.Error
+	var told *fault.Error
 	require.ErrorAs(t, err, &told)
 	require.Equal(t, "assigner.secretFile", told.Field)
-	require.Equal(t, matchmaking.SlugInvalidQueue, told.Slug)
+	require.Equal(t, fault.SlugInvalidQueue, told.Slug)
 }
 
 // TestTargetsOfQueuesAtRunTime are bounded in every part that calls, those of the configuration in none.
@@ -150,11 +151,11 @@ func TestTargetsOfQueuesAtRunTime(t *testing.T) {
 				d.RunTime = true
 				_, err = build(d)
 				require.Equal(t, allowed, err == nil, "%s: %v", text, err)
-				var told *channel.Error
+				var told *fault.Error
 				if err != nil {
 					require.ErrorAs(t, err, &told)
 					require.Equal(t, field, told.Field)
-					require.Equal(t, matchmaking.SlugInvalidQueue, told.Slug)
+					require.Equal(t, fault.SlugInvalidQueue, told.Slug)
 				}
 			}
 		}

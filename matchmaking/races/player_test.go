@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -125,7 +126,7 @@ func (p *player) insist(ctx context.Context, ask func(context.Context, *server) 
 		switch {
 		case err == nil || ctx.Err() != nil:
 			return err
-		case errors.Is(err, channel.ErrUnavailable) || !s.alive():
+		case errors.Is(err, fault.ErrUnavailable) || !s.alive():
 			wait(ctx, 10*time.Millisecond)
 		default:
 			return err
@@ -209,7 +210,7 @@ func (p *player) read(ctx context.Context, to *player) error {
 		case errors.Is(err, channel.ErrNoSubscriber):
 			to.dismissed = true
 			return nil
-		case err != nil && !last && (errors.Is(err, channel.ErrUnavailable) || ctx.Err() != nil || !s.alive()):
+		case err != nil && !last && (errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil || !s.alive()):
 			wait(ctx, 10*time.Millisecond)
 			continue
 		case err != nil:

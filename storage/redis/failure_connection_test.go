@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -130,7 +130,7 @@ func TestFailureContextCancelled(t *testing.T) {
 	}
 	err := second(s.Publish(ctx, one("x", "late")))
 	require.ErrorIs(t, err, context.Canceled)
-	require.NotErrorIs(t, err, channel.ErrUnavailable)
+	require.NotErrorIs(t, err, fault.ErrUnavailable)
 	n.Resume(t)
 	require.NoError(t, <-patient)
 }
@@ -158,6 +158,6 @@ func TestFailureClosed(t *testing.T) {
 	all := calls(t, s, "x")
 	s.Close()
 	requireEach(t.Context(), t, all, func(t testing.TB, err error, about ...any) {
-		require.ErrorIs(t, err, channel.ErrUnavailable, about...)
+		require.ErrorIs(t, err, fault.ErrUnavailable, about...)
 	})
 }

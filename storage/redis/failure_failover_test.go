@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -64,8 +65,8 @@ func (p *publishing) publish(ctx context.Context, name, first string, replicas i
 // mayFail tells whether a publish may be answered so: for a while, where the store's time isn't long enough for a
 // fail-over, or where there is no replica.
 func (p *publishing) mayFail(err error) bool {
-	return errors.Is(err, &channel.Error{Slug: channel.SlugNotReplicated}) ||
-		errors.Is(err, channel.ErrUnavailable) && p.store.timeout < time.Minute
+	return errors.Is(err, &fault.Error{Slug: fault.SlugNotReplicated}) ||
+		errors.Is(err, fault.ErrUnavailable) && p.store.timeout < time.Minute
 }
 
 func (p *publishing) answered() {

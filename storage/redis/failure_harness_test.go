@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -88,7 +89,7 @@ func requireFine(t testing.TB, err error, about ...any) {
 
 func requireFull(t testing.TB, err error, about ...any) {
 	t.Helper()
-	require.ErrorIs(t, err, channel.ErrStorageFull, about...)
+	require.ErrorIs(t, err, fault.ErrStorageFull, about...)
 }
 
 // dumpOf gives each key of a server with its contents and its end.

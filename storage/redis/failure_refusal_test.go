@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -150,12 +151,12 @@ func TestFailureOutOfMemory(t *testing.T) {
 	fillUp(t, n)
 	before := dumpOf(t, n)
 	full := []string{"publish", "publish a batch", "subscribe"}
-	require.ErrorIs(t, second(keyless.ReceiptKeys(t.Context())), channel.ErrStorageFull)
+	require.ErrorIs(t, second(keyless.ReceiptKeys(t.Context())), fault.ErrStorageFull)
 	requireEach(t.Context(), t, only(all, full...), requireFull)
 	trimmed := one("x", "p1")
 	trimmed.Policy.MaxMessages = 1
-	require.ErrorIs(t, second(s.Publish(t.Context(), trimmed)), channel.ErrStorageFull)
-	require.ErrorIs(t, second(s.Publish(t.Context(), one("new", "p1"))), channel.ErrStorageFull)
+	require.ErrorIs(t, second(s.Publish(t.Context(), trimmed)), fault.ErrStorageFull)
+	require.ErrorIs(t, second(s.Publish(t.Context(), one("new", "p1"))), fault.ErrStorageFull)
 	require.Equal(t, before, dumpOf(t, n))
 	requireEach(t.Context(), t, allBut(all, append(full, "ready")...), requireFine)
 	err := s.Ready(t.Context())

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -65,7 +65,7 @@ func (q *Queues) assignCall(r matchmaking.AssignRequest, m matchmaking.AssignMat
 
 // mayPass reports whether an outcome is of the storage's state and not of what it was asked.
 func mayPass(err error) bool {
-	return errors.Is(err, channel.ErrUnavailable) || errors.Is(err, channel.ErrStorageFull)
+	return errors.Is(err, fault.ErrUnavailable) || errors.Is(err, fault.ErrStorageFull)
 }
 
 // createdText returns when a ticket was made as scripts get it: empty for any time.

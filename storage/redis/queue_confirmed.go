@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -88,11 +88,11 @@ func (q *Queues) assignAll(ctx context.Context, r matchmaking.AssignRequest, cal
 
 // unconfirmed returns the error of waiting for replicas so that it isn't taken for one of the scripts, which have run.
 func unconfirmed(err error) error {
-	if is := (*channel.Error)(nil); err == nil || transient(err) || errors.As(err, &is) {
+	if is := (*fault.Error)(nil); err == nil || transient(err) || errors.As(err, &is) {
 		return err
 	}
-	return &channel.Error{
-		Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, RetryAfter: retryAfter,
+	return &fault.Error{
+		Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, RetryAfter: retryAfter,
 		Detail: "what was written is stored, but it isn't known whether replicas have it: " + err.Error(),
 	}
 }
@@ -114,9 +114,9 @@ func pipelineOn(ctx context.Context, c rueidis.DedicatedClient, sc script, calls
 	return answers
 }
 
-// asTold returns the error of an answer as it is told: one that is a *channel.Error already, or what it means.
+// asTold returns the error of an answer as it is told: one that is a *fault.Error already, or what it means.
 func asTold(err error) error {
-	if is := (*channel.Error)(nil); errors.As(err, &is) {
+	if is := (*fault.Error)(nil); errors.As(err, &is) {
 		return err
 	}
 	return outcome(err)

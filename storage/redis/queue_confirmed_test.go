@@ -7,14 +7,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 func requireNotReplicated(t *testing.T, err error) {
 	t.Helper()
-	require.ErrorIs(t, err, &channel.Error{Slug: channel.SlugNotReplicated})
+	require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugNotReplicated})
 }
 
 // Claims and assignments that must be on a replica count only when they are, and their repeats wait too.
@@ -54,7 +54,7 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	require.NotEmpty(t, gone.Conflicts, "what is refused waits for nobody")
 
 	replica.Resume(t)
-	require.Eventually(t, func() bool { return !errors.Is(claim("other", "c", "d"), channel.ErrUnavailable) }, patience, shortest/10)
+	require.Eventually(t, func() bool { return !errors.Is(claim("other", "c", "d"), fault.ErrUnavailable) }, patience, shortest/10)
 	require.NoError(t, claim("other", "c", "d"))
 	o := h.assign(t.Context(), "token", h.match("m2", "b"))[0]
 	require.NoError(t, o.Err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -282,9 +282,9 @@ func TestQueueSnapshotLeavesOutWhatItCannotRead(t *testing.T) {
 		s := h.snapshot(t)
 		require.Len(t, s.Tickets, 2)
 		_, err := h.Ticket(t.Context(), h.queue, "broken")
-		var internal *channel.Error
+		var internal *fault.Error
 		require.True(t, errors.As(err, &internal))
-		require.Equal(t, channel.Internal, internal.Kind)
+		require.Equal(t, fault.Internal, internal.Kind)
 		require.NoError(t, h.cancel(t.Context(), "evicted"))
 		require.Equal(t, 0, h.count(t, "EXISTS", h.k().ticket("evicted")), "cancelling leaves no half of a ticket behind")
 	})

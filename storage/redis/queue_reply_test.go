@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -89,9 +89,9 @@ func TestQueueRepliesThatAreWrongAreRefused(t *testing.T) {
 			require.NoError(t, err, value)
 			err = queueDecoders[operation](r)
 			require.Error(t, err, "%s: %s", operation, value)
-			var told *channel.Error
+			var told *fault.Error
 			require.ErrorAs(t, err, &told, "%s: %s", operation, value)
-			require.Equal(t, channel.Internal, told.Kind)
+			require.Equal(t, fault.Internal, told.Kind)
 		}
 	}
 }

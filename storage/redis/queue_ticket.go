@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -87,7 +87,7 @@ func (d *decoder) ticket(queue, id string) (matchmaking.Ticket, error) {
 }
 
 // errUndone is the error of a creation that Undo came before. Whoever asked for it has been told of its failure already.
-var errUndone = channel.ErrUnavailable.Because(matchmaking.ErrUndone)
+var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 
 // Undo runs undo.lua.
 func (q *Queues) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {

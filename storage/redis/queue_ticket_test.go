@@ -11,7 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -262,7 +262,7 @@ func TestQueueUndo(t *testing.T) {
 		for _, key := range []string{h.k().waiting(), h.k().expiries(), h.k().proposed(), h.k().claims()} {
 			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
 		}
-		require.ErrorIs(t, errorOf2(h.Create(t.Context(), second)), channel.ErrUnavailable, "a copy of it that was on its way")
+		require.ErrorIs(t, errorOf2(h.Create(t.Context(), second)), fault.ErrUnavailable, "a copy of it that was on its way")
 		_, created, err = h.Create(t.Context(), h.request("a"))
 		require.NoError(t, err)
 		require.True(t, created)
@@ -280,7 +280,7 @@ func TestQueueUndoComesFirst(t *testing.T) {
 		require.NoError(t, h.cancel(t.Context(), "a"))
 		require.NoError(t, h.Renew(t.Context(), h.queue, []string{"a"}))
 		for _, r := range late {
-			require.ErrorIs(t, errorOf2(h.Create(t.Context(), r)), channel.ErrUnavailable)
+			require.ErrorIs(t, errorOf2(h.Create(t.Context(), r)), fault.ErrUnavailable)
 		}
 		_, err := h.Ticket(t.Context(), h.queue, "a")
 		require.ErrorIs(t, err, matchmaking.ErrNoTicket)

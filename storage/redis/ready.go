@@ -11,7 +11,7 @@ import (
 	"github.com/redis/rueidis"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // readiness lets calls of Ready share checks.
@@ -96,8 +96,8 @@ func (s *Store) writeReady(ctx context.Context, nonce string) error {
 		err := result.Error()
 		var refusal *rueidis.RedisError
 		if errors.As(err, &refusal) && refusesWrites(code(err)) {
-			return &channel.Error{
-				Kind: channel.Unavailable, Slug: channel.SlugUnavailable, RetryAfter: retryAfter,
+			return &fault.Error{
+				Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: retryAfter,
 				Detail: "Redis refuses writes: " + refusal.Error(),
 			}
 		}

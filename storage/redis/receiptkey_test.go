@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
@@ -207,7 +207,7 @@ func TestReceiptKeysWhileRedisIsFull(t *testing.T) {
 	handle := a.handle()
 	a.lose(t)
 	fillUp(t, n)
-	require.ErrorIs(t, a.check(t.Context()), channel.ErrStorageFull)
+	require.ErrorIs(t, a.check(t.Context()), fault.ErrStorageFull)
 	require.Equal(t, handle, a.handle())
 	set(t, n, "maxmemory", "0")
 	require.NoError(t, a.check(t.Context()))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // tryReplicated publishes once, on a connection of its own, since WAIT counts only the writes of its connection, and
@@ -71,8 +71,8 @@ func (s *Store) awaitReplicas(ctx context.Context, c rueidis.DedicatedClient, re
 		return err
 	}
 	if have < int64(replicas) {
-		return &channel.Error{
-			Kind: channel.Unavailable, Slug: channel.SlugNotReplicated, RetryAfter: retryAfter,
+		return &fault.Error{
+			Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, RetryAfter: retryAfter,
 			Detail: "what was written is stored, but only " + strconv.FormatInt(have, 10) + " of " + strconv.Itoa(replicas) +
 				" replicas confirmed it; the same request, with the same ID, is safe",
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -31,9 +32,9 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 	for _, id := range []string{"m2", "m2"} { // new, and then a duplicate
 		r.Drafts[0].ID = id
 		_, err = s.Publish(t.Context(), r)
-		var told *channel.Error
+		var told *fault.Error
 		require.ErrorAs(t, err, &told)
-		require.Equal(t, channel.SlugNotReplicated, told.Slug)
+		require.Equal(t, fault.SlugNotReplicated, told.Slug)
 		require.NotZero(t, told.RetryAfter)
 	}
 
@@ -61,7 +62,7 @@ func TestPublishWaitsForReplicasInCluster(t *testing.T) {
 		r.Policy.Replicas = 5
 		r.Drafts[0].ID = "m2"
 		_, err = s.Publish(t.Context(), r)
-		require.ErrorIs(t, err, &channel.Error{Slug: channel.SlugNotReplicated})
+		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugNotReplicated})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // retryAfter is what a client is told to wait before it tries again: about as long as a fail-over takes.
@@ -54,7 +54,7 @@ func (s *Store) try(ctx context.Context, sc script, keys, args []string) (reply,
 }
 
 // retry calls op until it succeeds, fails for good, or the time for it is over. Every operation of the store is
-// safe to repeat. It returns an *channel.Error, or ctx's error where the caller has gone away.
+// safe to repeat. It returns an *fault.Error, or ctx's error where the caller has gone away.
 func (s *Store) retry(ctx context.Context, name string, op func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -97,7 +97,7 @@ func (s *Store) again(ctx, limited context.Context, f failure) error {
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w", f.name, ctx.Err())
 	}
-	if told := (*channel.Error)(nil); errors.As(err, &told) {
+	if told := (*fault.Error)(nil); errors.As(err, &told) {
 		return err
 	}
 	s.metrics.failed(code(err))
@@ -161,7 +161,7 @@ func transient(err error) bool {
 // permanent tells whether an error that isn't Redis's stays, however often the call is repeated. ErrClosing isn't
 // one: a cluster or Sentinel client closes the connections to nodes that it leaves.
 func permanent(err error) bool {
-	var told *channel.Error
+	var told *fault.Error
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &told) || errors.As(err, &certificate) || errors.Is(err, ErrTooOld) ||
 		errors.Is(err, Err32Bit) || errors.Is(err, context.Canceled)
@@ -171,14 +171,14 @@ func permanent(err error) bool {
 func outcome(err error) error {
 	switch c := code(err); {
 	case c == "OOM":
-		return channel.ErrStorageFull.Because(err)
+		return fault.ErrStorageFull.WithCause(err)
 	case transient(err), c == codeNetwork, c == "MISCONF", c == "NOAUTH", c == "WRONGPASS", c == codeNoPermission:
-		unavailable := channel.ErrUnavailable.Because(err)
+		unavailable := fault.ErrUnavailable.WithCause(err)
 		unavailable.RetryAfter = retryAfter
 		return unavailable
 	default:
-		return &channel.Error{
-			Kind: channel.Internal, Slug: channel.SlugInternal,
+		return &fault.Error{
+			Kind: fault.Internal, Slug: fault.SlugInternal,
 			Detail: "the storage gave an answer that wasn't expected", Cause: err,
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -570,9 +571,9 @@ func TestRepliesThatAreWrongAreRefused(t *testing.T) {
 			require.NoError(t, err, value)
 			err = decoders[operation](t, r)
 			require.ErrorIs(t, err, errReply, "%s: %s", operation, value)
-			var told *channel.Error
+			var told *fault.Error
 			require.ErrorAs(t, err, &told, "%s: %s", operation, value)
-			require.Equal(t, channel.Internal, told.Kind)
+			require.Equal(t, fault.Internal, told.Kind)
 		}
 	}
 	for _, value := range []string{`{}`, `{1}`, `{{}}`, `{false}`} {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
@@ -255,8 +256,8 @@ func shortly(t *testing.T) context.Context {
 // requireUnavailable expects the answer to a call that can be made again a little later.
 func requireUnavailable(t testing.TB, err error, about ...any) {
 	t.Helper()
-	require.ErrorIs(t, err, channel.ErrUnavailable, about...)
-	var told *channel.Error
+	require.ErrorIs(t, err, fault.ErrUnavailable, about...)
+	var told *fault.Error
 	require.ErrorAs(t, err, &told, about...)
 	require.NotZero(t, told.RetryAfter, about...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -41,7 +42,7 @@ func (l *load) publish(ctx context.Context, publisher int) error {
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, channel.ErrUnavailable) {
+			if !errors.Is(err, fault.ErrUnavailable) {
 				return err
 			}
 		}
@@ -90,7 +91,7 @@ func (l *load) read(ctx context.Context, name string, heard <-chan struct{}) err
 	var ack *channel.AckRequest
 	for len(got.seen) < l.total {
 		b, err := l.next(ctx, r, ack)
-		if errors.Is(err, channel.ErrUnavailable) {
+		if errors.Is(err, fault.ErrUnavailable) {
 			continue
 		}
 		if err != nil {
@@ -128,7 +129,7 @@ func (l *load) poll(ctx context.Context, service *channel.Service, name string) 
 	handle := ""
 	for len(got.seen) < l.total {
 		d, err := service.Next(ctx, q, handle)
-		if errors.Is(err, channel.ErrUnavailable) {
+		if errors.Is(err, fault.ErrUnavailable) {
 			continue
 		}
 		if err == nil {

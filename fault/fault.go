@@ -1,0 +1,69 @@
+// Package fault is the list of what a client of Tidemark can be told when a request fails.
+//
+// An [Error] says what sort of outcome it is (its [Kind]), names it for programs (its [Slug]), and says for people what
+// is wrong with this one request. The domain packages and the stores return it, wrapped where that helps; each protocol
+// maps kinds to its own codes in one switch. All slugs are in [List], with their kinds, titles, causes and remedies:
+// docs/errors.md is generated from it.
+//
+// An error that no client is told about, such as a lost lease, is not a fault. The package that returns it declares it.
+package fault
+
+import "time"
+
+// Kind is the sort of an outcome. Protocols map it to a status.
+type Kind int
+
+// The kinds of errors.
+const (
+	Internal         Kind = iota // a defect of the service, or storage that holds what the service did not write
+	Invalid                      // the request can never succeed as it is
+	NotFound                     // what the request names does not exist
+	Forbidden                    // the caller may not do this; nothing was changed
+	Conflict                     // the request is well formed but does not fit the present state
+	TooLarge                     // the request is larger than the service or a policy allows
+	StorageFull                  // the storage has no memory left; nothing was written
+	Unavailable                  // the service or its storage cannot serve now; trying again is safe
+	MethodNotAllowed             // the path has no such method
+	Timeout                      // the client took too long to send the request
+	Misdirected                  // the request is for a host name that the service does not serve
+)
+
+// Error is an outcome that a client is told. It must not be changed once it is returned.
+type Error struct {
+	Kind       Kind
+	Slug       Slug
+	Detail     string        // for people: what is wrong with this request
+	Field      string        // the wrong part of the request, as a JSON pointer or a parameter's name; may be empty
+	RetryAfter time.Duration // when trying again may help, for Unavailable; zero: no advice
+	Cause      error         // the underlying error, for the log; never shown to clients; may be nil
+}
+
+// Errors that every store returns. Compare with errors.Is, which compares slugs.
+var (
+	ErrStorageFull = &Error{Kind: StorageFull, Slug: SlugStorageFull, Detail: "the storage is out of memory; nothing was written"}
+	ErrUnavailable = &Error{Kind: Unavailable, Slug: SlugUnavailable, Detail: "the storage can't serve the request now; trying again is safe"}
+)
+
+// Error returns the detail, followed by the cause if there is one.
+func (e *Error) Error() string {
+	if e.Cause != nil {
+		return e.Detail + ": " + e.Cause.Error()
+	}
+	return e.Detail
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Is reports whether target is an *Error with the same slug.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Slug == e.Slug
+}
+
+// WithCause returns a copy of e with a cause.
+func (e *Error) WithCause(cause error) *Error {
+	c := *e
+	c.Cause = cause
+	return &c
+}

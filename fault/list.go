@@ -1,0 +1,312 @@
+package fault
+
+import "slices"
+
+// Slug names an error for programs. It is the end of a problem's type, urn:tidemark:problem:<slug>.
+type Slug string
+
+// The slugs. [List] says what each means.
+const (
+	SlugInternal          Slug = "internal"
+	SlugInvalidRequest    Slug = "invalid-request"
+	SlugInvalidBody       Slug = "invalid-body"
+	SlugInvalidQuery      Slug = "invalid-query"
+	SlugBodyTooLarge      Slug = "body-too-large"
+	SlugNoPath            Slug = "path-not-found"
+	SlugMethod            Slug = "method-not-allowed"
+	SlugCrossOrigin       Slug = "cross-origin"
+	SlugUnknownHost       Slug = "unknown-host"
+	SlugDraining          Slug = "draining"
+	SlugOverloaded        Slug = "overloaded"
+	SlugInvalidChannel    Slug = "invalid-channel-name"
+	SlugInvalidSubscriber Slug = "invalid-subscriber-name"
+	SlugInvalidMessageID  Slug = "invalid-message-id"
+	SlugInvalidContent    Slug = "invalid-content"
+	SlugInvalidBatch      Slug = "invalid-batch"
+	SlugInvalidMax        Slug = "invalid-max"
+	SlugInvalidWait       Slug = "invalid-wait"
+	SlugInvalidFrom       Slug = "invalid-from"
+	SlugInvalidPolicy     Slug = "invalid-policy"
+	SlugMessageTooLarge   Slug = "message-too-large"
+	SlugBatchTooLarge     Slug = "batch-too-large"
+	SlugNoChannel         Slug = "channel-not-found"
+	SlugNoSubscriber      Slug = "subscriber-not-found"
+	SlugReceiptMalformed  Slug = "receipt-malformed"
+	SlugReceiptForged     Slug = "receipt-forged"
+	SlugReceiptChannel    Slug = "receipt-wrong-channel"
+	SlugReceiptSubscriber Slug = "receipt-wrong-subscriber"
+	SlugReceiptEpoch      Slug = "receipt-wrong-epoch"
+	SlugReceiptAhead      Slug = "receipt-ahead"
+	SlugReceiptSuperseded Slug = "receipt-superseded"
+	SlugStorageFull       Slug = "storage-full"
+	SlugUnavailable       Slug = "storage-unavailable"
+	SlugNotReplicated     Slug = "not-replicated"
+	SlugInvalidTicket     Slug = "invalid-ticket"
+	SlugInvalidQueue      Slug = "invalid-queue"
+	SlugNoTicket          Slug = "ticket-not-found"
+	SlugNoQueue           Slug = "queue-not-found"
+	SlugTicketExists      Slug = "ticket-exists"
+	SlugTicketMatched     Slug = "ticket-matched"
+	SlugTicketTooLarge    Slug = "ticket-too-large"
+	SlugQueueFull         Slug = "queue-full"
+	SlugQueueFixed        Slug = "queue-configured"
+	SlugQueueInUse        Slug = "queue-in-use"
+	SlugTooManyQueues     Slug = "too-many-queues"
+	SlugReserved          Slug = "channel-reserved"
+)
+
+// Entry describes a slug.
+type Entry struct {
+	Slug   Slug
+	Kinds  []Kind // the kinds of errors that have it; the first one is the usual one
+	Title  string // the slug's meaning in a few words, always the same
+	Cause  string // when it occurs; may have Markdown code
+	Remedy string // what to do about it; may have Markdown code
+}
+
+// List returns an entry for every slug: first those of any request, then those of channels, and those of matchmaking.
+func List() []Entry { return slices.Clone(entries) }
+
+// Title returns the meaning of a slug in a few words, or "" for one that isn't listed.
+func (s Slug) Title() string { return titles[s] }
+
+var entries = []Entry{
+	{
+		Slug: SlugInternal, Kinds: []Kind{Internal}, Title: "Internal error",
+		Cause:  "A defect of the service, or data in its storage that it did not write.",
+		Remedy: "Find the request's ID in the service's log and report the defect.",
+	},
+	{
+		Slug: SlugInvalidRequest, Kinds: []Kind{Invalid}, Title: "Invalid request",
+		Cause:  "The HTTP request itself is malformed, or its headers are larger than 32 KiB.",
+		Remedy: "Fix the client or the proxy that sends it. The status is the one that HTTP has for the case.",
+	},
+	{
+		Slug: SlugInvalidBody, Kinds: []Kind{Invalid, Timeout}, Title: "Invalid body",
+		Cause:  "The body is not the JSON that the call takes, was cut short, or took too long to arrive (408).",
+		Remedy: "Fix the part that `field` and `offset` name. After a 408 send the body faster.",
+	},
+	{
+		Slug: SlugInvalidQuery, Kinds: []Kind{Invalid}, Title: "Invalid query parameter",
+		Cause:  "A query parameter is unknown or malformed, or the call takes none.",
+		Remedy: "Fix the parameter that `field` names.",
+	},
+	{
+		Slug: SlugBodyTooLarge, Kinds: []Kind{TooLarge}, Title: "Body too large",
+		Cause:  "The body is larger than the service accepts.",
+		Remedy: "Send fewer or smaller messages in a request, or raise `--max-body-bytes`.",
+	},
+	{
+		Slug: SlugNoPath, Kinds: []Kind{NotFound}, Title: "No such path",
+		Cause:  "Nothing is served at this path. Without matchmaking that includes tickets and queues.",
+		Remedy: "Fix the path.",
+	},
+	{
+		Slug: SlugMethod, Kinds: []Kind{MethodNotAllowed}, Title: "Method not allowed",
+		Cause:  "The path does not have this method.",
+		Remedy: "Use a method that the header `Allow` lists.",
+	},
+	{
+		Slug: SlugCrossOrigin, Kinds: []Kind{Forbidden}, Title: "Cross-origin request refused",
+		Cause:  "A web page of another origin sent the request.",
+		Remedy: "Add the page's origin to `--cors-origins` if it may use the API.",
+	},
+	{
+		Slug: SlugUnknownHost, Kinds: []Kind{Misdirected}, Title: "Unknown host name",
+		Cause:  "The request's host name is none of the service's.",
+		Remedy: "Add the name to `--allow-hosts`, or use the service's address.",
+	},
+	{
+		Slug: SlugDraining, Kinds: []Kind{Unavailable}, Title: "Shutting down",
+		Cause:  "The server is shutting down.",
+		Remedy: "Try again after `retryAfter` seconds; another server may answer.",
+	},
+	{
+		Slug: SlugOverloaded, Kinds: []Kind{Unavailable}, Title: "Overloaded",
+		Cause:  "The server has as many connections, bodies or queries in progress as it allows.",
+		Remedy: "Try again after `retryAfter` seconds.",
+	},
+	{
+		Slug: SlugInvalidChannel, Kinds: []Kind{Invalid}, Title: "Invalid channel name",
+		Cause:  "The channel's name is empty, too long, or has a character that names may not have.",
+		Remedy: "Use another name.",
+	},
+	{
+		Slug: SlugInvalidSubscriber, Kinds: []Kind{Invalid}, Title: "Invalid subscriber name",
+		Cause:  "The subscriber's name is empty, too long, or has a character that names may not have.",
+		Remedy: "Use another name.",
+	},
+	{
+		Slug: SlugInvalidMessageID, Kinds: []Kind{Invalid}, Title: "Invalid message ID",
+		Cause:  "The message's ID is empty, too long, or has a character that IDs may not have.",
+		Remedy: "Use another ID, or leave it out to have one made.",
+	},
+	{
+		Slug: SlugInvalidContent, Kinds: []Kind{Invalid}, Title: "Invalid message content",
+		Cause:  "The content is not one JSON value in UTF-8.",
+		Remedy: "Encode the content as JSON.",
+	},
+	{
+		Slug: SlugInvalidBatch, Kinds: []Kind{Invalid}, Title: "Invalid batch",
+		Cause:  "The batch is empty.",
+		Remedy: "Send at least one message.",
+	},
+	{
+		Slug: SlugInvalidMax, Kinds: []Kind{Invalid}, Title: "Invalid max",
+		Cause:  "`max` is not a number that the service allows.",
+		Remedy: "Use a number within the limits that `GET /v1/info` reports.",
+	},
+	{
+		Slug: SlugInvalidWait, Kinds: []Kind{Invalid}, Title: "Invalid wait",
+		Cause:  "`wait` is not a duration that the service allows.",
+		Remedy: "Use a duration within the limits that `GET /v1/info` reports.",
+	},
+	{
+		Slug: SlugInvalidFrom, Kinds: []Kind{Invalid, Conflict}, Title: "Invalid starting point",
+		Cause:  "`from` is neither `latest`, `earliest` nor a clock, or is ahead of the channel's clock (409).",
+		Remedy: "Use `latest`, `earliest`, or a clock that was given out.",
+	},
+	{
+		Slug: SlugInvalidPolicy, Kinds: []Kind{Invalid}, Title: "No valid policy for the channel",
+		Cause:  "No rule of the configuration applies to the channel.",
+		Remedy: "Use another channel, or add a rule for it.",
+	},
+	{
+		Slug: SlugMessageTooLarge, Kinds: []Kind{TooLarge}, Title: "Message too large",
+		Cause:  "The content is larger than the channel's policy allows.",
+		Remedy: "Send less, or raise the policy's limit.",
+	},
+	{
+		Slug: SlugBatchTooLarge, Kinds: []Kind{TooLarge}, Title: "Too many messages in a batch",
+		Cause:  "The batch has more messages than the service allows.",
+		Remedy: "Send several batches.",
+	},
+	{
+		Slug: SlugNoChannel, Kinds: []Kind{NotFound}, Title: "Channel not found",
+		Cause:  "The channel does not exist, or its life has ended.",
+		Remedy: "Publish or subscribe to it first.",
+	},
+	{
+		Slug: SlugNoSubscriber, Kinds: []Kind{NotFound}, Title: "Subscriber not found",
+		Cause:  "The subscriber does not exist: it never subscribed, was removed, or was idle for longer than its life.",
+		Remedy: "Subscribe again.",
+	},
+	{
+		Slug: SlugReceiptMalformed, Kinds: []Kind{Invalid}, Title: "Malformed receipt handle",
+		Cause:  "The text is not a receipt handle.",
+		Remedy: "Send the handle as it was received.",
+	},
+	{
+		Slug: SlugReceiptForged, Kinds: []Kind{Invalid}, Title: "Forged receipt handle",
+		Cause:  "The handle was not signed by this service.",
+		Remedy: "Fetch again for a new handle. If this repeats, the servers do not share their storage.",
+	},
+	{
+		Slug: SlugReceiptChannel, Kinds: []Kind{Invalid}, Title: "Receipt handle of another channel",
+		Cause:  "The handle belongs to another channel.",
+		Remedy: "Send it to the channel that it came from.",
+	},
+	{
+		Slug: SlugReceiptSubscriber, Kinds: []Kind{Invalid}, Title: "Receipt handle of another subscriber",
+		Cause:  "The handle belongs to another subscriber.",
+		Remedy: "Send it for the subscriber that received it.",
+	},
+	{
+		Slug: SlugReceiptEpoch, Kinds: []Kind{Conflict}, Title: "Receipt handle of an earlier life of the channel",
+		Cause:  "The channel ended and began again since the fetch. Nothing was acknowledged.",
+		Remedy: "Fetch again.",
+	},
+	{
+		Slug: SlugReceiptAhead, Kinds: []Kind{Conflict}, Title: "Receipt handle ahead of the channel",
+		Cause:  "The storage lost the message that the handle stands for, as after a fail-over. Nothing was acknowledged.",
+		Remedy: "Fetch again.",
+	},
+	{
+		Slug: SlugReceiptSuperseded, Kinds: []Kind{Conflict}, Title: "Receipt handle superseded",
+		Cause:  "The storage lost the message that the handle stands for, and another one has its clock. Nothing was acknowledged.",
+		Remedy: "Fetch again.",
+	},
+	{
+		Slug: SlugStorageFull, Kinds: []Kind{StorageFull}, Title: "Storage full",
+		Cause:  "Redis has no memory left. Nothing was written. Acknowledging, cancelling and unsubscribing still work.",
+		Remedy: "Give Redis more memory, or let messages expire sooner.",
+	},
+	{
+		Slug: SlugUnavailable, Kinds: []Kind{Unavailable}, Title: "Storage unavailable",
+		Cause:  "Redis cannot serve the request now: it is down, failing over, loading or read-only.",
+		Remedy: "Try again after `retryAfter` seconds.",
+	},
+	{
+		Slug: SlugNotReplicated, Kinds: []Kind{Unavailable}, Title: "Not replicated",
+		Cause:  "The write is stored, but not yet on as many replicas as were asked for.",
+		Remedy: "Try again: a message with the same ID is not published twice.",
+	},
+	{
+		Slug: SlugInvalidTicket, Kinds: []Kind{Invalid}, Title: "Invalid ticket",
+		Cause:  "A part of the ticket is not allowed.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugInvalidQueue, Kinds: []Kind{Invalid}, Title: "Invalid queue",
+		Cause:  "The queue's name or a part of its definition is not allowed.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugNoTicket, Kinds: []Kind{NotFound}, Title: "Ticket not found",
+		Cause:  "The ticket does not exist, or its life has ended.",
+		Remedy: "Create it again.",
+	},
+	{
+		Slug: SlugNoQueue, Kinds: []Kind{NotFound}, Title: "Queue not found",
+		Cause:  "The queue does not exist.",
+		Remedy: "Create it, or use another queue.",
+	},
+	{
+		Slug: SlugTicketExists, Kinds: []Kind{Conflict}, Title: "Ticket of another queue",
+		Cause:  "A ticket of another queue has the ID.",
+		Remedy: "Use another ID, or cancel the other ticket.",
+	},
+	{
+		Slug: SlugTicketMatched, Kinds: []Kind{Conflict}, Title: "Ticket matched",
+		Cause:  "The ticket is in a match already, so it can't be cancelled.",
+		Remedy: "Read its assignment.",
+	},
+	{
+		Slug: SlugTicketTooLarge, Kinds: []Kind{TooLarge}, Title: "Ticket too large",
+		Cause:  "The ticket is larger than the service allows.",
+		Remedy: "Send fewer or shorter fields.",
+	},
+	{
+		Slug: SlugQueueFull, Kinds: []Kind{Unavailable}, Title: "Queue full",
+		Cause:  "As many tickets wait in the queue as its definition allows.",
+		Remedy: "Try again after `retryAfter` seconds.",
+	},
+	{
+		Slug: SlugQueueFixed, Kinds: []Kind{Conflict}, Title: "Queue of the configuration",
+		Cause:  "The queue is part of the service's configuration.",
+		Remedy: "Change the configuration.",
+	},
+	{
+		Slug: SlugQueueInUse, Kinds: []Kind{Conflict}, Title: "Queue in use",
+		Cause:  "Tickets wait in the queue, or assignments are being delivered.",
+		Remedy: "Let them be matched, cancelled or expire first.",
+	},
+	{
+		Slug: SlugTooManyQueues, Kinds: []Kind{Conflict}, Title: "Too many queues",
+		Cause:  "There are as many queues as the service allows.",
+		Remedy: "Delete one, or raise `--max-queues`.",
+	},
+	{
+		Slug: SlugReserved, Kinds: []Kind{Forbidden}, Title: "Channel of the service",
+		Cause:  "Only the service writes to the channels of tickets (`ticket.…`) and changes their subscribers.",
+		Remedy: "Use another channel. Fetching from it is allowed.",
+	},
+}
+
+var titles = func() map[Slug]string {
+	m := make(map[Slug]string, len(entries))
+	for _, e := range entries {
+		m[e.Slug] = e.Title
+	}
+	return m
+}()
