@@ -28,7 +28,7 @@ run: build ## start the service on 127.0.0.1:8080, with a Redis of its own; ARGS
 test: ## run all tests; PKG and TESTFLAGS narrow them, such as PKG=./clock TESTFLAGS='-run Next -v'
 	@scripts/install-redis.sh
 	@scripts/install-curl.sh
-	@command -v valkey-server >/dev/null || echo 'test: no valkey-server on PATH, so Valkey is left out'
+	@scripts/install-valkey.sh
 	@[ -n '$(RACE)' ] || echo 'test: no C compiler, so the race detector is off (Debian: gcc and libc6-dev)'
 	go test $(RACE) -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
 
