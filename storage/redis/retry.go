@@ -122,13 +122,14 @@ func code(err error) string {
 	return codeNetwork
 }
 
-// firstWord also gives a code to errors for which Redis has no better one than ERR, which the client cuts off. Rights
-// that a script's user lacks are among them in Redis 7.0.
+// firstWord returns the code of an error's text. Redis has no code but ERR, which the client cuts off, for some errors:
+// firstWord recognizes these by their text. One is a script whose user lacks a right: Redis 7.0 says "The user executing
+// the script can't", later versions and Valkey "ACL failure in script".
 func firstWord(text string) string {
 	switch {
 	case strings.HasPrefix(text, "max number of clients"):
 		return codeMaxClients
-	case strings.HasPrefix(text, "The user executing the script can't"):
+	case strings.HasPrefix(text, "The user executing the script can't"), strings.HasPrefix(text, "ACL failure in script:"):
 		return codeNoPermission
 	case strings.HasPrefix(text, "WAIT cannot be used with replica"):
 		return codeReadOnly
