@@ -11,13 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
-const (
-	// serverEnv names the service for the client commands.
-	serverEnv     = envPrefix + "SERVER"
-	defaultServer = "http://127.0.0.1:8080"
-)
+const defaultServer = "http://127.0.0.1:8080"
 
 // connection is the flags of the commands that are clients of a service.
 type connection struct {
@@ -28,7 +25,7 @@ type connection struct {
 // addConnection gives a command these flags. patience is how long it tries to reach the service by default.
 func addConnection(cmd *cobra.Command, t terminal, patience time.Duration) *connection {
 	c := &connection{}
-	cmd.Flags().StringVar(&c.server, "server", cmp.Or(t.getenv(serverEnv), defaultServer), "`URL` of the service, or host:port; "+serverEnv+" changes the default")
+	cmd.Flags().StringVar(&c.server, "server", cmp.Or(t.getenv(config.ServerVariable), defaultServer), "`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
 	cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again where the service can't be reached or can't serve")
 	return c
 }

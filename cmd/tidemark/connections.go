@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"log/slog"
+
+	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 // otherFiles is how many files the service opens at most that aren't connections of clients: its connections to Redis and
@@ -10,7 +12,7 @@ import (
 const otherFiles = 256
 
 // connectionLimit returns how many connections the server may serve; 0: any number.
-func connectionLimit(ctx context.Context, c config, log *slog.Logger) int {
+func connectionLimit(ctx context.Context, c config.Config, log *slog.Logger) int {
 	files := fileLimit()
 	if files == 0 {
 		return c.MaxConnections

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 // TestConnectionLimit holds all connections of a process that it serves. It says so to others, and stays ready.
@@ -46,8 +47,8 @@ func TestConnectionLimitOfTheSystem(t *testing.T) {
 	files := fileLimit()
 	require.Positive(t, files)
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	most := connectionLimit(t.Context(), config{}, log)
+	most := connectionLimit(t.Context(), config.Config{}, log)
 	require.Less(t, most, files)
-	require.Equal(t, most, connectionLimit(t.Context(), config{MaxConnections: files}, log))
-	require.Equal(t, 1, connectionLimit(t.Context(), config{MaxConnections: 1}, log))
+	require.Equal(t, most, connectionLimit(t.Context(), config.Config{MaxConnections: files}, log))
+	require.Equal(t, 1, connectionLimit(t.Context(), config.Config{MaxConnections: 1}, log))
 }

@@ -3,69 +3,29 @@ package main
 import (
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
 const operationsPage = "../../docs/operations.md"
 
-// TestDocumentationOfOptions compares the options on the page with those of the program.
-func TestDocumentationOfOptions(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(operationsPage)
-	require.NoError(t, err)
-	part := regexp.MustCompile(`(?s)(<!-- options: .*? -->\n)(.*)(<!-- end of options -->)`)
-	require.Regexp(t, part, string(page))
-	if *update {
-		written := part.ReplaceAllStringFunc(string(page), func(old string) string {
-			return part.FindStringSubmatch(old)[1] + optionTable() + part.FindStringSubmatch(old)[3]
-		})
-		require.NoError(t, os.WriteFile(operationsPage, []byte(written), 0o644))
-		return
-	}
-	require.Equal(t, optionTable(), part.FindStringSubmatch(string(page))[2])
-}
-
-// TestDocumentationOfTheFile reads the YAML example of the page.
-func TestDocumentationOfTheFile(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile(operationsPage)
-	require.NoError(t, err)
-	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(page))
-	require.NotNil(t, example)
-	dir := t.TempDir()
-	yaml := strings.ReplaceAll(example[1], "/run/secrets/redis", filepath.Join(dir, "redis"))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis"), []byte("secret\n"), 0o600))
-	c, err := load(t, yaml, nil, nil)
-	require.NoError(t, err)
-	require.Len(t, c.Rules, 3)
-	require.Equal(t, "mm1:", c.Redis.KeyPrefix)
-}
-
-// TestHelpNamesEverything finds every name of every option in the help text.
-func TestHelpNamesEverything(t *testing.T) {
-	t.Parallel()
-	var help strings.Builder
-	require.NoError(t, writeServeHelp(&help))
-	words := strings.Join(strings.Fields(help.String()), " ")
-	for _, o := range allOptions() {
-		require.Contains(t, words, o.flag()+" "+o.kind+" "+o.help+" ("+o.env(), o.name)
-	}
-}
-
 // TestDocumentationOfMetrics compares the tables of metrics on the page with what a service with two Redis registers.
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	c, err := load(t, "listen: 127.0.0.1:0\nredis: redis://"+channels.Addr()+"\nticketsRedis: redis://"+tickets.Addr(), nil, nil)
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	config.AddFlags(flags)
+	require.NoError(t, flags.Parse([]string{"--listen=127.0.0.1:0", "--redis=redis://" + channels.Addr(), "--tickets-redis=redis://" + tickets.Addr()}))
+	c, err := config.Load(flags, nil)
 	require.NoError(t, err)
 	registry, parts := prometheus.NewRegistry(), newLayers(t.Context())
 	defer func() { require.NoError(t, parts.stop()) }()

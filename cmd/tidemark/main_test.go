@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/client"
 )
 
 func TestMain(m *testing.M) {
@@ -25,4 +28,13 @@ func (m leakChecked) Run() int {
 		return 1
 	}
 	return code
+}
+
+// TestAnswersOfSomethingElse hints at --server where no Tidemark service has answered.
+func TestAnswersOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "; is --server the URL of a Tidemark service?", notAService(&client.Error{Status: 404}))
+	require.Equal(t, "; is --server the URL of a Tidemark service, and its matchmaking on?", notAService(client.ErrNoMatchmaking))
+	require.Empty(t, notAService(client.ErrNoTicket))
+	require.Empty(t, notAService(client.ErrUnreachable))
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 // What part of the memory of the machine or container is the service's own. The rest is for the managed Redis, and for
@@ -16,7 +18,7 @@ const (
 
 // limitMemory has the Go runtime collect garbage, and return memory to the system, before the memory of the machine or
 // container is used up. The variable GOMEMLIMIT overrides it.
-func limitMemory(ctx context.Context, c config, log *slog.Logger) {
+func limitMemory(ctx context.Context, c config.Config, log *slog.Logger) {
 	ratio := memoryRatio
 	if c.Redis.Address == "" {
 		ratio = memoryRatioManaged

@@ -1,7 +1,12 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidemark-dev/tidemark/internal/suggest"
 )
 
 func newRoot(t terminal) *cobra.Command {
@@ -59,7 +64,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2 // the distance that cobra itself uses
 	}
-	return usagef("there is no command %q%s; see %s --help", args[0], hint(cmd.SuggestionsFor(args[0])), cmd.CommandPath())
+	return usagef("there is no command %q%s; see %s --help", args[0], suggest.Hint(cmd.SuggestionsFor(args[0])), cmd.CommandPath())
 }
 
 // arguments checks the number of positional arguments.
@@ -70,4 +75,19 @@ func arguments(least, most int) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// unknownFlag returns a hint at the flags of cmd, where err is about one that it does not have.
+func unknownFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	meant := suggest.Near(unknown.GetSpecifiedName(), names)
+	for i := range meant {
+		meant[i] = "--" + meant[i]
+	}
+	return suggest.Hint(meant)
 }

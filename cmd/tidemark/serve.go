@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 func newServe(t terminal) *cobra.Command {
@@ -14,23 +16,23 @@ func newServe(t terminal) *cobra.Command {
 		Short:      "Run the service",
 		Args:       arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := loadConfig(cmd.Flags(), t.environ)
+			c, err := config.Load(cmd.Flags(), t.environ)
 			if err != nil {
 				return &usageError{err}
 			}
 			return serve(cmd.Context(), c, newLogger(t.stderr, c))
 		},
 	}
-	addFlags(cmd.Flags())
+	config.AddFlags(cmd.Flags())
 	cmd.SetHelpFunc(func(*cobra.Command, []string) {
-		if err := writeServeHelp(t.stdout); err != nil {
+		if err := config.WriteHelp(t.stdout); err != nil {
 			t.tell("%v", err)
 		}
 	})
 	return cmd
 }
 
-func newLogger(w io.Writer, c config) *slog.Logger {
+func newLogger(w io.Writer, c config.Config) *slog.Logger {
 	o := &slog.HandlerOptions{Level: c.LogLevel}
 	if c.LogFormat == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -20,7 +21,7 @@ import (
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
 // answers what is in flight; matchmaking, which makes the matches that it has begun; the channel service; the stores;
 // the managed Redis.
-func serve(ctx context.Context, c config, log *slog.Logger) (err error) {
+func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	parts := newLayers(ctx)
 	defer func() {
 		if stopped := parts.stop(); !errors.Is(stopped, err) || err == nil {
@@ -48,7 +49,7 @@ type partNeeds struct {
 }
 
 // startParts starts all parts of the service, the lowest first.
-func startParts(ctx context.Context, c config, needs partNeeds) error {
+func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
 	if err := checkListen(ctx, c.Listen); err != nil {
 		return err // before a managed Redis is started for nothing
@@ -111,12 +112,12 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-func newService(ctx context.Context, c config, store *redis.Store, needs partNeeds) (*channel.Service, error) {
+func newService(ctx context.Context, c config.Config, store *redis.Store, needs partNeeds) (*channel.Service, error) {
 	receipts, err := openReceipts(ctx, c, store, needs.parts)
 	if err != nil {
 		return nil, err
 	}
-	policies, err := channel.NewPolicies(c.Channel, c.channelRules())
+	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +128,7 @@ func newService(ctx context.Context, c config, store *redis.Store, needs partNee
 
 // openReceipts returns a keyring with the configured keys, or with those that the servers share. It keeps those up to
 // date as a part of the service.
-func openReceipts(ctx context.Context, c config, store *redis.Store, parts *layers) (*receipt.Keyring, error) {
+func openReceipts(ctx context.Context, c config.Config, store *redis.Store, parts *layers) (*receipt.Keyring, error) {
 	if len(c.ReceiptKeys) > 0 {
 		return receipt.NewKeyring(c.ReceiptKeys...)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -21,7 +22,7 @@ type storeNeeds struct {
 }
 
 // openStore connects to the configured Redis, or starts one, and gives how to reach it once more.
-func openStore(ctx context.Context, c config, needs storeNeeds) (*redis.Store, redis.Options, error) {
+func openStore(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Store, redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
 		SentinelMaster: c.Redis.SentinelMaster, SentinelUsername: c.Redis.SentinelUsername, SentinelPassword: c.Redis.SentinelPassword,
@@ -29,7 +30,7 @@ func openStore(ctx context.Context, c config, needs storeNeeds) (*redis.Store, r
 		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"}, needs.metrics),
 	}
 	var err error
-	if o.TLS, err = c.Redis.tls(); err != nil {
+	if o.TLS, err = c.Redis.TLS(); err != nil {
 		return nil, o, &usageError{err}
 	}
 	if o.URL == "" {
@@ -60,7 +61,7 @@ func connect(ctx context.Context, key string, o redis.Options, patience time.Dur
 
 // startManaged starts a Redis as a part of the service, and gives its address when it answers. Loading much data
 // can take long, and isn't limited.
-func startManaged(ctx context.Context, c managedConfig, needs storeNeeds) (address string, err error) {
+func startManaged(ctx context.Context, c config.Managed, needs storeNeeds) (address string, err error) {
 	m, err := managed.Open(managed.Options{DataDir: c.DataDir, Binary: c.Binary, Logger: needs.log})
 	if err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
@@ -24,7 +25,7 @@ type stores struct {
 }
 
 // openStores connects to all Redis there are, and says what it found. They are closed as parts of the service.
-func openStores(ctx context.Context, c config, needs storeNeeds) (stores, error) {
+func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores, error) {
 	store, options, err := openStore(ctx, c, needs)
 	if err != nil {
 		return stores{}, err
@@ -39,7 +40,7 @@ func openStores(ctx context.Context, c config, needs storeNeeds) (stores, error)
 		return s, nil
 	}
 	if c.Matchmaking.Redis != "" {
-		if options, err = c.ticketsRedis(needs); err != nil {
+		if options, err = ticketsRedis(c, needs); err != nil {
 			return stores{}, err
 		}
 		if s.tickets, err = openTickets(ctx, c, options, needs); err != nil {
@@ -47,7 +48,7 @@ func openStores(ctx context.Context, c config, needs storeNeeds) (stores, error)
 		}
 	}
 	s.queues = s.tickets.Queues(redis.QueueOptions{
-		Replicas: c.Matchmaking.replicas(options), Confirmations: c.Matchmaking.Replicas,
+		Replicas: readReplicas(c.Matchmaking, options), Confirmations: c.Matchmaking.Replicas,
 	})
 	needs.parts.onStop(s.queues.Close)
 	return s, nil
@@ -55,7 +56,7 @@ func openStores(ctx context.Context, c config, needs storeNeeds) (stores, error)
 
 // ticketsRedis says how to reach the Redis that only tickets and queues are in. User, password and Sentinels are those
 // of its URL.
-func (c config) ticketsRedis(needs storeNeeds) (redis.Options, error) {
+func ticketsRedis(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
 		URL: c.Matchmaking.Redis, KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
 		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "tickets"}, needs.metrics),
@@ -64,13 +65,13 @@ func (c config) ticketsRedis(needs storeNeeds) (redis.Options, error) {
 		return o, nil
 	}
 	var err error
-	if o.TLS, err = c.Redis.tls(); err != nil {
+	if o.TLS, err = c.Redis.TLS(); err != nil {
 		return o, &usageError{err}
 	}
 	return o, nil
 }
 
-func openTickets(ctx context.Context, c config, o redis.Options, needs storeNeeds) (*redis.Store, error) {
+func openTickets(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Store, error) {
 	store, err := connect(ctx, "ticketsRedis", o, c.Redis.ConnectTimeout)
 	if err != nil {
 		return nil, err
@@ -84,8 +85,8 @@ func openTickets(ctx context.Context, c config, o redis.Options, needs storeNeed
 	return store, nil
 }
 
-// replicas says how to reach the replicas of the Redis that o reaches; nil: they aren't wanted.
-func (m matchmakingConfig) replicas(o redis.Options) *redis.Options {
+// readReplicas says how to reach the replicas of the Redis that o reaches; nil: they aren't wanted.
+func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
 	switch m.ReadReplicas {
 	case "", "off":
 		return nil

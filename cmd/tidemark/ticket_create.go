@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 type ticketFlags struct {
@@ -72,7 +73,7 @@ func (f *ticketFlags) readWait(args []string) (err error) {
 	if !f.waits || f.wait != 0 {
 		return usagef("there is an argument too many: %q; see tidemark ticket create --help", args[0])
 	}
-	if f.wait, err = durationFrom(time.Millisecond, forever)(args[0]); err != nil {
+	if f.wait, err = config.ParseDuration(args[0], time.Millisecond); err != nil {
 		return usagef("--wait: %w", err)
 	}
 	return nil

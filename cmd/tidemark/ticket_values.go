@@ -26,7 +26,7 @@ func (f *ticketFlags) complete() error {
 	if err != nil {
 		return usagef("--double: %w", err)
 	}
-	if t.SearchFields.StringArgs, err = pairs(f.texts, parseText); err != nil {
+	if t.SearchFields.StringArgs, err = pairs(f.texts, func(text string) (string, error) { return text, nil }); err != nil {
 		return usagef("--string: %w", err)
 	}
 	t.SearchFields.DoubleArgs = doubles

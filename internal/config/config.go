@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"log/slog"
@@ -9,21 +9,21 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// config is everything that can be set for serve. options says how each field is set and documented.
-type config struct {
+// Config is everything that can be set for serve. options says how each field is set and documented.
+type Config struct {
 	Listen      string
 	CORSOrigins []string
 	AllowHosts  []string
 	Grace       time.Duration
 	DrainDelay  time.Duration
 
-	Redis   redisConfig
-	Managed managedConfig
+	Redis   Redis
+	Managed Managed
 
 	Channel channel.Policy
 	Rules   []channel.Rule
 
-	Matchmaking matchmakingConfig
+	Matchmaking Matchmaking
 
 	Limits         channel.Limits
 	MaxBodyBytes   int
@@ -38,8 +38,8 @@ type config struct {
 	LogFormat string
 }
 
-// redisConfig says which Redis to use and how to get in. An empty Address means the managed one.
-type redisConfig struct {
+// Redis says which Redis to use and how to get in. An empty Address means the managed one.
+type Redis struct {
 	Address          string
 	KeyPrefix        string
 	Username         string
@@ -55,14 +55,14 @@ type redisConfig struct {
 	ConnectTimeout   time.Duration
 }
 
-// managedConfig is about the Redis that the service runs itself.
-type managedConfig struct {
+// Managed is about the Redis that the service runs itself.
+type Managed struct {
 	DataDir string
 	Binary  string
 }
 
-// matchmakingConfig is about tickets and queues.
-type matchmakingConfig struct {
+// Matchmaking is about tickets and queues.
+type Matchmaking struct {
 	On           bool
 	Queues       []matchmaking.Definition // by name
 	MaxQueues    int

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"crypto/tls"
@@ -11,15 +11,16 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/parts"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// newConfig gives what can't be configured.
-func newConfig() config { return config{Limits: channel.DefaultLimits()} }
+// newConfig returns a configuration with what has no option.
+func newConfig() Config { return Config{Limits: channel.DefaultLimits()} }
 
 // complete checks options against each other and reads the files that they name. Its errors name the YAML key,
 // which every source's name follows from.
-func (c *config) complete() error {
+func (c *Config) complete() error {
 	if err := c.completeBodies(); err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (c *config) complete() error {
 }
 
 // completeBodies checks that a body can have the largest message, and that there is memory for the largest body.
-func (c *config) completeBodies() error {
+func (c *Config) completeBodies() error {
 	if c.MaxBodyBytes < c.Channel.MaxMessageBytes {
 		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes, so that no such message could come in")
 	}
@@ -53,8 +54,8 @@ func (c *config) completeBodies() error {
 }
 
 // complete builds all queues, which reads the files that they name.
-func (m *matchmakingConfig) complete() error {
-	build := buildQueues(slog.New(slog.DiscardHandler), nil)
+func (m *Matchmaking) complete() error {
+	build := parts.Builder(slog.New(slog.DiscardHandler), nil)
 	for _, d := range m.Queues {
 		if _, err := build(d); err != nil {
 			return inQueue(d.Name, err)
@@ -63,7 +64,7 @@ func (m *matchmakingConfig) complete() error {
 	return nil
 }
 
-func (r *redisConfig) complete() error {
+func (r *Redis) complete() error {
 	if r.Address == "" {
 		for key, value := range map[string]string{
 			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile, "redisCaFile": r.CAFile,
@@ -95,7 +96,7 @@ func (r *redisConfig) complete() error {
 }
 
 // readReceiptKeys adds the keys of the file. Lines that are empty or start with # are left out.
-func (c *config) readReceiptKeys() error {
+func (c *Config) readReceiptKeys() error {
 	if c.ReceiptKeysFile == "" {
 		return nil
 	}
@@ -124,8 +125,8 @@ func (c *config) readReceiptKeys() error {
 	return nil
 }
 
-// tls gives the configuration that the files make, or nil where none is set.
-func (r redisConfig) tls() (*tls.Config, error) {
+// TLS returns the configuration that the files make, or nil where none is set.
+func (r Redis) TLS() (*tls.Config, error) {
 	if r.CAFile == "" && r.CertFile == "" {
 		return nil, nil
 	}

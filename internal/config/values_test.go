@@ -1,11 +1,9 @@
-package main
+package config
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidemark-dev/tidemark/client"
 )
 
 func TestParseBytes(t *testing.T) {
@@ -68,13 +66,4 @@ func TestServiceLinks(t *testing.T) {
 	for _, o := range allOptions() {
 		require.False(t, notForServe(o.env()), o.name)
 	}
-}
-
-// TestAnswersOfSomethingElse hints at --server where no Tidemark service has answered.
-func TestAnswersOfSomethingElse(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, "; is --server the URL of a Tidemark service?", notAService(&client.Error{Status: 404}))
-	require.Equal(t, "; is --server the URL of a Tidemark service, and its matchmaking on?", notAService(client.ErrNoMatchmaking))
-	require.Empty(t, notAService(client.ErrNoTicket))
-	require.Empty(t, notAService(client.ErrUnreachable))
 }

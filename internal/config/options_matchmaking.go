@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -14,13 +14,13 @@ func matchmakingOptions() []option {
 		{
 			name: "matchmaking", kind: "switch", def: "on",
 			help: "Whether there are tickets and queues: on or off.",
-			set:  into(func(c *config) *bool { return &c.Matchmaking.On }, parseSwitch),
+			set:  into(func(c *Config) *bool { return &c.Matchmaking.On }, parseSwitch),
 		},
 		{
 			name: "queues", kind: kindQueues,
 			help: "Queues of tickets: a mapping of their names to their definitions. The queue default is there also where it isn't named. A JSON object in a flag or variable.",
-			set:  into(func(c *config) *[]matchmaking.Definition { return &c.Matchmaking.Queues }, parseQueues),
-			setTree: func(c *config, tree map[string]any) (err error) {
+			set:  into(func(c *Config) *[]matchmaking.Definition { return &c.Matchmaking.Queues }, parseQueues),
+			setTree: func(c *Config, tree map[string]any) (err error) {
 				c.Matchmaking.Queues, err = queuesOf(tree)
 				return err
 			},
@@ -28,32 +28,32 @@ func matchmakingOptions() []option {
 		{
 			name: "max-queues", kind: "int", def: "1000",
 			help: "Queues that there may be, those of the configuration included, when one is put at run time; beyond that it is answered 409.",
-			set:  into(func(c *config) *int { return &c.Matchmaking.MaxQueues }, intFrom(1)),
+			set:  into(func(c *Config) *int { return &c.Matchmaking.MaxQueues }, intFrom(1)),
 		},
 		{
 			name: "callout-allow", kind: kindList,
 			help: "What queues that are put at run time may call as match functions, evaluators and assigners: hosts or addresses with or without a port, networks such as 10.0.0.0/8, or beginnings of URLs. Addresses that aren't public only where an address or network here has them. Not set: nothing.",
-			set:  into(func(c *config) *[]string { return &c.Matchmaking.CalloutAllow }, listOf(parseTarget)),
+			set:  into(func(c *Config) *[]string { return &c.Matchmaking.CalloutAllow }, listOf(parseTarget)),
 		},
 		{
 			name: "tickets-redis", kind: "url",
 			help: "Another Redis to keep tickets and queues in, with user and password where it needs them. Not set: that of the channels.",
-			set:  into(func(c *config) *string { return &c.Matchmaking.Redis }, parseText),
+			set:  into(func(c *Config) *string { return &c.Matchmaking.Redis }, parseText),
 		},
 		{
 			name: "tickets-read-replicas", kind: "replicas", def: "off",
 			help: "Where to read single tickets: off for the primary, on for replicas of a Cluster or behind Sentinels, or the URL of a replica. What a replica doesn't have is read from the primary.",
-			set:  into(func(c *config) *string { return &c.Matchmaking.ReadReplicas }, parseReplicas),
+			set:  into(func(c *Config) *string { return &c.Matchmaking.ReadReplicas }, parseReplicas),
 		},
 		{
 			name: "ticket-replicas", kind: "int", def: "0",
 			help: "Replicas of Redis that must have a claim of tickets, and an assignment, before it counts, so that a fail-over that loses writes puts no ticket into two matches. No match is made while fewer confirm. 0: don't wait.",
-			set:  into(func(c *config) *int { return &c.Matchmaking.Replicas }, intFrom(0)),
+			set:  into(func(c *Config) *int { return &c.Matchmaking.Replicas }, intFrom(0)),
 		},
 		{
 			name: "lease-ttl", kind: "duration", def: "3s",
 			help: "How long a queue is kept for a server that gives no sign of life, before another one directs it.",
-			set:  into(func(c *config) *time.Duration { return &c.Matchmaking.LeaseTTL }, durationFrom(matchmaking.MinLifetime, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Matchmaking.LeaseTTL }, durationFrom(matchmaking.MinLifetime, forever)),
 		},
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -76,6 +76,11 @@ func durationFrom(least, most time.Duration) func(string) (time.Duration, error)
 		}
 		return d, nil
 	}
+}
+
+// ParseDuration reads a duration that is at least least, as the options of serve are read.
+func ParseDuration(text string, least time.Duration) (time.Duration, error) {
+	return durationFrom(least, forever)(text)
 }
 
 // intFrom reads an integer that is at least least.

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"log/slog"
@@ -19,7 +19,7 @@ import (
 const testKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 // load reads a configuration of all sources. A yaml of "" is no file.
-func load(t *testing.T, yaml string, environ, args []string) (config, error) {
+func load(t *testing.T, yaml string, environ, args []string) (Config, error) {
 	t.Helper()
 	if yaml != "" {
 		path := filepath.Join(t.TempDir(), "tidemark.yaml")
@@ -27,9 +27,9 @@ func load(t *testing.T, yaml string, environ, args []string) (config, error) {
 		environ = append(slices.Clone(environ), "TIDEMARK_CONFIG="+path)
 	}
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	addFlags(flags)
+	AddFlags(flags)
 	require.NoError(t, flags.Parse(args))
-	return loadConfig(flags, environ)
+	return Load(flags, environ)
 }
 
 func TestDefaults(t *testing.T) {
@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.MaxBodyBytes, want.BodyMemory = 1<<20, 64<<20
 	want.MaxStreams = 250
-	want.Matchmaking = matchmakingConfig{On: true, MaxQueues: matchmaking.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: matchmaking.DefaultLeaseTTL}
+	want.Matchmaking = Matchmaking{On: true, MaxQueues: matchmaking.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: matchmaking.DefaultLeaseTTL}
 	want.LogLevel, want.LogFormat = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
 }

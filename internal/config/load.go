@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding/json"
@@ -16,6 +16,8 @@ import (
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/tidemark-dev/tidemark/internal/suggest"
 )
 
 // keyDelimiter would join the keys of nested mappings; no option is nested.
@@ -28,25 +30,25 @@ type source struct {
 	other  func(key string) error // what to say of a key that no option has
 }
 
-// loadConfig reads the options from flags over environment variables over the YAML file over defaults, and
+// Load reads the options from flags over environment variables over the YAML file over defaults, and
 // checks them, those that another source overrides too. Every error names the option as its source knows it.
-func loadConfig(flags *pflag.FlagSet, environ []string) (config, error) {
+func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
 	sources, err := readSources(flags, environ)
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
 	merged := koanf.New(keyDelimiter)
 	for _, s := range sources {
 		if err := s.check(); err != nil {
-			return config{}, err
+			return Config{}, err
 		}
 		if err := merged.Merge(s.values); err != nil {
-			return config{}, fmt.Errorf("merge the configuration: %w", err)
+			return Config{}, fmt.Errorf("merge the configuration: %w", err)
 		}
 	}
 	c := newConfig()
 	if err := apply(&c, merged, option.key); err != nil {
-		return config{}, err
+		return Config{}, err
 	}
 	return c, c.complete()
 }
@@ -64,7 +66,7 @@ func (s source) check() error {
 }
 
 // apply sets what values has.
-func apply(c *config, values *koanf.Koanf, name func(option) string) error {
+func apply(c *Config, values *koanf.Koanf, name func(option) string) error {
 	for _, o := range allOptions() {
 		value := values.Get(o.key())
 		if value == nil {
@@ -78,7 +80,7 @@ func apply(c *config, values *koanf.Koanf, name func(option) string) error {
 }
 
 // apply sets one option.
-func (o option) apply(c *config, value any) error {
+func (o option) apply(c *Config, value any) error {
 	if tree, ok := value.(map[string]any); ok && o.setTree != nil {
 		return o.setTree(c, tree)
 	}
@@ -164,7 +166,7 @@ func readFile(path string) (source, error) {
 			return path + ": " + o.key()
 		},
 		other: func(key string) error {
-			return fmt.Errorf("%s: %s: unknown key%s", path, key, suggest(key, option.key))
+			return fmt.Errorf("%s: %s: unknown key%s", path, key, didYouMean(key, option.key))
 		},
 	}, nil
 }
@@ -172,7 +174,7 @@ func readFile(path string) (source, error) {
 func readEnviron(environ []string) (source, error) {
 	values := koanf.New(keyDelimiter)
 	provider := env.Provider("", env.Opt{
-		Prefix:      envPrefix,
+		Prefix:      EnvPrefix,
 		EnvironFunc: func() []string { return environ },
 		TransformFunc: func(name, value string) (string, any) {
 			if value == "" || notForServe(name) {
@@ -192,20 +194,20 @@ func readEnviron(environ []string) (source, error) {
 	return source{
 		values: values, name: option.env,
 		other: func(key string) error {
-			return fmt.Errorf("%s: unknown environment variable%s", key, suggest(key, option.env))
+			return fmt.Errorf("%s: unknown environment variable%s", key, didYouMean(key, option.env))
 		},
 	}, nil
 }
 
 // ownVariables are the variables of this program that aren't serve's options.
-var ownVariables = []string{envPrefix + "CONFIG", serverEnv}
+var ownVariables = []string{EnvPrefix + "CONFIG", ServerVariable}
 
 // serviceLink matches the variables that Kubernetes and Docker set in a container for a service whose name
 // starts with tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.
 var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 func notForServe(name string) bool {
-	return slices.Contains(ownVariables, name) || strings.HasPrefix(name, envPrefix+"TEST_") || serviceLink.MatchString(name)
+	return slices.Contains(ownVariables, name) || strings.HasPrefix(name, EnvPrefix+"TEST_") || serviceLink.MatchString(name)
 }
 
 func readFlags(flags *pflag.FlagSet) (source, error) {
@@ -234,9 +236,29 @@ func configPath(flags *pflag.FlagSet, environ []string) string {
 		return f.Value.String()
 	}
 	for _, variable := range slices.Backward(environ) {
-		if path, ok := strings.CutPrefix(variable, envPrefix+"CONFIG="); ok {
+		if path, ok := strings.CutPrefix(variable, EnvPrefix+"CONFIG="); ok {
 			return path
 		}
 	}
 	return ""
+}
+
+// didYouMean returns a hint at the option that somebody may have meant who wrote key, by the name that it has there.
+func didYouMean(key string, name func(option) string) string {
+	plain := func(s string) string {
+		s = strings.TrimPrefix(strings.ToLower(s), strings.ToLower(EnvPrefix))
+		return strings.NewReplacer("-", "", "_", "").Replace(s)
+	}
+	names, byPlain := []string{}, map[string]string{}
+	for _, o := range allOptions() {
+		names, byPlain[plain(o.name)] = append(names, plain(o.name)), name(o)
+	}
+	if exact := byPlain[plain(key)]; exact != "" {
+		return suggest.Hint([]string{exact})
+	}
+	meant := suggest.Near(plain(key), names)
+	for i := range meant {
+		meant[i] = byPlain[meant[i]]
+	}
+	return suggest.Hint(meant) + "; see tidemark serve --help"
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"cmp"
@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// addFlags gives flags all options, without defaults: those come from the weakest source instead.
-func addFlags(flags *pflag.FlagSet) {
+// AddFlags gives flags all options, without defaults: those come from the weakest source instead.
+func AddFlags(flags *pflag.FlagSet) {
 	flags.String("config", "", configHelp)
 	for _, o := range allOptions() {
 		if o.kind == kindList {
@@ -33,11 +33,11 @@ name is that of its flag with capitals in place of dashes: data-dir is dataDir. 
 refused wherever they stand; an empty variable counts as not set.
 `
 
-// writeServeHelp documents every option.
-func writeServeHelp(w io.Writer) error {
+// WriteHelp documents every option.
+func WriteHelp(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(serveHelp + "\nUsage:\n  tidemark serve [options]\n\nOptions:\n")
-	writeOptionHelp(&b, "--config file", configHelp, envPrefix+"CONFIG")
+	writeOptionHelp(&b, "--config file", configHelp, EnvPrefix+"CONFIG")
 	for _, g := range optionGroups() {
 		fmt.Fprintf(&b, "\n%s:\n", g.title)
 		for _, o := range g.options {
@@ -74,8 +74,8 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// optionTable is the options in the form that docs/operations.md has them.
-func optionTable() string {
+// Table is the options in the form that docs/operations.md has them.
+func Table() string {
 	var b strings.Builder
 	b.WriteString("### Configuration file\n\n")
 	b.WriteString("`--config`, `TIDEMARK_CONFIG`: " + configHelp + "\n")

@@ -1,0 +1,60 @@
+package config
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the table of options into the page that documents them")
+
+const operationsPage = "../../docs/operations.md"
+
+// TestDocumentationOfOptions compares the options on the page with those of the program.
+func TestDocumentationOfOptions(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(operationsPage)
+	require.NoError(t, err)
+	part := regexp.MustCompile(`(?s)(<!-- options: .*? -->\n)(.*)(<!-- end of options -->)`)
+	require.Regexp(t, part, string(page))
+	if *update {
+		written := part.ReplaceAllStringFunc(string(page), func(old string) string {
+			return part.FindStringSubmatch(old)[1] + Table() + part.FindStringSubmatch(old)[3]
+		})
+		require.NoError(t, os.WriteFile(operationsPage, []byte(written), 0o644))
+		return
+	}
+	require.Equal(t, Table(), part.FindStringSubmatch(string(page))[2])
+}
+
+// TestDocumentationOfTheFile reads the YAML example of the page.
+func TestDocumentationOfTheFile(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(operationsPage)
+	require.NoError(t, err)
+	example := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindStringSubmatch(string(page))
+	require.NotNil(t, example)
+	dir := t.TempDir()
+	yaml := strings.ReplaceAll(example[1], "/run/secrets/redis", filepath.Join(dir, "redis"))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "redis"), []byte("secret\n"), 0o600))
+	c, err := load(t, yaml, nil, nil)
+	require.NoError(t, err)
+	require.Len(t, c.Rules, 3)
+	require.Equal(t, "mm1:", c.Redis.KeyPrefix)
+}
+
+// TestHelpNamesEverything finds every name of every option in the help text.
+func TestHelpNamesEverything(t *testing.T) {
+	t.Parallel()
+	var help strings.Builder
+	require.NoError(t, WriteHelp(&help))
+	words := strings.Join(strings.Fields(help.String()), " ")
+	for _, o := range allOptions() {
+		require.Contains(t, words, o.flag()+" "+o.kind+" "+o.help+" ("+o.env(), o.name)
+	}
+}

@@ -1,0 +1,39 @@
+package config
+
+import (
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+const (
+	// leastTicketLife is how long tickets' channels live at least: as long as a ticket of the default queue can, and
+	// its assignment after it.
+	leastTicketLife = matchmaking.DefaultTicketTTL + matchmaking.DefaultAssignmentTTL
+	// leastAssignmentBytes is how large an assignment may be at least, however small other messages are.
+	leastAssignmentBytes = 256 << 10
+)
+
+// TicketLife returns how long the channels of tickets live without activity: as long as any queue of the configuration needs.
+func (c Config) TicketLife() time.Duration {
+	life := leastTicketLife
+	for _, d := range c.Matchmaking.Queues {
+		life = max(life, d.TicketTTL.Std()+d.AssignmentTTL.Std())
+	}
+	return life
+}
+
+// ChannelRules returns the rules of the configuration, and before them that of the channels of tickets.
+func (c Config) ChannelRules() []channel.Rule {
+	if !c.Matchmaking.On {
+		return c.Rules
+	}
+	tickets := channel.Rule{
+		Pattern: regexp.QuoteMeta(matchmaking.ChannelPrefix) + ".*", TTL: c.TicketLife().String(),
+		MaxMessageBytes: strconv.Itoa(max(c.Channel.MaxMessageBytes, leastAssignmentBytes)),
+	}
+	return append([]channel.Rule{tickets}, c.Rules...)
+}
