@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // what EVALSHA is called by
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 const (
@@ -126,18 +124,14 @@ func cpu(ctx context.Context, address string, n int, load func() error) (float64
 
 // redisFloor gives Redis's CPU seconds per publish script, run by redis-benchmark without pipelining.
 func (u *setup) redisFloor(ctx context.Context, n int) (float64, error) {
-	source, err := redis.ScriptSource("publish")
-	if err != nil {
+	script := lua.Must("channels/publish")
+	if err := u.redis.Do(ctx, u.redis.B().ScriptLoad().Script(script.Source()).Build()).Error(); err != nil {
 		return 0, err
 	}
-	if err := u.redis.Do(ctx, u.redis.B().ScriptLoad().Script(source).Build()).Error(); err != nil {
-		return 0, err
-	}
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // as above
 	const base = "c.{bench-floor}"
 	args := []string{
 		"-s", u.socket, "-c", strconv.Itoa(connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
-		"EVALSHA", hex.EncodeToString(sum[:]), "4",
+		"EVALSHA", script.SHA1(), "4",
 		base + ".clock", base + ".epoch", base + ".subs", base + ".mid.__rand_int__",
 		base + ".m.", base + ".r.", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "0", base, "16384",
 		`{"id":"__rand_int__","content":` + content,

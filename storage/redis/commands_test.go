@@ -23,6 +23,8 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
 // tap stands between a store and its Redis and writes down what the store sends. INFO can't tell a script's commands
@@ -196,10 +198,8 @@ func newMeter(t *testing.T, o redistest.Options) *meter {
 	p := newTap(t, node)
 	s := openAt(t, Options{URL: p.listener.Addr().String()})
 	m := &meter{Store: s, tap: p, node: node, policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000}}
-	for _, f := range operations(t) { // so that no first call of a script has to send it
-		source, err := scriptSource(luaFiles, f.stem())
-		require.NoError(t, err)
-		require.NoError(t, node.Do(t, "SCRIPT", "LOAD", source).Error())
+	for _, f := range luatest.Scripts(t) { // so that no first call of a script has to send it
+		require.NoError(t, node.Do(t, "SCRIPT", "LOAD", f.Script().Source()).Error())
 	}
 	return m
 }
@@ -255,13 +255,10 @@ func (m *meter) reset(t *testing.T) {
 
 var quoted = regexp.MustCompile(`'([A-Z]+)'`)
 
-// mayRun gives the commands that an operation's script can run, and EVALSHA.
-func mayRun(t *testing.T, operation string) []string {
-	t.Helper()
-	source, err := scriptSource(luaFiles, operation)
-	require.NoError(t, err)
+// mayRun returns the commands that a script can run, and EVALSHA.
+func mayRun(script *lua.Script) []string {
 	names := []string{"evalsha"}
-	for _, m := range quoted.FindAllStringSubmatch(source, -1) {
+	for _, m := range quoted.FindAllStringSubmatch(script.Source(), -1) {
 		names = append(names, strings.ToLower(m[1]))
 	}
 	return names
@@ -339,26 +336,17 @@ func (m *meter) isOneCommand(t *testing.T, op measured) {
 	require.Len(t, sent, 1, "what %s sends", op.name)
 	call := sent[0]
 	require.Equal(t, "EVALSHA", call[0], op.name)
-	script := map[string]script{
-		"publish": publishScript, "fetch": fetchScript, "ack": ackScript, "next": nextScript,
-		"subscribe": subscribeScript, "open": openScript, "unsubscribe": unsubscribeScript, "describe": describeScript,
-	}[op.script]
-	require.Equal(t, script.sha1, call[1], op.name)
-	keys, args := map[string]int{}, len(call)-3
-	for _, f := range operations(t) {
-		if f.stem() == op.script {
-			for _, p := range f.parameters() {
-				keys[p.table]++
-			}
-		}
-	}
-	require.Equal(t, strconv.Itoa(keys["KEYS"]+op.keys), call[2], "the keys of %s", op.name)
-	require.Equal(t, keys["KEYS"]+op.keys+keys["ARGV"]+max(op.keys, 0), args, "the keys and arguments of %s", op.name)
+	files := luatest.Scripts(t, "channels")
+	file := files[slices.IndexFunc(files, func(f luatest.File) bool { return f.Stem() == op.script })]
+	require.Equal(t, file.Script().SHA1(), call[1], op.name)
+	keys, args := file.Count("KEYS")+op.keys, file.Count("ARGV")+max(op.keys, 0)
+	require.Equal(t, strconv.Itoa(keys), call[2], "the keys of %s", op.name)
+	require.Len(t, call[3:], keys+args, "the keys and arguments of %s", op.name)
 
 	stats := m.stats(t)
 	require.Equal(t, 1, stats["evalsha"], op.name)
 	for command := range stats {
-		require.Contains(t, mayRun(t, op.script), command, "%s runs it, but its script can't", op.name)
+		require.Contains(t, mayRun(file.Script()), command, "%s runs it, but its script can't", op.name)
 	}
 }
 
@@ -539,7 +527,7 @@ func reads(commands [][]string) map[string]int {
 func fetched(commands [][]string) map[string]bool {
 	marks := map[string]bool{}
 	for _, c := range withName(commands, "EVALSHA") {
-		if c[1] == fetchScript.sha1 {
+		if c[1] == fetchScript.SHA1() {
 			marks[c[5]] = true
 		}
 	}
@@ -582,7 +570,7 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	}
 	sent = withName(c.tap.since(published), "EVALSHA")
 	require.Len(t, sent, 1, "the publish, and no fetch")
-	require.Equal(t, publishScript.sha1, sent[0][1])
+	require.Equal(t, publishScript.SHA1(), sent[0][1])
 }
 
 // TestReadyIsShared lets many probes ask at once: they cost what few do.

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // Fetch runs fetch.lua, and reads the rest of a large batch beside it. While the channel's slot is half moved it reads
@@ -82,18 +83,18 @@ func nextArgs(a channel.AckRequest, r channel.FetchRequest) []string {
 }
 
 // execUnlessMoving is exec, but it gives errMoving at once where the channel's slot is half moved.
-func (s *Store) execUnlessMoving(ctx context.Context, sc script, keys, args []string) (reply, error) {
+func (s *Store) execUnlessMoving(ctx context.Context, sc *lua.Script, keys, args []string) (reply, error) {
 	var r reply
 	moving := false
-	err := s.retry(ctx, sc.name, func(ctx context.Context) error {
-		values, err := sc.lua.Exec(ctx, s.client, keys, args).ToArray()
+	err := s.retry(ctx, sc.Name(), func(ctx context.Context) error {
+		values, err := sc.Exec(ctx, s.client, keys, args).ToArray()
 		if moving = err != nil && code(err) == codeTryAgain; moving {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		r, err = newReply(sc.name, values)
+		r, err = newReply(sc.Name(), values)
 		return err
 	})
 	if err == nil && (moving || r.status == statusMoving) {

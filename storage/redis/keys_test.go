@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
 const internalsPage = "../../docs/redis-internals.md"
@@ -173,17 +174,17 @@ func TestPageTellsWhichScriptUsesWhichKey(t *testing.T) {
 	}
 	known := slices.Clone(noScripts)
 	used := map[string][]string{}
-	for _, f := range operations(t) {
-		known = append(known, f.stem())
-		for _, p := range f.parameters() {
-			keys, isKey := rowsOf[p.name]
-			require.True(t, isKey || p.table == "ARGV", "%s has a key that the page doesn't know: %s", f.name, p.name)
+	for _, f := range luatest.Scripts(t, "channels", "queues") {
+		known = append(known, f.Stem())
+		for _, p := range f.Parameters() {
+			keys, isKey := rowsOf[p.Name]
+			require.True(t, isKey || p.Table == "ARGV", "%s has a key that the page doesn't know: %s", f.Name(), p.Name)
 			for _, key := range keys {
 				row := rows[key]
-				used[key] = append(used[key], f.stem())
-				require.Contains(t, slices.Concat(row.changedBy, row.renewedBy, row.read), f.stem(), "%s uses %s", f.name, key)
-				if p.table == "KEYS" && key != "c.{ch}" && key != "mm.{q}" {
-					require.Equal(t, p.kind, row.kind, "the type of %s", key)
+				used[key] = append(used[key], f.Stem())
+				require.Contains(t, slices.Concat(row.changedBy, row.renewedBy, row.read), f.Stem(), "%s uses %s", f.Name(), key)
+				if p.Table == "KEYS" && key != "c.{ch}" && key != "mm.{q}" {
+					require.Equal(t, p.Kind, row.kind, "the type of %s", key)
 				}
 			}
 		}
@@ -210,8 +211,8 @@ func TestPageHasEachScript(t *testing.T) {
 			require.Regexp(t, `(?i)`+about, text, "%s: %s", m[1], about)
 		}
 	}
-	for _, f := range operations(t) {
-		files = append(files, f.name)
+	for _, f := range luatest.Scripts(t, "channels", "queues") {
+		files = append(files, f.Name())
 	}
 	require.ElementsMatch(t, files, documented)
 }

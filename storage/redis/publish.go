@@ -16,7 +16,7 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 	keys, args := s.publishCall(r)
 	var rep reply
 	begun, doubtful := time.Now(), false
-	err := s.retry(ctx, publishScript.name, func(ctx context.Context) (err error) {
+	err := s.retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
 		if r.Policy.Replicas > 0 {
 			rep, err = s.tryReplicated(ctx, keys, args, r.Policy.Replicas)
 		} else {

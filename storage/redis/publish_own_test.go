@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // cutStore is a store behind a proxy that can lose answers.
@@ -34,11 +35,11 @@ func openCut(t *testing.T, n *redistest.Node) cutStore {
 
 // loseAnswers cuts all connections when Redis has run a script of some name, so that its answer is lost, this often. It
 // returns how many answers are still to be lost.
-func (c cutStore) loseAnswers(sc script, times int64) *atomic.Int64 {
+func (c cutStore) loseAnswers(sc *lua.Script, times int64) *atomic.Int64 {
 	var left atomic.Int64
 	left.Store(times)
 	c.proxy.Fail(func(command []string) string {
-		if strings.HasPrefix(command[0], "EVAL") && (command[1] == sc.sha1 || command[1] == sc.source) && left.Add(-1) >= 0 {
+		if strings.HasPrefix(command[0], "EVAL") && (command[1] == sc.SHA1() || command[1] == sc.Source()) && left.Add(-1) >= 0 {
 			c.proxy.Cut()
 		}
 		return ""

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // Assign runs assign.lua for each match, all in one pipeline. Those that failed for now are tried again together.
@@ -24,7 +25,7 @@ func (q *Queues) Assign(ctx context.Context, r matchmaking.AssignRequest) []matc
 	if len(open) == 0 {
 		return outcomes
 	}
-	err := q.store.retry(ctx, assignScript.name, func(ctx context.Context) error {
+	err := q.store.retry(ctx, assignScript.Name(), func(ctx context.Context) error {
 		some := make([]rueidis.LuaExec, len(open))
 		for i, at := range open {
 			some[i] = calls[at]
@@ -83,7 +84,7 @@ func assigned(a answer) matchmaking.AssignOutcome {
 		if _, replied := errors.AsType[*rueidis.RedisError](a.err); replied && !mayPass(err) {
 			err = fmt.Errorf("%w: %w", matchmaking.ErrNotAssigned, err)
 		}
-		return matchmaking.AssignOutcome{Err: fmt.Errorf("%s: %w", assignScript.name, err)}
+		return matchmaking.AssignOutcome{Err: fmt.Errorf("%s: %w", assignScript.Name(), err)}
 	}
 	var o matchmaking.AssignOutcome
 	d := a.reply.decoder()
@@ -137,17 +138,17 @@ type answer struct {
 
 // pipeline runs a script several times in one round trip. A node that doesn't know the script gets it with the first
 // call that it refused for that; the others follow one by one.
-func (s *Store) pipeline(ctx context.Context, sc script, calls []rueidis.LuaExec) []answer {
+func (s *Store) pipeline(ctx context.Context, sc *lua.Script, calls []rueidis.LuaExec) []answer {
 	commands := make(rueidis.Commands, len(calls))
 	for i, c := range calls {
-		commands[i] = s.client.B().Evalsha().Sha1(sc.sha1).Numkeys(int64(len(c.Keys))).Key(c.Keys...).Arg(c.Args...).Build()
+		commands[i] = sc.Evalsha(s.client.B(), c.Keys, c.Args)
 	}
 	answers := make([]answer, len(calls))
 	for i, result := range s.client.DoMulti(ctx, commands...) {
 		if unknown, ok := errors.AsType[*rueidis.RedisError](result.Error()); ok && unknown.IsNoScript() {
-			result = sc.lua.Exec(ctx, s.client, calls[i].Keys, calls[i].Args)
+			result = sc.Exec(ctx, s.client, calls[i].Keys, calls[i].Args)
 		}
-		answers[i] = newAnswer(sc.name, result)
+		answers[i] = newAnswer(sc.Name(), result)
 	}
 	return answers
 }

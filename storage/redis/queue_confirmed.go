@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // What must be on replicas before it counts is done on a connection of its own, since WAIT counts only the writes of its
@@ -17,12 +18,12 @@ import (
 
 // runConfirmed runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, if
 // the queues must wait for any.
-func (q *Queues) runConfirmed(ctx context.Context, sc script, keys, args []string) (reply, error) {
+func (q *Queues) runConfirmed(ctx context.Context, sc *lua.Script, keys, args []string) (reply, error) {
 	if q.confirmations == 0 {
 		return q.store.exec(ctx, sc, keys, args)
 	}
 	var r reply
-	err := q.store.retry(ctx, sc.name, func(ctx context.Context) error {
+	err := q.store.retry(ctx, sc.Name(), func(ctx context.Context) error {
 		return q.store.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
 			a := pipelineOn(ctx, c, sc, []rueidis.LuaExec{{Keys: keys, Args: args}})[0]
 			if r = a.reply; a.err != nil || r.status != statusOK {
@@ -98,18 +99,18 @@ func unconfirmed(err error) error {
 }
 
 // pipelineOn is pipeline on one connection.
-func pipelineOn(ctx context.Context, c rueidis.DedicatedClient, sc script, calls []rueidis.LuaExec) []answer {
+func pipelineOn(ctx context.Context, c rueidis.DedicatedClient, sc *lua.Script, calls []rueidis.LuaExec) []answer {
 	commands := make(rueidis.Commands, len(calls))
 	for i, l := range calls {
-		commands[i] = c.B().Evalsha().Sha1(sc.sha1).Numkeys(int64(len(l.Keys))).Key(l.Keys...).Arg(l.Args...).Build()
+		commands[i] = sc.Evalsha(c.B(), l.Keys, l.Args)
 	}
 	results, answers := c.DoMulti(ctx, commands...), make([]answer, len(calls))
 	for i, l := range calls {
 		result := results[i]
 		if code(result.Error()) == "NOSCRIPT" {
-			result = c.Do(ctx, c.B().Eval().Script(sc.source).Numkeys(int64(len(l.Keys))).Key(l.Keys...).Arg(l.Args...).Build())
+			result = c.Do(ctx, sc.Eval(c.B(), l.Keys, l.Args))
 		}
-		answers[i] = newAnswer(sc.name, result)
+		answers[i] = newAnswer(sc.Name(), result)
 	}
 	return answers
 }

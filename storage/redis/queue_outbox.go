@@ -27,7 +27,7 @@ func (q *Queues) Outgoing(ctx context.Context, queue string, age time.Duration, 
 	if err != nil || len(found) == 0 || q.confirmations == 0 {
 		return found, err
 	}
-	err = q.store.retry(ctx, outgoingScript.name, func(ctx context.Context) error {
+	err = q.store.retry(ctx, outgoingScript.Name(), func(ctx context.Context) error {
 		return q.store.bulk.Dedicated(func(c rueidis.DedicatedClient) error {
 			return q.touched(ctx, c, q.prolongOutbox(c, queue))
 		})

@@ -32,7 +32,7 @@ type replicas struct {
 }
 
 func newReplicas(o Options, logger *slog.Logger) *replicas {
-	return &replicas{options: o, logger: logger, lua: rueidis.NewLuaScriptReadOnly(ticketScript.source)}
+	return &replicas{options: o, logger: logger, lua: rueidis.NewLuaScriptReadOnly(ticketScript.Source())}
 }
 
 // read runs ticket.lua on a replica. It gives false where that has no ticket or can't be asked: then the primary is.
@@ -43,7 +43,7 @@ func (r *replicas) read(ctx context.Context, keys, args []string) (reply, bool) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
 	defer cancel()
-	a := newAnswer(ticketScript.name, r.lua.Exec(ctx, client, keys, args))
+	a := newAnswer(ticketScript.Name(), r.lua.Exec(ctx, client, keys, args))
 	if a.err != nil && code(a.err) != codeTryAgain {
 		r.pause(ctx, a.err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // retryAfter is what a client is told to wait before it tries again: about as long as a fail-over takes.
@@ -26,9 +27,9 @@ func newBackOff() *backoff.ExponentialBackOff {
 }
 
 // exec runs a script and gives its reply, of which the first element is a status.
-func (s *Store) exec(ctx context.Context, sc script, keys, args []string) (reply, error) {
+func (s *Store) exec(ctx context.Context, sc *lua.Script, keys, args []string) (reply, error) {
 	var r reply
-	err := s.retry(ctx, sc.name, func(ctx context.Context) (err error) {
+	err := s.retry(ctx, sc.Name(), func(ctx context.Context) (err error) {
 		r, err = s.try(ctx, sc, keys, args)
 		return err
 	})
@@ -36,13 +37,13 @@ func (s *Store) exec(ctx context.Context, sc script, keys, args []string) (reply
 }
 
 // try runs a script once, or until it has removed all marks of an earlier life of its channel, some at each call.
-func (s *Store) try(ctx context.Context, sc script, keys, args []string) (reply, error) {
+func (s *Store) try(ctx context.Context, sc *lua.Script, keys, args []string) (reply, error) {
 	for {
-		values, err := sc.lua.Exec(ctx, s.client, keys, args).ToArray()
+		values, err := sc.Exec(ctx, s.client, keys, args).ToArray()
 		if err != nil {
 			return reply{}, err
 		}
-		r, err := newReply(sc.name, values)
+		r, err := newReply(sc.Name(), values)
 		switch {
 		case err == nil && r.status == statusAgain:
 			continue

@@ -5,372 +5,19 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
-	"maps"
-	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
-
-// luaFile is a .lua file, cut into its header and its code.
-type luaFile struct {
-	name      string // publish.lua
-	operation bool   // false: a file for operations to include
-	lines     int
-	header    string // the comment at the top, without the dashes
-	code      []string
-}
-
-// parameter is a line of a header that tells of a key or an argument.
-type parameter struct {
-	table      string // KEYS or ARGV
-	index      int
-	list       bool // it stands for all that follow, too
-	name, kind string
-}
-
-var parameterLine = regexp.MustCompile(`(?m)^(KEYS|ARGV)\[(\d+)(…?)\] +(\w+) +(\w+) +\S.*$`)
-
-func (f luaFile) parameters() []parameter {
-	var found []parameter
-	for _, m := range parameterLine.FindAllStringSubmatch(f.header, -1) {
-		index, _ := strconv.Atoi(m[2]) // the pattern has digits only
-		found = append(found, parameter{table: m[1], index: index, list: m[3] != "", name: m[4], kind: m[5]})
-	}
-	return found
-}
-
-func (f luaFile) text() string { return strings.Join(f.code, "\n") }
-
-// stem is the operation's name.
-func (f luaFile) stem() string { return strings.TrimSuffix(f.name, ".lua") }
-
-// readLua reads all .lua files, the operations first.
-func readLua(t testing.TB) []luaFile {
-	t.Helper()
-	var files []luaFile
-	for _, dir := range []string{"lua", "lua/include"} {
-		names, err := fs.Glob(luaFiles, dir+"/*.lua")
-		require.NoError(t, err)
-		for _, name := range names {
-			text, err := fs.ReadFile(luaFiles, name)
-			require.NoError(t, err)
-			files = append(files, parseLua(path.Base(name), string(text), dir == "lua"))
-		}
-	}
-	require.Greater(t, len(files), 7)
-	return files
-}
-
-func parseLua(name, text string, operation bool) luaFile {
-	f := luaFile{name: name, operation: operation, lines: strings.Count(text, "\n")}
-	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	if strings.HasPrefix(lines[0], "#!") {
-		lines = lines[1:]
-	}
-	for len(lines) > 0 && strings.HasPrefix(lines[0], "--") {
-		f.header += strings.TrimPrefix(strings.TrimPrefix(lines[0], "--"), " ") + "\n"
-		lines = lines[1:]
-	}
-	f.code = lines
-	return f
-}
-
-// operations gives the files that are operations.
-func operations(t testing.TB) []luaFile {
-	t.Helper()
-	return slices.DeleteFunc(readLua(t), func(f luaFile) bool { return !f.operation })
-}
-
-// included gives the files that an operation includes, in order.
-func included(t testing.TB, f luaFile) []luaFile {
-	t.Helper()
-	var found []luaFile
-	for _, name := range includes("-- " + strings.ReplaceAll(f.header, "\n", "\n-- ")) {
-		i := slices.IndexFunc(readLua(t), func(g luaFile) bool { return !g.operation && g.name == name })
-		require.GreaterOrEqual(t, i, 0, "%s includes %s, which doesn't exist", f.name, name)
-		found = append(found, readLua(t)[i])
-	}
-	return found
-}
-
-// forEach runs a rule on files as subtests.
-func forEach(t *testing.T, files []luaFile, rule func(t *testing.T, f luaFile)) {
-	t.Helper()
-	for _, f := range files {
-		dir := "include/"
-		if f.operation {
-			dir = ""
-		}
-		t.Run(dir+f.name, func(t *testing.T) {
-			t.Parallel()
-			rule(t, f)
-		})
-	}
-}
-
-func TestLuaFilesAreExplained(t *testing.T) {
-	t.Parallel()
-	forEach(t, readLua(t), func(t *testing.T, f luaFile) {
-		require.Regexp(t, `^`+regexp.QuoteMeta(f.name)+` [a-z]`, f.header, "it says what it does")
-		require.LessOrEqual(t, f.lines, 80)
-		if !f.operation {
-			require.NotRegexp(t, `\b(KEYS|ARGV)\b`, f.text(), "an include gets what it needs as parameters")
-			return
-		}
-		require.Regexp(t, `(?m)^Returns `, f.header)
-		require.Regexp(t, `(?m)^Safe to run twice: yes`, f.header, "the store repeats every script")
-	})
-}
-
-func TestLuaParametersAreDocumented(t *testing.T) {
-	t.Parallel()
-	kinds := map[string][]string{"KEYS": {"string", "set", "zset", "hash", "stream"}, "ARGV": {"string", "clock", "ULID", "int"}}
-	forEach(t, operations(t), func(t *testing.T, f luaFile) {
-		count := map[string]int{}
-		documented := f.parameters()
-		require.NotEmpty(t, documented)
-		require.Len(t, documented, len(regexp.MustCompile(`(?m)^(KEYS|ARGV)`).FindAllString(f.header, -1)),
-			"a line of the header can't be read: index, name, type, what it is")
-		for i, p := range documented {
-			count[p.table]++
-			require.Equal(t, count[p.table], p.index, "indices of %s without holes", p.table)
-			require.Contains(t, kinds[p.table], p.kind)
-			last := i+1 == len(documented) || documented[i+1].table != p.table
-			require.True(t, last || !p.list, "only the last can be a list")
-		}
-		require.LessOrEqual(t, count["ARGV"], 8)
-	})
-}
-
-var (
-	indexed  = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
-	unpacked = regexp.MustCompile(`(?:\{unpack|\bfrom)\((KEYS|ARGV), (\d+)\)`)
-	either   = regexp.MustCompile(`\b(KEYS|ARGV)\b`)
-)
-
-func TestLuaNamesItsParametersAtTheTop(t *testing.T) {
-	t.Parallel()
-	forEach(t, operations(t), func(t *testing.T, f luaFile) {
-		top := slices.IndexFunc(f.code, func(line string) bool { return !strings.HasPrefix(line, "local ") })
-		used := map[parameter]bool{}
-		for _, line := range f.code[:top] {
-			for p := range parametersOf(line) {
-				require.False(t, used[p], "%s[%d] has two names", p.table, p.index)
-				used[p] = true
-			}
-			for name, p := range named(line) {
-				i := slices.IndexFunc(f.parameters(), func(q parameter) bool { return q.table == p.table && q.index == p.index })
-				require.GreaterOrEqual(t, i, 0, "%s[%d] isn't documented", p.table, p.index)
-				require.Contains(t, []string{f.parameters()[i].name, f.parameters()[i].name + "_key"}, name, line)
-			}
-		}
-		documented := map[parameter]bool{}
-		for _, p := range f.parameters() {
-			documented[parameter{table: p.table, index: p.index, list: p.list}] = true
-		}
-		require.Equal(t, documented, used, "documented, and used")
-		for _, line := range f.code[top:] {
-			require.NotRegexp(t, either, line, "below the top only names are used")
-		}
-	})
-}
-
-// parametersOf gives the parameters that a line of code uses.
-func parametersOf(line string) map[parameter]bool {
-	found := map[parameter]bool{}
-	for _, pattern := range []*regexp.Regexp{indexed, unpacked} {
-		for _, m := range pattern.FindAllStringSubmatch(line, -1) {
-			index, _ := strconv.Atoi(m[2]) // the pattern has digits only
-			found[parameter{table: m[1], index: index, list: pattern == unpacked}] = true
-		}
-	}
-	return found
-}
-
-// named gives the locals of `local a, b = x, y` that each stand for one parameter.
-func named(line string) map[string]parameter {
-	names, values, ok := strings.Cut(strings.TrimPrefix(line, "local "), " = ")
-	list := strings.Split(names, ", ")
-	expressions := splitOutside(values)
-	found := map[string]parameter{}
-	if !ok || len(list) != len(expressions) {
-		return found
-	}
-	for i, name := range list {
-		if uses := slices.Collect(maps.Keys(parametersOf(expressions[i]))); len(uses) == 1 && !strings.Contains(expressions[i], "=") {
-			found[name] = uses[0]
-		}
-	}
-	return found
-}
-
-// splitOutside splits at commas that aren't inside of brackets.
-func splitOutside(text string) []string {
-	parts, depth := []string{""}, 0
-	for _, r := range text {
-		switch {
-		case strings.ContainsRune("({[", r):
-			depth++
-		case strings.ContainsRune(")}]", r):
-			depth--
-		case r == ',' && depth == 0:
-			parts = append(parts, "")
-			continue
-		}
-		parts[len(parts)-1] += string(r)
-	}
-	return parts
-}
-
-var (
-	defined = regexp.MustCompile(`(?m)^local (?:function )?(\w+)`)
-	called  = regexp.MustCompile(`(?:^|[^\w.:])([a-z_]\w*)\(`)
-	word    = regexp.MustCompile(`\w+`)
-)
-
-// builtin are Lua's own that scripts call without a table's name in front.
-var builtin = []string{"tonumber", "type", "ipairs", "unpack", "pcall", "error", "function", "and", "or", "not", "if", "while", "return"}
-
-func TestLuaIncludesExistAndAreUsed(t *testing.T) {
-	t.Parallel()
-	everywhere := map[string]bool{}
-	for _, f := range operations(t) {
-		for _, part := range included(t, f) {
-			everywhere[part.name] = true
-		}
-	}
-	forEach(t, readLua(t), func(t *testing.T, f luaFile) {
-		if !f.operation {
-			require.True(t, everywhere[f.name], "no operation includes it")
-			for _, m := range defined.FindAllStringSubmatch(f.text(), -1) {
-				require.Greater(t, mentions(t, m[1]), 1, "%s is used nowhere", m[1])
-			}
-			return
-		}
-		parts := append(included(t, f), f)
-		for i, part := range parts[:len(parts)-1] {
-			var later []string
-			for _, user := range parts[i+1:] {
-				later = append(later, word.FindAllString(user.text(), -1)...)
-			}
-			require.True(t, slices.ContainsFunc(defined.FindAllStringSubmatch(part.text(), -1), func(m []string) bool {
-				return slices.Contains(later, m[1])
-			}), "nothing of %s is used", part.name)
-		}
-		var known []string
-		for _, part := range parts {
-			for _, line := range part.code {
-				known = append(known, localsOf(line)...)
-				for _, m := range called.FindAllStringSubmatch(line, -1) {
-					require.Contains(t, append(known, builtin...), m[1], "%s calls it, but no include before has it", part.name)
-				}
-			}
-		}
-	})
-}
-
-// mentions counts how often a name stands in the code of all files.
-func mentions(t *testing.T, name string) int {
-	t.Helper()
-	count := 0
-	for _, f := range readLua(t) {
-		for _, w := range word.FindAllString(f.text(), -1) {
-			if w == name {
-				count++
-			}
-		}
-	}
-	return count
-}
-
-// localsOf gives the names that a line makes: a function and its parameters, or locals.
-func localsOf(line string) []string {
-	line = strings.TrimSpace(line)
-	declared, isLocal := strings.CutPrefix(line, "local ")
-	if !isLocal {
-		return nil
-	}
-	declared, _, _ = strings.Cut(declared, "=")
-	return word.FindAllString(declared, -1)
-}
-
-// What Redis gets of a file is its code alone, and of what it includes no more than it uses.
-func TestLuaComesWithoutComments(t *testing.T) {
-	t.Parallel()
-	forEach(t, operations(t), func(t *testing.T, f luaFile) {
-		source, err := scriptSource(luaFiles, f.stem())
-		require.NoError(t, err)
-		got := strings.Split(strings.TrimSuffix(source, "\n"), "\n")
-		if text, _ := fs.ReadFile(luaFiles, "lua/"+f.name); strings.HasPrefix(string(text), "#!") {
-			require.Regexp(t, `^#!lua( flags=\S+)?$`, got[0])
-			got = got[1:]
-		}
-		own := codeLines(t, f)
-		require.Equal(t, own, got[len(got)-len(own):])
-		left := got[:len(got)-len(own)]
-		for _, part := range included(t, f) {
-			for _, line := range codeLines(t, part) {
-				if len(left) > 0 && left[0] == line {
-					left = left[1:]
-				}
-				if name := definition.FindStringSubmatch(line); name != nil {
-					uses := len(regexp.MustCompile(`\b`+name[1]+`\b`).FindAllString(source, -1))
-					require.Equal(t, slices.Contains(got, line), uses > 1, "%s is there where it is used", name[1])
-					require.NotEqual(t, 1, uses, "%s is used before it is defined, or not at all", name[1])
-				}
-			}
-		}
-		require.Empty(t, left, "all comes from the parts, in their order")
-	})
-}
-
-// codeLines gives the lines of a file that aren't comments.
-func codeLines(t *testing.T, f luaFile) []string {
-	t.Helper()
-	var lines []string
-	for _, line := range f.code {
-		require.NotRegexp(t, `\[=*\[|--\[`, line, "a string or comment of several lines")
-		if text := strings.TrimSpace(line); text != "" && !strings.HasPrefix(text, "--") {
-			lines = append(lines, line)
-		}
-	}
-	return lines
-}
-
-func TestScriptSource(t *testing.T) {
-	t.Parallel()
-	files := fstest.MapFS{
-		"lua/a.lua":         {Data: []byte("#!lua flags=no-writes\n-- a.lua\n-- include: x.lua y.lua\n\n  -- note\nlocal s = '-- kept'\nreturn s .. y() -- kept\n")},
-		"lua/b.lua":         {Data: []byte("-- b.lua\nreturn 1\n")},
-		"lua/c.lua":         {Data: []byte("-- include: z.lua\nreturn 1\n")},
-		"lua/include/x.lua": {Data: []byte("-- x.lua\nlocal xy = 2\nlocal x = 1\n")},
-		"lua/include/y.lua": {Data: []byte("local function y()\n  return x\nend\n\n\nlocal function z()\n  return y() + xy\nend\n")},
-	}
-	source, err := scriptSource(files, "a")
-	require.NoError(t, err)
-	require.Equal(t, "#!lua flags=no-writes\nlocal x = 1\nlocal function y()\n  return x\nend\n"+
-		"local s = '-- kept'\nreturn s .. y() -- kept\n", source, "without xy and z, which it doesn't use")
-	source, err = scriptSource(files, "b")
-	require.NoError(t, err)
-	require.Equal(t, "return 1\n", source)
-	for _, name := range []string{"c", "d"} {
-		_, err = scriptSource(files, name)
-		require.ErrorIs(t, err, fs.ErrNotExist)
-		require.ErrorContains(t, err, "script "+name)
-	}
-}
 
 // goFiles parses the package without its tests.
 func goFiles(t testing.TB) map[string]*ast.File {
@@ -403,41 +50,15 @@ func knownStatuses(t testing.TB) []string {
 	return found
 }
 
-var (
-	toldStatus     = regexp.MustCompile(`\{"([A-Z_]+)"`)
-	givenStatus    = regexp.MustCompile(`(?:\{|return )'([A-Z_]+)'`)
-	comparedStatus = regexp.MustCompile(`[~=]= '([A-Z_]+)'`)
-)
-
-func matches(pattern *regexp.Regexp, text string) []string {
-	var found []string
-	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
-		found = append(found, m[1])
-	}
-	slices.Sort(found)
-	return slices.Compact(found)
-}
-
-func TestLuaStatusesAreKnown(t *testing.T) {
+// TestStatusesAreKnown holds that the stores know each status that a script returns, and no other.
+func TestStatusesAreKnown(t *testing.T) {
 	t.Parallel()
-	var all []string
-	for _, f := range operations(t) {
-		told, given := matches(toldStatus, f.header), matches(givenStatus, f.text())
-		require.NotEmpty(t, told, f.name)
-		require.Subset(t, told, given, "%s gives more than its header tells", f.name)
-		for _, part := range included(t, f) {
-			for _, s := range matches(givenStatus, part.text()) {
-				if !slices.Contains(matches(comparedStatus, f.text()), s) {
-					require.Contains(t, told, s, "%s can give it by %s", f.name, part.name)
-				}
-				given = append(given, s)
-			}
-		}
-		require.Subset(t, given, told, "the header of %s tells more than it gives", f.name)
-		all = append(all, told...)
+	var returned []string
+	for _, f := range luatest.Scripts(t, "channels", "queues") {
+		returned = append(returned, f.Statuses()...)
 	}
-	slices.Sort(all)
-	require.Equal(t, slices.Compact(all), knownStatuses(t), "what scripts give, and what reply.go knows")
+	slices.Sort(returned)
+	require.Equal(t, slices.Compact(returned), knownStatuses(t))
 }
 
 // callerOf are methods that aren't named as their operation's script.
@@ -467,20 +88,10 @@ func TestEachScriptHasOneCaller(t *testing.T) {
 		}
 	}
 	want := map[string][]string{}
-	for _, f := range operations(t) {
-		want[f.stem()+"Script"] = []string{cmp.Or(callerOf[f.stem()], strings.ToUpper(f.name[:1])+f.stem()[1:])}
+	for _, f := range luatest.Scripts(t, "channels", "queues") {
+		want[f.Stem()+"Script"] = []string{cmp.Or(callerOf[f.Stem()], strings.ToUpper(f.Stem()[:1])+f.Stem()[1:])}
 	}
 	require.Equal(t, want, callers)
-}
-
-func TestScriptsCompile(t *testing.T) {
-	t.Parallel()
-	node := redistest.Standalone(t)
-	for _, f := range operations(t) {
-		source, err := scriptSource(luaFiles, f.stem())
-		require.NoError(t, err)
-		require.NoError(t, node.Do(t, "SCRIPT", "LOAD", source).Error(), f.name)
-	}
 }
 
 // replyOf gives what a script answers that returns a Lua value.

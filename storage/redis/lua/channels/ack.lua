@@ -1,0 +1,34 @@
+#!lua flags=allow-oom
+-- ack.lua moves a subscriber's mark up to the clock that a receipt stands for. It may run where Redis is out of
+-- memory, so that a full Redis can be drained.
+-- uses: ack.judge ack.move life.position life.whole
+--
+-- KEYS[1] clock    string  the last clock given out
+-- KEYS[2] epoch    string  ULID of this life of the channel
+-- KEYS[3] mark     string  the subscriber's mark
+-- KEYS[4] subs     set     names of subscribers
+-- KEYS[5] message  string  the message at the receipt's clock
+-- KEYS[6] record   string  dedup record of the receipt's message ID; only where that is known
+--
+-- ARGV[1] acked         clock   the receipt's, a decimal string
+-- ARGV[2] epoch         ULID    the receipt's
+-- ARGV[3] message_id    string  of the message at the receipt's clock; empty: none is known
+-- ARGV[4] ttl_ms        int     life of the channel and the mark without activity
+-- ARGV[5] max_messages  int     messages that the channel keeps at most; 0: no limit
+--
+-- Returns {"OK"}, {"STALE"} where the mark was there already, {"NO_SUBSCRIBER"}, {"EPOCH"}, {"AHEAD"} or
+-- {"SUPERSEDED"}. Nothing is changed by any but the first, except the keys' lives by the second.
+-- Safe to run twice: yes, the second run is STALE.
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
+local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
+local ttl_ms, max_messages = tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local at = {}
+at.clock, at.epoch, at.mark = position(keys.clock, keys.epoch, keys.mark)
+local status = judge(at, receipt, keys, max_messages)
+if status == 'OK' then
+  move(keys, receipt.clock, ttl_ms)
+elseif status == 'STALE' then
+  redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
+end
+return {status}

@@ -1,0 +1,36 @@
+#!lua flags=allow-oom
+-- describe.lua tells of a channel, and of one page of its subscribers. Names on the page whose mark is gone are dropped.
+-- uses: clock.MAX clock.show gap.oldest life.position slot.served subs.marks
+--
+-- KEYS[1] clock  string  the last clock given out
+-- KEYS[2] epoch  string  ULID of this life of the channel
+-- KEYS[3] subs   set     names of subscribers
+--
+-- ARGV[1] message_prefix  string  what the channel's message keys start with
+-- ARGV[2] mark_prefix     string  what the channel's mark keys start with
+-- ARGV[3] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[4] cursor          string  where the page begins: of the page before it, "0" for the first
+-- ARGV[5] limit           int     subscribers on the page, about
+--
+-- Returns {"OK", epoch, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with steps from the clock back
+-- to the oldest message alive, -1 where none is, how many names the subs has, and the cursor of the next page, "0" where
+-- there is none; {"NO_CHANNEL"}, or {"MOVING"} where the slot is half moved.
+-- Safe to run twice: yes.
+local keys = {clock = KEYS[1], epoch = KEYS[2], subs = KEYS[3]}
+local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local cursor, limit = ARGV[4], ARGV[5]
+
+local clock, epoch = position(keys.clock, keys.epoch, keys.clock)
+if not clock then
+  return {'NO_CHANNEL'}
+end
+
+local reach = max_messages > 0 and max_messages or MAX
+local searched, steps = served(oldest, {prefix = message_prefix, here = keys.clock}, clock, reach)
+local page = redis.call('SSCAN', keys.subs, cursor, 'COUNT', limit)
+local listed, found = served(marks, keys, page[2], clock, mark_prefix)
+if not searched or not listed then
+  return {'MOVING'}
+end
+local names = redis.call('SCARD', keys.subs)
+return {'OK', epoch, show(clock), redis.call('PTTL', keys.clock), steps or -1, names, page[1], found}

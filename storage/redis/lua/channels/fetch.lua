@@ -1,0 +1,34 @@
+-- fetch.lua reads what stands after a subscriber's mark, and renews the life of the channel and the mark. It has no
+-- #! line: Redis then refuses single commands rather than the script, so that reading goes on where memory is full,
+-- and while 9/10 of the mark's life are left also where nothing may be written.
+-- uses: clock.show life.polled life.position read.read slot.served
+--
+-- KEYS[1] clock  string  the last clock given out
+-- KEYS[2] epoch  string  ULID of this life of the channel
+-- KEYS[3] mark   string  the subscriber's mark
+-- KEYS[4] subs   set     names of subscribers
+--
+-- ARGV[1] message_prefix  string  what the channel's message keys start with
+-- ARGV[2] ttl_ms          int     life of the channel and the mark without activity
+-- ARGV[3] max             int     messages at most
+-- ARGV[4] max_bytes       int     bytes of messages at most, but always one message
+-- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[6] wait_ms         int     how long the caller is going to wait where there is nothing
+--
+-- Returns {"OK", epoch, mark, clock, through, expired, {at, message, at, message, …}}, {"NO_SUBSCRIBER"}, or
+-- {"MOVING"} where the slot is half moved.
+-- Safe to run twice: yes, it moves nothing.
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
+local message_prefix, ttl_ms, wait_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6])
+local limits = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), messages = tonumber(ARGV[5])}
+
+local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
+if not mark then
+  return {'NO_SUBSCRIBER'}
+end
+local ok, through, expired, found = served(read, {prefix = message_prefix, here = keys.clock}, mark, clock, limits)
+if not ok then
+  return {'MOVING'}
+end
+polled(keys, ttl_ms, wait_ms, through ~= mark)
+return {'OK', epoch, show(mark), show(clock), show(through), show(expired), found}

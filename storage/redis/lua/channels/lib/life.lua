@@ -1,0 +1,86 @@
+-- life.lua is how a channel's keys live and die together. A channel's clock never expires before a message or a
+-- mark of it, so that no life ends while something in it is alive.
+
+-- define: now_ms
+-- now_ms is Redis's time in milliseconds.
+local function now_ms()
+  local now = redis.call('TIME')
+  return now[1] * 1000 + math.floor(now[2] / 1000)
+end
+
+-- define: NO_EPOCH
+-- A channel that the predecessor made has no epoch until its next publish or subscribe; it counts as this epoch.
+local NO_EPOCH = '00000000000000000000000000'
+
+-- define: position
+-- uses: clock.behind life.NO_EPOCH
+-- position reads a channel's clock and epoch, and a mark. clock is nil if the channel doesn't exist, mark if the subscriber
+-- doesn't: a mark that isn't behind the clock was left by an earlier life.
+local function position(clock_key, epoch_key, mark_key)
+  local found = redis.call('MGET', clock_key, epoch_key, mark_key)
+  local clock, mark = tonumber(found[1]), tonumber(found[3])
+  if clock and mark and not behind(mark, clock) then
+    mark = nil
+  end
+  return clock, found[2] or NO_EPOCH, clock and mark
+end
+
+-- define: outlive
+-- uses: clock.show
+-- outlive makes the channel's own keys live at least until something in it ends, the clock last. Where that is due they
+-- get a spare time, a tenth of the TTL, so that it is due once in that time, however often marks are renewed.
+local function outlive(run, keys, ends, spare)
+  if redis.call('PEXPIRETIME', keys.clock) >= ends then
+    return
+  end
+  local life = show(ends + spare)
+  for _, key in ipairs({keys.subs, keys.epoch, keys.clock}) do
+    run('PEXPIREAT', key, life, 'GT')
+  end
+end
+
+-- define: whole
+-- uses: clock.show life.now_ms life.outlive
+-- whole returns when a mark ends that is to live for so long from now: never before the end that it has. The channel
+-- lives as long.
+local function whole(keys, life_ms)
+  local ends = math.max(now_ms() + life_ms, redis.call('PEXPIRETIME', keys.mark))
+  outlive(redis.call, keys, ends, math.floor(life_ms / 10))
+  return show(ends)
+end
+
+-- define: polled
+-- uses: clock.show life.now_ms life.outlive
+-- polled renews the mark after a poll. One that was answered leaves it the whole TTL. One that waits now may be answered
+-- by a notification, without another script, so it leaves the whole TTL after its wait, and a tenth more, so that the
+-- next one needn't write. Any other idle poll writes where less than 9/10 is left. Until then it is no error if nothing
+-- may be written.
+local function polled(keys, ttl_ms, wait_ms, answered)
+  local now, has = now_ms(), redis.call('PEXPIRETIME', keys.mark)
+  local wait = answered and 0 or wait_ms
+  local ends, due, spare = now + wait + ttl_ms, has < now + ttl_ms * 0.9, math.floor(ttl_ms / 10)
+  if not due and (has >= ends or not answered and wait == 0) then
+    return
+  end
+  if wait > 0 then
+    ends, spare = ends + spare, 0
+  end
+  local run = due and redis.call or redis.pcall
+  outlive(run, keys, ends, spare)
+  run('PEXPIREAT', keys.mark, show(ends), 'GT')
+end
+
+-- define: begin
+-- begin starts a new life of a channel: marks that an eviction left of the earlier one go, as many at a time as take
+-- Redis less than a millisecond. It returns whether all are gone.
+local function begin(subs_key, mark_prefix)
+  local marks = redis.call('SPOP', subs_key, 200)
+  if #marks == 0 then
+    return true
+  end
+  for i, name in ipairs(marks) do
+    marks[i] = mark_prefix .. name
+  end
+  redis.call('DEL', unpack(marks))
+  return redis.call('EXISTS', subs_key) == 0
+end

@@ -1,0 +1,47 @@
+#!lua flags=allow-oom
+-- next.lua acknowledges a receipt and then reads what stands after the mark: ack.lua and fetch.lua in one step.
+-- uses: ack.judge ack.move clock.show life.polled life.position read.read slot.served
+--
+-- KEYS[1] clock    string  the last clock given out
+-- KEYS[2] epoch    string  ULID of this life of the channel
+-- KEYS[3] mark     string  the subscriber's mark
+-- KEYS[4] subs     set     names of subscribers
+-- KEYS[5] message  string  the message at the receipt's clock
+-- KEYS[6] record   string  dedup record of the receipt's message ID; only where that is known
+--
+-- ARGV[1] acked           clock   the receipt's, a decimal string
+-- ARGV[2] epoch           ULID    the receipt's
+-- ARGV[3] message_id      string  of the message at the receipt's clock; empty: none is known
+-- ARGV[4] ttl_ms          int     life of the channel and the mark without activity
+-- ARGV[5] max             int     messages at most
+-- ARGV[6] max_bytes       int     bytes of messages at most, but always one message
+-- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[8] wait_ms         int     how long the caller is going to wait where there is nothing
+--
+-- Returns {"OK", …}, {"NO_SUBSCRIBER"} or {"MOVING"} as fetch.lua does, or {"EPOCH"}, {"AHEAD"} or {"SUPERSEDED"}
+-- where the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading
+-- is missing.
+-- Safe to run twice: yes.
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
+local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
+local ttl_ms, wait_ms = tonumber(ARGV[4]), tonumber(ARGV[8])
+local limits = {count = tonumber(ARGV[5]), bytes = tonumber(ARGV[6]), messages = tonumber(ARGV[7])}
+
+local at = {}
+at.clock, at.epoch, at.mark = position(keys.clock, keys.epoch, keys.mark)
+local status = judge(at, receipt, keys, limits.messages)
+if status == 'OK' then
+  move(keys, receipt.clock, ttl_ms + wait_ms)
+  at.mark = receipt.clock
+elseif status ~= 'STALE' then
+  return {status}
+end
+local log = {prefix = string.sub(keys.message, 1, -1 - #show(receipt.clock)), here = keys.clock}
+local ok, through, expired, found = served(read, log, at.mark, at.clock, limits)
+if not ok then
+  return {'MOVING'}
+end
+if status == 'STALE' then
+  polled(keys, ttl_ms, wait_ms, through ~= at.mark)
+end
+return {'OK', at.epoch, show(at.mark), show(at.clock), show(through), show(expired), found}

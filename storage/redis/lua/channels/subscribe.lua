@@ -1,0 +1,67 @@
+#!lua
+-- subscribe.lua makes a subscriber, and its channel where that is missing. It never moves a mark that exists.
+-- uses: clock.MAX clock.behind clock.show clock.sub gap.oldest life.NO_EPOCH life.begin life.now_ms life.position life.whole slot.served subs.prune
+--
+-- KEYS[1] clock  string  the last clock given out
+-- KEYS[2] epoch  string  ULID of this life of the channel
+-- KEYS[3] mark   string  the subscriber's mark
+-- KEYS[4] subs   set     names of subscribers
+--
+-- ARGV[1] subscriber      string  its name
+-- ARGV[2] from            string  "latest", "earliest" or a clock
+-- ARGV[3] message_prefix  string  what the channel's message keys start with
+-- ARGV[4] mark_prefix     string  what the channel's mark keys start with
+-- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
+-- ARGV[6] new_epoch       ULID    the epoch, where this call begins a life
+-- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
+--
+-- Returns {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"AHEAD"} where from is ahead of the clock, {"MOVING"} where
+-- the slot is half moved, or {"AGAIN"} where marks of an earlier life are left to be removed: then nothing was written.
+-- Safe to run twice: yes, the second run finds the mark.
+local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
+local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local ttl_ms, new_epoch, max_messages = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+
+local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
+local begins = not clock
+clock = clock or 0
+
+if mark then
+  if redis.call('SADD', keys.subs, subscriber) == 1 then -- the predecessor keeps no names
+    redis.call('PEXPIREAT', keys.subs, redis.call('PEXPIRETIME', keys.clock))
+  end
+  redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
+  return {'EXISTS', epoch, show(mark)}
+end
+
+if from == 'latest' then
+  mark = clock
+elseif from == 'earliest' then
+  local log = {prefix = message_prefix, here = keys.clock}
+  local ok, steps = served(oldest, log, clock, max_messages > 0 and max_messages or MAX)
+  if not ok then
+    return {'MOVING'}
+  end
+  mark = steps and sub(clock, steps + 1) or clock
+else
+  mark = tonumber(from)
+  if not behind(mark, clock) then
+    return {'AHEAD'}
+  end
+end
+
+local ends = now_ms() + ttl_ms
+local life = show(math.max(ends, redis.call('PEXPIRETIME', keys.clock)))
+if begins and not begin(keys.subs, mark_prefix) then
+  return {'AGAIN'}
+end
+if begins or epoch == NO_EPOCH then
+  epoch = new_epoch
+end
+redis.call('SET', keys.clock, show(clock), 'PXAT', life)
+redis.call('SET', keys.epoch, epoch, 'PXAT', life)
+redis.call('SET', keys.mark, show(mark), 'PXAT', show(ends))
+redis.call('SADD', keys.subs, subscriber)
+redis.call('PEXPIREAT', keys.subs, life)
+prune(keys, clock, mark_prefix)
+return {'CREATED', epoch, show(mark)}

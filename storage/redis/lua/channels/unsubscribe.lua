@@ -1,0 +1,24 @@
+#!lua flags=allow-oom
+-- unsubscribe.lua removes a subscriber and tells those who wait for it. It may run where Redis is out of memory.
+-- uses: clock.show life.position
+--
+-- KEYS[1] clock  string  the last clock given out
+-- KEYS[2] epoch  string  ULID of this life of the channel
+-- KEYS[3] mark   string  the subscriber's mark
+-- KEYS[4] subs   set     names of subscribers
+--
+-- ARGV[1] subscriber  string  its name
+-- ARGV[2] topic       string  sharded pub/sub channel to tell
+--
+-- Returns {"OK"} where it was there, {"NO_SUBSCRIBER"} otherwise.
+-- Safe to run twice: yes.
+local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local subscriber, topic = ARGV[1], ARGV[2]
+
+local clock, epoch = position(clock_key, epoch_key, mark_key)
+redis.call('SREM', subs_key, subscriber)
+if redis.call('DEL', mark_key) == 0 then
+  return {'NO_SUBSCRIBER'}
+end
+redis.call('SPUBLISH', topic, epoch .. ' ' .. show(clock or 0) .. ' !' .. subscriber)
+return {'OK'}

@@ -1,0 +1,44 @@
+#!lua flags=allow-oom
+-- cancel.lua takes a ticket out of its queue, unless it is assigned. It may run where Redis is out of memory.
+-- uses: leave.leave rights.demand rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
+--
+-- KEYS[1] ticket      string  the ticket
+-- KEYS[2] assignment  string  its assignment
+-- KEYS[3] waiting     zset    IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[4] expiries    zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[5] proposed    zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[6] claims      hash    the tokens that hold them
+-- KEYS[7] changes     stream  tickets that came or were cancelled
+-- KEYS[8] stats       hash    counts
+--
+-- ARGV[1] id       string  the ticket's
+-- ARGV[2] keep_ms  int     how long it can be read as cancelled
+-- ARGV[3] nudges   string  sharded pub/sub channel of the queue
+--
+-- Returns {"OK"}, also where the ticket doesn't wait, or {"MATCHED"} where it is assigned and nothing was changed.
+-- Safe to run twice: yes, the second run changes nothing.
+local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local id, keep_ms, nudges = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+
+local _, now_ms = time()
+local expires = redis.call('ZSCORE', expiries_key, id)
+if not expires and redis.call('EXISTS', assignment_key) == 1 then
+  return {'MATCHED'}
+end
+if not expires or tonumber(expires) <= now_ms then
+  return {'OK'}
+end
+demand(changes_key, 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
+demand_topic(nudges)
+
+leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
+if redis.call('PEXPIREAT', ticket_key, decimal(now_ms + keep_ms)) == 1 then
+  redis.call('SETRANGE', ticket_key, 0, 'C')
+end
+redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id)
+prolong(now_ms, DAY_MS, changes_key)
+redis.call('HINCRBY', stats_key, 'cancelled', 1)
+prolong(now_ms, DAY_MS, stats_key)
+redis.call('SPUBLISH', nudges, '')
+return {'OK'}

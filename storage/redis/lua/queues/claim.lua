@@ -1,0 +1,72 @@
+#!lua
+-- claim.lua holds tickets for a token until a deadline: those given, or the oldest. Tickets that another token holds
+-- are left out until that one's deadline.
+-- uses: rights.demand time.DAY_MS time.decimal time.prolong time.time
+--
+-- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[4] claims    hash    the tokens that hold them
+-- KEYS[5] director  string  the lease of whoever directs the queue
+--
+-- ARGV[1]  token    string  who claims
+-- ARGV[2]  lease    string  must be the director's; empty: whoever claims needs none
+-- ARGV[3]  hold_ms  int     from now to the deadline
+-- ARGV[4]  limit    int     tickets at most, where no IDs are given
+-- ARGV[5…] ids      string  of tickets; none: the oldest
+--
+-- Returns {"OK", now_us, deadline_ms, {id, …}, {id, held_until_ms, …}, {id, …}}: what the token holds, and of the IDs
+-- given what others hold and what doesn't wait; or {"LEASE"} where the lease isn't held and nothing was changed.
+-- Safe to run twice: yes, the token holds the tickets until the new deadline.
+local waiting_key, expiries_key, proposed_key, claims_key, director_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local token, lease, hold_ms, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local ids = {unpack(ARGV, 5)}
+
+if lease ~= '' and redis.call('GET', director_key) ~= lease then
+  return {'LEASE'}
+end
+demand(claims_key, 'HSET', 'PEXPIREAT')
+local now, now_ms = time()
+local deadline = decimal(now_ms + hold_ms)
+local mine, held, gone = {}, {}, {}
+
+-- take holds those of some tickets that can be held, as long as there is room.
+local function take(some, room)
+  local expires = redis.call('ZMSCORE', expiries_key, unpack(some))
+  local ends = redis.call('ZMSCORE', proposed_key, unpack(some))
+  local holders = redis.call('HMGET', claims_key, unpack(some))
+  local scores, tokens = {}, {}
+  for i, id in ipairs(some) do
+    if not expires[i] or tonumber(expires[i]) <= now_ms then
+      gone[#gone + 1] = id
+    elseif ends[i] and tonumber(ends[i]) > now_ms and holders[i] ~= token then
+      held[#held + 1], held[#held + 2] = id, ends[i]
+    elseif #scores < 2 * room then
+      mine[#mine + 1] = id
+      scores[#scores + 1], scores[#scores + 2] = deadline, id
+      tokens[#tokens + 1], tokens[#tokens + 2] = id, token
+    end
+  end
+  if #scores > 0 then
+    redis.call('ZADD', proposed_key, unpack(scores))
+    redis.call('HSET', claims_key, unpack(tokens))
+  end
+end
+
+if #ids > 0 then
+  take(ids, #ids)
+else
+  local page = math.min(math.max(limit, 100), 1000)
+  for at = 0, 19 * page, page do
+    local oldest = #mine < limit and redis.call('ZRANGE', waiting_key, at, at + page - 1) or {}
+    if #oldest == 0 then
+      break
+    end
+    take(oldest, limit - #mine)
+  end
+  held, gone = {}, {}
+end
+if #mine > 0 then
+  prolong(now_ms, hold_ms + DAY_MS, proposed_key, claims_key)
+end
+return {'OK', decimal(now), deadline, mine, held, gone}

@@ -1,0 +1,31 @@
+#!lua
+-- find.lua finds a ticket for an attempt to make it, or sees to it that none is made in one life of its channel.
+-- uses: ticket.adopt ticket.stands time.time
+--
+-- KEYS[1] ticket      string  the ticket
+-- KEYS[2] assignment  string  its assignment
+-- KEYS[3] expiries    zset    IDs of tickets that wait, by when their lives end, in milliseconds
+-- KEYS[4] proposed    zset    IDs of tickets that are held, by until when, in milliseconds
+--
+-- ARGV[1] id       string  the ticket's
+-- ARGV[2] attempt  ULID    names the attempt
+-- ARGV[3] life     ULID    epoch of the life of the ticket's channel
+-- ARGV[4] word_ms  int     for how long no ticket can be made in that life
+--
+-- Returns {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, or {"VACANT"}. A ticket that waits is this
+-- attempt's from now on, and no earlier one can undo it.
+-- Safe to run twice: yes.
+local ticket_key, assignment_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local id, attempt, life, word_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local _, now_ms = time()
+local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
+local status, ends, found, assigned = stands(now_ms, id, keys)
+if status then
+  adopt(ticket_key, found, status, attempt)
+  return {'EXISTS', status, ends, found, assigned}
+end
+if not (found and string.find(found, life, 1, true)) then
+  redis.call('SET', ticket_key, (found or 'U') .. ' ' .. life, 'PX', word_ms)
+end
+return {'VACANT'}

@@ -1,0 +1,13 @@
+-- leave.lua takes tickets out of their queue.
+
+-- define: leave
+-- uses: many.each
+-- leave makes tickets wait no more, and ends whatever claims there are on them.
+local function leave(keys, ids)
+  each(ids, function(...)
+    redis.call('ZREM', keys.waiting, ...)
+    redis.call('ZREM', keys.expiries, ...)
+    redis.call('ZREM', keys.proposed, ...)
+    redis.call('HDEL', keys.claims, ...)
+  end)
+end

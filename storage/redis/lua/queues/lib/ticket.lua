@@ -1,0 +1,64 @@
+-- ticket.lua tells where a ticket stands.
+
+-- define: stands
+-- stands gives a ticket's status, the end of its life while it waits, its value and its assignment. Where there is no
+-- ticket it gives nil twice, and the attempts to make it that were undone, if any. A ticket that waits is in expiries;
+-- any other one is told by what it has become.
+local function stands(now_ms, id, keys)
+  local found = redis.call('MGET', keys.ticket, keys.assignment)
+  local value, assignment = found[1], found[2]
+  local kind = value and string.sub(value, 1, 1)
+  if not value or kind == 'U' then
+    return nil, nil, value
+  end
+  local expires, status = redis.call('ZSCORE', keys.expiries, id), 'EXPIRED'
+  if expires and tonumber(expires) > now_ms then
+    local held = redis.call('ZSCORE', keys.proposed, id)
+    status = held and tonumber(held) > now_ms and 'PENDING' or 'SEARCHING'
+  elseif assignment and not expires then
+    status = 'MATCH_FOUND'
+  elseif kind == 'C' then
+    status = 'CANCELLED'
+  end
+  return status, expires or '', value, assignment or ''
+end
+
+-- define: ATTEMPTS
+-- A ticket's attempts are those that made it or found it there. It is undone only with the last of them: each may have
+-- told its client of the ticket. In place of those beyond MOST_ATTEMPTS characters there is a word that is no attempt, so
+-- that the ticket is never undone.
+local ATTEMPTS = '^(S(%d+) %d+ %d+ %d+ )([%w,]+)()'
+
+-- define: MOST_ATTEMPTS
+local MOST_ATTEMPTS = 8 * 27
+
+-- define: adopt
+-- uses: ticket.ATTEMPTS ticket.MOST_ATTEMPTS
+-- adopt adds an attempt to those of a ticket that waits. For the first of them it returns when the ticket was made.
+local function adopt(ticket_key, value, status, attempt)
+  local head, made, attempts, at = string.match(value, ATTEMPTS)
+  if not head or (status ~= 'SEARCHING' and status ~= 'PENDING') then
+    return nil
+  elseif string.sub(attempts, 1, #attempt) == attempt then
+    return made
+  end
+  local word = #attempts < MOST_ATTEMPTS and attempt or 'more'
+  if not string.find(attempts, word, 1, true) then
+    redis.call('SET', ticket_key, head .. attempts .. ',' .. word .. string.sub(value, at), 'KEEPTTL')
+  end
+end
+
+-- define: disown
+-- uses: ticket.ATTEMPTS
+-- disown removes an attempt from those of a ticket. It returns whether it was the only one, and changes nothing then.
+local function disown(ticket_key, value, attempt)
+  local head, _, attempts, at = string.match(value, ATTEMPTS)
+  if not head or attempts == attempt then
+    return head ~= nil
+  end
+  local left = string.gsub(',' .. attempts, ',' .. attempt, '')
+  if #left <= #attempts then
+    redis.call('SET', ticket_key, head .. string.sub(left, 2) .. string.sub(value, at), 'KEEPTTL')
+  end
+  return false
+end

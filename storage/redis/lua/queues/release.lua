@@ -1,0 +1,43 @@
+#!lua flags=allow-oom
+-- release.lua gives up those of some tickets that a token holds. It may run where Redis is out of memory.
+-- uses: rights.demand rights.demand_topic
+--
+-- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[2] claims    hash    the tokens that hold them
+-- KEYS[3] director  string  the lease of whoever directs the queue
+-- KEYS[4] changes   stream  tickets that came, were cancelled or given up
+--
+-- ARGV[1]  token   string  who claimed: its lease and a number
+-- ARGV[2]  nudges  string  sharded pub/sub channel of the queue
+-- ARGV[3…] ids     string  of tickets
+--
+-- Returns {"OK"}.
+-- Safe to run twice: yes, the second run finds nothing that the token holds.
+local proposed_key, claims_key, director_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local token, nudges, ids = ARGV[1], ARGV[2], {unpack(ARGV, 3)}
+
+local mine = {}
+for i, holder in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
+  if holder == token then
+    mine[#mine + 1] = ids[i]
+  end
+end
+if #mine == 0 then
+  return {'OK'}
+end
+-- The director knows what it gives up itself. Of others it has to be told: it leaves their tickets alone meanwhile.
+local foreign = redis.call('GET', director_key) ~= string.match(token, '^[^.]*')
+demand(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
+if foreign then
+  demand_topic(nudges)
+end
+
+redis.call('ZREM', proposed_key, unpack(mine))
+redis.call('HDEL', claims_key, unpack(mine))
+if foreign then
+  for _, id in ipairs(mine) do
+    redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'released', '1')
+  end
+  redis.call('SPUBLISH', nudges, '')
+end
+return {'OK'}

@@ -1,0 +1,33 @@
+#!lua flags=allow-oom
+-- renew.lua makes tickets that wait live for their TTL from now on, up to the end of their whole life. It may run
+-- where Redis is out of memory.
+-- uses: rights.demand time.DAY_MS time.decimal time.prolong time.time
+--
+-- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[3…] tickets   string  the tickets
+--
+-- ARGV[1…] ids  string  theirs, in the same order
+--
+-- Returns {"OK"}.
+-- Safe to run twice: yes.
+local waiting_key, expiries_key, tickets = KEYS[1], KEYS[2], {unpack(KEYS, 3)}
+local ids = {unpack(ARGV, 1)}
+
+demand(expiries_key, 'PEXPIREAT', 'ZADD')
+local _, now_ms = time()
+local longest = 0
+for i, expires in ipairs(redis.call('ZMSCORE', expiries_key, unpack(ids))) do
+  if expires and tonumber(expires) > now_ms then
+    local head = redis.call('GETRANGE', tickets[i], 0, 79)
+    local created_us, ttl, keep, life = string.match(head, '^S(%d+) (%d+) (%d+) (%d+) ')
+    if ttl then
+      local ends = math.min(now_ms + ttl, math.floor(created_us / 1000) + life)
+      longest = math.max(longest, ttl)
+      redis.call('PEXPIREAT', tickets[i], decimal(ends + keep))
+      redis.call('ZADD', expiries_key, 'XX', decimal(ends), ids[i])
+    end
+  end
+end
+prolong(now_ms, longest + DAY_MS, waiting_key, expiries_key)
+return {'OK'}

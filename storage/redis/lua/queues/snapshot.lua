@@ -1,0 +1,41 @@
+#!lua flags=no-writes
+-- snapshot.lua reads a page of the tickets that wait, the oldest first, and where the changes stand.
+-- uses: time.decimal time.time
+--
+-- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[4] changes   stream  tickets that came or were cancelled
+--
+-- ARGV[1] from_us  int  the page's tickets were made then or later
+-- ARGV[2] limit    int  tickets at most
+--
+-- Returns {"OK", now_us, point, {id, created_us, expires_ms or "", held_until_ms or "", …}}.
+-- Safe to run twice: yes, it only reads.
+local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local from_us, limit = ARGV[1], ARGV[2]
+
+local point = '0-0'
+if redis.call('EXISTS', changes_key) == 1 then
+  local about = redis.call('XINFO', 'STREAM', changes_key)
+  for i = 1, #about, 2 do
+    if about[i] == 'last-generated-id' then
+      point = about[i + 1]
+    end
+  end
+end
+
+local page, ids = redis.call('ZRANGE', waiting_key, from_us, '+inf', 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES'), {}
+for i = 1, #page, 2 do
+  ids[#ids + 1] = page[i]
+end
+local now, found = time(), {}
+if #ids > 0 then
+  local expires = redis.call('ZMSCORE', expiries_key, unpack(ids))
+  local ends = redis.call('ZMSCORE', proposed_key, unpack(ids))
+  for i, id in ipairs(ids) do
+    local at = 4 * i
+    found[at - 3], found[at - 2], found[at - 1], found[at] = id, page[2 * i], expires[i] or '', ends[i] or ''
+  end
+end
+return {'OK', decimal(now), point, found}

@@ -1,0 +1,33 @@
+#!lua flags=allow-oom
+-- sweep.lua takes tickets whose life has ended out of their queue, once their players were told, and lists others. It may
+-- run where Redis is out of memory.
+-- uses: leave.leave rights.demand time.DAY_MS time.decimal time.prolong time.time
+--
+-- KEYS[1] waiting   zset  IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[2] expiries  zset  the same IDs, by when their lives end, in milliseconds
+-- KEYS[3] proposed  zset  IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[4] claims    hash  the tokens that hold them
+-- KEYS[5] stats     hash  counts
+--
+-- ARGV[1]  limit  int     tickets to list at most
+-- ARGV[2…] told   string  IDs of tickets to take out, if their lives have ended
+--
+-- Returns {"OK", taken, {id, …}}: how many were taken out, and the IDs of tickets whose life has ended and that are in.
+-- Safe to run twice: yes, the second run finds nothing to take out.
+local waiting_key, expiries_key, proposed_key, claims_key, stats_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local limit, told = tonumber(ARGV[1]), {unpack(ARGV, 2)}
+
+local _, now_ms = time()
+local ids = {}
+for i, expires in ipairs(#told > 0 and redis.call('ZMSCORE', expiries_key, unpack(told)) or {}) do
+  if expires and tonumber(expires) <= now_ms then
+    ids[#ids + 1] = told[i]
+  end
+end
+if #ids > 0 then
+  demand(stats_key, 'HDEL', 'HINCRBY', 'PEXPIREAT')
+  leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, ids)
+  redis.call('HINCRBY', stats_key, 'expired', #ids)
+  prolong(now_ms, DAY_MS, stats_key)
+end
+return {'OK', #ids, redis.call('ZRANGE', expiries_key, '-inf', decimal(now_ms), 'BYSCORE', 'LIMIT', 0, limit)}

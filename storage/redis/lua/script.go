@@ -1,0 +1,87 @@
+package lua
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // EVALSHA identifies scripts by SHA-1
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/rueidis"
+)
+
+//go:embed */*.lua */lib/*.lua
+var files embed.FS
+
+// parsed are the files, read when the first script is asked for.
+var parsed = sync.OnceValues(func() (*library, error) { return parse(files) })
+
+// Script is a script that is ready to run.
+type Script struct {
+	name   string
+	source string
+	sha1   string
+	run    *rueidis.Lua
+}
+
+// Must returns a script by its name, such as "channels/publish". It panics if there is no such script: the files are part
+// of the binary.
+func Must(name string) *Script {
+	lib, err := parsed()
+	if err != nil {
+		panic(err)
+	}
+	source, err := lib.link(name)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA identifies scripts by SHA-1
+	return &Script{name: path.Base(name), source: source, sha1: hex.EncodeToString(sum[:]), run: rueidis.NewLuaScript(source)}
+}
+
+// Names returns the names of a domain's scripts, sorted: "channels/ack" and so on.
+func Names(domain string) []string {
+	lib, err := parsed()
+	if err != nil {
+		panic(err)
+	}
+	var names []string
+	for name := range lib.scripts {
+		if strings.HasPrefix(name, domain+"/") {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Name returns the script's name without its domain, such as "publish".
+func (s *Script) Name() string { return s.name }
+
+// Source returns the script's text as Redis gets it.
+func (s *Script) Source() string { return s.source }
+
+// SHA1 returns what EVALSHA identifies the script by, in hexadecimal digits.
+func (s *Script) SHA1() string { return s.sha1 }
+
+// Exec runs the script by EVALSHA, or by EVAL if Redis doesn't know it.
+func (s *Script) Exec(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
+	return s.run.Exec(ctx, c, keys, args)
+}
+
+// Evalsha returns the EVALSHA command of one call. Redis answers it with NOSCRIPT if it doesn't know the script.
+func (s *Script) Evalsha(b rueidis.Builder, keys, args []string) rueidis.Completed {
+	return b.Evalsha().Sha1(s.sha1).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// Eval returns the EVAL command of one call.
+func (s *Script) Eval(b rueidis.Builder, keys, args []string) rueidis.Completed {
+	return b.Eval().Script(s.source).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
+}
+
+// Files returns the .lua files as they are written, comments included, for tests and tools.
+func Files() fs.FS { return files }
