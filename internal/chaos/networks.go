@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/proxy"
+	"github.com/tidemark-dev/tidemark/internal/proxy"
 )
 
 // networks are scenarios in which connections break, fall silent or are slow.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/chaos/load"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
-	"github.com/tidemark-dev/tidemark/internal/chaos/proxy"
+	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -216,7 +216,7 @@ func (s *stage) startServices() {
 
 // startProxy starts a proxy that ends with the scenario.
 func (s *stage) startProxy(target string) *proxy.Proxy {
-	p, err := proxy.Listen(s.ctx, target)
+	p, err := proxy.New(s.ctx, target)
 	s.must(err)
 	ctx, cancel := context.WithCancel(s.ctx)
 	var running sync.WaitGroup

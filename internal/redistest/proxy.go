@@ -1,181 +1,77 @@
 package redistest
 
 import (
-	"bufio"
-	"bytes"
-	"fmt"
-	"io"
-	"net"
-	"strconv"
-	"strings"
+	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/proxy"
 )
 
-// Proxy stands between clients and a server, passes on what both send, and replaces replies that a test chooses by
-// errors. The server has run the command by then.
+// Proxy is a proxy in front of a server, which records the commands that clients send.
 type Proxy struct {
-	listener net.Listener
-	target   string
-	running  sync.WaitGroup
-	fail     atomic.Pointer[func(command []string) string]
+	*proxy.Proxy
 
-	mu   sync.Mutex
-	open []net.Conn
+	mu       sync.Mutex
+	commands [][]string
+	arrived  chan struct{} // buffered (capacity 1): commands has grown
 }
 
 // NewProxy starts a proxy in front of a server without TLS. It ends with the test.
 func NewProxy(t testing.TB, n *Node) *Proxy {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	tcp, err := proxy.NewRedis(ctx, n.Addr())
 	if err != nil {
-		t.Fatalf("redistest: %v", err)
+		cancel()
+		t.Fatalf("redistest: start a proxy: %v", err)
 	}
-	p := &Proxy{listener: l, target: n.Addr()}
-	p.running.Go(p.accept)
-	t.Cleanup(p.close)
+	p := &Proxy{Proxy: tcp, arrived: make(chan struct{}, 1)}
+	p.Observe(p.record)
+	var running sync.WaitGroup
+	running.Go(func() { p.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
 	return p
 }
 
-// Addr returns the proxy's host:port.
-func (p *Proxy) Addr() string { return p.listener.Addr().String() }
-
-// Fail replaces the reply to each command for which text returns an error, such as "ERR unknown command", from now on.
-// Commands have their name in upper case. A nil text passes everything on again.
-func (p *Proxy) Fail(text func(command []string) string) {
-	if text == nil {
-		p.fail.Store(nil)
+// record keeps a command unless it sets up a connection or keeps it alive.
+func (p *Proxy) record(command []string) {
+	if slices.Contains([]string{"HELLO", "CLIENT", "PING"}, command[0]) {
 		return
 	}
-	p.fail.Store(&text)
-}
-
-// Cut ends all connections.
-func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, c := range p.open {
-		_ = c.Close()
-	}
-	p.open = nil
-}
-
-func (p *Proxy) close() {
-	_ = p.listener.Close()
-	p.Cut()
-	p.running.Wait()
-}
-
-func (p *Proxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.target) //nolint:noctx // it ends with the listener
-		if err != nil {
-			_ = client.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.open = append(p.open, client, server)
-		p.mu.Unlock()
-		// What a client may have under way at a time is far less than the capacity.
-		commands := make(chan []string, 1<<16)
-		p.running.Go(func() {
-			_ = forwardCommands(client, server, commands)
-			_ = server.Close()
-		})
-		p.running.Go(func() {
-			_ = p.forwardReplies(server, client, commands)
-			_ = client.Close()
-		})
+	p.commands = append(p.commands, command)
+	select {
+	case p.arrived <- struct{}{}:
+	default:
 	}
 }
 
-// forwardCommands passes on what a client sends, and notes each command before the server gets it.
-func forwardCommands(client io.Reader, server io.Writer, commands chan<- []string) error {
-	stream := bufio.NewReader(client)
-	for {
-		var raw bytes.Buffer
-		kind, n, err := readHead(stream, &raw)
-		if err != nil || kind != '*' {
-			return fmt.Errorf("no command: %w", err)
-		}
-		command := make([]string, n)
-		for i := range command {
-			start := raw.Len()
-			if err := readFrame(stream, &raw); err != nil {
-				return err
-			}
-			_, arg, _ := strings.Cut(raw.String()[start:], "\r\n")
-			command[i] = strings.TrimSuffix(arg, "\r\n")
-		}
-		command[0] = strings.ToUpper(command[0])
-		commands <- command
-		if _, err := server.Write(raw.Bytes()); err != nil {
-			return err
-		}
-	}
+// Sent returns the recorded commands after the first n. Their names are in upper case.
+func (p *Proxy) Sent(n int) [][]string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.commands[n:])
 }
 
-// forwardReplies passes on what the server sends. A push is a reply only where it confirms a subscription.
-func (p *Proxy) forwardReplies(server io.Reader, client io.Writer, commands <-chan []string) error {
-	stream := bufio.NewReader(server)
-	for {
-		var raw bytes.Buffer
-		if err := readFrame(stream, &raw); err != nil {
-			return err
-		}
-		out := raw.Bytes()
-		if out[0] != '>' || bytes.Contains(out[:min(len(out), 24)], []byte("\r\nssubscribe\r\n")) {
-			command := <-commands
-			if fail := p.fail.Load(); fail != nil {
-				if text := (*fail)(command); text != "" {
-					out = []byte("-" + text + "\r\n")
-				}
-			}
-		}
-		if _, err := client.Write(out); err != nil {
-			return err
-		}
-	}
-}
+// Count returns the number of recorded commands.
+func (p *Proxy) Count() int { return len(p.Sent(0)) }
 
-// readHead reads the first line of a frame: its kind, and its number where it has one.
-func readHead(stream *bufio.Reader, raw *bytes.Buffer) (kind byte, n int, err error) {
-	line, err := stream.ReadString('\n')
-	if err != nil {
-		return 0, 0, err
-	}
-	raw.WriteString(line)
-	switch kind = line[0]; kind {
-	case '$', '=', '!', '*', '~', '>', '%', '|':
-		n, err = strconv.Atoi(strings.TrimSpace(line[1:]))
-	}
-	return kind, n, err
-}
-
-// readFrame reads one value of RESP 2 or 3 as it is.
-func readFrame(stream *bufio.Reader, raw *bytes.Buffer) error {
-	kind, n, err := readHead(stream, raw)
-	if err != nil || n < 0 {
-		return err
-	}
-	switch kind {
-	case '$', '=', '!':
-		_, err = io.CopyN(raw, stream, int64(n)+2)
-		return err
-	case '%':
-		n *= 2
-	case '|':
-		n = 2*n + 1 // and the value that the attributes are of
-	}
-	for range n {
-		if err := readFrame(stream, raw); err != nil {
-			return err
+// AwaitSent waits until enough holds of the commands after the first n. Only one goroutine may call it at a time.
+func (p *Proxy) AwaitSent(t testing.TB, n int, enough func(commands [][]string) bool) {
+	t.Helper()
+	limit := time.After(doLimit)
+	for !enough(p.Sent(n)) {
+		select {
+		case <-p.arrived:
+		case <-limit:
+			t.Fatalf("redistest: the commands never came; got %.200v", p.Sent(n))
 		}
 	}
-	return nil
 }

@@ -1,17 +1,12 @@
 package redis
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -27,157 +22,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
-// tap stands between a store and its Redis and writes down what the store sends. INFO can't tell a script's commands
-// from a client's; the tap sees the client's alone.
-type tap struct {
-	listener net.Listener
-	target   string
-	running  sync.WaitGroup
-
-	mu    sync.Mutex
-	open  []net.Conn
-	sent  [][]string
-	heard chan struct{} // has one place: there is more in sent
-}
-
-// patience ends a wait for a command that never comes. No test is timed by it.
+// patience ends a wait for something that never comes. No test is timed by it.
 const patience = 30 * time.Second
-
-func newTap(t *testing.T, node *redistest.Node) *tap {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	p := &tap{listener: listener, target: node.Addr(), heard: make(chan struct{}, 1)}
-	p.running.Go(p.accept)
-	t.Cleanup(p.close)
-	return p
-}
-
-func (p *tap) close() {
-	_ = p.listener.Close()
-	p.mu.Lock()
-	for _, c := range p.open {
-		_ = c.Close()
-	}
-	p.mu.Unlock()
-	p.running.Wait()
-}
-
-func (p *tap) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := net.Dial("tcp", p.target)
-		if err != nil {
-			_ = client.Close()
-			return
-		}
-		p.mu.Lock()
-		p.open = append(p.open, client, server)
-		p.mu.Unlock()
-		p.running.Go(func() { p.forward(client, server) })
-		p.running.Go(func() {
-			_, _ = io.Copy(client, server)
-			_ = client.Close()
-		})
-	}
-}
-
-// forward sends on what a client sends, and writes down each command before Redis gets its end.
-func (p *tap) forward(client, server net.Conn) {
-	defer server.Close() //nolint:errcheck // it may be closed already
-	stream := bufio.NewReader(client)
-	for {
-		command, err := readCommand(stream)
-		if err != nil {
-			return
-		}
-		p.note(command)
-		var out strings.Builder
-		fmt.Fprintf(&out, "*%d\r\n", len(command))
-		for _, arg := range command {
-			fmt.Fprintf(&out, "$%d\r\n%s\r\n", len(arg), arg)
-		}
-		if _, err := io.WriteString(server, out.String()); err != nil {
-			return
-		}
-	}
-}
-
-// readCommand reads an array of bulk strings.
-func readCommand(stream *bufio.Reader) ([]string, error) {
-	n, err := readLength(stream, '*')
-	if err != nil {
-		return nil, err
-	}
-	command := make([]string, n)
-	for i := range command {
-		size, err := readLength(stream, '$')
-		if err != nil {
-			return nil, err
-		}
-		arg := make([]byte, size+2)
-		if _, err := io.ReadFull(stream, arg); err != nil {
-			return nil, err
-		}
-		command[i] = string(arg[:size])
-	}
-	return command, nil
-}
-
-func readLength(stream *bufio.Reader, mark byte) (int, error) {
-	line, err := stream.ReadString('\n')
-	if err != nil {
-		return 0, err
-	}
-	if line[0] != mark {
-		return 0, fmt.Errorf("%q begins neither a command nor an argument", line)
-	}
-	return strconv.Atoi(strings.TrimSpace(line[1:]))
-}
-
-// perConnection are commands that a client sends for a connection, when it opens or to keep it alive.
-var perConnection = []string{"HELLO", "CLIENT", "PING"}
-
-// note keeps a command, unless it is about the connection.
-func (p *tap) note(command []string) {
-	command[0] = strings.ToUpper(command[0])
-	if slices.Contains(perConnection, command[0]) {
-		return
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.sent = append(p.sent, command)
-	select {
-	case p.heard <- struct{}{}:
-	default:
-	}
-}
-
-// since gives the commands after the first n.
-func (p *tap) since(n int) [][]string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.sent[n:])
-}
-
-func (p *tap) count() int { return len(p.since(0)) }
-
-// await waits until the commands after the first n are enough. It must not be called by two goroutines at once.
-func (p *tap) await(t *testing.T, n int, enough func(commands [][]string) bool) {
-	t.Helper()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	for !enough(p.since(n)) {
-		select {
-		case <-p.heard:
-		case <-limit.C:
-			require.FailNow(t, "what was waited for never came", "%.200v", p.since(n))
-		}
-	}
-}
 
 // withName gives those commands that have a name.
 func withName(commands [][]string, name string) [][]string {
@@ -187,7 +33,7 @@ func withName(commands [][]string, name string) [][]string {
 // meter is a store on a private Redis whose commands can be counted on both sides.
 type meter struct {
 	*Store
-	tap    *tap
+	tap    *redistest.Proxy
 	node   *redistest.Node
 	policy channel.Policy
 }
@@ -195,8 +41,8 @@ type meter struct {
 func newMeter(t *testing.T, o redistest.Options) *meter {
 	t.Helper()
 	node := redistest.Start(t, o)
-	p := newTap(t, node)
-	s := openAt(t, Options{URL: p.listener.Addr().String()})
+	p := redistest.NewProxy(t, node)
+	s := openAt(t, Options{URL: p.Addr()})
 	m := &meter{Store: s, tap: p, node: node, policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000}}
 	for _, f := range luatest.Scripts(t) { // so that no first call of a script has to send it
 		require.NoError(t, node.Do(t, "SCRIPT", "LOAD", f.Script().Source()).Error())
@@ -329,10 +175,10 @@ func errorOf[T any](_ T, err error) error { return err }
 func (m *meter) isOneCommand(t *testing.T, op measured) {
 	t.Helper()
 	m.reset(t)
-	before := m.tap.count()
+	before := m.tap.Count()
 	require.NoError(t, op.do(t.Context()), op.name)
 
-	sent := m.tap.since(before)
+	sent := m.tap.Sent(before)
 	require.Len(t, sent, 1, "what %s sends", op.name)
 	call := sent[0]
 	require.Equal(t, "EVALSHA", call[0], op.name)
@@ -379,10 +225,10 @@ func TestGapsAreFoundQuickly(t *testing.T) {
 			require.NoError(t, err)
 		}
 		m.reset(t)
-		before := m.tap.count()
+		before := m.tap.Count()
 		b, err := m.Fetch(t.Context(), m.request(c.limit))
 		require.NoError(t, err, c.name)
-		require.Len(t, m.tap.since(before), 1, c.name)
+		require.Len(t, m.tap.Sent(before), 1, c.name)
 		require.Equal(t, c.steps-uint64(c.live), b.Expired, c.name)
 		require.Len(t, b.Messages, min(c.live, c.limit), c.name)
 		require.Equal(t, c.clock.Sub(uint64(c.live-len(b.Messages))), b.Through, c.name)
@@ -540,7 +386,7 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
 	sizes := map[string]int{"one": 1, "some": 20, "many": 200}
-	before := c.tap.count()
+	before := c.tap.Count()
 	for name, n := range sizes {
 		c.wait(t.Context(), t, name, n)
 	}
@@ -548,27 +394,27 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 		counts := reads(commands)
 		return counts["one"] >= n && counts["some"] >= n && counts["many"] >= n
 	}
-	c.tap.await(t, before, func(commands [][]string) bool { return len(fetched(commands)) == 221 })
-	settling := c.tap.count() // who has fetched is about to sleep
-	c.tap.await(t, settling, func(commands [][]string) bool { return each(commands, 3) })
-	require.Len(t, withName(c.tap.since(before), "SSUBSCRIBE"), 3, "one subscription per channel")
+	c.tap.AwaitSent(t, before, func(commands [][]string) bool { return len(fetched(commands)) == 221 })
+	settling := c.tap.Count() // who has fetched is about to sleep
+	c.tap.AwaitSent(t, settling, func(commands [][]string) bool { return each(commands, 3) })
+	require.Len(t, withName(c.tap.Sent(before), "SSUBSCRIBE"), 3, "one subscription per channel")
 
-	quiet := c.tap.count()
-	c.tap.await(t, quiet, func(commands [][]string) bool { return each(commands, 10) })
-	sent := c.tap.since(quiet)
+	quiet := c.tap.Count()
+	c.tap.AwaitSent(t, quiet, func(commands [][]string) bool { return each(commands, 10) })
+	sent := c.tap.Sent(quiet)
 	require.Len(t, withName(sent, "MGET"), len(sent), "only clocks are read: %.300v", sent)
 	counts := reads(sent)
 	require.Less(t, counts["many"], 3*counts["one"], "per channel, not per waiter")
 	waiters, channels := c.service.Waiting()
 	require.Equal(t, []int{221, 3}, []int{waiters, channels})
 
-	published := c.tap.count()
+	published := c.tap.Count()
 	_, err := c.service.Publish(t.Context(), "many", []channel.Draft{{ID: "m", Content: []byte("1")}})
 	require.NoError(t, err)
 	for range sizes["many"] {
 		require.Equal(t, "many", <-c.got)
 	}
-	sent = withName(c.tap.since(published), "EVALSHA")
+	sent = withName(c.tap.Sent(published), "EVALSHA")
 	require.Len(t, sent, 1, "the publish, and no fetch")
 	require.Equal(t, publishScript.SHA1(), sent[0][1])
 }
@@ -577,7 +423,7 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 func TestReadyIsShared(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t, redistest.Options{})
-	before := m.tap.count()
+	before := m.tap.Count()
 	begun := time.Now()
 	var g errgroup.Group
 	for range 1000 {
@@ -585,7 +431,7 @@ func TestReadyIsShared(t *testing.T) {
 	}
 	require.NoError(t, g.Wait())
 	most := 1 + int(time.Since(begun)/readyEvery)
-	sent := m.tap.since(before)
+	sent := m.tap.Sent(before)
 	for _, command := range []string{"SSUBSCRIBE", "SET", "SPUBLISH"} {
 		require.LessOrEqual(t, len(withName(sent, command)), most, command)
 	}

@@ -87,10 +87,10 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"resign", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "token") }},
 	} {
 		m.reset(t)
-		before := m.tap.count()
+		before := m.tap.Count()
 		require.NoError(t, op.do(t.Context()), op.name)
 		var sent []string
-		for _, command := range m.tap.since(before) {
+		for _, command := range m.tap.Sent(before) {
 			sent = append(sent, command[0])
 		}
 		require.Equal(t, op.sent, sent, op.name)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/tidemark-dev/tidemark/internal/chaos/proxy"
+	"github.com/tidemark-dev/tidemark/internal/proxy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -109,7 +109,7 @@ func start(t *testing.T) (*proxy.Proxy, net.Conn) {
 			})
 		}
 	})
-	p, err := proxy.Listen(t.Context(), l.Addr().String())
+	p, err := proxy.New(t.Context(), l.Addr().String())
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	running.Go(func() { p.Run(ctx) })

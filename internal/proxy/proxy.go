@@ -1,0 +1,252 @@
+// Package proxy is a TCP proxy on loopback for tests, which disturbs the connections through it.
+//
+// New forwards bytes of any protocol. NewRedis forwards Redis commands and replies one by one, so that a test can record
+// the commands (see Proxy.Observe) and replace replies (see Proxy.Fail).
+//
+// Methods may be called by several goroutines at the same time. They affect open connections and later ones alike.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// Proxy accepts connections and forwards them to a target.
+type Proxy struct {
+	listener net.Listener
+	links    sync.WaitGroup
+	redis    bool
+	hooks    hooks
+
+	mu     sync.Mutex
+	target string
+	open   map[*link]bool
+	faults faults
+}
+
+// faults are what a Proxy does to connections now.
+type faults struct {
+	held   chan struct{} // closed when bytes may pass again; nil: they may
+	delay  time.Duration // of every chunk
+	rate   int           // bytes per second and direction; 0: no limit
+	refuse bool
+}
+
+// link is one connection through the proxy.
+type link struct{ client, server net.Conn }
+
+// close resets both sides, so that neither lingers.
+func (l *link) close() {
+	for _, conn := range []net.Conn{l.client, l.server} {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // closing is all that is left
+		}
+		_ = conn.Close()
+	}
+}
+
+// New returns a proxy in front of target, a host:port. It accepts connections while Run runs.
+func New(ctx context.Context, target string) (*Proxy, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	return &Proxy{target: target, listener: listener, open: map[*link]bool{}}, nil
+}
+
+// NewRedis returns a proxy in front of a Redis server without TLS.
+func NewRedis(ctx context.Context, target string) (*Proxy, error) {
+	p, err := New(ctx, target)
+	if err == nil {
+		p.redis = true
+	}
+	return p, err
+}
+
+// Addr returns the host:port to connect to.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Run forwards connections until ctx ends. It returns when all of them are closed.
+func (p *Proxy) Run(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() { _ = p.listener.Close() })
+	defer stop()
+	for {
+		conn, err := p.listener.Accept()
+		if err != nil {
+			break
+		}
+		p.links.Go(func() { p.serve(ctx, conn) })
+	}
+	p.Pass()
+	p.Cut()
+	p.links.Wait()
+}
+
+func (p *Proxy) serve(ctx context.Context, client net.Conn) {
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", target)
+	if err != nil {
+		_ = client.Close() // the target is down
+		return
+	}
+	l := &link{client: client, server: server}
+	defer l.close()
+	if !p.add(ctx, l) {
+		return
+	}
+	defer p.remove(l)
+	up, down := p.chunks(client), p.chunks(server)
+	if p.redis {
+		up, down = p.hooks.frames(client, server)
+	}
+	var copies sync.WaitGroup
+	copies.Go(func() { p.copy(ctx, l, server, up) })
+	copies.Go(func() { p.copy(ctx, l, client, down) })
+	copies.Wait()
+}
+
+// add reports whether the connection may stay open.
+func (p *Proxy) add(ctx context.Context, l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults.refuse || ctx.Err() != nil {
+		return false
+	}
+	p.open[l] = true
+	return true
+}
+
+func (p *Proxy) remove(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.open, l)
+}
+
+// source returns the next bytes to forward. They are valid until the next call.
+type source func() ([]byte, error)
+
+// chunks returns what a connection sends, in pieces of any size.
+func (p *Proxy) chunks(from net.Conn) source {
+	buffer := make([]byte, 16<<10)
+	return func() ([]byte, error) {
+		n, err := from.Read(buffer[:p.chunkSize(len(buffer))])
+		return buffer[:n], err
+	}
+}
+
+// chunkSize returns how many bytes to forward at a time: a twentieth of a second's if the rate is limited.
+func (p *Proxy) chunkSize(most int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults.rate == 0 {
+		return most
+	}
+	return min(max(p.faults.rate/20, 1), most)
+}
+
+// copy forwards one direction until either side ends it.
+func (p *Proxy) copy(ctx context.Context, l *link, to net.Conn, next source) {
+	for {
+		data, err := next()
+		if len(data) > 0 {
+			if !p.wait(ctx, len(data)) {
+				l.close()
+				return
+			}
+			if _, err := to.Write(data); err != nil {
+				l.close()
+				return
+			}
+		}
+		if err != nil {
+			l.end(to, err)
+			return
+		}
+	}
+}
+
+// end passes on that one side has sent its last byte, or resets both.
+func (l *link) end(to net.Conn, err error) {
+	if tcp, ok := to.(*net.TCPConn); ok && errors.Is(err, io.EOF) && tcp.CloseWrite() == nil {
+		return
+	}
+	l.close()
+}
+
+// wait returns when n bytes may pass. It reports false if ctx has ended.
+func (p *Proxy) wait(ctx context.Context, n int) bool {
+	p.mu.Lock()
+	held, pause := p.faults.held, p.faults.delay
+	if p.faults.rate > 0 {
+		pause += time.Duration(n) * time.Second / time.Duration(p.faults.rate)
+	}
+	p.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-ctx.Done():
+		}
+	}
+	if pause > 0 {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// Cut resets all open connections.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.open {
+		l.close()
+	}
+}
+
+// SetTarget makes the proxy forward new connections to another host:port.
+func (p *Proxy) SetTarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
+// Refuse makes the proxy close new connections at once, or accept them again.
+func (p *Proxy) Refuse(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults.refuse = yes
+}
+
+// Hold stops all traffic until Pass: connections stay open, and neither side receives anything.
+func (p *Proxy) Hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults.held == nil {
+		p.faults.held = make(chan struct{})
+	}
+}
+
+// Pass forwards what Hold kept back, and all later traffic.
+func (p *Proxy) Pass() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults.held != nil {
+		close(p.faults.held)
+		p.faults.held = nil
+	}
+}
+
+// Slow delays every chunk, and limits the bytes per second of each connection and direction. Zero removes either.
+func (p *Proxy) Slow(delay time.Duration, bytesPerSecond int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults.delay, p.faults.rate = delay, bytesPerSecond
+}
