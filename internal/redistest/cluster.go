@@ -142,7 +142,7 @@ func (c *ClusterNodes) Addrs() []string {
 func (c *ClusterNodes) running() []*Node {
 	var nodes []*Node
 	for _, n := range c.nodes {
-		if n.proc.alive() {
+		if n.proc.Alive() {
 			nodes = append(nodes, n)
 		}
 	}

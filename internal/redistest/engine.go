@@ -36,10 +36,10 @@ var reaperConnection = goleak.IgnoreAnyFunction("github.com/testcontainers/testc
 
 // startStandalone starts the kind of server that kindEnv asks for.
 func startStandalone(ctx context.Context) (*Node, error) {
-	process := spec{shared: true}
+	local := spec{shared: true}
 	switch kind := os.Getenv(kindEnv); kind {
 	case "process":
-		return launchNew(ctx, process)
+		return launchNew(ctx, local)
 	case "container":
 		n, err := launchContainer(ctx)
 		if err != nil {
@@ -54,7 +54,7 @@ func startStandalone(ctx context.Context) (*Node, error) {
 		if !errors.Is(err, errNoEngine) {
 			fmt.Fprintf(os.Stderr, "redistest: use a redis-server process, as %v\n", err)
 		}
-		return launchNew(ctx, process)
+		return launchNew(ctx, local)
 	default:
 		return nil, fmt.Errorf(`%s is %q, neither "container" nor "process"`, kindEnv, kind)
 	}

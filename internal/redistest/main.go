@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
 // Main is the body of a package's TestMain. It runs the tests, stops the shared servers, and then fails the
@@ -27,8 +29,8 @@ func Main(m *testing.M, options ...goleak.Option) {
 			code = 1
 		}
 	}
-	if err := processes.stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "redistest: stop the guard:", err)
+	if err := process.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "redistest:", err)
 		code = max(code, 1)
 	}
 	os.Exit(code)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
 // Prefix returns a new prefix for keys, or channel names, that no other test uses.
@@ -23,13 +25,14 @@ func Prefix(t testing.TB) string {
 
 // Node is one running server. A private one may be killed, paused and restarted; a shared one may not.
 type Node struct {
-	host  string
-	port  int
-	opts  Options
-	certs *certificates  // nil without TLS
-	admin rueidis.Client // talks to this server alone, and reconnects after a restart
-	proc  *process       // nil for a container
-	stop  func() error   // ends the server and frees what it held
+	host   string
+	port   int
+	opts   Options
+	certs  *certificates    // nil without TLS
+	admin  rueidis.Client   // talks to this server alone, and reconnects after a restart
+	proc   *process.Process // nil for a container
+	shared bool
+	stop   func() error // ends the server and frees what it held
 }
 
 // Addr returns the server's host:port.
@@ -92,7 +95,7 @@ func (n *Node) Dir() string {
 	if n.proc == nil {
 		return ""
 	}
-	return n.proc.dir
+	return n.proc.Dir
 }
 
 // PID returns the process ID of the server as it runs or last ran, or 0 for a container.
@@ -100,7 +103,7 @@ func (n *Node) PID() int {
 	if n.proc == nil {
 		return 0
 	}
-	return n.proc.pid()
+	return n.proc.PID()
 }
 
 // Kill ends a private server with SIGKILL, and returns when it is gone. It does nothing where it is gone
@@ -118,7 +121,7 @@ func (n *Node) Stop(t testing.TB) {
 
 func (n *Node) end(t testing.TB, sig syscall.Signal) {
 	t.Helper()
-	if err := n.private(t).end(sig); err != nil {
+	if err := n.private(t).End(sig); err != nil {
 		t.Fatalf("redistest: end %s: %v", n.Addr(), err)
 	}
 }
@@ -147,15 +150,15 @@ func (n *Node) Resume(t testing.TB) {
 
 func (n *Node) signal(t testing.TB, sig syscall.Signal) {
 	t.Helper()
-	if err := n.private(t).signal(sig); err != nil {
+	if err := n.private(t).Signal(sig); err != nil {
 		t.Fatalf("redistest: send %v to %s: %v", sig, n.Addr(), err)
 	}
 }
 
 // private returns the process of a server that a test may disturb.
-func (n *Node) private(t testing.TB) *process {
+func (n *Node) private(t testing.TB) *process.Process {
 	t.Helper()
-	if n.proc == nil || n.proc.shared {
+	if n.proc == nil || n.shared {
 		t.Fatalf("redistest: %s is shared by tests: disturb one of Start's", n.Addr())
 	}
 	return n.proc
@@ -175,10 +178,10 @@ func (n *Node) logOnFailure(t testing.TB) {
 	if n.proc == nil {
 		return
 	}
-	begin := len(n.proc.log())
+	begin := len(n.proc.Log())
 	t.Cleanup(func() {
-		if log := n.proc.log(); t.Failed() && len(log) > begin {
-			t.Logf("redistest: log of %s:\n%s", n.Addr(), lastLines(log[begin:], 30))
+		if log := n.proc.Log(); t.Failed() && len(log) > begin {
+			t.Logf("redistest: log of %s:\n%s", n.Addr(), process.LastLines(log[begin:], 30))
 		}
 	})
 }

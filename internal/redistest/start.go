@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
 // startLimit is how long a server, or a whole cluster, may take until it serves. It only ends tests that
@@ -85,7 +87,7 @@ func launchNew(ctx context.Context, s spec) (*Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		n.proc.program = program
+		n.proc.Program = program
 		if err = n.launch(ctx); err == nil {
 			return n, nil
 		}
@@ -98,11 +100,7 @@ func launchNew(ctx context.Context, s spec) (*Node, error) {
 
 // prepare reserves a port and a directory for a server.
 func prepare(ctx context.Context, s spec) (*Node, error) {
-	_, root, err := processes.join(ctx)
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(root, "node-")
+	dir, err := process.TempDir(ctx, "node-")
 	if err != nil {
 		return nil, fmt.Errorf("make the server's directory: %w", err)
 	}
@@ -111,9 +109,9 @@ func prepare(ctx context.Context, s spec) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{host: loopback, port: port.port, opts: s.opts, certs: s.certs}
-	n.proc = &process{dir: dir, shared: s.shared}
+	n.proc, n.shared = &process.Process{Dir: dir, LogName: "server.log"}, s.shared
 	n.stop = func() error {
-		return errors.Join(n.proc.end(syscall.SIGKILL), port.release(), os.RemoveAll(dir))
+		return errors.Join(n.proc.End(syscall.SIGKILL), port.release(), os.RemoveAll(dir))
 	}
 	if err := n.configure(s); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -125,18 +123,18 @@ func prepare(ctx context.Context, s spec) (*Node, error) {
 func (n *Node) configure(s spec) (err error) {
 	var first []string
 	if s.opts.TLS && n.certs == nil {
-		if n.certs, err = makeCertificates(n.proc.dir); err != nil {
+		if n.certs, err = makeCertificates(n.proc.Dir); err != nil {
 			return err
 		}
 	}
 	if s.sentinel != nil {
-		if first, err = sentinelArguments(n.proc.dir, s.sentinel); err != nil {
+		if first, err = sentinelArguments(n.proc.Dir, s.sentinel); err != nil {
 			return err
 		}
 	}
 	opts := s.opts
 	opts.Args = append(append([]string{}, s.args...), s.opts.Args...)
-	n.proc.args = append(first, opts.arguments(n.port, n.proc.dir, n.certs)...)
+	n.proc.Args = append(first, opts.arguments(n.port, n.proc.Dir, n.certs)...)
 	return nil
 }
 
@@ -145,20 +143,17 @@ func (n *Node) configure(s spec) (err error) {
 func (n *Node) launch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
 	defer cancel()
-	exited, err := n.proc.start(ctx)
-	if err != nil {
+	if err := n.proc.Start(ctx); err != nil {
 		return err
 	}
-	err = poll(ctx, func(ctx context.Context) error {
-		select {
-		case <-exited:
+	err := poll(ctx, func(ctx context.Context) error {
+		if !n.proc.Alive() {
 			return final{errEarlyExit}
-		default:
-			return n.greet(ctx)
 		}
+		return n.greet(ctx)
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", n.proc.program, err, lastLines(n.proc.log(), 30))
+		return fmt.Errorf("%s: %w\n%s", n.proc.Program, err, process.LastLines(n.proc.Log(), 30))
 	}
 	return nil
 }
@@ -174,7 +169,7 @@ func (n *Node) greet(ctx context.Context) error {
 		n.admin = client
 	}
 	if n.proc != nil {
-		if err := n.expect(ctx, "server", "process_id", strconv.Itoa(n.proc.pid())); err != nil {
+		if err := n.expect(ctx, "server", "process_id", strconv.Itoa(n.proc.PID())); err != nil {
 			return err
 		}
 	}
