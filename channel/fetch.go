@@ -15,9 +15,9 @@ type Query struct {
 	Subscriber string
 	Max        int           // messages at most; 0: Limits.DefaultMax
 	Wait       time.Duration // how long to wait for a message where there is none; 0: not at all
-	// Once says that the channel won't be waited on again soon, and that a message is hardly there yet: the channel
-	// needn't be listened to for Limits.Linger longer, and is listened to before the first fetch, which saves one.
-	Once bool
+	// ListenFirst makes a fetch that waits listen to the channel before it reads, not only after it has found nothing. It
+	// saves a read where hardly ever a message is there yet, and costs a subscription where one is.
+	ListenFirst bool
 }
 
 // Delivery is what a fetch answers.
@@ -53,7 +53,7 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 	}
 	r := FetchRequest{Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: s.limits.FetchBytes, Policy: policy}
 	if q.Wait > 0 {
-		return s.poll(ctx, q, r, ack)
+		return s.wait(ctx, q, r, ack)
 	}
 	b, err := s.read(ctx, r, ack)
 	if err != nil {
@@ -62,31 +62,25 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 	return s.deliver(r, b), nil
 }
 
-// poll answers with what is there, and waits where that is nothing. On a channel that isn't listened to yet it fetches
-// before it listens, unless Once is set, so that messages that are there are answered at once, and without a
-// subscription.
-func (s *Service) poll(ctx context.Context, q Query, r FetchRequest, ack *receipt.Receipt) (Delivery, error) {
-	wait := waitLimit(q.Wait, r.Policy)
-	r.Wait = wait
-	timer := time.NewTimer(wait)
+// wait answers with what is there, and waits if that is nothing. On a channel that isn't listened to yet it reads before
+// it listens, unless q.ListenFirst is set, so that messages that are there are answered at once and without a subscription.
+func (s *Service) wait(ctx context.Context, q Query, r FetchRequest, ack *receipt.Receipt) (Delivery, error) {
+	r.Wait = waitLimit(q.Wait, r.Policy)
+	timer := time.NewTimer(r.Wait)
 	defer timer.Stop()
-	if !q.Once && !s.hub.listening(r.Channel) {
+	if !q.ListenFirst && !s.hub.listening(r.Channel) {
 		b, err := s.read(ctx, r, ack)
 		if err != nil {
 			return Delivery{}, err
 		}
-		if !b.empty() {
+		if !b.empty() || s.hub.drained.Load() {
 			return s.deliver(r, b), nil
 		}
-		if s.hub.drained.Load() {
-			return Delivery{}, nil
-		}
-		ack = nil // it is done
+		ack = nil // done by this read
 	}
 	w := s.hub.join(r.Channel, r.Subscriber)
-	w.once = q.Once
 	defer w.leave()
-	w.settle(ctx, min(wait, settleWait))
+	w.awaitConfirmation(ctx, r.Wait)
 	for {
 		w.prepare()
 		b, err := s.read(ctx, r, ack)

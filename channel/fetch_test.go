@@ -407,6 +407,7 @@ func TestPollWaitsToBeListenedTo(t *testing.T) {
 		ended := poll(t.Context(), s, "s", "")
 		require.Equal(t, 1, w.fetches)
 		m := w.publish("m1", false)
+		pass(confirmationTimeout / 2)
 		require.Empty(t, ended)
 		w.connect()
 		w.settle()
@@ -449,7 +450,7 @@ func TestPollThatIsNotListenedTo(t *testing.T) {
 		require.Equal(t, []Message{m}, (<-poll(t.Context(), s, "s", "")).Messages)
 		require.False(t, w.connected)
 
-		const short = settleWait / 10
+		const short = confirmationTimeout / 10
 		brief := make(chan polled, 1)
 		go func() {
 			d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "nobody", Wait: short})
@@ -466,39 +467,28 @@ func TestPollThatIsNotListenedTo(t *testing.T) {
 	})
 }
 
-// A channel that nobody will wait on again isn't listened to any longer, unless somebody else waits on it.
-func TestPollThatWaitsOnce(t *testing.T) {
+// A fetch that listens first reads once, and finds what was there before.
+func TestPollThatListensFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s, w := runningService(t, testLimits())
-		w.marks["s"], w.marks["other"] = 0, 0
+		w.marks["s"] = 0
 		w.connected = true
-		once := make(chan error, 1)
-		ctx, leave := context.WithCancel(t.Context())
-		start := func() {
+		ended := make(chan polled, 1)
+		fetch := func() {
 			go func() {
-				_, err := s.Fetch(ctx, Query{Channel: "ch", Subscriber: "s", Wait: time.Minute, Once: true})
-				once <- err
+				d, err := s.Fetch(t.Context(), Query{Channel: "ch", Subscriber: "s", Wait: time.Minute, ListenFirst: true})
+				ended <- polled{d, err}
 			}()
 			synctest.Wait()
 		}
-		start()
-		other, leaveOther := context.WithCancel(t.Context())
-		ended := poll(other, s, "other", "")
-		leave()
-		require.NoError(t, <-once)
-		synctest.Wait()
-		waiters, channels := s.Waiting()
-		require.Equal(t, [2]int{1, 1}, [2]int{waiters, channels}, "the other one still waits")
-
-		ctx, leave = context.WithCancel(t.Context())
-		start()
-		leaveOther()
-		<-ended
-		leave()
-		require.NoError(t, <-once)
-		synctest.Wait()
-		waiters, channels = s.Waiting()
-		require.Equal(t, [2]int{0, 0}, [2]int{waiters, channels})
+		fetch()
+		require.Equal(t, 1, w.fetches)
+		m := w.publish("m1", false)
+		w.settle()
+		require.Equal(t, []Message{m}, (<-ended).Messages)
+		require.Equal(t, 1, w.fetches)
+		fetch()
+		require.Equal(t, []Message{m}, (<-ended).Messages)
 	})
 }

@@ -1,84 +1,199 @@
 package channel
 
 import (
+	"container/heap"
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// hub lets fetches sleep until something happens on their channel, without asking the store in the meantime.
+const (
+	maxReads  = 64              // clocks that are read at the same time, as backstops
+	retryRead = 5 * time.Second // the longest time until a read that failed is repeated
+)
+
+// hub holds a topic for each channel on which a fetch waits. A topic receives the channel's events and wakes the
+// waiters that they concern: see topic and waiter.
 //
-// A fetch joins its channel's topic, fetches, and sleeps at the position that it saw. (On a channel that isn't
-// listened to yet it has fetched before it joins, and found nothing.) The topic hears what happens on the channel and
-// judges it for every waiter:
+// A waiter costs no goroutine beside its request's own. The store calls topics with events, and run looks after all
+// topics: every Limits.Backstop it reads the clock of each channel with waiters, in case a notification was lost, and it
+// stops listening to channels that nobody waits on any more.
 //
-//	join ─► prepare ─► fetch ─► sleep ─┬─► message     the next one after the position: handed over
-//	           ▲                       ├─► woken       anything else that is new, and each confirmation
-//	           └───────────────────────┘
-//	                                   └─► not woken   timer, end of the context, drain
-//
-// What the topic hears between prepare and sleep counts as if the waiter had slept already, so no wake-up is
-// lost. A waiter is woken only by something that happened since its prepare, so it never spins. After the
-// listening is confirmed every waiter fetches once, from a prepare that came later: what it missed before, be it a
-// message, a removal or a fail-over, it finds by itself.
-//
-// run owns all goroutines. All other methods may be called by many goroutines, before, during and after run.
+// The methods other than run may be called by many goroutines, before, during and after run.
 type hub struct {
 	store   Notifier
 	limits  Limits
 	log     *slog.Logger
-	joined  chan struct{} // has one place: something is in starting
-	drained atomic.Bool   // nobody sleeps any more; set under mu
+	planned chan struct{} // buffered (capacity 1): another topic is the first of the agenda
+	drained atomic.Bool   // no waiter sleeps any more; set under mu
 
-	mu       sync.Mutex // never held together with a topic's
-	topics   map[string]*topic
-	starting []*topic // in topics, and for run to start
-	waiters  int
+	mu      sync.Mutex // taken before a topic's, never after
+	topics  map[string]*entry
+	agenda  agenda
+	waiters int
 }
+
+// entry is a topic in the hub. All of it is guarded by the hub's lock but the topic, which never changes.
+type entry struct {
+	*topic
+	stop      func()    // ends listening
+	created   time.Time // when listening began
+	users     int       // waiters that joined and haven't left
+	idleSince time.Time // when users became 0
+	due       time.Time // when run looks after it next
+	index     int       // in the agenda, or outside
+}
+
+// outside is the index of an entry that isn't in the agenda: its clock is being read, or it isn't in the hub.
+const outside = -1
 
 func newHub(store Notifier, limits Limits, log *slog.Logger) *hub {
 	return &hub{
 		store: store, limits: limits, log: log,
-		joined: make(chan struct{}, 1),
-		topics: make(map[string]*topic),
+		planned: make(chan struct{}, 1),
+		topics:  make(map[string]*entry),
 	}
 }
 
-// run listens to the channels that have waiters until ctx ends. Then it drains, and returns nil when all
-// listeners have ended. It must be called once.
+// run looks after the topics until ctx ends. Then it drains the hub, stops listening, and returns nil. It must be called
+// once.
 func (h *hub) run(ctx context.Context) error {
-	var running sync.WaitGroup
+	var reads errgroup.Group
+	reads.SetLimit(maxReads)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
-		case <-h.joined:
-			for _, t := range h.takeStarting() {
-				running.Go(func() { t.run(ctx) })
-			}
+		case <-timer.C:
+		case <-h.planned:
 		case <-ctx.Done():
 			h.drain()
-			running.Wait()
-			h.forget()
-			return nil
+			h.close()
+			return reads.Wait()
 		}
+		due, next := h.takeDue(time.Now())
+		for _, e := range due {
+			reads.Go(func() error {
+				h.check(ctx, e)
+				return nil
+			})
+		}
+		timer.Reset(time.Until(next))
 	}
 }
 
-// drain answers all waiters, and every later sleep ends at once.
+// takeDue removes the topics that have lingered, takes those whose clock is to be read out of the agenda, and returns
+// when the next topic is due.
+func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.agenda) > 0 {
+		e := h.agenda[0]
+		if e.due.After(now) {
+			return due, e.due
+		}
+		switch end := h.lingersUntil(e); {
+		case e.users > 0:
+			heap.Pop(&h.agenda)
+			due = append(due, e)
+		case end.After(now):
+			h.plan(e, end)
+		default:
+			heap.Pop(&h.agenda)
+			delete(h.topics, e.channel)
+			e.stop()
+		}
+	}
+	return due, now.Add(time.Hour)
+}
+
+// check reads a channel's clock, wakes the waiters that are elsewhere, and puts the topic back on the agenda.
+func (h *hub) check(ctx context.Context, e *entry) {
+	seen := e.seen()
+	p, err := h.store.Position(ctx, e.channel)
+	pause := h.limits.Backstop
+	switch {
+	case err == nil:
+		e.observe(p, seen)
+	case errors.Is(err, ErrNoChannel):
+		e.wakeAll()
+	case ctx.Err() != nil:
+		return
+	default:
+		pause = min(pause, retryRead)
+		h.log.LogAttrs(ctx, slog.LevelDebug, "cannot read a channel's clock",
+			slog.String("channel", e.channel), slog.Any("error", err))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.topics[e.channel] != e {
+		return
+	}
+	due := time.Now().Add(spread(pause))
+	if end := h.lingersUntil(e); e.users == 0 && end.Before(due) {
+		due = end
+	}
+	h.plan(e, due)
+}
+
+// spread returns a little less than a duration, at random, so that channels that were first waited on at the same time
+// aren't read at the same time for ever.
+func spread(d time.Duration) time.Duration {
+	return d - rand.N(d/4+1) //nolint:gosec // chance to spread load, not to keep a secret
+}
+
+// plan sets when run looks after a topic next. The lock is held.
+func (h *hub) plan(e *entry, due time.Time) {
+	e.due = due
+	if e.index == outside {
+		heap.Push(&h.agenda, e)
+	} else {
+		heap.Fix(&h.agenda, e.index)
+	}
+	if e.index == 0 {
+		notify(h.planned)
+	}
+}
+
+// lingersUntil returns when a topic without waiters ends: after as long a time as it has existed, and Limits.Linger at
+// most. So a channel that is waited on again and again keeps its subscription in between, while one on which a single
+// message was awaited doesn't keep it for long. The lock is held.
+func (h *hub) lingersUntil(e *entry) time.Time {
+	return e.idleSince.Add(min(h.limits.Linger, e.idleSince.Sub(e.created)))
+}
+
+// drain makes all sleeps end, now and later.
 func (h *hub) drain() {
 	h.mu.Lock()
 	h.drained.Store(true)
-	topics := slices.Collect(maps.Values(h.topics))
+	entries := slices.Collect(maps.Values(h.topics))
 	h.mu.Unlock()
-	for _, t := range topics {
-		t.rouse()
+	for _, e := range entries {
+		e.wakeAll()
 	}
 }
 
-// count gives the number of waiters, whether they sleep or fetch, and of channels that are listened to.
+// close stops listening to all channels. The hub has drained before, so that no topic is added later.
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.topics {
+		e.index = outside
+		e.stop()
+	}
+	clear(h.topics)
+	h.agenda = nil
+}
+
+// count returns the number of waiters, whether they sleep or fetch, and of channels that are listened to.
 func (h *hub) count() (waiters, channels int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,92 +204,78 @@ func (h *hub) count() (waiters, channels int) {
 func (h *hub) listening(channel string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.topics[channel]
-	if t == nil {
-		return false
-	}
-	select {
-	case <-t.heeded:
-		return true
-	default:
-		return false
-	}
+	e := h.topics[channel]
+	return e != nil && e.isConfirmed()
 }
 
-// join makes a waiter, which must leave in the end.
+// join returns a new waiter, which must leave in the end.
 func (h *hub) join(channel, subscriber string) *waiter {
-	w := &waiter{topic: h.enter(channel), subscriber: subscriber, wake: make(chan *Message, 1)}
+	e := h.enter(channel)
+	w := &waiter{hub: h, entry: e, topic: e.topic, subscriber: subscriber, wake: make(chan *Message, 1)}
 	w.topic.add(w)
 	return w
 }
 
-// enter finds or makes a channel's topic and keeps it alive until the matching exit.
-func (h *hub) enter(channel string) *topic {
+// enter adds a waiter to a channel's topic, and makes the topic if it is missing.
+func (h *hub) enter(channel string) *entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.waiters++
-	t := h.topics[channel]
-	if t == nil {
-		t = newTopic(h, channel)
+	now := time.Now()
+	e := h.topics[channel]
+	if e == nil {
+		e = &entry{topic: newTopic(channel), created: now, index: outside}
 		if !h.drained.Load() {
-			h.topics[channel] = t
-			h.starting = append(h.starting, t)
-			notify(h.joined)
+			h.topics[channel] = e
+			e.stop = h.store.Listen(channel, e.handle)
+			h.plan(e, now.Add(spread(h.limits.Backstop)))
 		}
+	} else if e.users == 0 && e.index != outside {
+		h.plan(e, now.Add(spread(h.limits.Backstop)))
 	}
-	t.users++
-	return t
+	e.users++
+	return e
 }
 
-func (h *hub) exit(t *topic, once bool) {
+func (h *hub) exit(e *entry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.waiters--
-	if t.users--; t.users == 0 {
-		t.idleSince, t.linger = time.Now(), h.limits.Linger
-		if once {
-			t.linger = 0
-		}
-		notify(t.idle)
+	if e.users--; e.users > 0 {
+		return
+	}
+	e.idleSince = time.Now()
+	if end := h.lingersUntil(e); e.index != outside && end.Before(e.due) {
+		h.plan(e, end)
 	}
 }
 
-func (h *hub) takeStarting() []*topic {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	topics := h.starting
-	h.starting = nil
-	return topics
+// agenda is a heap of entries by when they are due.
+type agenda []*entry
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].due.Before(a[j].due) }
+func (a agenda) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].index, a[j].index = i, j
 }
 
-// lingered gives how long a topic is kept yet, and whether it has been without waiters for as long as it is.
-func (h *hub) lingered(t *topic) (left time.Duration, over bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	left = t.linger - time.Since(t.idleSince)
-	return left, t.users == 0 && left <= 0
+func (a *agenda) Push(e any) {
+	added := e.(*entry)
+	added.index = len(*a)
+	*a = append(*a, added)
 }
 
-// retire removes a topic and reports true, unless somebody has joined it again.
-func (h *hub) retire(t *topic) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t.users > 0 {
-		return false
-	}
-	delete(h.topics, t.channel)
-	return true
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	e := (*a)[last]
+	(*a)[last] = nil
+	*a = (*a)[:last]
+	e.index = outside
+	return e
 }
 
-// forget removes all topics, when none is run any more.
-func (h *hub) forget() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	clear(h.topics)
-	h.starting = nil
-}
-
-// notify leaves a signal in a channel with one place, where there is none yet.
+// notify leaves a signal in a channel of capacity 1, unless there is one.
 func notify(signal chan<- struct{}) {
 	select {
 	case signal <- struct{}{}:

@@ -68,7 +68,7 @@ func (f *fanOut) settle(waiters int) {
 		asleep = 0
 		t.mu.Lock()
 		for _, w := range t.waiters {
-			if w.armed {
+			if w.asleep {
 				asleep++
 			}
 		}

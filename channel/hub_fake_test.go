@@ -43,18 +43,15 @@ type fakeNotifier struct {
 	mu        sync.Mutex
 	sinks     map[string]func(Event)
 	opened    int // calls of Listen
-	overlaps  int // calls of Listen while another one of the same channel ran
-	broken    error
+	overlaps  int // calls of Listen for a channel that was listened to
 	reads     int // calls of Position
 	position  Position
 	readError error
-	held      chan struct{} // where not nil: what Position has read is answered when this is closed
-	ending    chan struct{} // where not nil: Listen ends when this is closed, however early ctx ends
-	ends      chan struct{} // Listen ends by itself when this is closed
+	held      chan struct{} // if not nil, Position answers when this is closed
 }
 
 func newFakeNotifier() *fakeNotifier {
-	return &fakeNotifier{sinks: make(map[string]func(Event)), position: in1(0), ends: make(chan struct{})}
+	return &fakeNotifier{sinks: make(map[string]func(Event)), position: in1(0)}
 }
 
 func (f *fakeNotifier) Position(ctx context.Context, _ string) (Position, error) {
@@ -72,31 +69,19 @@ func (f *fakeNotifier) Position(ctx context.Context, _ string) (Position, error)
 	return p, err
 }
 
-func (f *fakeNotifier) Listen(ctx context.Context, channel string, sink func(Event)) error {
+func (f *fakeNotifier) Listen(channel string, sink func(Event)) (stop func()) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.opened++
 	if f.sinks[channel] != nil {
 		f.overlaps++
 	}
-	err, ending, ends := f.broken, f.ending, f.ends
-	if err == nil {
-		f.sinks[channel] = sink
+	f.sinks[channel] = sink
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.sinks, channel)
 	}
-	f.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	select {
-	case <-ctx.Done():
-	case <-ends:
-	}
-	if ending != nil {
-		<-ending
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.sinks, channel)
-	return nil
 }
 
 // set changes the fake.

@@ -52,10 +52,11 @@ type Registry interface {
 type Notifier interface {
 	// Position reads a channel's clock. Errors: ErrNoChannel.
 	Position(ctx context.Context, channel string) (Position, error)
-	// Listen calls sink for every event of the channel, one after the other, until ctx ends, and then returns
-	// nil. It reconnects by itself. Events can be lost while it isn't connected: after an interruption sink gets
-	// EventConfirmed, and only from then on every event. sink must be quick.
-	Listen(ctx context.Context, channel string, sink func(Event)) error
+	// Listen calls sink with the events of a channel, one after the other, until stop is called, and returns at once. It
+	// connects and reconnects by itself. Events are lost while it isn't connected: sink gets EventConfirmed when it is
+	// connected, for the first time and after each interruption, and from then on every event. sink must return quickly
+	// and must not call stop. After stop has returned, sink isn't called any more.
+	Listen(channel string, sink func(Event)) (stop func())
 }
 
 // Event is something that happened on a channel.

@@ -5,125 +5,131 @@ import (
 	"time"
 )
 
-// waiter is one fetch that waits. It is used by one goroutine; the fields at the end belong to its topic too.
+// waiter is one fetch that waits: see Service.wait. It sleeps at the position that its last fetch found:
+//
+//	join ─► prepare ─► fetch ─► sleep ─┬─► a message   the next one after the position
+//	           ▲                       ├─► woken       anything else that is new, and every confirmation
+//	           └───────────────────────┘
+//	                                   └─► not woken   the timer fired, the context ended, or the hub drained
+//
+// What happens between prepare and sleep counts as if the waiter had slept already, so no wake-up is lost. Only what
+// happened since its prepare wakes a waiter, so it never spins. After each confirmation every waiter fetches once, from a
+// later prepare: so it finds whatever it missed before, be it a message, a removal or a fail-over.
+//
+// A waiter is used by one goroutine. Its last fields are the topic's too.
 type waiter struct {
+	hub        *hub
+	entry      *entry
 	topic      *topic
 	subscriber string
-	once       bool // see Query
-	// wake has one place. A message is handed over, nil only wakes. It is filled under the topic's lock, and only
-	// where the waiter is armed, which it then is no more: so a send never blocks.
+	// wake is buffered (capacity 1). It gets a message, or nil where the waiter has to fetch. The topic sends under its
+	// lock, and only to a waiter that is asleep, which the waiter then no longer is: so the send never blocks.
 	wake chan *Message
 
 	// Guarded by the topic's lock.
-	index   int      // in the topic's waiters
-	at      Position // where it sleeps
-	since   uint64   // what the topic had heard when the waiter prepared
-	armed   bool     // it sleeps
-	refetch bool     // since it prepared something happened that only a fetch can clear up
+	index    int      // in the topic's waiters
+	at       Position // where it sleeps
+	prepared uint64   // the topic's updates when the waiter prepared
+	asleep   bool
+	stale    bool // since it prepared something happened that only a fetch can clear up
 }
 
-// settle waits a moment for a topic that is new to be listened to, after a fetch that found nothing: the next fetch then
-// comes after the confirmation, which would make the waiter fetch once more. It only saves that: whatever happens, the
-// waiter may go on.
-func (w *waiter) settle(ctx context.Context, most time.Duration) {
-	select {
-	case <-w.topic.heeded:
-		return
-	default:
-	}
-	if w.topic.hub.drained.Load() {
+// confirmationTimeout is many times what Redis takes to confirm, even under load. Without a confirmation, as while a slot
+// moves, waiters proceed after it.
+const confirmationTimeout = 250 * time.Millisecond
+
+// awaitConfirmation waits for a new topic to be listened to. The confirmation makes every waiter fetch, so a fetch after
+// it isn't repeated. It returns early when ctx ends or after the given time: the waiter may proceed in any case.
+func (w *waiter) awaitConfirmation(ctx context.Context, most time.Duration) {
+	if w.topic.isConfirmed() || w.hub.drained.Load() {
 		return
 	}
-	timer := time.NewTimer(most)
+	timer := time.NewTimer(min(most, confirmationTimeout))
 	defer timer.Stop()
 	select {
-	case <-w.topic.heeded:
+	case <-w.topic.confirmed:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
 
-// settleWait is many times what Redis takes to confirm, even under load. While nothing is confirmed, as while a slot moves,
-// waiters go on after it.
-const settleWait = 250 * time.Millisecond
-
-// prepare comes before every fetch: all that the topic hears from now on is judged in the next sleep.
+// prepare precedes every fetch: updates from now on count in the next sleep.
 func (w *waiter) prepare() {
 	w.topic.mu.Lock()
 	defer w.topic.mu.Unlock()
-	w.since, w.refetch = w.topic.heard, false
+	w.prepared, w.stale = w.topic.updates, false
 }
 
-// sleep waits until there is something new for a waiter whose fetch found nothing at a position. It returns the
-// message where the next one came along as it is, or only true where the waiter has to prepare and fetch again.
-// It returns false when the timer fires, ctx ends or the hub drains; then there is nothing left to sleep for.
+// sleep waits for an update after a fetch that found nothing at a position. It returns the message if the update carried
+// the very next one; with true and no message the waiter must prepare and fetch again. It returns false when the timer
+// fires, ctx ends or the hub drains.
 func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at Position) (woken bool, m *Message) {
-	if w.topic.hub.drained.Load() {
+	if w.hub.drained.Load() {
 		return false, nil
 	}
-	if woken, m := w.arm(at); woken {
-		return w.woken(m)
+	if woken, m := w.fallAsleep(at); woken {
+		return w.result(m)
 	}
 	select {
 	case m := <-w.wake:
-		return w.woken(m)
+		return w.result(m)
 	case <-timer:
 	case <-ctx.Done():
 	}
-	m = w.disarm()
+	m = w.wakeUp()
 	return m != nil, m
 }
 
-// woken is how a sleep ends that was ended by the topic: a drain is no reason to fetch again.
-func (w *waiter) woken(m *Message) (bool, *Message) {
-	return m != nil || !w.topic.hub.drained.Load(), m
+// result is what sleep returns when the topic has ended it: a drain is no reason to fetch again.
+func (w *waiter) result(m *Message) (bool, *Message) {
+	return m != nil || !w.hub.drained.Load(), m
 }
 
-// leave ends the waiter. Where it is the last one, and once, the topic doesn't linger.
+// leave ends the waiter.
 func (w *waiter) leave() {
 	w.topic.remove(w)
-	w.topic.hub.exit(w.topic, w.once)
+	w.hub.exit(w.entry)
 }
 
-// arm puts the waiter to sleep, unless what happened since it prepared is news at its position.
-func (w *waiter) arm(at Position) (woken bool, m *Message) {
+// fallAsleep puts the waiter to sleep, unless an update since its prepare is new at its position.
+func (w *waiter) fallAsleep(at Position) (woken bool, m *Message) {
 	t := w.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if w.refetch {
+	if w.stale {
 		return true, nil
 	}
-	if t.heard != w.since {
-		if woken, m := t.furthest.at(at); woken {
+	if t.updates != w.prepared {
+		if woken, m := t.latest.wakes(at); woken {
 			return true, m
 		}
 	}
-	w.at, w.armed = at, true
+	w.at, w.asleep = at, true
 	return false, nil
 }
 
-// disarm ends the sleep from the waiter's side. A message that was handed over before that isn't lost.
-func (w *waiter) disarm() *Message {
+// wakeUp ends the sleep from the waiter's side, and returns a message that was delivered in the meantime.
+func (w *waiter) wakeUp() *Message {
 	w.topic.mu.Lock()
 	defer w.topic.mu.Unlock()
-	if !w.armed {
+	if !w.asleep {
 		return <-w.wake
 	}
-	w.armed = false
+	w.asleep = false
 	return nil
 }
 
-// rouse wakes the waiter if it sleeps, and makes it fetch again if it is about to. The topic's lock is held.
-func (w *waiter) rouse() {
-	if w.armed {
-		w.hand(nil)
+// refetch makes the waiter fetch again: it wakes it, or remembers it if the waiter is fetching. The topic's lock is held.
+func (w *waiter) refetch() {
+	if w.asleep {
+		w.deliver(nil)
 		return
 	}
-	w.refetch = true
+	w.stale = true
 }
 
-// hand wakes the waiter, which is armed, with a message or nil. The topic's lock is held.
-func (w *waiter) hand(m *Message) {
-	w.armed = false
+// deliver wakes the waiter, which is asleep, with a message or nil. The topic's lock is held.
+func (w *waiter) deliver(m *Message) {
+	w.asleep = false
 	w.wake <- m
 }

@@ -309,19 +309,18 @@ func (w *world) Position(context.Context, string) (Position, error) {
 	return p, nil
 }
 
-func (w *world) Listen(ctx context.Context, _ string, sink func(Event)) error {
-	w.mu.Lock()
-	w.sink = sink
-	at := w.connected
-	w.mu.Unlock()
-	if at {
-		sink(confirmed)
-	}
-	<-ctx.Done()
+func (w *world) Listen(_ string, sink func(Event)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sink, w.connected, w.queue = nil, false, nil
-	return nil
+	w.sink = sink
+	if w.connected {
+		sink(confirmed)
+	}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.sink, w.connected, w.queue = nil, false, nil
+	}
 }
 
 // keyring gives receipt keys for tests.

@@ -175,10 +175,9 @@ func (m *memory) Position(context.Context, string) (channel.Position, error) {
 	return channel.Position{}, nil
 }
 
-func (m *memory) Listen(ctx context.Context, _ string, sink func(channel.Event)) error {
+func (m *memory) Listen(_ string, sink func(channel.Event)) (stop func()) {
 	sink(channel.Event{Kind: channel.EventConfirmed})
-	<-ctx.Done()
-	return nil
+	return func() {}
 }
 
 // child is a server in a process of its own.

@@ -62,7 +62,7 @@ func (f *frontend) await(ctx context.Context, id string) (*matchmaking.Assignmen
 // fetch waits for the assignment once, and gives nil where there was none.
 func (f *frontend) fetch(ctx context.Context, id string) (*matchmaking.Assignment, error) {
 	d, err := f.channels.Fetch(ctx, channel.Query{
-		Channel: matchmaking.ChannelOf(id), Subscriber: matchmaking.Subscriber, Wait: f.channels.Limits().MaxWait, Once: true,
+		Channel: matchmaking.ChannelOf(id), Subscriber: matchmaking.Subscriber, Wait: f.channels.Limits().MaxWait, ListenFirst: true,
 	})
 	if err != nil {
 		return nil, orNoTicket(id, err)

@@ -73,7 +73,7 @@ func (s *Server) attend(c *call, q *channel.Query) (stop func()) {
 	if !ok {
 		return nothing
 	}
-	q.Once = true
+	q.ListenFirst = true
 	return s.matches.Attend(c.request.Context(), id)
 }
 

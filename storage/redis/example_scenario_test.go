@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	"errors"
 	"regexp"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -361,9 +359,7 @@ func TestPredecessorsSubscriberIsRemoved(t *testing.T) {
 	l := newLab(t, "chX")
 	l.set(t, "c.{chX}.clock", "-5")
 	events := make(chan channel.Event, 10)
-	ctx, stop := context.WithCancel(t.Context())
-	var listening errgroup.Group
-	listening.Go(func() error { return l.Listen(ctx, "chX", func(e channel.Event) { events <- e }) })
+	defer l.Listen("chX", func(e channel.Event) { events <- e })()
 	require.Equal(t, channel.EventConfirmed, (<-events).Kind)
 	for _, at := range []clock.Clock{-5, 0} {
 		l.set(t, "c.{chX}.r.sA", "-7")
@@ -372,8 +368,6 @@ func TestPredecessorsSubscriberIsRemoved(t *testing.T) {
 		require.Equal(t, want, <-events)
 		require.NoError(t, l.node.Do(t, "DEL", l.prefix()+"c.{chX}.clock").Error())
 	}
-	stop()
-	require.NoError(t, listening.Wait())
 }
 
 // TestRenewalAtNineTenths holds the page's rule for an idle poll on both sides of its limit.

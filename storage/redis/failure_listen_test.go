@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -55,26 +54,21 @@ func TestFailureListenOnSilence(t *testing.T) {
 	l.requirePublished(t, s, "x", "m1")
 }
 
-// A listener ends with its context at any moment, and is forgotten.
+// A listener can be stopped at any moment, and is forgotten.
 func TestFailureListenEnds(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	s := openAt(t, Options{URL: n.URL()})
 	for i := range 300 { // before, while and after it is confirmed
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- s.Listen(ctx, "x", func(channel.Event) { cancel() }) }()
-		if i%3 > 0 {
-			go func() {
-				_, _ = s.Position(t.Context(), "x") // about as long as Listen takes to begin
-				if i%3 == 2 {
-					_, _ = s.Position(t.Context(), "x")
-				}
-				cancel()
-			}()
+		confirmed := make(chan struct{}, 1)
+		stop := s.Listen("x", func(channel.Event) { signal(confirmed) })
+		switch i % 3 {
+		case 1:
+			_, _ = s.Position(t.Context(), "x") // about as long as a subscription takes
+		case 2:
+			<-confirmed
 		}
-		require.NoError(t, <-ended)
-		cancel()
+		stop()
 	}
 	requireNotListening(t, s, "x")
 

@@ -9,12 +9,26 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// Listen subscribes to the channel's sharded pub/sub channel, again and again until ctx ends.
+// Listen subscribes to the channel's sharded pub/sub channel, again and again until stop is called.
+func (s *Store) Listen(name string, sink func(channel.Event)) (stop func()) {
+	ctx, cancel := context.WithCancel(s.listening)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.listen(ctx, name, sink)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// listen subscribes until ctx ends.
 //
 // A subscription ends when the slot moves, and the node of the next one may be unknown to the client. So a keyed command
 // goes before every one but the first, from which the client learns of the node. Listening counts only from Redis's
 // confirmation, which is told as channel.EventConfirmed.
-func (s *Store) Listen(ctx context.Context, name string, sink func(channel.Event)) error {
+func (s *Store) listen(ctx context.Context, name string, sink func(channel.Event)) {
 	topic := s.channel(name).topic()
 	var mu sync.Mutex // confirmations and messages come from different goroutines
 	emit := func(e channel.Event) {
@@ -43,7 +57,6 @@ func (s *Store) Listen(ctx context.Context, name string, sink func(channel.Event
 			s.pause(ctx, wait.NextBackOff())
 		}
 	}
-	return nil
 }
 
 // announce tells of a notification. One that can't be read makes everyone look for themselves.

@@ -1,7 +1,7 @@
 package redis
 
 import (
-	"context"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,18 +18,8 @@ type listener struct {
 // listen begins to listen to a channel, and returns when that is confirmed. It ends with stop, or the test.
 func listen(t *testing.T, s *Store, name string) *listener {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
 	l := &listener{events: make(chan channel.Event, 10000)}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Listen(ctx, name, func(e channel.Event) { l.events <- e }) }()
-	stopped := false
-	l.stop = func() {
-		if !stopped {
-			stopped = true
-			cancel()
-			require.NoError(t, <-ended)
-		}
-	}
+	l.stop = sync.OnceFunc(s.Listen(name, func(e channel.Event) { l.events <- e }))
 	t.Cleanup(l.stop)
 	l.await(t, channel.EventConfirmed)
 	return l

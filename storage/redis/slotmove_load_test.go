@@ -74,14 +74,8 @@ func (g *taken) take(messages []channel.Message, expired uint64) error {
 // subscribe reads until it has everything. It sleeps until the listener has heard something.
 func (l *load) subscribe(ctx context.Context, name string) error {
 	heard := make(chan struct{}, 1)
-	listening, stop := context.WithCancel(ctx)
-	var g errgroup.Group
-	g.Go(func() error {
-		return l.store.Listen(listening, loadChannel, func(channel.Event) { signal(heard) })
-	})
-	err := l.read(ctx, name, heard)
-	stop()
-	return errors.Join(err, g.Wait())
+	defer l.store.Listen(loadChannel, func(channel.Event) { signal(heard) })()
+	return l.read(ctx, name, heard)
 }
 
 func (l *load) read(ctx context.Context, name string, heard <-chan struct{}) error {

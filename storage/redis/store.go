@@ -22,6 +22,7 @@ type Store struct {
 	bulk          rueidis.Client // for large reads and replicated writes: see bulkOptions
 	budget        *budget
 	subscriptions *subscriptions
+	listening     context.Context //nolint:containedctx // of what outlives the call that begins it
 	keys          keyspace
 	timeout       time.Duration
 	notifyBytes   int
@@ -62,7 +63,8 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{
 		keys: keyspace{prefix: o.KeyPrefix}, timeout: o.Timeout, notifyBytes: o.NotifyBytes,
-		server: ulid.Make().String(), logger: o.Logger, metrics: m, budget: newBudget(o.LargeFetchBytes, m),
+		listening: context.WithoutCancel(ctx),
+		server:    ulid.Make().String(), logger: o.Logger, metrics: m, budget: newBudget(o.LargeFetchBytes, m),
 	}
 	if err := s.connect(ctx, copts); err != nil {
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)

@@ -17,9 +17,14 @@ import (
 
 // visit listens to a channel until that is confirmed, and leaves it.
 func visit(ctx context.Context, s *Store, name string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return s.Listen(ctx, name, func(channel.Event) { cancel() })
+	confirmed := make(chan struct{}, 1)
+	defer s.Listen(name, func(channel.Event) { signal(confirmed) })()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-confirmed:
+		return nil
+	}
 }
 
 func visitAll(t *testing.T, s *Store, first string, n int) {

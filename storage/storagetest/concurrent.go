@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -118,19 +117,13 @@ func (s *subject) readLoop(ctx context.Context, name string, limit int) ([]chann
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	woken := make(chan struct{}, 1)
-	listening, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- s.store.Listen(listening, s.channel, func(channel.Event) {
-			select {
-			case woken <- struct{}{}:
-			default:
-			}
-		})
-	}()
-	seen, err := s.consume(ctx, s.request(name, limit), woken)
-	stop()
-	return seen, errors.Join(err, <-ended)
+	defer s.store.Listen(s.channel, func(channel.Event) {
+		select {
+		case woken <- struct{}{}:
+		default:
+		}
+	})()
+	return s.consume(ctx, s.request(name, limit), woken)
 }
 
 func (s *subject) consume(ctx context.Context, r channel.FetchRequest, woken <-chan struct{}) ([]channel.Message, error) {

@@ -1,8 +1,8 @@
 package storagetest
 
 import (
-	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -43,7 +43,7 @@ func listenCases() []testCase {
 			notice: "a second server's waiting subscribers aren't woken, or are woken by other channels",
 		},
 		{
-			name: "listening ends with its context", run: listenEnds,
+			name: "listening ends when it is stopped", run: listenEnds,
 			notice: "a server can't be stopped, or logs errors when it is",
 		},
 		{
@@ -53,33 +53,18 @@ func listenCases() []testCase {
 	}
 }
 
-// listener is a running Listen.
+// listener receives the events of a subject's channel.
 type listener struct {
 	s      *subject
 	events chan channel.Event
-	ended  chan error // Listen's
-	stop   context.CancelFunc
+	stop   func()
 }
 
 // listen begins to listen to the subject's channel, until the test ends at the latest.
 func (s *subject) listen() *listener {
-	s.t.Helper()
-	ctx, stop := context.WithCancel(s.ctx())
-	l := &listener{s: s, events: make(chan channel.Event, 1000), ended: make(chan error, 1), stop: stop}
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
-		l.ended <- s.store.Listen(ctx, s.channel, func(e channel.Event) {
-			select {
-			case l.events <- e:
-			case <-ctx.Done():
-			}
-		})
-	}()
-	s.t.Cleanup(func() {
-		stop()
-		<-finished
-	})
+	l := &listener{s: s, events: make(chan channel.Event, 1000)}
+	l.stop = sync.OnceFunc(s.store.Listen(s.channel, func(e channel.Event) { l.events <- e }))
+	s.t.Cleanup(l.stop)
 	return l
 }
 
@@ -89,8 +74,6 @@ func (l *listener) next() channel.Event {
 	select {
 	case e := <-l.events:
 		return e
-	case err := <-l.ended:
-		require.FailNow(l.s.t, "listening ended before its context", "%v", err)
 	case <-time.After(patience):
 		require.FailNow(l.s.t, "an event never came")
 	}
@@ -221,7 +204,6 @@ func listenOwn(s *subject) {
 		require.Equal(s.t, "o"+id, third.published(s.at(n+1)).Message.ID)
 	}
 	first.stop()
-	require.NoError(s.t, <-first.ended)
 	s.publish("last")
 	second.next() // the message, or where the other's end was an interruption, a new confirmation
 	other.publish("last")
@@ -229,21 +211,23 @@ func listenOwn(s *subject) {
 }
 
 func listenEnds(s *subject) {
-	s.publish("a")
-	for range 3 {
+	s.listen().stop() // before it is confirmed
+	for _, id := range numbered(3) {
 		l := s.listen()
 		l.confirmed()
+		other := s.listen()
+		other.confirmed()
 		l.stop()
+		s.publish(id)
+		for other.next().Kind != channel.EventPublished { // a confirmation
+			continue
+		}
 		select {
-		case err := <-l.ended:
-			require.NoError(s.t, err)
-		case <-time.After(patience):
-			require.FailNow(s.t, "listening never ended")
+		case e := <-l.events:
+			require.Equal(s.t, channel.EventConfirmed, e.Kind, "an event after the end")
+		default:
 		}
 	}
-	ctx, cancel := context.WithCancel(s.ctx())
-	cancel()
-	require.NoError(s.t, s.store.Listen(ctx, s.channel, func(channel.Event) {}), "with a context that has ended")
 }
 
 func listenNewLife(s *subject) {
