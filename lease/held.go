@@ -1,0 +1,102 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// held is a lease that was acquired. Its methods may be called by many goroutines.
+type held struct {
+	request Request
+	fence   uint64
+	usable  time.Duration // how long the lease may be used from before a request for it
+	due     time.Time     // when it is renewed next; guarded by the Manager's mu
+
+	mu       sync.Mutex
+	deadline time.Time
+	failure  error // of the last renewal
+	lost     error // nil: it is held
+	over     bool  // it isn't used any more
+	cancel   context.CancelCauseFunc
+	timer    *time.Timer
+}
+
+// start makes cancel be called when the lease is lost.
+func (h *held) start(cancel context.CancelCauseFunc) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancel = cancel
+	h.timer = time.AfterFunc(time.Until(h.deadline), func() { _ = h.check() })
+}
+
+// stop ends the use of the lease.
+func (h *held) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	h.timer.Stop()
+}
+
+// extend records a request that the store granted and that was sent at a time.
+func (h *held) extend(sent time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if deadline := sent.Add(h.usable); h.lost == nil && !h.over && deadline.After(h.deadline) {
+		h.deadline, h.failure = deadline, nil
+		h.timer.Reset(time.Until(deadline))
+	}
+}
+
+// left returns how long the lease may still be used.
+func (h *held) left(now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.deadline.Sub(now)
+}
+
+// fail records that a renewal failed.
+func (h *held) fail(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failure = err
+}
+
+// lose records that the store doesn't know the lease any more.
+func (h *held) lose(why error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.loseLocked(why)
+}
+
+func (h *held) loseLocked(why error) {
+	if h.lost == nil && !h.over {
+		h.lost = fmt.Errorf("lease %s: %w", h.request.Name, why)
+		h.timer.Stop()
+		h.cancel(h.lost)
+	}
+}
+
+// check returns an error if the lease is lost, as it is once its deadline has passed.
+func (h *held) check() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !time.Now().Before(h.deadline) {
+		h.loseLocked(fmt.Errorf("%w: it wasn't renewed in time, last error: %v", ErrLost, h.failure)) //nolint:errorlint // callers look for ErrLost only
+	}
+	return h.lost
+}
+
+// holdingContext is the context of a function that holds a lease. A timer cancels it at the lease's deadline. After a
+// pause of the process the timer may be late, so that Err looks at the clock itself.
+type holdingContext struct {
+	context.Context //nolint:containedctx // this is a context
+	held            *held
+}
+
+// Err implements context.Context.
+func (c holdingContext) Err() error {
+	_ = c.held.check() // cancels
+	return c.Context.Err()
+}

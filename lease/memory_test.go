@@ -1,0 +1,197 @@
+package lease_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/lease"
+)
+
+// memory is a lease.Store in memory. Set its functions before it is used; they simulate what goes wrong.
+type memory struct {
+	// now is the clock of the store; nil: time.Now.
+	now func() time.Time
+	// before is called before a request has an effect, and after before its reply arrives: an error takes the place of
+	// the reply. nil: nothing goes wrong.
+	before, after func(ctx context.Context, op, name string) error
+	// travel returns how long a request is on its way; it arrives although its caller has given up. It arrives once more
+	// if again isn't zero. nil: requests arrive at once.
+	travel func() (first, again time.Duration)
+
+	mu       sync.Mutex
+	entries  map[string]entry
+	watchers map[string][]*func()
+	calls    map[string]int // by operation
+	renewed  int            // leases
+}
+
+type entry struct {
+	fence uint64
+	token string
+	until time.Time
+}
+
+func (m *memory) clock() time.Time {
+	if m.now != nil {
+		return m.now()
+	}
+	return time.Now()
+}
+
+// do carries out a request, if nothing goes wrong before. effect is called with mu held.
+func (m *memory) do(ctx context.Context, op, name string, effect func(e *entry) error) error {
+	if m.before != nil {
+		if err := m.before(ctx, op, name); err != nil {
+			return err
+		}
+	}
+	err := m.arrive(ctx, func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.entries == nil {
+			m.entries = map[string]entry{}
+		}
+		e := m.entries[name]
+		defer func() { m.entries[name] = e }()
+		return effect(&e)
+	})
+	if m.after != nil {
+		if lost := m.after(ctx, op, name); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+// arrive carries out a request when it arrives.
+func (m *memory) arrive(ctx context.Context, request func() error) error {
+	if m.travel == nil {
+		return request()
+	}
+	first, again := m.travel()
+	done := make(chan error, 1)
+	go func() {
+		<-time.After(first)
+		done <- request()
+		if again > 0 {
+			<-time.After(again)
+			_ = request() // nobody waits for it
+		}
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *memory) count(op string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.calls == nil {
+		m.calls = map[string]int{}
+	}
+	m.calls[op]++
+}
+
+func (m *memory) counted(op string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls[op]
+}
+
+func (m *memory) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
+	m.count("acquire")
+	granted := make(chan uint64, 2)
+	err = m.do(ctx, "acquire", r.Name, func(e *entry) error {
+		now := m.clock()
+		switch {
+		case !now.Before(e.until):
+			e.fence = max(e.fence+1, uint64(now.UnixMicro()))
+		case e.token != r.Token:
+			return &lease.HeldError{For: e.until.Sub(now)}
+		}
+		e.token, e.until = r.Token, now.Add(r.TTL)
+		granted <- e.fence
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return <-granted, nil
+}
+
+func (m *memory) Renew(ctx context.Context, rs []lease.Request) []error {
+	m.count("renew")
+	errs := make([]error, len(rs))
+	var all sync.WaitGroup
+	for i, r := range rs {
+		all.Go(func() {
+			errs[i] = m.do(ctx, "renew", r.Name, func(e *entry) error {
+				now := m.clock()
+				if e.token != r.Token || !now.Before(e.until) {
+					return lease.ErrLost
+				}
+				e.until = now.Add(r.TTL)
+				m.renewed++
+				return nil
+			})
+		})
+	}
+	all.Wait()
+	return errs
+}
+
+func (m *memory) Release(ctx context.Context, name, token string) error {
+	m.count("release")
+	return m.do(ctx, "release", name, func(e *entry) error {
+		if e.token == token {
+			e.token, e.until = "", time.Time{}
+			for _, freed := range m.watchers[name] {
+				(*freed)()
+			}
+		}
+		return nil
+	})
+}
+
+func (m *memory) Watch(ctx context.Context, name string, freed func()) {
+	m.count("watch")
+	m.mu.Lock()
+	if m.watchers == nil {
+		m.watchers = map[string][]*func(){}
+	}
+	m.watchers[name] = append(m.watchers[name], &freed)
+	m.mu.Unlock()
+	freed()
+	<-ctx.Done()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.watchers[name] = slices.DeleteFunc(m.watchers[name], func(f *func()) bool { return f == &freed })
+}
+
+// give makes another holder have a lease, for a time.
+func (m *memory) give(name string, ttl time.Duration) (token string) {
+	token = "another"
+	if _, err := m.Acquire(context.Background(), lease.Request{Name: name, Token: token, TTL: ttl}); err != nil {
+		panic(err)
+	}
+	return token
+}
+
+// token returns who holds a lease.
+func (m *memory) token(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entries[name].token
+}
+
+// seize ends a lease in the store, as a fail-over that lost it does.
+func (m *memory) seize(name string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entries[name] = entry{}
+}
