@@ -41,7 +41,7 @@ func killServices(s *stage) {
 		one := s.services[i%servicesCount]
 		s.must(one.end(syscall.SIGKILL))
 		s.must(pause(s.ctx, restartPause))
-		s.must(one.start())
+		s.must(one.start(s.ctx))
 		s.must(one.awaitReady(s.ctx))
 		s.must(pause(s.ctx, time.Second))
 	}
@@ -52,7 +52,7 @@ func restartServices(s *stage) {
 	for range 2 {
 		for _, one := range s.services {
 			s.must(one.end(syscall.SIGTERM))
-			s.must(one.start())
+			s.must(one.start(s.ctx))
 			s.must(one.awaitReady(s.ctx))
 		}
 	}
@@ -60,9 +60,9 @@ func restartServices(s *stage) {
 
 func stopServices(s *stage) {
 	for _, one := range s.services {
-		s.must(one.signal(syscall.SIGSTOP))
+		s.must(one.process.Signal(syscall.SIGSTOP))
 		s.must(pause(s.ctx, 5*time.Second))
-		s.must(one.signal(syscall.SIGCONT))
+		s.must(one.process.Signal(syscall.SIGCONT))
 		s.must(pause(s.ctx, time.Second))
 	}
 }
@@ -84,7 +84,7 @@ func killAll(s *stage) {
 	s.must(pause(s.ctx, restartPause))
 	s.node.Restart(s)
 	for _, one := range s.services {
-		s.must(one.start())
+		s.must(one.start(s.ctx))
 	}
 	for _, one := range s.services {
 		s.must(one.awaitReady(s.ctx))

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"syscall"
 	"time"
@@ -59,6 +60,9 @@ func run(ctx context.Context, s settings) error {
 	only, err := regexp.Compile(s.only)
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
+	}
+	if s.tidemark, err = filepath.Abs(s.tidemark); err != nil { // services run in folders of their own
+		return err
 	}
 	chosen := scenarios(only)
 	if s.list {

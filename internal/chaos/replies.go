@@ -170,7 +170,7 @@ func loseKey(s *stage) {
 	s.redis("DEL", receiptKey)
 	one := s.services[0]
 	s.must(one.end(syscall.SIGTERM))
-	s.must(one.start())
+	s.must(one.start(s.ctx))
 	s.must(one.awaitReady(s.ctx))
 	s.must(pause(s.ctx, keyGrace))
 	if n := s.load.Messages.Judge().Excused; n > 0 {

@@ -2,54 +2,48 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
 // service is a process of `tidemark serve` on an address of its own. One that ends by itself is started again, as a
 // supervisor does.
 type service struct {
-	name, program, dir, addr string
-	args                     []string
+	name, addr string
+	process    *process.Process
 
 	mu       sync.Mutex
-	cmd      *exec.Cmd
-	done     chan struct{} // closed when cmd has ended
-	asked    bool          // cmd is to end
-	crashes  []string      // how it ended by itself
+	started  int      // how often it was started
+	ended    int      // which of these starts end has ended
+	crashes  []string // how it ended by itself
 	running  sync.WaitGroup
 	resident int // memory, in bytes
 	peak     int // of resident
 }
 
 const (
-	serviceLimit = 20 * time.Second // to be ready, or to end
+	readyLimit   = 20 * time.Second
 	restartPause = 500 * time.Millisecond
 	lookEvery    = 50 * time.Millisecond
 )
 
-// startService returns a service that is ready.
-func startService(ctx context.Context, s *service) error {
+// newService returns a service, with the arguments that it needs besides its address. Its log is in dir.
+func newService(ctx context.Context, program, dir string, name string, args []string) (*service, error) {
 	address, err := freeAddress(ctx)
-	if err != nil {
-		return err
-	}
-	s.addr = address
-	if err := s.start(); err != nil {
-		return err
-	}
-	return s.awaitReady(ctx)
+	return &service{name: name, addr: address, process: &process.Process{
+		Program: program, Args: append([]string{"serve", "--listen", address}, args...),
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Dir: dir, LogName: name + ".log",
+	}}, err
 }
 
 // Ports are below those that systems give to outgoing connections, so that a service can be started again at its port,
@@ -77,60 +71,42 @@ func freeAddress(ctx context.Context) (string, error) {
 func (s *service) url() string { return "http://" + s.addr }
 
 // start starts the process, without waiting for it to be ready.
-func (s *service) start() error {
+func (s *service) start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = false
-	return s.launch()
-}
-
-// launch starts the process. The caller holds mu.
-func (s *service) launch() error {
-	log, err := os.OpenFile(filepath.Join(s.dir, s.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := s.process.Start(ctx); err != nil {
 		return err
 	}
-	defer log.Close() //nolint:errcheck // the process has its own descriptor
-	//nolint:gosec,noctx // our own binary, which is ended by signals
-	cmd := exec.Command(s.program, append([]string{"serve", "--listen", s.addr}, s.args...)...)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir}
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = attributes()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	s.cmd, s.done = cmd, make(chan struct{})
-	s.running.Go(func() { s.await(cmd, s.done) })
+	s.started++
+	exited, start := s.process.Exited(), s.started
+	s.running.Go(func() { s.supervise(ctx, exited, start) })
 	return nil
 }
 
-// await waits until the process has ended, and starts another unless end was called.
-func (s *service) await(cmd *exec.Cmd, done chan struct{}) {
-	err := cmd.Wait()
+// supervise waits until the process of one start has ended, and starts it again unless end was called.
+func (s *service) supervise(ctx context.Context, exited <-chan struct{}, start int) {
+	<-exited
 	s.mu.Lock()
-	if !s.asked {
-		s.crashes = append(s.crashes, fmt.Sprintf("%s ended by itself: %v", s.name, err))
+	asked := s.ended >= start
+	if !asked {
+		s.crashes = append(s.crashes, s.name+" ended by itself: "+process.LastLines(s.process.Log(), 1))
 	}
 	s.mu.Unlock()
-	close(done)              // only now: who waits for it may start the service again
-	time.Sleep(restartPause) //nolint:forbidigo // the pause of a supervisor
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.asked && s.cmd == cmd {
-		_ = s.launch() // that it is missing shows in its answers
+	if !asked && pause(ctx, restartPause) == nil {
+		_ = s.start(ctx) // a scenario may have started it; that it is missing shows in its answers
 	}
 }
 
 // awaitReady returns when the service answers that it is ready.
 func (s *service) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, serviceLimit)
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
 	for {
 		if status, err := s.get(ctx, "/readyz"); err == nil && status == http.StatusOK {
 			return nil
 		}
 		if err := pause(ctx, lookEvery); err != nil {
-			return fmt.Errorf("%s isn't ready: %w", s.name, err)
+			return fmt.Errorf("%s is not ready: %w", s.name, err)
 		}
 	}
 }
@@ -159,32 +135,12 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// signal sends a signal to the process.
-func (s *service) signal(sig syscall.Signal) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cmd.Process.Signal(sig)
-}
-
-// end ends the process with a signal, waits until it has ended, and kills it if that takes too long.
+// end ends the process with a signal, and waits until it has ended.
 func (s *service) end(sig syscall.Signal) error {
 	s.mu.Lock()
-	s.asked = true
-	cmd, done := s.cmd, s.done
+	s.ended = s.started
 	s.mu.Unlock()
-	err := cmd.Process.Signal(sig)
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	err = errors.Join(err, cmd.Process.Signal(syscall.SIGCONT))
-	select {
-	case <-done:
-		return nil
-	case <-time.After(serviceLimit):
-		err = errors.Join(err, fmt.Errorf("%s hasn't ended after %s", s.name, serviceLimit), cmd.Process.Kill())
-		<-done
-		return err
-	}
+	return s.process.End(sig)
 }
 
 // crashed returns how the process ended by itself.
@@ -198,7 +154,7 @@ func (s *service) crashed() []string {
 func (s *service) measure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.cmd.Process.Pid))
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", s.process.PID()))
 	fields := strings.Fields(string(text))
 	if err != nil || len(fields) < 2 {
 		return

@@ -183,19 +183,18 @@ func (s *stage) startServices() {
 		if s.failover {
 			args = append(args, waitForReplica...)
 		}
-		one := &service{name: fmt.Sprintf("service-%d", i), program: s.settings.tidemark, dir: s.dir, args: append(args, s.flags...)}
+		one, err := newService(s.ctx, s.settings.tidemark, s.dir, fmt.Sprintf("service-%d", i), append(args, s.flags...))
+		s.must(err)
 		s.services = append(s.services, one)
-		starting.Go(func() { errs[i] = startService(s.ctx, one) })
+		starting.Go(func() { errs[i] = errors.Join(one.start(s.ctx), one.awaitReady(s.ctx)) })
 	}
 	starting.Wait()
 	s.Cleanup(func() {
 		for _, one := range s.services {
-			if one.done != nil {
-				if err := one.end(syscall.SIGTERM); err != nil {
-					s.complain("%v", err)
-				}
-				one.running.Wait()
+			if err := one.end(syscall.SIGTERM); err != nil {
+				s.complain("%v", err)
 			}
+			one.running.Wait()
 		}
 	})
 	s.must(errors.Join(errs...))
