@@ -85,20 +85,6 @@ type Subscription struct {
 	Position      // of the subscriber's mark
 }
 
-// Life is one life of a channel that has a label.
-type Life struct {
-	Label string // a short text of whoever opened the channel
-	Epoch ulid.ULID
-}
-
-// Opening is a life of a channel that is to begin.
-type Opening struct {
-	Channel    string
-	Subscriber string // is made at the channel's clock, or moved there
-	Label      string
-	Replaces   ulid.ULID // epoch of the life that ends; zero: the channel has no label
-}
-
 // Description is what is known of a channel.
 type Description struct {
 	Position               // the channel's clock and epoch

@@ -166,41 +166,6 @@ func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, fro
 	return sub, nil
 }
 
-// Open begins a life of a channel that carries a label, and makes the channel where it is missing. The subscriber gets
-// nothing that was published before. Where the channel is in another life than the one to be replaced, nothing changes
-// and begun is false. It returns the life that the channel is in. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber,
-// fault.SlugInvalidPolicy and the store's.
-func (s *Service) Open(ctx context.Context, o Opening) (life Life, begun bool, err error) {
-	policy, err := s.policyFor(o.Channel, o.Subscriber)
-	if err != nil {
-		return Life{}, false, err
-	}
-	r := OpenRequest{Opening: o, Epoch: epochAfter(o.Replaces), Policy: policy}
-	life, err = s.store.Open(ctx, r)
-	if err != nil {
-		return Life{}, false, fmt.Errorf("open %s for %s: %w", o.Channel, o.Subscriber, err)
-	}
-	return life, life.Epoch == r.Epoch, nil
-}
-
-// epochAfter returns a new epoch that is later than another one, also where the clock of this server is behind.
-func epochAfter(earlier ulid.ULID) ulid.ULID {
-	return ulid.MustNew(max(ulid.Now(), earlier.Time()+1), rand.Reader)
-}
-
-// Life reads the life of a channel that has a label. Errors: fault.SlugInvalidChannel, ErrNoChannel, also where it has no
-// label, and the store's.
-func (s *Service) Life(ctx context.Context, channel string) (Life, error) {
-	if err := CheckChannel(channel); err != nil {
-		return Life{}, err
-	}
-	life, err := s.store.Life(ctx, channel)
-	if err != nil {
-		return Life{}, fmt.Errorf("read the life of %s: %w", channel, err)
-	}
-	return life, nil
-}
-
 // Unsubscribe removes a subscriber and ends its waiting fetches with ErrNoSubscriber. Removing one that isn't
 // there succeeds. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
 func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) error {

@@ -27,8 +27,6 @@ type stubStore struct {
 	subscribe   func(SubscribeRequest) (Subscription, error)
 	unsubscribe func(channel, subscriber string) error
 	describe    func(DescribeRequest) (Description, error)
-	open        func(OpenRequest) (Life, error)
-	life        func(string) (Life, error)
 }
 
 func (s *stubStore) Publish(_ context.Context, r PublishRequest) ([]Published, error) {
@@ -45,8 +43,6 @@ func (s *stubStore) Subscribe(_ context.Context, r SubscribeRequest) (Subscripti
 func (s *stubStore) Unsubscribe(_ context.Context, channel, subscriber string) error {
 	return s.unsubscribe(channel, subscriber)
 }
-func (s *stubStore) Open(_ context.Context, r OpenRequest) (Life, error)  { return s.open(r) }
-func (s *stubStore) Life(_ context.Context, channel string) (Life, error) { return s.life(channel) }
 func (s *stubStore) Describe(_ context.Context, r DescribeRequest) (Description, error) {
 	return s.describe(r)
 }
@@ -67,14 +63,6 @@ func operations(s *Service, channel, subscriber string) map[string]func(context.
 		},
 		"subscribe": func(ctx context.Context) error {
 			_, err := s.Subscribe(ctx, channel, subscriber, From{})
-			return err
-		},
-		"open": func(ctx context.Context) error {
-			_, _, err := s.Open(ctx, Opening{Channel: channel, Subscriber: subscriber, Label: "label"})
-			return err
-		},
-		"channel: life": func(ctx context.Context) error {
-			_, err := s.Life(ctx, channel)
 			return err
 		},
 		"unsubscribe": func(ctx context.Context) error { return s.Unsubscribe(ctx, channel, subscriber) },
@@ -128,8 +116,6 @@ func TestErrorsOfTheStore(t *testing.T) {
 		subscribe:   func(SubscribeRequest) (Subscription, error) { return Subscription{}, refused },
 		unsubscribe: func(string, string) error { return refused },
 		describe:    func(DescribeRequest) (Description, error) { return Description{}, refused },
-		open:        func(OpenRequest) (Life, error) { return Life{}, refused },
-		life:        func(string) (Life, error) { return Life{}, refused },
 	}, DefaultLimits())
 	for name, call := range operations(s, "ch", "s") {
 		err := call(t.Context())
@@ -254,43 +240,13 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-func TestLives(t *testing.T) {
+func TestPublishInALife(t *testing.T) {
 	t.Parallel()
-	later := ulid.ULID{}
-	require.NoError(t, later.SetTime(ulid.Now()+uint64(time.Hour.Milliseconds())))
-	has := Life{Label: "green", Epoch: later}
-	opening := Opening{Channel: "ch", Subscriber: "s", Label: "blue", Replaces: later}
-	var asked OpenRequest
+	later := ulid.Make()
 	s := serviceOn(t, &stubStore{
-		open: func(r OpenRequest) (Life, error) {
-			asked = r
-			return has, nil
-		},
-		life: func(channel string) (Life, error) { return Life{Label: channel + " is green"}, nil },
-	}, DefaultLimits())
-	life, begun, err := s.Open(t.Context(), opening)
-	require.NoError(t, err)
-	require.False(t, begun)
-	require.Equal(t, has, life, "the life that the channel is in, not the one that was to begin")
-	require.Equal(t, OpenRequest{Opening: opening, Epoch: asked.Epoch, Policy: testPolicy}, asked)
-	require.Positive(t, asked.Epoch.Compare(later), "later, although this server's clock is behind")
-
-	s = serviceOn(t, &stubStore{open: func(r OpenRequest) (Life, error) {
-		return Life{Label: r.Label, Epoch: r.Epoch}, nil
-	}}, DefaultLimits())
-	life, begun, err = s.Open(t.Context(), opening)
-	require.NoError(t, err)
-	require.True(t, begun)
-	require.Equal(t, "blue", life.Label)
-
-	s = serviceOn(t, &stubStore{
-		life:    func(channel string) (Life, error) { return Life{Label: channel + " is green"}, nil },
 		publish: func(r PublishRequest) ([]Published, error) { return nil, r.check(later) },
 	}, DefaultLimits())
-	life, err = s.Life(t.Context(), "ch")
-	require.NoError(t, err)
-	require.Equal(t, "ch is green", life.Label)
-	_, err = s.PublishIn(t.Context(), "ch", later, []Draft{{Content: []byte("1")}})
+	_, err := s.PublishIn(t.Context(), "ch", later, []Draft{{Content: []byte("1")}})
 	require.ErrorIs(t, err, ErrLaterLife)
 }
 

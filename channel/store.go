@@ -37,11 +37,6 @@ type Log interface {
 type Registry interface {
 	// Subscribe makes the channel and the subscriber where they are missing. Errors: ErrClockAhead.
 	Subscribe(ctx context.Context, r SubscribeRequest) (Subscription, error)
-	// Open begins a life of a channel that has a label, with a subscriber at the channel's clock, unless the channel is
-	// in another life than the one that is to be replaced. It returns the life that the channel is in.
-	Open(ctx context.Context, r OpenRequest) (Life, error)
-	// Life reads the life of a channel that has a label. Errors: ErrNoChannel, also where it has none.
-	Life(ctx context.Context, channel string) (Life, error)
 	// Unsubscribe removes the subscriber and tells its waiters. Removing one that isn't there succeeds.
 	Unsubscribe(ctx context.Context, channel, subscriber string) error
 	// Describe tells of a channel and of one page of its subscribers. Errors: ErrNoChannel.
@@ -111,13 +106,6 @@ type SubscribeRequest struct {
 	Subscriber string
 	From       From
 	Policy     Policy
-}
-
-// OpenRequest is the life that Open begins.
-type OpenRequest struct {
-	Opening
-	Epoch  ulid.ULID // of the new life, later than Replaces
-	Policy Policy
 }
 
 // DescribeRequest is what Describe tells of.

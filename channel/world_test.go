@@ -286,12 +286,6 @@ func (w *world) Unsubscribe(_ context.Context, _, subscriber string) error {
 	return nil
 }
 
-func (w *world) Open(context.Context, OpenRequest) (Life, error) {
-	return Life{}, errors.ErrUnsupported
-}
-
-func (w *world) Life(context.Context, string) (Life, error) { return Life{}, ErrNoChannel }
-
 func (w *world) Describe(context.Context, DescribeRequest) (Description, error) {
 	return Description{}, errors.ErrUnsupported
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
+	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	matchservice "github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -100,8 +102,8 @@ func (w *worlds) make(name string) (http.Handler, error) {
 		return nil, err
 	}
 	w.run(s.Run)
-	m, err := matchmaking.NewService(matchmaking.Options{
-		Store: store.Queues(redis.QueueOptions{}), Channels: s, ChannelTTL: time.Hour, Logger: log, Build: build,
+	m, err := matchservice.New(matchservice.Options{
+		Store: store.Queues(redis.QueueOptions{}), Lookup: store, Channels: onchannels.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
 		Definitions: []matchmaking.Definition{fixedQueue},
 	})
 	if err != nil {

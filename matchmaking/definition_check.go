@@ -19,8 +19,8 @@ const (
 // MaxMatchTickets is how many tickets a match can have, whoever proposes it.
 const MaxMatchTickets = 100
 
-// check gives the first thing that is wrong with a definition.
-func (d Definition) check() error {
+// Check returns the first thing that is wrong with a definition, apart from what its parts find. Errors: SlugInvalidQueue.
+func (d Definition) Check() error {
 	var c checker
 	c.match(d.Match)
 	c.profile(d.Profile)
@@ -44,7 +44,7 @@ type checker struct{ err error }
 
 func (c *checker) require(holds bool, path, format string, args ...any) {
 	if !holds && c.err == nil {
-		c.err = invalidQueue(path, "%s: %s", path, fmt.Sprintf(format, args...))
+		c.err = InvalidQueue(path, "%s: %s", path, fmt.Sprintf(format, args...))
 	}
 }
 

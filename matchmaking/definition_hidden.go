@@ -1,8 +1,6 @@
 package matchmaking
 
 import (
-	"cmp"
-	"context"
 	"net/url"
 	"strings"
 )
@@ -60,8 +58,8 @@ func RedactURL(text string) string {
 	return u.String()
 }
 
-// hides reports whether Hidden stands for a secret of the definition.
-func (d Definition) hides() bool {
+// Hides reports whether Hidden stands for a secret of the definition.
+func (d Definition) Hides() bool {
 	for _, a := range d.addresses() {
 		if hidesPart(*a.url) {
 			return true
@@ -75,9 +73,9 @@ func hidesPart(text string) bool {
 	return err == nil && strings.Contains(u.User.String()+"?"+u.RawQuery, Hidden)
 }
 
-// reveal puts the secrets of stored, which is of the same queue, in the places of Hidden. A secret is only used with the
-// URL that it is stored with, so that nobody who can't read it can send it elsewhere. Errors: fault.SlugInvalidQueue.
-func (d *Definition) reveal(stored Definition) error {
+// Reveal puts the secrets of stored, which is of the same queue, in the places of Hidden. A secret is only used with the
+// URL that it is stored with, so that nobody who can't read it can send it elsewhere. Errors: SlugInvalidQueue.
+func (d *Definition) Reveal(stored Definition) error {
 	known := stored.addresses()
 	for i, a := range d.addresses() {
 		switch {
@@ -85,26 +83,18 @@ func (d *Definition) reveal(stored Definition) error {
 		case *a.url == RedactURL(*known[i].url):
 			*a.url = *known[i].url
 		default:
-			return invalidQueue(a.path, "%s: %s stands for a stored secret, but the stored URL is another: give the whole URL", a.path, Hidden)
+			return InvalidQueue(a.path, "%s: %s stands for a stored secret, but the stored URL is another: give the whole URL", a.path, Hidden)
 		}
 	}
 	const path = "assigner.secret"
 	switch {
 	case d.Assigner.Secret != Hidden:
 	case stored.Assigner.Secret == "":
-		return invalidQueue(path, "%s: %s stands for the stored secret, but none is stored: give the secret", path, Hidden)
+		return InvalidQueue(path, "%s: %s stands for the stored secret, but none is stored: give the secret", path, Hidden)
 	case d.Assigner.URL != stored.Assigner.URL:
-		return invalidQueue(path, "%s: %s stands for the stored secret, which is for another URL: give the secret", path, Hidden)
+		return InvalidQueue(path, "%s: %s stands for the stored secret, which is for another URL: give the secret", path, Hidden)
 	default:
 		d.Assigner.Secret = stored.Assigner.Secret
 	}
 	return nil
-}
-
-// stored returns the definition of a queue as it is in the store now; the zero one where there is none.
-func (q *queues) stored(ctx context.Context, name string) (Definition, error) {
-	if err := q.refresh(ctx); err != nil {
-		return Definition{}, err
-	}
-	return cmp.Or(q.known()[name], &queue{}).Definition, nil
 }

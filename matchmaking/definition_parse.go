@@ -1,7 +1,5 @@
 package matchmaking
 
-import "github.com/tidemark-dev/tidemark/channel"
-
 // ParseDefinition reads a queue's definition from JSON, fills in what is left out, and checks all that can be checked
 // without building the queue's parts. What it gives is written by json.Marshal in a form that it reads as the same
 // again. Keys that a definition doesn't have, or that are there twice, are refused. Errors: fault.SlugInvalidQueue; the
@@ -22,21 +20,21 @@ func ParseDefinitionText(name string, tree any) (Definition, error) {
 }
 
 func parseDefinition(name string, tree any, text bool) (Definition, error) {
-	if err := checkQueueName(name); err != nil {
+	if err := CheckQueueName(name); err != nil {
 		return Definition{}, err
 	}
-	d := definitionDefaults(name)
+	d := DefaultDefinition(name)
 	if err := (treeReader{text: text}).read(tree, &d); err != nil {
 		return Definition{}, err
 	}
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return Definition{}, err
 	}
 	return d, nil
 }
 
-// definitionDefaults is the definition of a queue of which nothing is said.
-func definitionDefaults(name string) Definition {
+// DefaultDefinition returns the definition of a queue for which no key is given.
+func DefaultDefinition(name string) Definition {
 	return Definition{
 		Name: name,
 		Match: Match{
@@ -50,12 +48,4 @@ func definitionDefaults(name string) Definition {
 		AssignmentTTL:  Duration(DefaultAssignmentTTL),
 		MaxTicketBytes: DefaultMaxTicketBytes,
 	}
-}
-
-// checkQueueName tells whether name can be a queue's: it matches channel.NamePattern.
-func checkQueueName(name string) error {
-	if channel.CheckChannel(name) != nil {
-		return invalidQueue("queue", "the queue's name %q must match %s", name, channel.NamePattern)
-	}
-	return nil
 }

@@ -12,6 +12,14 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
+// define parses a definition.
+func define(t *testing.T, name, text string) matchmaking.Definition {
+	t.Helper()
+	d, err := matchmaking.ParseDefinition(name, []byte(text))
+	require.NoError(t, err)
+	return d
+}
+
 func TestDefinitionDefaults(t *testing.T) {
 	t.Parallel()
 	d := define(t, "duel", `{}`)

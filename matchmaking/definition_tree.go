@@ -28,7 +28,7 @@ func parseTree(text []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, invalidQueue("", "the definition isn't one JSON value")
+		return nil, InvalidQueue("", "the definition isn't one JSON value")
 	}
 	return tree, nil
 }
@@ -37,9 +37,9 @@ func parseValue(d *json.Decoder, path string, depth int) (any, error) {
 	token, err := d.Token()
 	switch {
 	case err != nil:
-		return nil, invalidQueue(path, "the definition isn't JSON: %v", err)
+		return nil, InvalidQueue(path, "the definition isn't JSON: %v", err)
 	case depth > maxTreeDepth:
-		return nil, invalidQueue(path, "%s: nested too deeply", path)
+		return nil, InvalidQueue(path, "%s: nested too deeply", path)
 	}
 	switch token {
 	case json.Delim('{'):
@@ -65,10 +65,10 @@ func parseObject(d *json.Decoder, path string, depth int) (any, error) {
 		token, err := d.Token()
 		key, isText := token.(string)
 		if err != nil || !isText {
-			return nil, invalidQueue(path, "the definition isn't JSON: %v", err)
+			return nil, InvalidQueue(path, "the definition isn't JSON: %v", err)
 		}
 		if _, twice := object[key]; twice {
-			return nil, invalidQueue(below(path, key), "%s: is there twice", below(path, key))
+			return nil, InvalidQueue(below(path, key), "%s: is there twice", below(path, key))
 		}
 		if object[key], err = parseValue(d, below(path, key), depth+1); err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func parseObject(d *json.Decoder, path string, depth int) (any, error) {
 
 func parseEnd(d *json.Decoder, path string) error {
 	if _, err := d.Token(); err != nil {
-		return invalidQueue(path, "the definition isn't JSON: %v", err)
+		return InvalidQueue(path, "the definition isn't JSON: %v", err)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (r treeReader) fillStruct(v reflect.Value, tree any, path string) error {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		i, known := fields[key]
 		if !known || key == "-" {
-			return invalidQueue(below(path, key), "%s: there is no such key", below(path, key))
+			return InvalidQueue(below(path, key), "%s: there is no such key", below(path, key))
 		}
 		if err := r.fill(v.Field(i), object[key], below(path, key)); err != nil {
 			return err
@@ -250,11 +250,11 @@ func (r treeReader) number(tree any) string {
 
 func wrongKind(path string, tree any, want string) error {
 	if path == "" {
-		return invalidQueue("", "the definition isn't %s", want)
+		return InvalidQueue("", "the definition isn't %s", want)
 	}
 	switch tree.(type) {
 	case map[string]any, []any:
-		return invalidQueue(path, "%s: isn't %s", path, want)
+		return InvalidQueue(path, "%s: isn't %s", path, want)
 	}
-	return invalidQueue(path, "%s: %q isn't %s", path, fmt.Sprint(tree), want)
+	return InvalidQueue(path, "%s: %q isn't %s", path, fmt.Sprint(tree), want)
 }

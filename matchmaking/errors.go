@@ -30,21 +30,16 @@ var (
 	// ErrNotAssigned is the error of an assignment that the storage refuses and always will. Nothing was assigned.
 	ErrNotAssigned = errors.New("the storage refused the assignment")
 	ErrUndone      = errors.New("the creation was given up before it arrived")
+	// ErrLaterTicket is the error of publishing an assignment of a ticket whose ID a later ticket has.
+	ErrLaterTicket = errors.New("a later life of the ticket's channel has begun")
 )
 
-func invalidTicket(field, format string, args ...any) error {
+// InvalidTicket returns an error with fault.SlugInvalidTicket. field is the part of the ticket that is wrong.
+func InvalidTicket(field, format string, args ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field, Detail: fmt.Sprintf(format, args...)}
 }
 
-func invalidQueue(field, format string, args ...any) error {
+// InvalidQueue returns an error with fault.SlugInvalidQueue. field is the path of what is wrong in the definition.
+func InvalidQueue(field, format string, args ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: field, Detail: fmt.Sprintf(format, args...)}
-}
-
-// queueInUse is the error of deleting a queue in which there is something.
-func queueInUse(name string, state QueueState) error {
-	return &fault.Error{
-		Kind: fault.Conflict, Slug: fault.SlugQueueInUse,
-		Detail: fmt.Sprintf("%d tickets wait in the queue %s, and %d assignments are on their way: let them be matched, cancelled, or expire first",
-			state.Searching+state.Pending, name, state.Outgoing),
-	}
 }

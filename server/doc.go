@@ -3,7 +3,7 @@
 //
 // A request takes one way:
 //
-//	net/http ─► echo's router ─► route.serve ─► handler ─► channel.Service, matchmaking.Service
+//	net/http ─► echo's router ─► route.serve ─► handler ─► channel.Service, matchmaking's service.Service
 //	                               │  ▲             │
 //	                               │  └── error ◄───┘
 //	                               └─► problem.go (or the predecessor's errors): the one place that knows HTTP statuses

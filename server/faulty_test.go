@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // faultyStore is a store that can be made to fail, or to hang, before each of its calls.
@@ -78,11 +79,17 @@ func (f *faultyStore) Subscribe(ctx context.Context, r channel.SubscribeRequest)
 	return f.Store.Subscribe(ctx, r)
 }
 
-func (f *faultyStore) Open(ctx context.Context, r channel.OpenRequest) (channel.Life, error) {
-	if err := f.enter(ctx, "Open"); err != nil {
-		return channel.Life{}, err
+// faultyLookup fails with the store.
+type faultyLookup struct {
+	matchmaking.Lookup
+	store *faultyStore
+}
+
+func (f *faultyLookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
+	if err := f.store.enter(ctx, "Reserve"); err != nil {
+		return matchmaking.Owner{}, err
 	}
-	return f.Store.Open(ctx, r)
+	return f.Lookup.Reserve(ctx, r)
 }
 
 func (f *faultyStore) Unsubscribe(ctx context.Context, name, subscriber string) error {

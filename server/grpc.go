@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
-// matchmaker is what Open Match's services need. *matchmaking.Service is one.
+// matchmaker is what Open Match's services need. *service.Service is one.
 type matchmaker interface {
 	players
 	pools

@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -33,7 +34,7 @@ type harness struct {
 	client   *http.Client
 	store    *faultyStore
 	service  *channel.Service
-	matches  *matchmaking.Service // nil: no matchmaking
+	matches  *service.Service // nil: no matchmaking
 	server   *server.Server
 	receipts *receipt.Keyring
 	logs     *logs
@@ -79,7 +80,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h.service = newService(t, h.store, h.receipts, s.limits)
 	s.Service = h.service
 	if s.queues != nil {
-		h.matches = newMatchmaking(t, opened.Queues(redis.QueueOptions{}), h.service, s.queues)
+		h.matches = newMatchmaking(t, opened, &faultyLookup{Lookup: opened, store: h.store}, h.service, s.queues)
 		s.Matchmaking = h.matches
 	}
 	h.server = server.New(s.Options)

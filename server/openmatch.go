@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
@@ -25,7 +26,7 @@ const (
 
 // players is what FrontendService needs of matchmaking.
 type players interface {
-	Create(ctx context.Context, n matchmaking.NewTicket) (t matchmaking.Ticket, created bool, err error)
+	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
 	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
 	Cancel(ctx context.Context, id string) error
 	Attend(ctx context.Context, id string) (stop func())
@@ -53,7 +54,7 @@ func (f *frontend) CreateTicket(
 	if err != nil {
 		return nil, err
 	}
-	t, created, err := f.players.Create(ctx, matchmaking.NewTicket{
+	t, created, err := f.players.Create(ctx, service.NewTicket{
 		Queue: request.Header().Get(metadataQueue), ID: request.Header().Get(metadataTicketID), Spec: spec,
 	})
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server"
 )
@@ -141,7 +142,7 @@ func (m *matches) enter() error {
 	return nil
 }
 
-func (m *matches) Create(ctx context.Context, n matchmaking.NewTicket) (matchmaking.Ticket, bool, error) {
+func (m *matches) Create(ctx context.Context, n service.NewTicket) (matchmaking.Ticket, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.enter(); err != nil {
@@ -156,9 +157,7 @@ func (m *matches) Create(ctx context.Context, n matchmaking.NewTicket) (matchmak
 	if t.ID == "" {
 		t.ID = ulid.Make().String()
 	}
-	_, _, err := m.channels.Open(ctx, channel.Opening{
-		Channel: matchmaking.ChannelOf(t.ID), Subscriber: matchmaking.Subscriber, Label: "q",
-	})
+	_, err := m.channels.Subscribe(ctx, matchmaking.ChannelOf(t.ID), matchmaking.Subscriber, channel.From{})
 	m.tickets[t.ID] = t
 	return *t, true, err
 }

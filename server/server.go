@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
 // Defaults of Options.
@@ -29,7 +29,7 @@ type Options struct {
 	Storage func() channel.Storage          // what GET /v1/info tells
 	Ready   func(ctx context.Context) error // whether Redis and the notification path answer, for the readiness probes
 
-	Matchmaking *matchmaking.Service // nil: there are no calls for tickets and queues
+	Matchmaking *service.Service // nil: there are no calls for tickets and queues
 
 	Version string
 	CORS    CORS
@@ -54,8 +54,8 @@ type Options struct {
 // Server answers HTTP requests. All methods but Run may be called by many goroutines.
 type Server struct {
 	service *channel.Service
-	matches *matchmaking.Service // nil: no matchmaking
-	rpc     *rpc                 // nil: no matchmaking
+	matches *service.Service // nil: no matchmaking
+	rpc     *rpc             // nil: no matchmaking
 	options Options
 	log     *slog.Logger
 	echo    *echo.Echo

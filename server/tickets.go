@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -24,7 +25,7 @@ func (s *Server) createTicket(c *call) error {
 	if err != nil {
 		return err
 	}
-	t, created, err := s.matches.Create(c.request.Context(), matchmaking.NewTicket{
+	t, created, err := s.matches.Create(c.request.Context(), service.NewTicket{
 		Queue: request.Queue, ID: request.ID, Spec: specOf(request.TicketSpec), TTL: time.Duration(request.TTL),
 	})
 	if err != nil {

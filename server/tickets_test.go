@@ -13,10 +13,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
+	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -39,11 +43,11 @@ func withQueues(queues ...string) func(*setup) {
 
 // newMatchmaking makes a service that runs until the test ends.
 func newMatchmaking(
-	t testing.TB, store matchmaking.Store, channels matchmaking.Channels, queues []matchmaking.Definition,
-) *matchmaking.Service {
+	t testing.TB, store *redis.Store, lookup matchmaking.Lookup, channels *channel.Service, queues []matchmaking.Definition,
+) *service.Service {
 	t.Helper()
-	service, err := matchmaking.NewService(matchmaking.Options{
-		Store: store, Channels: channels, Definitions: queues, ChannelTTL: time.Hour, Logger: slog.New(slog.DiscardHandler),
+	s, err := service.New(service.Options{
+		Store: store.Queues(redis.QueueOptions{}), Lookup: lookup, Channels: onchannels.New(channels), Definitions: queues, ChannelTTL: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
 			a, err := assigner.New(d, nil)
 			matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)
@@ -53,12 +57,12 @@ func newMatchmaking(
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- service.Run(ctx) }()
+	go func() { ended <- s.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
 		require.NoError(t, <-ended)
 	})
-	return service
+	return s
 }
 
 // create makes a ticket.

@@ -10,14 +10,18 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/parts"
+	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
+	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
 // matchmakingNeeds is what matchmaking is made with besides the configuration.
 type matchmakingNeeds struct {
 	queues   *redis.Queues
+	lookup   matchmaking.Lookup
 	channels *channel.Service
 	log      *slog.Logger
 	metrics  prometheus.Registerer
@@ -25,7 +29,7 @@ type matchmakingNeeds struct {
 }
 
 // startMatchmaking starts the service of tickets and queues. It is nil where there is none to be.
-func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNeeds) (*matchmaking.Service, error) {
+func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNeeds) (*service.Service, error) {
 	if !c.Matchmaking.On {
 		return nil, nil
 	}
@@ -33,13 +37,19 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 	if err != nil {
 		return nil, fmt.Errorf("callout-allow: %w", err)
 	}
-	service, err := matchmaking.NewService(matchmaking.Options{
-		Store: needs.queues, Channels: needs.channels, Build: parts.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues,
-		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(), LeaseTTL: c.Matchmaking.LeaseTTL, Logger: needs.log, Metrics: needs.metrics,
+	metrics, err := queuemetrics.New(needs.metrics)
+	if err != nil {
+		return nil, fmt.Errorf("matchmaking metrics: %w", err)
+	}
+	s, err := service.New(service.Options{
+		Store: needs.queues, Lookup: needs.lookup, Channels: onchannels.New(needs.channels),
+		Build: parts.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues,
+		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(), Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
+		Logger: needs.log, Metrics: metrics,
 	})
 	if err != nil {
 		return nil, err
 	}
-	needs.parts.run(ctx, "matchmaking service", service.Run)
-	return service, nil
+	needs.parts.run(ctx, "matchmaking service", s.Run)
+	return s, nil
 }

@@ -65,7 +65,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	}
 	parts.run(ctx, "channel service", service.Run)
 	matches, err := startMatchmaking(ctx, c, matchmakingNeeds{
-		queues: stores.queues, channels: service, log: log, metrics: metrics, parts: parts,
+		queues: stores.queues, lookup: stores.channels, channels: service, log: log, metrics: metrics, parts: parts,
 	})
 	if err != nil {
 		return err

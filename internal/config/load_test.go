@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
 const testKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.MaxBodyBytes, want.BodyMemory = 1<<20, 64<<20
 	want.MaxStreams = 250
-	want.Matchmaking = Matchmaking{On: true, MaxQueues: matchmaking.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: matchmaking.DefaultLeaseTTL}
+	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: service.DefaultLeaseTTL}
 	want.LogLevel, want.LogFormat = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
 // plan is what a player does.
@@ -136,7 +137,7 @@ func (p *player) insist(ctx context.Context, ask func(context.Context, *server) 
 
 func (p *player) play(ctx context.Context) error {
 	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
-		p.ticket, _, err = s.tickets.Create(ctx, matchmaking.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl})
+		p.ticket, _, err = s.tickets.Create(ctx, service.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl})
 		return err
 	})
 	if err != nil {

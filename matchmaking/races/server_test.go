@@ -13,8 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
+	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -34,7 +37,7 @@ type server struct {
 	store    *redis.Store
 	queues   *tap
 	channels *channel.Service
-	tickets  *matchmaking.Service
+	tickets  *service.Service
 	metrics  *prometheus.Registry
 	life     context.Context //nolint:containedctx // ends when it dies or is stopped
 	running  sync.WaitGroup
@@ -66,10 +69,12 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 		Store: s.store, Receipts: ring, Policies: policies, Limits: limits, Logger: a.log,
 	})
 	require.NoError(t, err)
-	s.tickets, err = matchmaking.NewService(matchmaking.Options{
-		Store: s.queues, Channels: tapped{Service: s.channels, server: s}, Build: s.build, Definitions: a.definitions,
-		ChannelTTL: 30 * time.Minute, Logger: a.log.With("server", name), Metrics: s.metrics,
-		LeaseTTL: a.leaseTTL, RelayAge: relayAge, Refresh: time.Second, Drain: 2 * time.Second,
+	metrics, err := queuemetrics.New(s.metrics)
+	require.NoError(t, err)
+	s.tickets, err = service.New(service.Options{
+		Store: s.queues, Lookup: s.store, Channels: onchannels.New(tapped{Service: s.channels, server: s}), Build: s.build, Definitions: a.definitions,
+		ChannelTTL: 30 * time.Minute, Logger: a.log.With("server", name), Metrics: metrics,
+		Timing: service.Timing{LeaseTTL: a.leaseTTL, RelayAge: relayAge, Refresh: time.Second, Drain: 2 * time.Second},
 	})
 	require.NoError(t, err)
 	for _, h := range hooks {
@@ -188,7 +193,7 @@ type tapped struct {
 	server *server
 }
 
-// PublishIn is matchmaking.Channels's.
+// PublishIn is onchannels.Service's.
 func (c tapped) PublishIn(ctx context.Context, name string, epoch ulid.ULID, drafts []channel.Draft) ([]channel.Published, error) {
 	if before := c.server.queues.publishing; before != nil {
 		if err := before(ctx, name); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
@@ -158,8 +159,8 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
 		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
 		{"open", "open", 0, func(ctx context.Context) error {
-			return errorOf(m.Open(ctx, channel.OpenRequest{
-				Opening: channel.Opening{Channel: "ch", Subscriber: "l", Label: "x"}, Epoch: ulid.Make(), Policy: m.policy,
+			return errorOf(m.Reserve(ctx, matchmaking.Reservation{
+				TicketID: "x", Owner: matchmaking.Owner{Queue: "q", Epoch: ulid.Make()}, TTL: m.policy.TTL,
 			}))
 		}},
 		{"describe", "describe", 0, func(ctx context.Context) error { return errorOf(m.Describe(ctx, about("ch", m.policy))) }},

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/storagetest"
@@ -72,7 +73,7 @@ func TestConformanceManaged(t *testing.T) {
 // conform runs the suite on the Redis at url. behind is a client of the same Redis.
 func conform(t *testing.T, url string, behind rueidis.Client) {
 	t.Helper()
-	storagetest.Run(t, func(t testing.TB) storagetest.Harness {
+	open := func(t testing.TB) *harness {
 		t.Helper()
 		prefix := redistest.Prefix(t)
 		store, err := redis.Open(t.Context(), redis.Options{
@@ -81,6 +82,11 @@ func conform(t *testing.T, url string, behind rueidis.Client) {
 		require.NoError(t, err)
 		t.Cleanup(store.Close)
 		return &harness{store: store, client: behind, prefix: prefix}
+	}
+	storagetest.Run(t, func(t testing.TB) storagetest.Harness { return open(t) })
+	t.Run("lookup", func(t *testing.T) {
+		t.Parallel()
+		storagetest.RunLookup(t, func(t testing.TB) storagetest.LookupHarness { return open(t) })
 	})
 }
 
@@ -93,6 +99,8 @@ type harness struct {
 }
 
 func (h *harness) Store() channel.Store { return h.store }
+
+func (h *harness) Lookup() matchmaking.Lookup { return h.store }
 
 // do gives a Redis that doesn't answer up, so that a case fails rather than hangs.
 func (h *harness) do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -280,9 +281,9 @@ func TestWorkedExample(t *testing.T) {
 // TestExampleKeysHaveTheTypesOfThePage compares the types of the example's keys with the page's key table.
 func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	t.Parallel()
-	e := &example{lab: newLab(t, "ch"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
-	_, err := e.Open(t.Context(), channel.OpenRequest{
-		Opening: channel.Opening{Channel: "ch", Subscriber: "<subscriber>", Label: "label"}, Epoch: ulid.Make(), Policy: e.policy,
+	e := &example{lab: newLab(t, "ticket.ch"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
+	_, err := e.Reserve(t.Context(), matchmaking.Reservation{
+		TicketID: "ch", Owner: matchmaking.Owner{Queue: "queue", Epoch: ulid.Make()}, TTL: exampleExpire,
 	})
 	require.NoError(t, err)
 	e.publish(t, "<id>", "1", false)
@@ -291,7 +292,7 @@ func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 		if row.kind == "sharded pub/sub channel" || !strings.HasPrefix(row.key, "c.{ch}.") {
 			continue
 		}
-		key := strings.ReplaceAll(row.key, "<clock>", "1")
+		key := strings.NewReplacer("<clock>", "1", "{ch}", "{ticket.ch}", "<subscriber>", matchmaking.Subscriber).Replace(row.key)
 		kind, err := e.node.Do(t, "TYPE", e.prefix()+key).ToString()
 		require.NoError(t, err)
 		require.Equal(t, row.kind, kind, key)

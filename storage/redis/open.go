@@ -5,19 +5,23 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Open runs open.lua.
-func (s *Store) Open(ctx context.Context, r channel.OpenRequest) (channel.Life, error) {
-	ch := s.channel(r.Channel)
-	keys := append(ch.forSubscriber(r.Subscriber), ch.label())
-	args := []string{r.Subscriber, r.Label, r.Epoch.String(), epochText(r.Replaces), ch.markPrefix(), ttlMillis(r.Policy)}
+var _ matchmaking.Lookup = (*Store)(nil)
+
+// Reserve runs open.lua on the ticket's channel, whose label is the name of the ticket's queue.
+func (s *Store) Reserve(ctx context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
+	ch := s.channel(matchmaking.ChannelOf(r.TicketID))
+	keys := append(ch.forSubscriber(matchmaking.Subscriber), ch.label())
+	args := []string{
+		matchmaking.Subscriber, r.Queue, r.Epoch.String(), epochText(r.Replaces), ch.markPrefix(), milliseconds(r.TTL),
+	}
 	rep, err := s.exec(ctx, openScript, keys, args)
 	if err != nil {
-		return channel.Life{}, err
+		return matchmaking.Owner{}, err
 	}
-	return rep.life()
+	return rep.owner()
 }
 
 // epochText returns an epoch as scripts get it: empty for none.
@@ -28,30 +32,30 @@ func epochText(epoch ulid.ULID) string {
 	return epoch.String()
 }
 
-// life decodes what open.lua returns.
-func (r reply) life() (channel.Life, error) {
+// owner decodes what open.lua returns.
+func (r reply) owner() (matchmaking.Owner, error) {
 	if r.status != statusOK {
-		return channel.Life{}, r.refusal()
+		return matchmaking.Owner{}, r.refusal()
 	}
 	d := r.decoder()
-	life := channel.Life{Epoch: d.epoch(), Label: d.text()}
-	return life, d.end()
+	owner := matchmaking.Owner{Epoch: d.epoch(), Queue: d.text()}
+	return owner, d.end()
 }
 
-// Life reads a channel's epoch and label with one command.
-func (s *Store) Life(ctx context.Context, name string) (life channel.Life, err error) {
-	ch := s.channel(name)
+// Owner reads the epoch and the label of a ticket's channel with one command.
+func (s *Store) Owner(ctx context.Context, ticketID string) (owner matchmaking.Owner, err error) {
+	ch := s.channel(matchmaking.ChannelOf(ticketID))
 	err = s.retry(ctx, "life", func(ctx context.Context) error {
 		found, err := s.client.Do(ctx, s.client.B().Mget().Key(ch.epoch(), ch.label()).Build()).ToArray()
 		if err != nil {
 			return err
 		}
 		if found[0].IsNil() || found[1].IsNil() {
-			return channel.ErrNoChannel
+			return matchmaking.ErrNoTicket
 		}
 		d := decoder{script: "life", values: found}
-		life = channel.Life{Epoch: d.epoch(), Label: d.text()}
+		owner = matchmaking.Owner{Epoch: d.epoch(), Queue: d.text()}
 		return d.end()
 	})
-	return life, err
+	return owner, err
 }

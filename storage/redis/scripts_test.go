@@ -63,6 +63,7 @@ func TestStatusesAreKnown(t *testing.T) {
 
 // callerOf are methods that aren't named as their operation's script.
 var callerOf = map[string]string{
+	"open":   "Reserve",
 	"queue":  "Describe", // there is describe.lua, for channels
 	"define": "PutDefinition", "takeover": "TakeOver",
 }
@@ -109,7 +110,7 @@ var decoders = map[string]func(*testing.T, reply) error{
 		return err
 	},
 	"subscribe":   func(_ *testing.T, r reply) error { _, err := r.subscription(); return err },
-	"open":        func(_ *testing.T, r reply) error { _, err := r.life(); return err },
+	"open":        func(_ *testing.T, r reply) error { _, err := r.owner(); return err },
 	"unsubscribe": func(_ *testing.T, r reply) error { return r.oneOf(statusOK, statusNoSubscriber) },
 	"ack":         func(_ *testing.T, r reply) error { return r.oneOf(statusOK, statusStale) },
 	"describe":    func(_ *testing.T, r reply) error { _, err := r.description(); return err },

@@ -42,10 +42,6 @@ func subscribeCases() []testCase {
 			notice: "a subscriber that was away too long can't come back, or gets no error that tells it",
 		},
 		{
-			name: "a labelled channel begins a life only after the one that it is in", ring: true, run: openLives,
-			notice: "a new ticket gets the assignment of an earlier one with its ID, or none",
-		},
-		{
 			name: "a subscriber's name may be any name", run: subscribeNames,
 			notice: "subscribers with long or unusual names share a mark or are lost",
 		},

@@ -1,0 +1,174 @@
+// Package queuemetrics shows what matchmaking counts to Prometheus.
+package queuemetrics
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+)
+
+// Metrics is a service.Metrics. Counters of a queue are those of this server, and gauges of tickets are kept only where
+// the queue is directed, so that the sum over all servers is the queue's.
+type Metrics struct {
+	tickets          *prometheus.GaugeVec
+	wait             *prometheus.HistogramVec
+	matches          *prometheus.CounterVec
+	conflicts        *prometheus.CounterVec
+	relayLag         *prometheus.HistogramVec
+	matchErrors      *prometheus.CounterVec
+	allocationErrors *prometheus.CounterVec
+	refusedProposals *prometheus.CounterVec
+	director         *prometheus.GaugeVec
+	created          *prometheus.CounterVec
+	cancelled        *prometheus.CounterVec
+	expired          *prometheus.CounterVec
+
+	mu     sync.Mutex
+	queues map[string]*queueMetrics
+}
+
+// queueMetrics are one queue's part of the metrics, found once and not at each ticket.
+type queueMetrics struct {
+	all      *Metrics
+	name     string
+	wait     prometheus.Observer
+	relayLag prometheus.Observer
+	matches  prometheus.Counter
+	expired  prometheus.Counter
+}
+
+const labelQueue = "queue"
+
+// New makes metrics and registers them.
+func New(r prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{queues: map[string]*queueMetrics{}}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, append([]string{labelQueue}, labels...))
+	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{labelQueue}, labels...))
+	}
+	m.tickets = gauge("tidemark_tickets", "Tickets that wait, as the queue's director sees them; only the server that directs the queue tells.", "status")
+	m.wait = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "tidemark_ticket_wait_seconds",
+		Help:    "Time from a ticket's creation to its assignment.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600},
+	}, []string{labelQueue})
+	m.matches = counter("tidemark_matches_total", "Matches assigned.")
+	m.conflicts = counter("tidemark_assign_conflicts_total",
+		"Matches that couldn't be assigned, by why: gone (a ticket was cancelled, assigned or had expired), claim (the allocation took too long).", "reason")
+	m.relayLag = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "tidemark_relay_lag_seconds",
+		Help:    "Time from an assignment to its publication on the ticket's channel.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	}, []string{labelQueue})
+	m.matchErrors = counter("tidemark_match_function_errors_total", "Rounds of a match function or evaluator that failed or timed out.")
+	m.allocationErrors = counter("tidemark_allocation_errors_total", "Matches for which no place to play at was found.")
+	m.refusedProposals = counter("tidemark_proposals_refused_total", "Proposals of a match function or evaluator that can't be matches, such as those with too many tickets.")
+	m.director = gauge("tidemark_director", "1 where this server directs the queue.")
+	m.created = counter("tidemark_tickets_created_total", "Tickets created on this server.")
+	m.cancelled = counter("tidemark_tickets_cancelled_total", "Tickets whose cancellation succeeded on this server, repeats included.")
+	m.expired = counter("tidemark_tickets_expired_total", "Tickets that this server found to have expired.")
+	for _, v := range m.vectors() {
+		if err := r.Register(v); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// vector is a metric by queue.
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(labels prometheus.Labels) int
+}
+
+// vectors returns all metrics.
+func (m *Metrics) vectors() []vector {
+	return []vector{
+		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals, m.director,
+		m.created, m.cancelled, m.expired,
+	}
+}
+
+// Queue returns a queue's part.
+func (m *Metrics) Queue(name string) service.QueueMetrics {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	q := m.queues[name]
+	if q == nil {
+		q = &queueMetrics{
+			all: m, name: name,
+			wait: m.wait.WithLabelValues(name), relayLag: m.relayLag.WithLabelValues(name),
+			matches: m.matches.WithLabelValues(name), expired: m.expired.WithLabelValues(name),
+		}
+		m.queues[name] = q
+	}
+	return q
+}
+
+// Forget removes what is counted of a queue that is gone.
+func (m *Metrics) Forget(queue string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.queues, queue)
+	for _, v := range m.vectors() {
+		v.DeletePartialMatch(prometheus.Labels{labelQueue: queue})
+	}
+}
+
+// Created counts a ticket that was created on this server.
+func (m *Metrics) Created(queue string) { m.created.WithLabelValues(queue).Inc() }
+
+// Cancelled counts a cancellation that succeeded on this server.
+func (m *Metrics) Cancelled(queue string) { m.cancelled.WithLabelValues(queue).Inc() }
+
+// Directing is service.QueueMetrics'.
+func (q *queueMetrics) Directing(yes bool) {
+	value := 0.0
+	if yes {
+		value = 1
+	}
+	q.all.director.WithLabelValues(q.name).Set(value)
+	if !yes {
+		q.all.tickets.DeletePartialMatch(prometheus.Labels{labelQueue: q.name})
+	}
+}
+
+// Tickets is service.QueueMetrics'.
+func (q *queueMetrics) Tickets(waiting, claimed int) {
+	q.all.tickets.WithLabelValues(q.name, string(matchmaking.Searching)).Set(float64(waiting - claimed))
+	q.all.tickets.WithLabelValues(q.name, string(matchmaking.Pending)).Set(float64(claimed))
+}
+
+// Expired is service.QueueMetrics'.
+func (q *queueMetrics) Expired(tickets int) { q.expired.Add(float64(tickets)) }
+
+// Matched is service.QueueMetrics'.
+func (q *queueMetrics) Matched(waits []time.Duration) {
+	q.matches.Inc()
+	for _, w := range waits {
+		q.wait.Observe(w.Seconds())
+	}
+}
+
+// Conflict is service.QueueMetrics'.
+func (q *queueMetrics) Conflict(reason matchmaking.ConflictReason) {
+	q.all.conflicts.WithLabelValues(q.name, string(reason)).Inc()
+}
+
+// RoundFailed is service.QueueMetrics'.
+func (q *queueMetrics) RoundFailed() { q.all.matchErrors.WithLabelValues(q.name).Inc() }
+
+// AllocationFailed is service.QueueMetrics'.
+func (q *queueMetrics) AllocationFailed() { q.all.allocationErrors.WithLabelValues(q.name).Inc() }
+
+// ProposalRefused is service.QueueMetrics'.
+func (q *queueMetrics) ProposalRefused() { q.all.refusedProposals.WithLabelValues(q.name).Inc() }
+
+// Published is service.QueueMetrics'.
+func (q *queueMetrics) Published(age time.Duration) { q.relayLag.Observe(age.Seconds()) }

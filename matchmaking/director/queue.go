@@ -1,0 +1,134 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+)
+
+// Store is what a director needs of the queues' store.
+type Store interface {
+	matchmaking.Claims
+	matchmaking.Leases
+	matchmaking.Feed
+	// Ticket is matchmaking.Tickets'.
+	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
+	// Describe is matchmaking.Admin's.
+	Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error)
+}
+
+// Outbox carries the queue's assignments to their players.
+type Outbox interface {
+	// Offer hands over assignments that were made just now. It doesn't wait.
+	Offer(entries []matchmaking.OutboxEntry)
+	// Run publishes what stays in the outbox for too long, until ctx ends. directed reports whether this server directs
+	// the queue.
+	Run(ctx context.Context, directed func() bool)
+}
+
+// Options is what a Queue is made of. All of it is needed.
+type Options struct {
+	Definition    matchmaking.Definition
+	Over          <-chan struct{} // closed when the queue has another definition, or none
+	Build         matchmaking.Build
+	Store         Store
+	Subscriptions matchmaking.Subscriptions
+	// Wake returns what is used while the queue isn't idle. It is called each time that it no longer is.
+	Wake     func() (Metrics, Outbox)
+	Idle     *outage.Outage // that it isn't known whether idle queues are; one for all queues
+	Logger   *slog.Logger
+	LeaseTTL time.Duration // how long the queue's lease is kept without a renewal
+	// IdleAfter is how long the queue must have been empty before its direction is given up.
+	IdleAfter time.Duration
+	Drain     time.Duration // how long matches that are being made may go on after Run's context has ended
+}
+
+// Queue works on one queue under one definition, on this server. Run is called once; the other methods may be called by
+// many goroutines.
+type Queue struct {
+	o        Options
+	news     *news
+	director atomic.Pointer[director] // nil: the queue is idle
+}
+
+// New makes a queue that is idle.
+func New(o Options) *Queue { return &Queue{o: o, news: newNews()} }
+
+// Directed reports whether this server directs the queue.
+func (q *Queue) Directed() bool {
+	d := q.director.Load()
+	return d != nil && d.directs.Load()
+}
+
+// Run watches the queue, and works on it while it isn't idle, until ctx ends or it has another definition.
+func (q *Queue) Run(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watching.Go(func() { q.o.Store.Watch(ctx, q.o.Definition.Name, q.news.tell) })
+	var failures pace.Backoff
+	var again <-chan time.Time
+	for {
+		select {
+		case <-q.news.changed:
+		case <-again:
+		case <-q.o.Over:
+			return
+		case <-ctx.Done():
+			return
+		}
+		again = nil
+		if err := q.wake(ctx); err != nil {
+			again = time.After(failures.Next())
+		} else {
+			failures.Reset()
+		}
+	}
+}
+
+// wake works on the queue until it is idle. An error means that it isn't known whether it is.
+func (q *Queue) wake(ctx context.Context) error {
+	d := newDirector(&q.o, q.news)
+	first := d.request(ctx)
+	if !first.known() {
+		q.o.Idle.Report(ctx, first.err)
+		return first.err
+	}
+	q.o.Idle.Report(ctx, nil)
+	if !errors.Is(first.err, matchmaking.ErrQueueIdle) {
+		q.news.idle.Store(false)
+		q.work(ctx, d, first)
+		q.news.idle.Store(true)
+	}
+	return nil
+}
+
+// work directs the queue, or waits for its turn to, and looks after its outbox, until the queue is idle, ctx ends or it
+// has another definition.
+func (q *Queue) work(ctx context.Context, d *director, first candidacy) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.metrics, d.outbox = q.o.Wake()
+	q.director.Store(d)
+	defer q.director.Store(nil)
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { d.outbox.Run(ctx, d.directs.Load) })
+	running.Go(func() {
+		select {
+		case <-q.o.Over:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	d.run(ctx, first)
+	cancel()
+}

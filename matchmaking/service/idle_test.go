@@ -1,0 +1,146 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+)
+
+// becomesIdle waits until nobody directs a queue.
+func (w *world) becomesIdle(t *testing.T, queue string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		r := matchmaking.LeaseRequest{Queue: queue, Lease: "test", TTL: time.Minute}
+		_, err := w.queues.Campaign(t.Context(), r)
+		return errors.Is(err, matchmaking.ErrQueueIdle)
+	}, soon, 5*time.Millisecond)
+}
+
+// pair starts two servers with connections of their own, which give up a queue soon after it is empty.
+func (w *world) pair(t *testing.T) (a, b *service.Service) {
+	t.Helper()
+	o := w.options(t, define(t, "duel", `{}`))
+	o.IdleAfter = 20 * time.Millisecond
+	a = newService(t, o)
+	_, o.Store = w.connect(t)
+	b = newService(t, o)
+	background(t, a.Run)
+	background(t, b.Run)
+	return a, b
+}
+
+func TestAnIdleQueueIsDirectedAgainWhenATicketComes(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		a, b := w.pair(t)
+		for i := range 6 {
+			at := []*service.Service{a, b}[i%2]
+			first := create(t, at, service.NewTicket{Queue: "duel"})
+			second := create(t, at, service.NewTicket{Queue: "duel"})
+			w.requireMatched(t, first.ID, second.ID)
+			w.emptied(t, "duel")
+			w.becomesIdle(t, "duel")
+		}
+	})
+}
+
+// deaf is a store that loses all nudges, but for those that say that some may have been lost.
+type deaf struct {
+	matchmaking.Store
+	back chan struct{} // something is received for each of these of the queue duel
+}
+
+func (d *deaf) Watch(ctx context.Context, queue string, told func(free bool)) {
+	d.Store.Watch(ctx, queue, func(free bool) {
+		if !free {
+			return
+		}
+		told(true)
+		if queue == "duel" {
+			d.back <- struct{}{}
+		}
+	})
+}
+
+// Nudges are lost while the connection on which they come is cut. What they told of is found when it is back.
+func TestALostNudgeLosesNoTicket(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	w := openWorld(t, n.URL())
+	d := &deaf{Store: w.queues, back: make(chan struct{}, 100)}
+	o := w.options(t, define(t, "duel", `{}`))
+	o.Store, o.IdleAfter = d, 20*time.Millisecond
+	s := newService(t, o)
+	background(t, s.Run)
+	<-d.back
+	for range 5 {
+		w.becomesIdle(t, "duel")
+		first := create(t, s, service.NewTicket{Queue: "duel"})
+		second := create(t, s, service.NewTicket{Queue: "duel"})
+		require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").Error())
+		<-d.back
+		w.requireMatched(t, first.ID, second.ID)
+		w.emptied(t, "duel")
+	}
+}
+
+// A ticket that is alone keeps its queue directed, and is found by the next server when the director is gone.
+func TestAQueueWithATicketIsNotIdle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`))
+	o.IdleAfter = 20 * time.Millisecond
+	a := newService(t, o)
+	stop := background(t, a.Run)
+	first := create(t, a, service.NewTicket{Queue: "duel"})
+	stop()
+	background(t, newService(t, o).Run)
+	second := create(t, a, service.NewTicket{Queue: "duel"})
+	w.requireMatched(t, first.ID, second.ID)
+}
+
+func TestMetricsOfADeletedQueueAreGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	registry := prometheus.NewRegistry()
+	o := w.options(t)
+	o.Metrics = measured(t, registry)
+	s := newService(t, o)
+	background(t, s.Run)
+	_, _, err := s.PutQueue(t.Context(), "duel", []byte(`{}`))
+	require.NoError(t, err)
+	require.Empty(t, values(t, registry, "duel"), "a queue that nobody has used has none")
+	first := create(t, s, service.NewTicket{Queue: "duel"})
+	second := create(t, s, service.NewTicket{Queue: "duel"})
+	require.NoError(t, s.Cancel(t.Context(), create(t, s, service.NewTicket{Queue: "duel"}).ID))
+	w.requireMatched(t, first.ID, second.ID)
+	w.emptied(t, "duel")
+	require.NotEmpty(t, values(t, registry, "duel"))
+	require.NoError(t, s.DeleteQueue(t.Context(), "duel"))
+	require.Eventually(t, func() bool { return len(values(t, registry, "duel")) == 0 }, soon, 5*time.Millisecond)
+}
+
+func TestThereAreAsManyQueuesAsAllowed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "one", `{}`), define(t, "two", `{}`))
+	o.MaxQueues = 3
+	s := newService(t, o)
+	put := func(name string) error {
+		_, _, err := s.PutQueue(t.Context(), name, []byte(`{}`))
+		return err
+	}
+	require.NoError(t, put("three"))
+	require.ErrorIs(t, put("four"), matchmaking.ErrTooManyQueues)
+	require.NoError(t, put("three"), "it is there")
+	require.NoError(t, s.DeleteQueue(t.Context(), "three"))
+	require.NoError(t, put("four"))
+}

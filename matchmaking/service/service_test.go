@@ -1,0 +1,312 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+)
+
+func TestTwoTicketsAreMatched(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		o := w.options(t, define(t, "duel", `{"assigner":{"connection":"10.0.0.1:7777"}}`))
+		o.Metrics = measured(t, prometheus.NewRegistry())
+		s := newService(t, o)
+		background(t, s.Run)
+		a := create(t, s, service.NewTicket{Queue: "duel"})
+		require.Equal(t, matchmaking.Searching, a.Status)
+		b := create(t, s, service.NewTicket{Queue: "duel", ID: "chosen"})
+
+		toA, toB := w.assignment(t, a.ID), w.assignment(t, b.ID)
+		require.Equal(t, toA.MatchID, toB.MatchID)
+		require.Equal(t, "10.0.0.1:7777", toA.Connection)
+		require.Equal(t, "duel", toA.Queue)
+		require.ElementsMatch(t, []int{0, 1}, []int{toA.Team, toB.Team})
+		w.requireNoMore(t, "duel", a.ID, b.ID)
+
+		read, err := s.Ticket(t.Context(), a.ID)
+		require.NoError(t, err)
+		require.Equal(t, matchmaking.MatchFound, read.Status)
+		require.Equal(t, toA, *read.Assignment)
+		require.ErrorIs(t, s.Cancel(t.Context(), a.ID), matchmaking.ErrTicketMatched)
+
+		d, err := s.Describe(t.Context(), "duel")
+		require.NoError(t, err)
+		require.EqualValues(t, 2, d.Matched)
+		require.True(t, d.Fixed)
+		require.Positive(t, d.MatchesPerSecond)
+		require.Positive(t, d.WaitP99)
+	})
+}
+
+func TestAnAssignmentTellsExtensionsAndTeammates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "teams", `{"teammates":true,"match":{"teams":1,"teamSize":3}}`))
+	o.Build = buildWith(&place{}, nil)
+	s := newService(t, o)
+	background(t, s.Run)
+	var ids []string
+	for range 3 {
+		ids = append(ids, create(t, s, service.NewTicket{Queue: "teams"}).ID)
+	}
+	for i, id := range ids {
+		a := w.assignment(t, id)
+		require.ElementsMatch(t, append(append([]string{}, ids[:i]...), ids[i+1:]...), a.Teammates)
+		require.Equal(t, map[string]json.RawMessage{"a": []byte(`{"b":1}`)}, a.Extensions)
+		require.Equal(t, "at "+a.MatchID, a.Connection)
+	}
+}
+
+func TestCreatingATicketAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "a", `{"maxTickets":1}`), define(t, "b", `{}`)))
+	first := create(t, s, service.NewTicket{Queue: "a", ID: "x"})
+	again, created, err := s.Create(t.Context(), service.NewTicket{Queue: "a", ID: "x"})
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, first.CreateTime, again.CreateTime)
+	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "b", ID: "x"})
+	require.ErrorIs(t, err, matchmaking.ErrTicketExists)
+	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "a"})
+	require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "c"})
+	require.ErrorIs(t, err, matchmaking.ErrNoQueue)
+}
+
+// A flood of tickets for which a queue has no room leaves nothing behind, but for the first.
+func TestAFullQueue(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		s := newService(t, w.options(t, define(t, "duel", `{"maxTickets":1}`)))
+		create(t, s, service.NewTicket{Queue: "duel", ID: "a"})
+		for _, id := range []string{"b", "c", "d", ""} {
+			_, _, err := s.Create(t.Context(), service.NewTicket{Queue: "duel", ID: id})
+			require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+		}
+		for id, there := range map[string]bool{"a": true, "b": true, "c": false, "d": false} {
+			_, err := w.channels.Describe(t.Context(), matchmaking.ChannelOf(id), channel.Page{})
+			require.Equal(t, there, err == nil, "%s: %v", id, err)
+		}
+		_, created, err := s.Create(t.Context(), service.NewTicket{Queue: "duel", ID: "a"})
+		require.NoError(t, err, "a repeat needs no room")
+		require.False(t, created)
+		require.NoError(t, s.Cancel(t.Context(), "a"))
+		create(t, s, service.NewTicket{Queue: "duel", ID: "b"})
+	})
+}
+
+func TestTicketsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "q", `{"maxTicketBytes":2000,"ticketTTL":"1m"}`)))
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		n     service.NewTicket
+		field string
+	}{
+		{service.NewTicket{ID: "a{b"}, "id"},
+		{service.NewTicket{ID: strings.Repeat("a", 122)}, "id"},
+		{service.NewTicket{TTL: 199 * time.Millisecond}, "/ttl"},
+		{service.NewTicket{TTL: 61 * time.Second}, "/ttl"},
+		{service.NewTicket{TTL: -1}, "/ttl"},
+		{service.NewTicket{Spec: matchmaking.Spec{NumTeams: -1}}, "/numTeams"},
+		{service.NewTicket{Spec: matchmaking.Spec{TeamSize: -1}}, "/teamSize"},
+		{service.NewTicket{Spec: matchmaking.Spec{TeamSize: 51}}, "/teamSize"},
+		{service.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{}}}}, "/criteria/0/name"},
+		{service.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MaxValue: inf}}}}, "/criteria/0"},
+		{service.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}}, "/criteria/0"},
+		{service.NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}}, "/statistics/0/value"},
+		{service.NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a": []byte("{")}}}, "/extensions/a"},
+	} {
+		c.n.Queue = "q"
+		_, _, err := s.Create(t.Context(), c.n)
+		var told *fault.Error
+		require.ErrorAs(t, err, &told, "%+v", c.n)
+		require.Equal(t, fault.SlugInvalidTicket, told.Slug)
+		require.Equal(t, c.field, told.Field)
+	}
+	large := matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", 2000)}}}
+	_, _, err := s.Create(t.Context(), service.NewTicket{Queue: "q", Spec: large})
+	var told *fault.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, fault.TooLarge, told.Kind)
+	require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
+
+	fits := matchmaking.Spec{SearchFields: matchmaking.SearchFields{
+		Tags: []string{strings.Repeat("x", 1000)}, DoubleArgs: matchmaking.Doubles{"nan": math.NaN(), "inf": inf},
+	}}
+	create(t, s, service.NewTicket{Queue: "q", Spec: fits})
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		s := newService(t, w.options(t, define(t, "duel", `{}`)))
+		background(t, s.Run)
+		require.NoError(t, s.Cancel(t.Context(), "never-was"))
+		require.NoError(t, s.Cancel(t.Context(), "no{name"))
+		_, err := s.Ticket(t.Context(), "never-was")
+		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+
+		gone := create(t, s, service.NewTicket{Queue: "duel"})
+		watched := make(chan error, 1)
+		go func() {
+			_, err := w.channels.Fetch(t.Context(), channel.Query{
+				Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+			})
+			watched <- err
+		}()
+		require.Eventually(t, func() bool { waiting, _ := w.channels.Waiting(); return waiting == 1 }, soon, time.Millisecond)
+		require.NoError(t, s.Cancel(t.Context(), gone.ID))
+		require.ErrorIs(t, <-watched, channel.ErrNoSubscriber)
+		require.NoError(t, s.Cancel(t.Context(), gone.ID))
+		read, err := s.Ticket(t.Context(), gone.ID)
+		require.NoError(t, err)
+		require.Equal(t, matchmaking.Cancelled, read.Status)
+
+		first := create(t, s, service.NewTicket{Queue: "duel"})
+		second := create(t, s, service.NewTicket{Queue: "duel"})
+		w.requireMatched(t, first.ID, second.ID)
+		require.ErrorIs(t, s.Cancel(t.Context(), first.ID), matchmaking.ErrTicketMatched)
+	})
+}
+
+func TestAnExpiredTicketEndsItsWatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`)))
+	background(t, s.Run)
+	gone := create(t, s, service.NewTicket{Queue: "duel"})
+	_, err := w.channels.Fetch(t.Context(), channel.Query{
+		Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+	})
+	require.ErrorIs(t, err, channel.ErrNoSubscriber)
+	read, err := s.Ticket(t.Context(), gone.ID)
+	require.NoError(t, err)
+	require.Equal(t, matchmaking.Expired, read.Status)
+}
+
+// A director that can't tell a player goes on trying, and leaves that to the next one when it ends.
+func TestAnExpiredTicketIsToldOfByTheNextDirector(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`))
+	mute := &muteChannels{Channels: onchannels.New(w.channels)}
+	o.Channels = mute
+	first := newService(t, o)
+	stop := background(t, first.Run)
+	gone := create(t, first, service.NewTicket{Queue: "duel"})
+	require.Eventually(t, func() bool { return mute.asked.Load() > 3 }, soon, time.Millisecond, "it goes on trying")
+	stop()
+	read, err := first.Ticket(t.Context(), gone.ID)
+	require.NoError(t, err)
+	require.Equal(t, matchmaking.Expired, read.Status)
+
+	background(t, newService(t, w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`))).Run)
+	_, err = w.channels.Fetch(t.Context(), channel.Query{
+		Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+	})
+	require.ErrorIs(t, err, channel.ErrNoSubscriber)
+	w.emptied(t, "duel")
+}
+
+// muteChannels can't end a subscription.
+type muteChannels struct {
+	service.Channels
+	asked atomic.Int32
+}
+
+func (c *muteChannels) Unsubscribe(context.Context, string) error {
+	c.asked.Add(1)
+	return fault.ErrUnavailable
+}
+
+func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "duel", `{"heartbeat":"400ms"}`)))
+	background(t, s.Run)
+	stays := create(t, s, service.NewTicket{Queue: "duel"})
+	stop := s.Attend(t.Context(), stays.ID)
+	for range 2 { // as long as it takes, and then as long again
+		goes, _, err := s.Create(t.Context(), service.NewTicket{Queue: "duel", Spec: matchmaking.Spec{NumTeams: 1, TeamSize: 9}})
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			read, err := s.Ticket(t.Context(), goes.ID)
+			return err == nil && read.Status == matchmaking.Expired || errors.Is(err, matchmaking.ErrNoTicket)
+		}, soon, 5*time.Millisecond)
+		read, err := s.Ticket(t.Context(), stays.ID)
+		require.NoError(t, err)
+		require.Contains(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending, matchmaking.MatchFound}, read.Status)
+	}
+	stop()
+	stop()
+}
+
+func TestAttendWithoutHeartbeat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t))
+	s.Attend(t.Context(), "never-was")()
+}
+
+func TestACreationThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`), define(t, "other", `{}`))
+	made := make(chan string, 8)
+	var fail atomic.Bool
+	fail.Store(true)
+	tries := 0
+	o.Store = &tampered{
+		Store: w.queues,
+		create: func(_ context.Context, r matchmaking.CreateRequest) error {
+			made <- r.ID
+			if fail.Load() {
+				return fault.ErrUnavailable
+			}
+			return nil
+		},
+		undo: func() error {
+			if tries++; tries < 4 {
+				return fault.ErrUnavailable
+			}
+			return nil
+		},
+	}
+	s := newService(t, o)
+	_, _, err := s.Create(t.Context(), service.NewTicket{Queue: "duel"})
+	require.ErrorIs(t, err, fault.ErrUnavailable)
+	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "other", ID: "again"})
+	require.ErrorIs(t, err, fault.ErrUnavailable)
+	fail.Store(false)
+	// The caller tries again, and gets to another server: the ticket is that attempt's now.
+	_, created, err := newService(t, w.options(t, define(t, "other", `{}`))).Create(t.Context(), service.NewTicket{Queue: "other", ID: "again"})
+	require.NoError(t, err)
+	require.False(t, created)
+
+	background(t, s.Run)
+	undone := <-made
+	require.Eventually(t, func() bool {
+		_, err := s.Ticket(t.Context(), undone)
+		return errors.Is(err, matchmaking.ErrNoTicket)
+	}, soon, 5*time.Millisecond)
+	partner := create(t, s, service.NewTicket{Queue: "other"})
+	w.requireMatched(t, "again", partner.ID)
+}

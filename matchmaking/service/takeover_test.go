@@ -1,0 +1,204 @@
+package service_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+)
+
+// directs has a service direct a queue, where no other one does: it waits until it does so.
+func directs(t *testing.T, s *service.Service, queue string) {
+	t.Helper()
+	made := create(t, s, service.NewTicket{Queue: queue}) // so that it isn't idle
+	require.Eventually(t, func() bool {
+		d, err := s.Describe(t.Context(), queue)
+		return err == nil && d.Directed
+	}, soon, 5*time.Millisecond)
+	require.NoError(t, s.Cancel(t.Context(), made.ID))
+}
+
+func TestAnotherTakesOverFromADirectorThatDies(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		o := w.options(t, define(t, "duel", `{"pendingTimeout":"1s"}`))
+		dying := &tampered{Store: w.queues}
+		claimed := make(chan struct{}, 16)
+		dying.assign = func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
+			dying.dead.Store(true) // with tickets claimed
+			claimed <- struct{}{}
+			return dying.Assign(ctx, r)
+		}
+		first := o
+		first.Store = dying
+		a := newService(t, first)
+		background(t, a.Run)
+		directs(t, a, "duel")
+		b := newService(t, o)
+		background(t, b.Run)
+
+		lost := []string{create(t, b, service.NewTicket{Queue: "duel"}).ID, create(t, b, service.NewTicket{Queue: "duel"}).ID}
+		<-claimed
+		later := []string{create(t, b, service.NewTicket{Queue: "duel"}).ID, create(t, b, service.NewTicket{Queue: "duel"}).ID}
+		w.requireMatched(t, later[0], later[1])
+		w.requireMatched(t, lost[0], lost[1]) // after the deadline of the claim
+		directs(t, b, "duel")
+		w.requireNoMore(t, "duel", lost[0], lost[1], later[0], later[1])
+	})
+}
+
+// A director that is paused between claim and assign finds, when it goes on, that its successor has its tickets.
+func TestClaimsAreTakenOver(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		o := w.options(t, define(t, "duel", `{"pendingTimeout":"10m"}`))
+		_, queues := w.connect(t)
+		paused := &tampered{Store: queues}
+		claimed, awake, outcomes := make(chan struct{}, 16), make(chan struct{}), make(chan []matchmaking.AssignOutcome, 16)
+		paused.assign = func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
+			paused.dead.Store(true) // its lease isn't renewed
+			claimed <- struct{}{}
+			<-awake
+			paused.dead.Store(false)
+			made := queues.Assign(ctx, r)
+			outcomes <- made
+			return made
+		}
+		first := o
+		first.Store = paused
+		a := newService(t, first)
+		background(t, a.Run)
+		directs(t, a, "duel")
+		x, y := create(t, a, service.NewTicket{Queue: "duel"}), create(t, a, service.NewTicket{Queue: "duel"})
+		<-claimed
+		background(t, newService(t, o).Run)
+		w.requireMatched(t, x.ID, y.ID)
+		close(awake)
+		for _, outcome := range <-outcomes {
+			require.NoError(t, outcome.Err)
+			require.NotEmpty(t, outcome.Conflicts, "it holds nothing")
+		}
+		w.requireNoMore(t, "duel", x.ID, y.ID)
+	})
+}
+
+func TestADirectorThatStopsHandsItsQueueOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`))
+	o.LeaseTTL = 10 * time.Second
+	a, b := newService(t, o), newService(t, o)
+	stop := background(t, a.Run)
+	directs(t, a, "duel")
+	first := create(t, a, service.NewTicket{Queue: "duel"})
+	stop()
+	_, err := w.queues.Lease(t.Context(), matchmaking.LeaseRequest{Queue: "duel", Lease: "test", TTL: time.Minute})
+	require.NoError(t, err, "the lease is free at once")
+	require.NoError(t, w.queues.Resign(t.Context(), "duel", "test"))
+
+	background(t, b.Run)
+	second := create(t, b, service.NewTicket{Queue: "duel"})
+	w.requireMatched(t, first.ID, second.ID)
+}
+
+func TestAStopLetsAllocationsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began, free := make(chan struct{}), make(chan struct{})
+	a := &place{}
+	a.allocate = func(ctx context.Context, _ matchmaking.Proposal) (matchmaking.Allocation, error) {
+		close(began)
+		<-free
+		return matchmaking.Allocation{Connection: "here"}, ctx.Err()
+	}
+	o := w.options(t, define(t, "duel", `{}`))
+	o.Build, o.Drain = buildWith(a, nil), time.Minute
+	s := newService(t, o)
+	stop := background(t, s.Run)
+	first := create(t, s, service.NewTicket{Queue: "duel"})
+	second := create(t, s, service.NewTicket{Queue: "duel"})
+	<-began
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	third := create(t, s, service.NewTicket{Queue: "duel"})
+	close(free)
+	<-stopped
+	require.Len(t, w.fetch(t, first.ID, 0).Messages, 1, "what was made is delivered before Run returns")
+	require.Len(t, w.fetch(t, second.ID, 0).Messages, 1)
+	state, err := w.queues.Describe(t.Context(), "duel", 0)
+	require.NoError(t, err)
+	require.Equal(t, 1, state.Searching)
+	require.Zero(t, state.Outgoing)
+	read, err := s.Ticket(t.Context(), third.ID)
+	require.NoError(t, err)
+	require.Equal(t, matchmaking.Searching, read.Status)
+}
+
+func TestAStopGivesAllocationsUpThatTakeTooLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	began := make(chan struct{})
+	a := &place{}
+	a.allocate = func(ctx context.Context, _ matchmaking.Proposal) (matchmaking.Allocation, error) {
+		close(began)
+		<-ctx.Done()
+		return matchmaking.Allocation{Token: "half"}, ctx.Err()
+	}
+	o := w.options(t, define(t, "duel", `{}`))
+	o.Build, o.Drain = buildWith(a, nil), 200*time.Millisecond
+	s := newService(t, o)
+	stop := background(t, s.Run)
+	create(t, s, service.NewTicket{Queue: "duel"})
+	create(t, s, service.NewTicket{Queue: "duel"})
+	<-began
+	stop()
+	state, err := w.queues.Describe(t.Context(), "duel", 0)
+	require.NoError(t, err)
+	require.Equal(t, 2, state.Searching, "the claim was given up: %+v", state)
+	_, released := a.tried()
+	require.Len(t, released, 1)
+}
+
+func TestChangesThatAreLostAreMadeUpFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`))
+	calls := 0
+	o.Store = &tampered{Store: w.queues, changes: func() error {
+		if calls++; calls%2 == 1 {
+			return matchmaking.ErrChangesLost
+		}
+		return nil
+	}}
+	o.Build = func(d matchmaking.Definition) (matchmaking.Parts, error) {
+		if d.Name != "duel" { // so that only one feed runs
+			return matchmaking.Parts{}, fault.ErrUnavailable
+		}
+		return build(d)
+	}
+	s := newService(t, o)
+	background(t, s.Run)
+	for range 5 {
+		first := create(t, s, service.NewTicket{Queue: "duel"})
+		second := create(t, s, service.NewTicket{Queue: "duel"})
+		w.requireMatched(t, first.ID, second.ID)
+	}
+}
+
+func TestTicketsThatTheDirectorDoesNotKnowAreFound(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.options(t, define(t, "duel", `{}`))
+	o.Store = &tampered{Store: w.queues, changed: func(c *matchmaking.Changes) { c.Changes = nil }}
+	s := newService(t, o)
+	background(t, s.Run)
+	directs(t, s, "duel")
+	first := create(t, s, service.NewTicket{Queue: "duel"})
+	second := create(t, s, service.NewTicket{Queue: "duel"})
+	w.requireMatched(t, first.ID, second.ID)
+}

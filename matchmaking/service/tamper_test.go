@@ -1,0 +1,264 @@
+package service_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+)
+
+// tampered is a store to which things happen. Functions that are nil do nothing; they are set before it is used.
+type tampered struct {
+	matchmaking.Store
+	dead atomic.Bool // the server that uses it is gone, as far as the storage can tell
+
+	create    func(context.Context, matchmaking.CreateRequest) error // after the ticket was made
+	undo      func() error                                           // before
+	claim     func(context.Context, matchmaking.ClaimRequest)        // before
+	assign    func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
+	delivered func(ctx context.Context, queue string, entries []string) error
+	lease     func(matchmaking.LeaseRequest)
+	changes   func() error
+	changed   func(*matchmaking.Changes) // what is read
+}
+
+func (s *tampered) gone() error {
+	if s.dead.Load() {
+		return fault.ErrUnavailable
+	}
+	return nil
+}
+
+func (s *tampered) Create(ctx context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+	made, created, err := s.Store.Create(ctx, r)
+	if s.create != nil && err == nil {
+		err = s.create(ctx, r)
+	}
+	return made, created, err
+}
+
+func (s *tampered) Undo(ctx context.Context, queue, id, attempt string) (bool, error) {
+	if s.undo != nil {
+		if err := s.undo(); err != nil {
+			return false, err
+		}
+	}
+	return s.Store.Undo(ctx, queue, id, attempt)
+}
+
+func (s *tampered) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
+	if err := s.gone(); err != nil {
+		return matchmaking.Claimed{}, err
+	}
+	if s.claim != nil {
+		s.claim(ctx, r)
+	}
+	return s.Store.Claim(ctx, r)
+}
+
+func (s *tampered) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
+	if err := s.gone(); err != nil {
+		outcomes := make([]matchmaking.AssignOutcome, len(r.Matches))
+		for i := range outcomes {
+			outcomes[i].Err = err
+		}
+		return outcomes
+	}
+	if s.assign != nil {
+		return s.assign(ctx, r)
+	}
+	return s.Store.Assign(ctx, r)
+}
+
+func (s *tampered) Release(ctx context.Context, queue, token string, ids []string) error {
+	if err := s.gone(); err != nil {
+		return err
+	}
+	return s.Store.Release(ctx, queue, token, ids)
+}
+
+func (s *tampered) TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error) {
+	if err := s.gone(); err != nil {
+		return nil, err
+	}
+	return s.Store.TakeOver(ctx, queue, lease, ids)
+}
+
+func (s *tampered) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
+	if err := s.gone(); err != nil {
+		return matchmaking.Swept{}, err
+	}
+	return s.Store.Sweep(ctx, queue, told, limit)
+}
+
+func (s *tampered) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
+	if err := s.gone(); err != nil {
+		return time.Time{}, err
+	}
+	return s.Store.Campaign(ctx, r)
+}
+
+func (s *tampered) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
+	if err := s.gone(); err != nil {
+		return time.Time{}, err
+	}
+	if s.lease != nil {
+		s.lease(r)
+	}
+	return s.Store.Lease(ctx, r)
+}
+
+func (s *tampered) Resign(ctx context.Context, queue, lease string) error {
+	if err := s.gone(); err != nil {
+		return err
+	}
+	return s.Store.Resign(ctx, queue, lease)
+}
+
+func (s *tampered) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
+	if s.changes != nil {
+		if err := s.changes(); err != nil {
+			return matchmaking.Changes{}, err
+		}
+	}
+	c, err := s.Store.Changes(ctx, r)
+	if s.changed != nil {
+		s.changed(&c)
+	}
+	return c, err
+}
+
+func (s *tampered) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
+	if err := s.gone(); err != nil {
+		return nil, err
+	}
+	return s.Store.Outgoing(ctx, queue, age, limit)
+}
+
+func (s *tampered) Delivered(ctx context.Context, queue string, entries []string) error {
+	if err := s.gone(); err != nil {
+		return err
+	}
+	if s.delivered != nil {
+		if err := s.delivered(ctx, queue, entries); err != nil {
+			return err
+		}
+	}
+	return s.Store.Delivered(ctx, queue, entries)
+}
+
+// brokenChannels are channels on which publishing may fail, and which count what is published.
+type brokenChannels struct {
+	service.Channels
+	fail func(name string) error
+
+	mu        sync.Mutex
+	published map[string]int
+}
+
+func (c *brokenChannels) Publish(ctx context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error {
+	name := matchmaking.ChannelOf(a.TicketID)
+	if c.fail != nil {
+		if err := c.fail(name); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	if c.published == nil {
+		c.published = map[string]int{}
+	}
+	c.published[name]++
+	c.mu.Unlock()
+	return c.Channels.Publish(ctx, epoch, a)
+}
+
+func (c *brokenChannels) times(ticket string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.published[matchmaking.ChannelOf(ticket)]
+}
+
+// place is an assigner that does what a test wants, and remembers what it was asked.
+type place struct {
+	allocate func(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error)
+
+	mu        sync.Mutex
+	allocated map[string]int
+	released  map[string]matchmaking.Allocation
+}
+
+func (p *place) Allocate(ctx context.Context, m matchmaking.Proposal) (matchmaking.Allocation, error) {
+	p.mu.Lock()
+	if p.allocated == nil {
+		p.allocated = map[string]int{}
+	}
+	p.allocated[m.ID]++
+	p.mu.Unlock()
+	if p.allocate != nil {
+		return p.allocate(ctx, m)
+	}
+	return matchmaking.Allocation{
+		Connection: "at " + m.ID, Token: "token " + m.ID, Extensions: map[string]json.RawMessage{"a": []byte(`{"b": 1}`)},
+	}, nil
+}
+
+func (p *place) Release(_ context.Context, matchID string, a matchmaking.Allocation) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.released == nil {
+		p.released = map[string]matchmaking.Allocation{}
+	}
+	p.released[matchID] = a
+	return nil
+}
+
+// tried gives how many matches the assigner was asked a place for, and which it got back.
+func (p *place) tried() (allocated int, released map[string]matchmaking.Allocation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	released = map[string]matchmaking.Allocation{}
+	for id, a := range p.released {
+		released[id] = a
+	}
+	return len(p.allocated), released
+}
+
+// buildWith builds queues with an assigner of the test's, and with a matcher around the built-in one.
+func buildWith(a matchmaking.Assigner, around func(matchmaking.Matcher) matchmaking.Matcher) matchmaking.Build {
+	return func(d matchmaking.Definition) (matchmaking.Parts, error) {
+		parts, err := build(d)
+		if a != nil {
+			parts.Assigner = a
+		}
+		if around != nil {
+			parts.Matcher = around(parts.Matcher)
+		}
+		return parts, err
+	}
+}
+
+// requireMatched waits for the assignments of two tickets, which are of one match.
+func (w *world) requireMatched(t *testing.T, a, b string) matchmaking.Assignment {
+	t.Helper()
+	toA, toB := w.assignment(t, a), w.assignment(t, b)
+	require.Equal(t, toA.MatchID, toB.MatchID)
+	return toA
+}
+
+// requireNoMore makes sure that there is one message on a ticket's channel, after all was delivered.
+func (w *world) requireNoMore(t *testing.T, queue string, tickets ...string) {
+	t.Helper()
+	w.emptied(t, queue)
+	for _, id := range tickets {
+		require.Len(t, w.fetch(t, id, 0).Messages, 1)
+	}
+}

@@ -1,0 +1,154 @@
+package service
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// check tells whether a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge; the field is a JSON
+// pointer.
+func (n *NewTicket) check(d matchmaking.Definition) error {
+	if n.ID != "" {
+		if err := matchmaking.CheckTicketID(n.ID); err != nil {
+			return err
+		}
+	}
+	if err := n.checkTTL(d); err != nil {
+		return err
+	}
+	if err := checkSpec(&n.Spec, d); err != nil {
+		return err
+	}
+	return checkSize(&n.Spec, d.MaxTicketBytes)
+}
+
+func (n *NewTicket) checkTTL(d matchmaking.Definition) error {
+	switch {
+	case n.TTL == 0:
+		return nil
+	case n.TTL < matchmaking.MinLifetime:
+		return matchmaking.InvalidTicket("/ttl", "the ttl is %s, at least %s is needed", n.TTL, time.Duration(matchmaking.MinLifetime))
+	case n.TTL > d.TicketTTL.Std():
+		return matchmaking.InvalidTicket("/ttl", "the ttl is %s, at most %s is allowed in this queue", n.TTL, d.TicketTTL)
+	}
+	return nil
+}
+
+func checkSpec(s *matchmaking.Spec, d matchmaking.Definition) error {
+	for i, c := range s.Criteria {
+		at := fmt.Sprintf("/criteria/%d", i)
+		switch {
+		case c.Name == "":
+			return matchmaking.InvalidTicket(at+"/name", "a criterion has no name")
+		case !finite(c.MinValue) || !finite(c.MaxValue):
+			return matchmaking.InvalidTicket(at, "the criterion %q isn't finite", c.Name)
+		case c.MinValue > c.MaxValue:
+			return matchmaking.InvalidTicket(at, "the criterion %q has a minValue, %v, above its maxValue, %v", c.Name, c.MinValue, c.MaxValue)
+		}
+	}
+	for i, st := range s.Statistics {
+		at := fmt.Sprintf("/statistics/%d", i)
+		switch {
+		case st.Name == "":
+			return matchmaking.InvalidTicket(at+"/name", "a statistic has no name")
+		case !finite(st.Value):
+			return matchmaking.InvalidTicket(at+"/value", "the statistic %q isn't finite", st.Name)
+		}
+	}
+	if err := checkTeams(s, d.Match); err != nil {
+		return err
+	}
+	if err := checkObjects("/extensions", s.Extensions); err != nil {
+		return err
+	}
+	return checkObjects("/persistentField", s.PersistentField)
+}
+
+func checkTeams(s *matchmaking.Spec, m matchmaking.Match) error {
+	switch {
+	case s.NumTeams < 0 || s.NumTeams > matchmaking.MaxMatchTickets:
+		return matchmaking.InvalidTicket("/numTeams", "numTeams is %d, it can be 1 to %d, or 0 for the queue's", s.NumTeams, matchmaking.MaxMatchTickets)
+	case s.TeamSize < 0 || s.TeamSize > matchmaking.MaxMatchTickets:
+		return matchmaking.InvalidTicket("/teamSize", "teamSize is %d, it can be 1 to %d, or 0 for the queue's", s.TeamSize, matchmaking.MaxMatchTickets)
+	}
+	teams, size := m.Teams, m.TeamSize
+	if s.NumTeams > 0 {
+		teams = s.NumTeams
+	}
+	if s.TeamSize > 0 {
+		size = s.TeamSize
+	}
+	if teams*size > matchmaking.MaxMatchTickets {
+		return matchmaking.InvalidTicket("/teamSize", "%d teams of %d are more than %d tickets", teams, size, matchmaking.MaxMatchTickets)
+	}
+	return nil
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+func checkObjects(at string, values map[string]json.RawMessage) error {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !json.Valid(values[name]) {
+			return matchmaking.InvalidTicket(at+"/"+name, "the value of %q isn't JSON", name)
+		}
+	}
+	return nil
+}
+
+// checkSize tells whether the spec's JSON has limit bytes at most. It writes the JSON only where that is in doubt.
+func checkSize(s *matchmaking.Spec, limit int) error {
+	if roughBytes(s) <= limit {
+		return nil
+	}
+	text, err := json.Marshal(s)
+	switch {
+	case err != nil:
+		return matchmaking.InvalidTicket("", "the ticket can't be written as JSON: %v", err)
+	case len(text) > limit:
+		return &fault.Error{
+			Kind: fault.TooLarge, Slug: fault.SlugTicketTooLarge,
+			Detail: fmt.Sprintf("the ticket has %d bytes as JSON, at most %d are allowed in this queue", len(text), limit),
+		}
+	}
+	return nil
+}
+
+// What the parts of a spec take as JSON at most, apart from its texts.
+const (
+	frameBytes  = 256 // the keys of the spec
+	memberBytes = 80  // a member's own keys, signs and numbers
+	charBytes   = 6   // a byte of text, escaped
+)
+
+// roughBytes is more than the spec's JSON has.
+func roughBytes(s *matchmaking.Spec) int {
+	texts, members, raw := 0, 0, 0
+	for _, tag := range s.SearchFields.Tags {
+		texts, members = texts+len(tag), members+1
+	}
+	for name := range s.SearchFields.DoubleArgs {
+		texts, members = texts+len(name), members+1
+	}
+	for name, value := range s.SearchFields.StringArgs {
+		texts, members = texts+len(name)+len(value), members+1
+	}
+	for _, c := range s.Criteria {
+		texts, members = texts+len(c.Name), members+2
+	}
+	for _, st := range s.Statistics {
+		texts, members = texts+len(st.Name), members+1
+	}
+	for _, values := range []map[string]json.RawMessage{s.Extensions, s.PersistentField} {
+		for name, value := range values {
+			texts, members, raw = texts+len(name), members+1, raw+charBytes*len(value)
+		}
+	}
+	return frameBytes + charBytes*texts + memberBytes*members + raw
+}

@@ -1,0 +1,191 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/matchmaking/function"
+	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// soon is how long tests wait for what happens at once.
+const soon = 20 * time.Second
+
+// world is a Redis with channels and queues, under a prefix of its own.
+type world struct {
+	url      string
+	store    *redis.Store
+	queues   *redis.Queues
+	channels *channel.Service
+	prefix   string
+}
+
+// everywhere runs a test on each kind of Redis.
+func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
+		test(t, newWorld(t))
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		test(t, openWorld(t, strings.Join(redistest.Cluster(t).Addrs(), ",")))
+	})
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return openWorld(t, redistest.Standalone(t).URL())
+}
+
+func openWorld(t *testing.T, url string) *world {
+	t.Helper()
+	w := &world{prefix: redistest.Prefix(t), url: url}
+	log := slog.New(slog.DiscardHandler)
+	w.store, w.queues = w.connect(t)
+
+	ring, err := receipt.NewKeyring(receipt.Key(bytes.Repeat([]byte{7}, receipt.MinKeyBytes)))
+	require.NoError(t, err)
+	policies, err := channel.NewPolicies(channel.Policy{TTL: 30 * time.Minute, MaxMessageBytes: 64 << 10}, nil)
+	require.NoError(t, err)
+	w.channels, err = channel.NewService(channel.Options{
+		Store: w.store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(), Logger: log,
+	})
+	require.NoError(t, err)
+	background(t, w.channels.Run)
+	return w
+}
+
+// connect opens connections as another server has them.
+func (w *world) connect(t *testing.T) (*redis.Store, *redis.Queues) {
+	t.Helper()
+	store, err := redis.Open(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(store.Close)
+	queues := store.Queues(redis.QueueOptions{})
+	t.Cleanup(queues.Close)
+	return store, queues
+}
+
+// background runs something until the test ends, or until the function that it gives is called.
+func background(t *testing.T, run func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	done := false
+	stop = func() {
+		if done {
+			return
+		}
+		done = true
+		cancel()
+		require.NoError(t, <-ended)
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// build makes the parts of queues as the service does.
+func build(d matchmaking.Definition) (matchmaking.Parts, error) {
+	a, err := assigner.New(d, nil)
+	if err != nil {
+		return matchmaking.Parts{}, err
+	}
+	return matchmaking.Parts{
+		Matcher:   function.FirstCome(d.Match.Teams, d.Match.TeamSize),
+		Evaluator: function.Decollide{},
+		Assigner:  a,
+	}, nil
+}
+
+// options are those of a service in w, with short lives and a log that the test shows where it fails.
+func (w *world) options(t *testing.T, definitions ...matchmaking.Definition) service.Options {
+	t.Helper()
+	return service.Options{
+		Store: w.queues, Lookup: w.store, Channels: onchannels.New(w.channels), Build: build, Definitions: definitions,
+		ChannelTTL: 30 * time.Minute, Logger: testLog(t),
+		Timing: service.Timing{
+			LeaseTTL: 600 * time.Millisecond, RelayAge: 200 * time.Millisecond, Refresh: 100 * time.Millisecond,
+			Drain: 2 * time.Second,
+		},
+	}
+}
+
+func testLog(t *testing.T) *slog.Logger {
+	t.Helper()
+	out := io.Discard
+	if testing.Verbose() {
+		out = t.Output()
+	}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func newService(t *testing.T, o service.Options) *service.Service {
+	t.Helper()
+	s, err := service.New(o)
+	require.NoError(t, err)
+	return s
+}
+
+// define makes a definition.
+func define(t *testing.T, name, text string) matchmaking.Definition {
+	t.Helper()
+	d, err := matchmaking.ParseDefinition(name, []byte(text))
+	require.NoError(t, err)
+	return d
+}
+
+// create makes a ticket.
+func create(t *testing.T, s *service.Service, n service.NewTicket) matchmaking.Ticket {
+	t.Helper()
+	made, created, err := s.Create(t.Context(), n)
+	require.NoError(t, err)
+	require.True(t, created)
+	return made
+}
+
+// assignment waits for the message on a ticket's channel.
+func (w *world) assignment(t *testing.T, ticket string) matchmaking.Assignment {
+	t.Helper()
+	d := w.fetch(t, ticket, soon)
+	require.Len(t, d.Messages, 1, "ticket %s", ticket)
+	var a matchmaking.Assignment
+	require.NoError(t, json.Unmarshal(d.Messages[0].Content, &a))
+	require.Equal(t, matchmaking.MessagePrefix+a.MatchID, d.Messages[0].ID)
+	require.Equal(t, ticket, a.TicketID)
+	return a
+}
+
+func (w *world) fetch(t *testing.T, ticket string, wait time.Duration) channel.Delivery {
+	t.Helper()
+	d, err := w.channels.Fetch(t.Context(), channel.Query{
+		Channel: matchmaking.ChannelOf(ticket), Subscriber: matchmaking.Subscriber, Wait: wait,
+	})
+	require.NoError(t, err)
+	return d
+}
+
+// emptied waits until nothing waits in a queue, nor is on its way.
+func (w *world) emptied(t *testing.T, queue string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		state, err := w.queues.Describe(t.Context(), queue, 0)
+		return err == nil && state.Searching+state.Pending+state.Outgoing == 0
+	}, soon, 5*time.Millisecond)
+}

@@ -1,0 +1,101 @@
+package storagetest
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// LookupHarness is a lookup that is kept with the channels of a Harness.
+type LookupHarness interface {
+	Harness
+	// Lookup returns the lookup.
+	Lookup() matchmaking.Lookup
+}
+
+// RunLookup runs the cases of a matchmaking.Lookup as parallel subtests of t. open is called once for each, from its
+// goroutine; what it returns is used until that one ends.
+func RunLookup(t *testing.T, open func(t testing.TB) LookupHarness) {
+	t.Helper()
+	for _, start := range starts {
+		t.Run(start.name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t)
+			s := lookupSubject{subject: newSubject(t, h, matchmaking.ChannelOf("x")), lookup: h.Lookup()}
+			s.wind(start.at)
+			s.owners()
+		})
+	}
+}
+
+// lookupSubject is the channel of the ticket "x".
+type lookupSubject struct {
+	*subject
+	lookup matchmaking.Lookup
+}
+
+// owners has an ID belong to one queue after the other. A new ticket gets no assignment of an earlier one with its ID.
+func (s *lookupSubject) owners() {
+	_, err := s.lookup.Owner(s.ctx(), "x")
+	require.ErrorIs(s.t, err, matchmaking.ErrNoTicket, "there is no channel")
+	s.subscribe("other")
+	s.publish("before")
+	_, err = s.lookup.Owner(s.ctx(), "x")
+	require.ErrorIs(s.t, err, matchmaking.ErrNoTicket, "the channel isn't a ticket's")
+
+	first, begun := s.reserve("one", ulid.ULID{})
+	require.True(s.t, begun)
+	require.Equal(s.t, "one", first.Queue)
+	has, err := s.lookup.Owner(s.ctx(), "x")
+	require.NoError(s.t, err)
+	require.Equal(s.t, first, has)
+	s.reads(matchmaking.Subscriber, 0)
+	s.publish("in-one")
+	s.reads(matchmaking.Subscriber, 0, "in-one")
+
+	for _, other := range []ulid.ULID{{}, ulid.Make()} {
+		has, begun = s.reserve("two", other)
+		require.False(s.t, begun, "the channel is in another life than that which is to be replaced")
+		require.Equal(s.t, first, has)
+		s.reads(matchmaking.Subscriber, 0, "in-one")
+	}
+	second, begun := s.reserve("two", first.Epoch)
+	require.True(s.t, begun)
+	require.Equal(s.t, "two", second.Queue)
+	s.reads(matchmaking.Subscriber, 0)
+	s.reads("other", 0, "before", "in-one")
+
+	require.ErrorIs(s.t, s.publishIn(s.ctx(), first.Epoch, "late"), channel.ErrLaterLife)
+	s.reads(matchmaking.Subscriber, 0)
+	require.NoError(s.t, s.publishIn(s.ctx(), second.Epoch, "in-time"))
+	later := ulid.MustNew(second.Epoch.Time()+1, rand.Reader)
+	require.NoError(s.t, s.publishIn(s.ctx(), later, "after-a-fail-over"), "the storage lost the life that the message is for")
+	s.reads(matchmaking.Subscriber, 0, "in-time", "after-a-fail-over")
+}
+
+// reserve reserves the ID for a queue, twice: the repeat finds what the first call did.
+func (s *lookupSubject) reserve(queue string, replaces ulid.ULID) (owner matchmaking.Owner, begun bool) {
+	r := matchmaking.Reservation{
+		TicketID: "x", Owner: matchmaking.Owner{Queue: queue, Epoch: ulid.Make()}, Replaces: replaces, TTL: ttl,
+	}
+	var err error
+	for range 2 {
+		owner, err = s.lookup.Reserve(s.ctx(), r)
+		require.NoError(s.t, err)
+	}
+	return owner, owner.Epoch == r.Epoch
+}
+
+// publishIn publishes for one life of the channel.
+func (s *lookupSubject) publishIn(ctx context.Context, epoch ulid.ULID, id string) error {
+	_, err := s.store.Publish(ctx, channel.PublishRequest{
+		Channel: s.channel, Drafts: []channel.Draft{{ID: id, Content: contentOf(id)}}, Policy: s.policy, Epoch: epoch,
+	})
+	return err
+}
