@@ -49,11 +49,11 @@ func (h *held) extend(sent time.Time) {
 	}
 }
 
-// left returns how long the lease may still be used.
-func (h *held) left(now time.Time) time.Duration {
+// end returns until when the lease may be used.
+func (h *held) end() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.deadline.Sub(now)
+	return h.deadline
 }
 
 // fail records that a renewal failed.
@@ -93,6 +93,26 @@ func (h *held) check() error {
 type holdingContext struct {
 	context.Context //nolint:containedctx // this is a context
 	held            *held
+}
+
+type heldKey struct{}
+
+// Value implements context.Context.
+func (c holdingContext) Value(key any) any {
+	if key == (heldKey{}) {
+		return c.held
+	}
+	return c.Context.Value(key)
+}
+
+// Deadline returns until when the lease can be relied on that a function holds with ctx, or with a parent of ctx. A
+// renewal moves it; so it isn't the deadline of ctx. It reports false if ctx isn't that of a lease.
+func Deadline(ctx context.Context) (time.Time, bool) {
+	h, ok := ctx.Value(heldKey{}).(*held)
+	if !ok {
+		return time.Time{}, false
+	}
+	return h.end(), true
 }
 
 // Err implements context.Context.

@@ -87,6 +87,33 @@ func TestHoldRenewsWhileTheFunctionRuns(t *testing.T) {
 	})
 }
 
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, store *memory, m *lease.Manager) {
+		_, ok := lease.Deadline(t.Context())
+		require.False(t, ok)
+		sent := time.Now()
+		store.after = func(ctx context.Context, op, _ string) error {
+			if op == "acquire" {
+				sleep(ctx, time.Second)
+			}
+			return nil
+		}
+		require.NoError(t, m.Hold(t.Context(), "job", func(ctx context.Context, _ uint64) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			first, ok := lease.Deadline(ctx)
+			require.True(t, ok)
+			require.Equal(t, sent.Add(ttl-margin), first)
+			sleep(ctx, ttl/2)
+			second, _ := lease.Deadline(ctx)
+			require.True(t, second.After(first))
+			require.LessOrEqual(t, time.Until(second), ttl-margin)
+			return nil
+		}))
+	})
+}
+
 // Renewals of many leases that begin at different times come together.
 func TestManyLeasesAreRenewedInFewCalls(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func (m *Manager) renew(ctx context.Context, leases []*held) (failed error) {
 	requests := make([]Request, len(leases))
 	for i, h := range leases {
 		requests[i] = h.request
-		left = min(left, h.left(sent))
+		left = min(left, h.end().Sub(sent))
 	}
 	ctx, cancel := context.WithTimeout(ctx, left/2)
 	defer cancel()
