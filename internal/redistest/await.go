@@ -3,21 +3,20 @@ package redistest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 )
 
-// pollEvery is the pause between two looks at servers, which have no way to tell that they are ready.
+// pollEvery is the pause between two checks of servers, which cannot notify that they are ready.
 const pollEvery = 20 * time.Millisecond
 
-// final is an error after which looking again is of no use.
+// final is an error that no further check can change.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// poll calls check until it returns nil or a final error, which it returns, or ctx ends. Then it returns the
-// last error that wasn't due to that end.
+// poll calls check until it returns nil or a final error, which poll returns, or until ctx ends. Then it returns the last
+// error that was not caused by that end.
 func poll(ctx context.Context, check func(context.Context) error) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -39,12 +38,12 @@ func poll(ctx context.Context, check func(context.Context) error) error {
 	}
 }
 
-// await polls for up to startLimit, and fails the test where what never comes.
+// await polls for up to startLimit, and then fails the test.
 func await(t testing.TB, what string, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startLimit)
 	defer cancel()
 	if err := poll(ctx, check); err != nil {
-		t.Fatalf("redistest: %v", fmt.Errorf("wait for %s: %w", what, err))
+		t.Fatalf("redistest: wait for %s: %v", what, err)
 	}
 }

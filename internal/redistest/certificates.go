@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// certificates is a CA and a server certificate of it for loopback, as files and as a client's configuration.
+// certificates is a CA and its server certificate for loopback, as files and as a client's configuration.
 type certificates struct {
 	caFile, certFile, keyFile string
 	client                    *tls.Config
 }
 
-// makeCertificates writes them into dir.
+// makeCertificates makes a CA and a certificate, and writes them into dir.
 func makeCertificates(dir string) (*certificates, error) {
 	ca := certificateTemplate(1, "redistest CA")
 	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
@@ -85,7 +85,7 @@ func writeCertificates(dir string, caDER, certDER, keyDER []byte) (*certificates
 	return c, nil
 }
 
-// arguments makes a server use the certificates towards clients, replicas and its cluster.
+// arguments returns the server's arguments for TLS with clients, replicas and its cluster.
 func (c *certificates) arguments() []string {
 	return []string{
 		"--tls-cert-file", c.certFile, "--tls-key-file", c.keyFile, "--tls-ca-cert-file", c.caFile,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -13,14 +14,14 @@ import (
 // slotCount is the number of slots of every Redis Cluster.
 const slotCount = 16384
 
-// ClusterNodes is a Redis Cluster of local processes, with a node timeout of one second and full coverage
-// required: while a slot has no primary, all of them answer CLUSTERDOWN.
+// ClusterNodes is a Redis Cluster with a node timeout of one second. It requires full coverage: while a slot has no
+// primary, all nodes answer CLUSTERDOWN.
 type ClusterNodes struct {
-	nodes []*Node // the first primaries, then their replicas, as started
+	nodes []*Node // the first primaries, then their replicas
 }
 
-// StartCluster starts a private cluster, which is stopped when the test ends. It returns when all nodes agree
-// on the slots and all replicas are in sync.
+// StartCluster starts a private cluster, which is stopped when the test ends. It returns when all nodes agree on the
+// slots and all replicas are in sync.
 func StartCluster(t testing.TB, o Options) *ClusterNodes {
 	t.Helper()
 	c, err := launchCluster(t.Context(), o, false)
@@ -28,7 +29,7 @@ func StartCluster(t testing.TB, o Options) *ClusterNodes {
 		t.Fatalf("redistest: %v", err)
 	}
 	for _, n := range c.nodes {
-		closeAtEnd(t, n)
+		n.closeAtEnd(t)
 	}
 	return c
 }
@@ -59,21 +60,21 @@ func launchCluster(ctx context.Context, o Options, shared bool) (*ClusterNodes, 
 
 // launchNodes starts the first node, whose certificates the others share, and then the others.
 func (c *ClusterNodes) launchNodes(ctx context.Context, s spec) (err error) {
-	if c.nodes[0], err = launchNew(ctx, s); err != nil {
+	if c.nodes[0], err = launch(ctx, s); err != nil {
 		return err
 	}
 	s.certs = c.nodes[0].certs
 	var g errgroup.Group
 	for i := 1; i < len(c.nodes); i++ {
 		g.Go(func() (err error) {
-			c.nodes[i], err = launchNew(ctx, s)
+			c.nodes[i], err = launch(ctx, s)
 			return err
 		})
 	}
 	return g.Wait()
 }
 
-// form hands out slots and epochs, introduces the nodes to each other, and makes the rest replicas.
+// form assigns slots and epochs, makes the nodes meet each other, and makes those after the primaries replicas.
 func (c *ClusterNodes) form(ctx context.Context, primaries int) error {
 	for i, n := range c.nodes {
 		if err := n.do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1)).Error(); err != nil {
@@ -88,8 +89,8 @@ func (c *ClusterNodes) form(ctx context.Context, primaries int) error {
 		}
 	}
 	for _, n := range c.nodes[1:] {
-		if err := c.nodes[0].do(ctx, "CLUSTER", "MEET", n.host, strconv.Itoa(n.port)).Error(); err != nil {
-			return fmt.Errorf("introduce %s: %w", n.Addr(), err)
+		if err := c.nodes[0].do(ctx, "CLUSTER", "MEET", loopback, strconv.Itoa(n.Port())).Error(); err != nil {
+			return fmt.Errorf("make %s join: %w", n.Addr(), err)
 		}
 	}
 	if err := poll(ctx, c.checkAcquainted); err != nil {
@@ -115,7 +116,7 @@ func replicate(ctx context.Context, replica, primary *Node) error {
 	return nil
 }
 
-// close ends all nodes for good.
+// close stops all nodes and removes their files.
 func (c *ClusterNodes) close() error {
 	var errs []error
 	for _, n := range c.nodes {
@@ -126,54 +127,105 @@ func (c *ClusterNodes) close() error {
 	return errors.Join(errs...)
 }
 
-// Nodes returns all nodes: the primaries as the cluster was started, then the replicas in the same order.
-func (c *ClusterNodes) Nodes() []*Node { return append([]*Node{}, c.nodes...) }
+// Nodes returns all nodes: first those that were started as primaries, then their replicas in the same order.
+func (c *ClusterNodes) Nodes() []*Node { return slices.Clone(c.nodes) }
 
 // Addrs returns host:port of all nodes.
-func (c *ClusterNodes) Addrs() []string {
-	addrs := make([]string, 0, len(c.nodes))
-	for _, n := range c.nodes {
-		addrs = append(addrs, n.Addr())
+func (c *ClusterNodes) Addrs() []string { return addrs(c.nodes) }
+
+func addrs(nodes []*Node) []string {
+	all := make([]string, len(nodes))
+	for i, n := range nodes {
+		all[i] = n.Addr()
 	}
-	return addrs
+	return all
 }
 
-// running returns the nodes whose process is there.
+// running returns the nodes whose process exists.
 func (c *ClusterNodes) running() []*Node {
-	var nodes []*Node
-	for _, n := range c.nodes {
-		if n.proc.Alive() {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
+	return slices.DeleteFunc(c.Nodes(), func(n *Node) bool { return !n.proc.Alive() })
 }
 
-// AwaitOK returns when all nodes that run know all others, agree on who owns which slot, and all replicas are
-// in sync. All of them must be able to answer: none may be paused.
+// AwaitOK returns when all running nodes know each other, agree on the owner of each slot, and all replicas are in sync.
+// No node may be paused.
 func (c *ClusterNodes) AwaitOK(t testing.TB) {
 	t.Helper()
-	await(t, "the cluster to be well", c.checkOK)
+	await(t, "the cluster to be consistent", c.checkOK)
 }
 
-// Owner returns the node that serves a slot as a primary.
+// Owner returns the primary that serves a slot.
 func (c *ClusterNodes) Owner(t testing.TB, slot uint16) *Node {
 	t.Helper()
-	var owner *Node
-	await(t, fmt.Sprintf("slot %d to have an owner", slot), func(ctx context.Context) (err error) {
-		owner, err = c.owner(ctx, slot)
-		return err
+	return awaitNode(t, fmt.Sprintf("slot %d to have an owner", slot), func(ctx context.Context) (*Node, error) {
+		return c.owner(ctx, slot)
 	})
-	return owner
 }
 
 // Replica returns a running replica of the node that serves a slot.
 func (c *ClusterNodes) Replica(t testing.TB, slot uint16) *Node {
 	t.Helper()
-	var replica *Node
-	await(t, fmt.Sprintf("slot %d to have a replica", slot), func(ctx context.Context) (err error) {
-		replica, err = c.replica(ctx, slot)
+	return awaitNode(t, fmt.Sprintf("slot %d to have a replica", slot), func(ctx context.Context) (*Node, error) {
+		return c.replica(ctx, slot)
+	})
+}
+
+// awaitNode waits until find succeeds, and returns what it found.
+func awaitNode(t testing.TB, what string, find func(context.Context) (*Node, error)) (n *Node) {
+	t.Helper()
+	await(t, what, func(ctx context.Context) (err error) {
+		n, err = find(ctx)
 		return err
 	})
-	return replica
+	return n
+}
+
+// Failover kills the primary of a slot with SIGKILL and waits until its replica is promoted and all running nodes know
+// that. Writes that had not reached the replica are lost. The killed node becomes a replica when it is restarted.
+func (c *ClusterNodes) Failover(t testing.TB, slot uint16) (killed, promoted *Node) {
+	t.Helper()
+	killed = c.Owner(t, slot)
+	killed.Kill(t)
+	promoted = c.awaitPromotion(t, slot, killed)
+	c.AwaitOK(t)
+	return killed, promoted
+}
+
+// FailoverThatLoses is Failover, and the replica receives nothing of what write writes.
+func (c *ClusterNodes) FailoverThatLoses(t testing.TB, slot uint16, write func()) (killed, promoted *Node) {
+	t.Helper()
+	killed = c.Owner(t, slot)
+	replica := c.Replica(t, slot)
+	replica.Pause(t)
+	if err := killed.Do(t, "CLIENT", "KILL", "TYPE", "replica").Error(); err != nil {
+		t.Fatalf("redistest: disconnect the replica of slot %d: %v", slot, err)
+	}
+	write()
+	killed.Kill(t)
+	replica.Resume(t)
+	promoted = c.awaitPromotion(t, slot, killed)
+	c.AwaitOK(t)
+	return killed, promoted
+}
+
+// Switchover makes a replica of a slot's primary take over without loss. The old primary becomes its replica.
+func (c *ClusterNodes) Switchover(t testing.TB, slot uint16) (old, promoted *Node) {
+	t.Helper()
+	old = c.Owner(t, slot)
+	if err := c.Replica(t, slot).Do(t, "CLUSTER", "FAILOVER").Error(); err != nil {
+		t.Fatalf("redistest: start the switchover of slot %d: %v", slot, err)
+	}
+	promoted = c.awaitPromotion(t, slot, old)
+	c.AwaitOK(t)
+	return old, promoted
+}
+
+func (c *ClusterNodes) awaitPromotion(t testing.TB, slot uint16, old *Node) *Node {
+	t.Helper()
+	return awaitNode(t, fmt.Sprintf("another node than %s to own slot %d", old.Addr(), slot), func(ctx context.Context) (*Node, error) {
+		owner, err := c.owner(ctx, slot)
+		if err == nil && owner == old {
+			err = fmt.Errorf("%s still owns it", old.Addr())
+		}
+		return owner, err
+	})
 }

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// member is what one node of a cluster knows of another, or of itself: a line of CLUSTER NODES.
+// member is what one node of a cluster knows of another, or of itself, from a line of CLUSTER NODES.
 type member struct {
 	id, addr string
 	flags    map[string]bool
@@ -21,17 +22,12 @@ type member struct {
 type slotRange struct{ first, last uint16 }
 
 func (m member) owns(slot uint16) bool {
-	for _, r := range m.slots {
-		if r.first <= slot && slot <= r.last {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.slots, func(r slotRange) bool { return r.first <= slot && slot <= r.last })
 }
 
 func (m member) failed() bool { return m.flags["fail"] || m.flags["fail?"] }
 
-// view returns the members as node n knows them, itself first.
+// view returns the members that node n knows, itself first.
 func view(ctx context.Context, n *Node) ([]member, error) {
 	text, err := n.do(ctx, "CLUSTER", "NODES").ToString()
 	if err != nil {
@@ -52,7 +48,7 @@ func view(ctx context.Context, n *Node) ([]member, error) {
 	return members, nil
 }
 
-// parseMember reads "id host:port@bus,name flags primary ping pong epoch link slot slot-slot [moving] ...".
+// parseMember parses "id host:port@bus,name flags primary ping pong epoch link slot slot-slot [moving] ...".
 func parseMember(f []string) (member, error) {
 	if len(f) < 8 {
 		return member{}, fmt.Errorf("line of %d fields", len(f))
@@ -68,7 +64,7 @@ func parseMember(f []string) (member, error) {
 	}
 	for _, s := range f[8:] {
 		if strings.HasPrefix(s, "[") {
-			continue // a slot on the move still belongs to its range
+			continue // a slot that is being moved is still part of its range
 		}
 		first, last, found := strings.Cut(s, "-")
 		if !found {
@@ -84,7 +80,7 @@ func parseMember(f []string) (member, error) {
 	return m, nil
 }
 
-// checkAcquainted says whether every node knows every other.
+// checkAcquainted checks that every node knows every other.
 func (c *ClusterNodes) checkAcquainted(ctx context.Context) error {
 	for _, n := range c.nodes {
 		members, err := view(ctx, n)
@@ -96,14 +92,14 @@ func (c *ClusterNodes) checkAcquainted(ctx context.Context) error {
 		}
 		for _, m := range members {
 			if m.flags["handshake"] {
-				return fmt.Errorf("%s still shakes hands with %s", n.Addr(), m.addr)
+				return fmt.Errorf("%s is in a handshake with %s", n.Addr(), m.addr)
 			}
 		}
 	}
 	return nil
 }
 
-// checkOK says whether AwaitOK may return.
+// checkOK checks what AwaitOK waits for.
 func (c *ClusterNodes) checkOK(ctx context.Context) error {
 	var first map[string]string
 	running := map[string]bool{}
@@ -138,14 +134,14 @@ func (c *ClusterNodes) checkOK(ctx context.Context) error {
 	return nil
 }
 
-// checkServes says whether a node takes the cluster to be well and, as a replica, is in sync.
+// checkServes checks that a node considers the cluster complete and, if it is a replica, is in sync.
 func (n *Node) checkServes(ctx context.Context, self member) error {
 	info, err := n.do(ctx, "CLUSTER", "INFO").ToString()
 	if err != nil {
 		return fmt.Errorf("read CLUSTER INFO of %s: %w", n.Addr(), err)
 	}
 	if !strings.Contains(info, "cluster_state:ok") {
-		return fmt.Errorf("to %s the cluster is not well", n.Addr())
+		return fmt.Errorf("%s does not consider the cluster complete", n.Addr())
 	}
 	if self.flags["slave"] {
 		return n.expect(ctx, "replication", "master_link_status", "up")
@@ -153,7 +149,7 @@ func (n *Node) checkServes(ctx context.Context, self member) error {
 	return nil
 }
 
-// owner asks every node for itself: others may know of a change later. A node that was replaced while it was
+// owner asks every node what it owns itself, since others learn of a change later. A node that was replaced while it was
 // away has the lower epoch.
 func (c *ClusterNodes) owner(ctx context.Context, slot uint16) (*Node, error) {
 	var owner *Node
@@ -168,12 +164,12 @@ func (c *ClusterNodes) owner(ctx context.Context, slot uint16) (*Node, error) {
 		}
 	}
 	if owner == nil {
-		return nil, fmt.Errorf("nobody owns slot %d", slot)
+		return nil, fmt.Errorf("no node owns slot %d", slot)
 	}
 	return owner, nil
 }
 
-// replica finds a running replica of a slot's owner.
+// replica returns a running replica of a slot's owner.
 func (c *ClusterNodes) replica(ctx context.Context, slot uint16) (*Node, error) {
 	owner, err := c.owner(ctx, slot)
 	if err != nil {

@@ -1,18 +1,17 @@
-// Package redistest gives tests a real Redis: a standalone server, a Cluster, a Sentinel set, or a Valkey.
+// Package redistest starts real Redis servers for tests: a standalone server, a Cluster, a Sentinel group, or a Valkey.
 //
-// A test package hands its TestMain to Main:
+// A test package calls Main from its TestMain:
 //
 //	func TestMain(m *testing.M) { redistest.Main(m) }
 //
-// Standalone, Cluster and Valkey return servers that all tests of the test binary share. They start on first
-// use, and tests keep apart by a key prefix of their own (see Prefix); nobody flushes or stops them. A test
-// that kills, pauses, fills or reconfigures its Redis starts a private one with Start, StartReplica,
-// StartCluster or StartSentinel, which ends with the test.
+// Standalone, Cluster and Valkey return servers that all tests of the test binary share. They start on first use. Each
+// test uses a key prefix of its own (see Prefix) and must not flush or stop them. A test that kills, pauses, fills or
+// reconfigures its Redis starts a private one with Start, StartReplica, StartCluster or StartSentinel. It is stopped when
+// the test ends.
 //
-// Servers are redis-server processes on loopback. Only the shared standalone server may be a container
-// instead, see Standalone. No process outlives the test binary, even where that is killed.
+// Servers are processes on loopback; only the shared standalone server can be a container, see Standalone. No process
+// outlives the test binary, even if that is killed.
 //
-// All functions and methods may be called by several goroutines at the same time, unless they say otherwise.
-// Functions that take a testing.TB fail that test where something goes wrong, and so must be called from its
-// goroutine.
+// All functions and methods may be called by several goroutines at the same time, unless they say otherwise. A function
+// with a testing.TB fails that test if something goes wrong, and so must be called from the test's goroutine.
 package redistest

@@ -13,131 +13,129 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/internal/process"
+	"github.com/tidemark-dev/tidemark/internal/redistest/container"
 )
 
-// Main is the body of a package's TestMain. It runs the tests, stops the shared servers, and then fails the
-// run where a goroutine is left over that the options don't excuse.
+// Main is the body of a package's TestMain. It runs the tests and stops the shared servers. It fails the run if a
+// goroutine is left that the options don't exclude.
 func Main(m *testing.M, options ...goleak.Option) {
 	code := m.Run()
-	if err := stopShared(); err != nil {
-		fmt.Fprintln(os.Stderr, "redistest: stop the shared servers:", err)
-		code = max(code, 1)
-	}
+	err := errors.Join(standalone.close(), valkey.close(), cluster.close())
 	if code == 0 {
-		if err := findLeaks(options); err != nil {
-			fmt.Fprintln(os.Stderr, "redistest:", err)
-			code = 1
-		}
+		err = errors.Join(err, findLeaks(options))
 	}
-	if err := process.Stop(); err != nil {
+	if err = errors.Join(err, process.Stop()); err != nil {
 		fmt.Fprintln(os.Stderr, "redistest:", err)
 		code = max(code, 1)
 	}
 	os.Exit(code)
 }
 
-// findLeaks gives goroutines of closed clients the time to end, which goleak alone keeps too short.
+// findLeaks gives the goroutines of closed clients more time to end than goleak does.
 func findLeaks(options []goleak.Option) error {
-	//nolint:forbidigo // TestMain has no context to hand on
+	//nolint:forbidigo // TestMain has no context
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	options = append([]goleak.Option{reaperConnection}, options...)
+	options = append(options, container.Reaper)
 	return poll(ctx, func(context.Context) error { return goleak.Find(options...) })
 }
 
-// Servers that the tests of this binary share.
+// The servers that all tests of this binary share.
 var (
 	standalone shared[*Node]
-	cluster    shared[*ClusterNodes]
 	valkey     shared[*Node]
+	cluster    shared[*ClusterNodes]
 )
 
-// shared is something that is made when it is first asked for.
-type shared[T any] struct {
-	mu    sync.Mutex
-	made  bool
-	value T
-	err   error
+// shared is a server, or a group of them, that starts on first use.
+type shared[T interface{ close() error }] struct {
+	once    sync.Once
+	value   T
+	err     error
+	started bool
 }
 
-// get makes it, or returns what came of making it before.
-func (s *shared[T]) get(ctx context.Context, makeIt func(context.Context) (T, error)) (T, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.made {
-		s.value, s.err = makeIt(context.WithoutCancel(ctx))
-		s.made = true
+func (s *shared[T]) get(t testing.TB, start func(context.Context) (T, error)) T {
+	t.Helper()
+	s.once.Do(func() {
+		s.value, s.err = start(context.WithoutCancel(t.Context()))
+		s.started = s.err == nil
+	})
+	if s.err != nil {
+		t.Fatalf("redistest: %v", s.err)
 	}
-	return s.value, s.err
+	return s.value
 }
 
-// take returns what was made, if anything was.
-func (s *shared[T]) take() (value T, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.value, s.made && s.err == nil
+// close stops what was started. All tests must have ended.
+func (s *shared[T]) close() error {
+	if !s.started {
+		return nil
+	}
+	return s.value.close()
 }
 
-func stopShared() error {
-	var errs []error
-	if n, ok := standalone.take(); ok {
-		errs = append(errs, n.close())
-	}
-	if n, ok := valkey.take(); ok {
-		errs = append(errs, n.close())
-	}
-	if c, ok := cluster.take(); ok {
-		errs = append(errs, c.close())
-	}
-	return errors.Join(errs...)
-}
-
-// Standalone returns the standalone Redis that all tests of this test binary share.
+// Standalone returns the standalone Redis that all tests of this test binary share. The environment variable
+// TIDEMARK_TEST_REDIS chooses it:
 //
-// The environment variable TIDEMARK_TEST_REDIS says what it is: "container", or "process" for a redis-server
-// of this machine. Unset, it is a container where a Docker engine answers and has or can get the image, else
-// a process. TIDEMARK_TEST_REDIS_IMAGE names the image. The test fails where neither can be had. A container is
-// removed after a test binary that was killed by Ryuk, and so not where TESTCONTAINERS_RYUK_DISABLED is true.
+//   - "process": a redis-server of this machine.
+//   - "container": a container of the image that TIDEMARK_TEST_REDIS_IMAGE names. Ryuk removes it even if the test binary
+//     is killed, unless TESTCONTAINERS_RYUK_DISABLED is true.
+//   - Not set: a container if a Docker engine answers and the image can be pulled, else a process.
 func Standalone(t testing.TB) *Node {
 	t.Helper()
-	n, err := standalone.get(t.Context(), startStandalone)
-	if err != nil {
-		t.Fatalf("redistest: %v", err)
-	}
+	n := standalone.get(t, startStandalone)
 	n.logOnFailure(t)
 	return n
 }
 
-// Cluster returns the Cluster of three primaries, each with a replica, that all tests of this test binary
-// share. Its slots must stay where they are: a test that moves slots starts its own with StartCluster.
-func Cluster(t testing.TB) *ClusterNodes {
-	t.Helper()
-	c, err := cluster.get(t.Context(), func(ctx context.Context) (*ClusterNodes, error) {
-		return launchCluster(ctx, Options{}, true)
-	})
-	if err != nil {
-		t.Fatalf("redistest: %v", err)
+func startStandalone(ctx context.Context) (*Node, error) {
+	kind := os.Getenv("TIDEMARK_TEST_REDIS")
+	if kind != "" && kind != "process" && kind != "container" {
+		return nil, fmt.Errorf(`TIDEMARK_TEST_REDIS is %q, neither "container" nor "process"`, kind)
 	}
-	for _, n := range c.nodes {
-		n.logOnFailure(t)
+	if kind != "process" {
+		c, err := container.Start(ctx, os.Getenv("TIDEMARK_TEST_REDIS_IMAGE"))
+		if err == nil {
+			ctx, cancel := context.WithTimeout(ctx, startLimit)
+			defer cancel()
+			n := &Node{host: c.Host, port: c.Port, proc: new(process.Process), shared: true, free: c.Stop}
+			if err := poll(ctx, n.connect); err != nil {
+				return nil, errors.Join(err, n.close())
+			}
+			return n, nil
+		}
+		if kind == "container" {
+			return nil, err
+		}
+		if !errors.Is(err, container.ErrNoEngine) {
+			fmt.Fprintf(os.Stderr, "redistest: using a redis-server process: %v\n", err)
+		}
 	}
-	return c
+	return launch(ctx, spec{shared: true})
 }
 
-// Valkey returns the standalone Valkey that all tests of this test binary share, or false where this machine
-// has no valkey-server.
+// Valkey returns the standalone Valkey that all tests of this test binary share, or false if valkey-server isn't on PATH.
 func Valkey(t testing.TB) (*Node, bool) {
 	t.Helper()
 	const program = "valkey-server"
 	if _, err := exec.LookPath(program); err != nil {
 		return nil, false
 	}
-	n, err := valkey.get(t.Context(), func(ctx context.Context) (*Node, error) {
-		return launchNew(ctx, spec{opts: Options{Binary: program}, shared: true})
+	n := valkey.get(t, func(ctx context.Context) (*Node, error) {
+		return launch(ctx, spec{opts: Options{Binary: program}, shared: true})
 	})
-	if err != nil {
-		t.Fatalf("redistest: %v", err)
-	}
 	n.logOnFailure(t)
 	return n, true
+}
+
+// Cluster returns the Cluster of three primaries, each with a replica, that all tests of this test binary share. A test
+// that moves slots starts its own with StartCluster.
+func Cluster(t testing.TB) *ClusterNodes {
+	t.Helper()
+	c := cluster.get(t, func(ctx context.Context) (*ClusterNodes, error) { return launchCluster(ctx, Options{}, true) })
+	for _, n := range c.nodes {
+		n.logOnFailure(t)
+	}
+	return c
 }

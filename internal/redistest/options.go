@@ -7,27 +7,26 @@ import (
 	"strconv"
 )
 
-// Options says how a private server is to be made. The zero value is a plain redis-server.
+// Options describes a private server. The zero value is a plain redis-server.
 type Options struct {
-	// Args are more redis-server arguments, such as "--maxmemory", "8mb". They come last and so win.
-	// Without any, nothing is written to disk, and a server that is restarted is empty.
+	// Args are more redis-server arguments, such as "--maxmemory", "8mb", and override all others. Without them nothing
+	// is written to disk, and a restarted server is empty.
 	Args []string
-	// Password is asked from every client.
+	// Password is required from every client.
 	Password string
-	// Username, together with Password, makes an ACL user who may do everything. The default user is off then.
+	// Username, with Password, is an ACL user with all rights. The default user is then disabled.
 	Username string
-	// TLS makes the server take TLS only, with a certificate of a CA that is made for it.
+	// TLS makes the server accept TLS only, with a certificate of a new CA.
 	TLS bool
-	// Binary is the server's program. Empty means redis-server from PATH, or valkey-server where only that
-	// is there.
+	// Binary is the server's program. Empty means redis-server from PATH, or valkey-server if there is no redis-server.
 	Binary string
 	// Primaries is the number of primaries of a cluster. 0 means 3.
 	Primaries int
-	// Replicas is the number of replicas that each primary of a cluster has. 0 means 1, negative means none.
+	// Replicas is the number of replicas of each primary of a cluster. 0 means 1, negative means none.
 	Replicas int
 }
 
-// errNoRedis says what to install where neither program was found.
+// errNoRedis means that there is no server program on PATH.
 var errNoRedis = errors.New("no redis-server on PATH: run scripts/install-redis.sh, " +
 	"or install Redis 7.0 or newer (Debian: redis-server, Homebrew: redis)")
 
@@ -48,7 +47,7 @@ func (o Options) program() (string, error) {
 	return "", errNoRedis
 }
 
-// arguments returns the server's command line for a port and directory. certs is nil without TLS.
+// arguments returns the server's command line, without Args, for a port and directory. certs is nil without TLS.
 func (o Options) arguments(port int, dir string, certs *certificates) []string {
 	args := []string{
 		"--bind", loopback, "--protected-mode", "no", "--daemonize", "no", "--dir", dir, "--logfile", "",
@@ -60,7 +59,7 @@ func (o Options) arguments(port int, dir string, certs *certificates) []string {
 		args = append(args, "--port", "0", "--tls-port", strconv.Itoa(port))
 		args = append(args, certs.arguments()...)
 	}
-	return append(append(args, o.authArguments()...), o.Args...)
+	return append(args, o.authArguments()...)
 }
 
 func (o Options) authArguments() []string {

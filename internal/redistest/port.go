@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Ports are taken from [firstPort, firstPort+portCount). A cluster's bus ports are busOffset above and so
-// never meet them, and all stay below the ports that Linux and macOS give to outgoing connections.
+// Ports are in [firstPort, firstPort+portCount). The bus port of a cluster node is busOffset above. All are below the
+// ports that Linux and macOS use for outgoing connections.
 const (
 	firstPort = 10000
 	portCount = 10000
@@ -19,30 +19,29 @@ const (
 
 const loopback = "127.0.0.1"
 
-// reservation is a port on loopback that no other test binary takes until release, even while no server
-// listens on it. Its sign to the others is a UDP socket of the same number, which no Redis uses.
+// reservation is a port on loopback that no other test binary uses until release, even while no server listens on it. It
+// is marked as taken by a UDP socket of the same number, which no Redis uses.
 type reservation struct {
 	port int
-	sign net.PacketConn
+	mark net.PacketConn
 }
 
 func (r reservation) addr() string { return net.JoinHostPort(loopback, strconv.Itoa(r.port)) }
 
-func (r reservation) release() error { return r.sign.Close() }
+func (r reservation) release() error { return r.mark.Close() }
 
-// reserve finds a port that is free together with its bus port. Programs that know nothing of reservations
-// can still take it before the server does.
+// reserve finds a port that is free and whose bus port is free. Another program can still take it before the server does.
 func reserve(ctx context.Context) (reservation, error) {
 	var config net.ListenConfig
 	var last error
 	for range 100 {
 		r := reservation{port: firstPort + rand.IntN(portCount)}
-		sign, err := config.ListenPacket(ctx, "udp4", r.addr())
+		mark, err := config.ListenPacket(ctx, "udp4", r.addr())
 		if err != nil {
 			last = err
 			continue
 		}
-		r.sign = sign
+		r.mark = mark
 		if err := errors.Join(probe(ctx, r.port), probe(ctx, r.port+busOffset)); err != nil {
 			last = errors.Join(err, r.release())
 			continue

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Slot returns the slot of a key, by its hash tag where it has one.
+// Slot returns the slot of a key, or of its hash tag if it has one.
 func (c *ClusterNodes) Slot(key string) uint16 {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
@@ -34,7 +34,7 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// MoveSlot moves a slot with all its keys, a few keys at a time, while clients go on using it.
+// MoveSlot moves a slot with all its keys, a few keys at a time, while clients use it.
 func (c *ClusterNodes) MoveSlot(t testing.TB, slot uint16, from, to *Node) {
 	t.Helper()
 	m := c.OpenSlot(t, slot, from, to)
@@ -44,15 +44,15 @@ func (c *ClusterNodes) MoveSlot(t testing.TB, slot uint16, from, to *Node) {
 	m.CloseSlot(t)
 }
 
-// SlotMove is a slot that two nodes hold by halves: the source answers ASK for keys that it hasn't, the
-// target serves only those who ask so, and commands on keys of both halves get TRYAGAIN.
+// SlotMove is a slot that is being moved. Each of two nodes has a part of its keys: the source answers ASK for keys that
+// it doesn't have, the target serves only clients that follow ASK, and commands on keys of both parts fail with TRYAGAIN.
 type SlotMove struct {
 	cluster  *ClusterNodes
 	slot     uint16
 	from, to *Node
 }
 
-// OpenSlot begins to move a slot: the target imports and the source migrates, and no key has moved yet.
+// OpenSlot starts to move a slot: the target imports and the source migrates, and no key has moved yet.
 func (c *ClusterNodes) OpenSlot(t testing.TB, slot uint16, from, to *Node) *SlotMove {
 	t.Helper()
 	m := &SlotMove{cluster: c, slot: slot, from: from, to: to}
@@ -61,7 +61,7 @@ func (c *ClusterNodes) OpenSlot(t testing.TB, slot uint16, from, to *Node) *Slot
 	return m
 }
 
-// MoveKeys moves up to n keys that the source still has, and returns how many it found.
+// MoveKeys moves up to n keys that the source still has, and returns their number.
 func (m *SlotMove) MoveKeys(t testing.TB, n int) int {
 	t.Helper()
 	keys, err := m.from.Do(t, "CLUSTER", "GETKEYSINSLOT", strconv.Itoa(int(m.slot)), strconv.Itoa(n)).AsStrSlice()
@@ -74,10 +74,10 @@ func (m *SlotMove) MoveKeys(t testing.TB, n int) int {
 	return len(keys)
 }
 
-// MoveKey moves one key. It does nothing where the source hasn't got it.
+// MoveKey moves one key. It does nothing if the source doesn't have it.
 func (m *SlotMove) MoveKey(t testing.TB, key string) {
 	t.Helper()
-	args := []string{"MIGRATE", m.to.host, strconv.Itoa(m.to.port), "", "0", "10000"}
+	args := []string{"MIGRATE", loopback, strconv.Itoa(m.to.Port()), "", "0", "10000"}
 	switch o := m.to.opts; {
 	case o.Password == "":
 	case o.Username == "":
@@ -90,8 +90,8 @@ func (m *SlotMove) MoveKey(t testing.TB, key string) {
 	}
 }
 
-// CloseSlot ends the move: it moves the keys that are left and gives the slot to the target, there first,
-// then at the source, then at the other primaries. It returns when all nodes know.
+// CloseSlot completes the move: it moves the remaining keys and assigns the slot to the target, first at the target, then
+// at the source, then at the other primaries. It returns when all nodes know that.
 func (m *SlotMove) CloseSlot(t testing.TB) {
 	t.Helper()
 	for m.MoveKeys(t, 100) > 0 {
@@ -104,7 +104,7 @@ func (m *SlotMove) CloseSlot(t testing.TB) {
 			m.set(t, n, "NODE", m.to)
 		}
 	}
-	await(t, fmt.Sprintf("all nodes to know of slot %d", m.slot), m.checkKnown)
+	await(t, fmt.Sprintf("all nodes to know the owner of slot %d", m.slot), m.checkKnown)
 }
 
 func (m *SlotMove) isPrimary(t testing.TB, n *Node) bool {
@@ -127,7 +127,7 @@ func (m *SlotMove) set(t testing.TB, at *Node, state string, other *Node) {
 	}
 }
 
-// checkKnown says whether all nodes see the slot at the target.
+// checkKnown checks that all nodes know the slot's new owner.
 func (m *SlotMove) checkKnown(ctx context.Context) error {
 	for _, n := range m.cluster.running() {
 		members, err := view(ctx, n)

@@ -16,25 +16,24 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
-// startLimit is how long a server, or a whole cluster, may take until it serves. It only ends tests that
-// would otherwise hang.
+// startLimit is how long a server, or a whole cluster, may take until it serves. It only ends tests that would
+// otherwise hang.
 const startLimit = 60 * time.Second
 
-// Start starts a private server, which is stopped when the test ends. The end of its log is printed
-// where the test fails.
+// Start starts a private server, which is stopped when the test ends. If the test fails, the end of the server's log is
+// printed.
 func Start(t testing.TB, o Options) *Node {
 	t.Helper()
 	return start(t, spec{opts: o})
 }
 
-// StartReplica starts a private replica of a private server, and returns when it is in sync. It takes the
-// primary's options.
+// StartReplica starts a private replica of a private server, with the same options, and returns when it is in sync.
 func StartReplica(t testing.TB, primary *Node) *Node {
 	t.Helper()
 	replica := start(t, spec{
 		opts:  primary.opts,
 		certs: primary.certs,
-		args:  []string{"--replicaof", primary.host, strconv.Itoa(primary.port)},
+		args:  []string{"--replicaof", loopback, strconv.Itoa(primary.Port())},
 	})
 	await(t, "the replica to be in sync", func(ctx context.Context) error {
 		return replica.expect(ctx, "replication", "master_link_status", "up")
@@ -44,16 +43,16 @@ func StartReplica(t testing.TB, primary *Node) *Node {
 
 func start(t testing.TB, s spec) *Node {
 	t.Helper()
-	n, err := launchNew(t.Context(), s)
+	n, err := launch(t.Context(), s)
 	if err != nil {
 		t.Fatalf("redistest: %v", err)
 	}
-	closeAtEnd(t, n)
+	n.closeAtEnd(t)
 	return n
 }
 
-// closeAtEnd ends a private server with the test.
-func closeAtEnd(t testing.TB, n *Node) {
+// closeAtEnd stops a private server when the test ends.
+func (n *Node) closeAtEnd(t testing.TB) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := n.close(); err != nil {
@@ -63,43 +62,42 @@ func closeAtEnd(t testing.TB, n *Node) {
 	n.logOnFailure(t)
 }
 
-// spec is a server to be started.
+// spec describes a server to start.
 type spec struct {
 	opts     Options
-	args     []string      // what its role needs, before Options.Args
-	certs    *certificates // of its group of servers; nil: made here where Options.TLS asks for it
-	sentinel *Node         // the primary to watch, for a sentinel; else nil
+	args     []string      // for its role, before Options.Args
+	certs    *certificates // of its group of servers; nil: made if Options.TLS is set
+	sentinel *Node         // the primary to watch; nil: the server is no Sentinel
 	shared   bool
 }
 
-// errEarlyExit means that the server ended before it served. Its port may have been taken meanwhile.
-var errEarlyExit = errors.New("the server ended at once")
+// errExited means that the server exited before it served. Another program may have taken its port.
+var errExited = errors.New("the server exited")
 
-// launchNew starts a server on a free port and returns when it answers.
-func launchNew(ctx context.Context, s spec) (*Node, error) {
-	program, err := s.opts.program()
-	if err != nil {
-		return nil, err
-	}
+// launch starts a server on a free port and returns when it serves.
+func launch(ctx context.Context, s spec) (*Node, error) {
 	const attempts = 3
 	for i := 1; ; i++ {
 		n, err := prepare(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		n.proc.Program = program
-		if err = n.launch(ctx); err == nil {
+		if err = n.run(ctx); err == nil {
 			return n, nil
 		}
 		err = errors.Join(err, n.close())
-		if i == attempts || !errors.Is(err, errEarlyExit) {
+		if i == attempts || !errors.Is(err, errExited) {
 			return nil, err
 		}
 	}
 }
 
-// prepare reserves a port and a directory for a server.
+// prepare reserves a port, and makes a server's directory and command line.
 func prepare(ctx context.Context, s spec) (*Node, error) {
+	program, err := s.opts.program()
+	if err != nil {
+		return nil, err
+	}
 	dir, err := process.TempDir(ctx, "node-")
 	if err != nil {
 		return nil, fmt.Errorf("make the server's directory: %w", err)
@@ -108,39 +106,26 @@ func prepare(ctx context.Context, s spec) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{host: loopback, port: port.port, opts: s.opts, certs: s.certs}
-	n.proc, n.shared = &process.Process{Dir: dir, LogName: "server.log"}, s.shared
-	n.stop = func() error {
-		return errors.Join(n.proc.End(syscall.SIGKILL), port.release(), os.RemoveAll(dir))
-	}
-	if err := n.configure(s); err != nil {
-		return nil, errors.Join(err, n.close())
-	}
-	return n, nil
-}
-
-// configure makes the server's command line, and the files that it names.
-func (n *Node) configure(s spec) (err error) {
-	var first []string
+	n := &Node{host: loopback, port: port.port, opts: s.opts, certs: s.certs, shared: s.shared}
+	n.free = func() error { return errors.Join(port.release(), os.RemoveAll(dir)) }
+	n.proc = &process.Process{Program: program, Dir: dir, LogName: "server.log"}
 	if s.opts.TLS && n.certs == nil {
-		if n.certs, err = makeCertificates(n.proc.Dir); err != nil {
-			return err
+		if n.certs, err = makeCertificates(dir); err != nil {
+			return nil, errors.Join(err, n.close())
 		}
 	}
 	if s.sentinel != nil {
-		if first, err = sentinelArguments(n.proc.Dir, s.sentinel); err != nil {
-			return err
+		if n.proc.Args, err = sentinelArguments(dir, s.sentinel); err != nil {
+			return nil, errors.Join(err, n.close())
 		}
 	}
-	opts := s.opts
-	opts.Args = append(append([]string{}, s.args...), s.opts.Args...)
-	n.proc.Args = append(first, opts.arguments(n.port, n.proc.Dir, n.certs)...)
-	return nil
+	n.proc.Args = append(n.proc.Args, s.opts.arguments(n.Port(), dir, n.certs)...)
+	n.proc.Args = append(append(n.proc.Args, s.args...), s.opts.Args...)
+	return n, nil
 }
 
-// launch starts the process and returns when it answers. It fails with errEarlyExit where the process ended
-// before.
-func (n *Node) launch(ctx context.Context) error {
+// run starts the process and returns when it serves. It fails with errExited if the process exits before.
+func (n *Node) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), startLimit)
 	defer cancel()
 	if err := n.proc.Start(ctx); err != nil {
@@ -148,9 +133,9 @@ func (n *Node) launch(ctx context.Context) error {
 	}
 	err := poll(ctx, func(ctx context.Context) error {
 		if !n.proc.Alive() {
-			return final{errEarlyExit}
+			return final{errExited}
 		}
-		return n.greet(ctx)
+		return n.connect(ctx)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", n.proc.Program, err, process.LastLines(n.proc.Log(), 30))
@@ -158,22 +143,20 @@ func (n *Node) launch(ctx context.Context) error {
 	return nil
 }
 
-// greet connects where that is still to be done, and checks that it is this process that answers: another
-// program may hold the port.
-func (n *Node) greet(ctx context.Context) error {
+// connect makes the client unless there is one, and checks that this process serves: another program may have the port.
+func (n *Node) connect(ctx context.Context) (err error) {
 	if n.admin == nil {
-		client, err := rueidis.NewClient(n.clientOption())
-		if err != nil {
-			return err
-		}
-		n.admin = client
-	}
-	if n.proc != nil {
-		if err := n.expect(ctx, "server", "process_id", strconv.Itoa(n.proc.PID())); err != nil {
+		if n.admin, err = rueidis.NewClient(n.clientOption()); err != nil {
+			n.admin = nil
 			return err
 		}
 	}
-	return n.do(ctx, "PING").Error() // fails while it loads its data
+	if n.proc.Alive() {
+		if err := n.expect(ctx, "server", "process_id", strconv.Itoa(n.PID())); err != nil {
+			return err
+		}
+	}
+	return n.do(ctx, "PING").Error() // fails while the server loads its data
 }
 
 func (n *Node) clientOption() rueidis.ClientOption {
@@ -199,13 +182,16 @@ func (n *Node) expect(ctx context.Context, section, field, want string) error {
 	if err != nil {
 		return fmt.Errorf("read INFO %s of %s: %w", section, n.Addr(), err)
 	}
-	for line := range strings.Lines(info) {
-		if got, ok := strings.CutPrefix(line, field+":"); ok {
-			if got = strings.TrimSpace(got); got != want {
-				return fmt.Errorf("%s of %s is %q, not %q", field, n.Addr(), got, want)
-			}
-			return nil
-		}
+	if !strings.Contains(info, "\n"+field+":"+want+"\r") {
+		return fmt.Errorf("%s of %s is not %q:\n%s", field, n.Addr(), want, info)
 	}
-	return fmt.Errorf("INFO %s of %s has no %s", section, n.Addr(), field)
+	return nil
+}
+
+// close stops the server and removes its files.
+func (n *Node) close() error {
+	if n.admin != nil {
+		n.admin.Close()
+	}
+	return errors.Join(n.proc.End(syscall.SIGKILL), n.free())
 }
