@@ -55,7 +55,7 @@ func matcherOf(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Tar
 		if err != nil {
 			return nil, err
 		}
-		return function.Own(d.Profile, called), nil
+		return function.Custom(d.Profile, called), nil
 	}
 	return nil, fmt.Errorf("match.function: there is no %q", m.Function)
 }

@@ -12,48 +12,44 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// CriteriaOptions say how [Criteria] matches.
+// CriteriaOptions are the parameters of [Criteria].
 type CriteriaOptions struct {
-	Teams    int // of a match, where its tickets don't say; below 1: 1
-	TeamSize int // of a team, where its tickets don't say; below 1: 1
-	// Acceptance is mutual where it isn't one-sided.
-	Acceptance matchmaking.Acceptance
-	// Weights are of the statistics that fitness is computed of. One that isn't above zero doesn't count.
-	Weights map[string]float64
-	// Widen is in any order. A number that isn't above zero widens nothing.
-	Widen []matchmaking.Widening
+	Teams      int                    // of a match, unless its tickets set it; at least 1
+	TeamSize   int                    // unless the tickets set it; at least 1
+	Acceptance matchmaking.Acceptance // mutual unless it is AcceptOneSided
+	Weights    map[string]float64     // of statistics, for the fitness; only positive ones count
+	Widen      []matchmaking.Widening // in any order; only positive amounts count
 }
 
-// bounds are what a round's work is cut into.
+// bounds limit how much work is done at a time. One step examines one ticket.
 type bounds struct {
-	round  int // after how many looks at tickets a round ends, whose rest is the next round's
-	intake int // how many tickets are taken in together, or twice a match where that is more
-	first  int // for how many looks each path of the index is tried first
+	round  int // steps after which a round ends; the next round continues
+	intake int // new tickets that are added to the index together, or those of two matches if that is more
+	first  int // steps for which each path of the index is tried first
 }
 
 var defaultBounds = bounds{round: 1 << 18, intake: 128, first: 64}
 
-// Criteria makes matches of tickets that accept each other.
+// Criteria returns a Matcher that matches tickets that accept each other.
 //
-// A ticket accepts another one that has, for every name in its criteria, a statistic that is in one of the ranges it
-// gives for that name, ends included. NaN is in none. One without criteria accepts every ticket. Of several statistics
-// with one name the last counts. Ranges move outwards as their ticket waits: every widening counts that has come.
+// A ticket accepts another one that has, for every name in its criteria, a statistic within one of the ranges that it has
+// for that name, including the ends. No range contains NaN. A ticket without criteria accepts every ticket. If a ticket
+// has several statistics of one name, the last one counts. The ranges of a waiting ticket grow by the sum of all widenings
+// whose time has come.
 //
-// The tickets in turn, the oldest first, are a match's seed. Its candidates want the same number of teams and the same
-// team size, and the seed accepts them; they accept the seed, where acceptance is mutual; they are younger than the
-// seed, where it is one-sided. What candidates think of each other doesn't matter. They are sorted by fitness, which is
-// the sum of weight times difference of the statistics, the lowest first, and the older first where it is the same. One
-// that lacks a weighted statistic which the seed has, or has one which the seed lacks, comes after those with fewer of
-// these. The best of them fill the match, if they are enough. The seed heads the list, with a fitness of 0, and the
-// list's members are put in the teams in turn. A proposal's Score is the sum of the list's fitness, negated.
+// Each ticket in turn, the oldest first, is the seed of a match. Its candidates have the same number of teams and the same
+// team size, and the seed accepts them. With mutual acceptance they also accept the seed; with one-sided acceptance they
+// are younger than the seed. Candidates need not accept each other. The seed is matched with the candidates of the lowest
+// fitness, if there are enough. Fitness is the sum of weight times difference over the statistics. Candidates are ordered
+// by the number of weighted statistics that only one of the two tickets has, then by fitness, then by age. Seed and
+// candidates are assigned to the teams in turn, in that order. A proposal's Score is the negated sum of the fitness.
 //
-// A round costs what has changed. Each ticket that is new, or has widened, is looked up in the index that needs the
-// fewest looks for it: tickets by statistic, by the ranges that they accept, or by age. That finds the waiting
-// tickets it can be a candidate of. They are searched again only where it may make their candidates enough: each
-// keeps a count that is never too low. In matches of two nothing else is searched. In larger ones a new ticket costs
-// one step for each waiting ticket that it concerns, and a search for each whose count has come up to a match. New
-// tickets are taken in by the hundred, the oldest first, and only the candidates taken in by then are compared. After
-// some 250,000 looks a round ends, and Next asks for another one at once.
+// The cost of a round grows with the number of changes, not of waiting tickets. Each ticket that is new, or whose ranges
+// have grown, is looked up in an index, which finds the waiting tickets that it is a candidate of. Only those are searched
+// again that may now have enough candidates: each ticket has a count that is never too low. In matches of two, nothing
+// else is searched. In larger matches, a new ticket costs one step for each waiting ticket that accepts it, and a search
+// for each whose count reaches the size of a match. New tickets are added by the hundred, the oldest first, and only the
+// candidates added by then are compared. A round ends after about 250,000 steps, and Next then asks for another at once.
 func Criteria(o CriteriaOptions) matchmaking.Matcher { return newCriteria(o, defaultBounds) }
 
 func newCriteria(o CriteriaOptions, b bounds) *criteria {
@@ -76,14 +72,14 @@ type criteria struct {
 	queue   shape
 	serial  uint64
 	entries map[string]*entry // by ticket ID
-	groups  map[shape]*group  // none is empty
-	changed map[*group]bool   // those that have fresh entries
+	groups  map[shape]*group  // no group is empty
+	changed map[*group]bool   // those with fresh entries
 	timers  *btree.BTreeG[*entry]
-	again   time.Time // zero, or that the last round ended before it was through
-	looks   int       // at tickets, since ever
+	again   time.Time // of the last round, if that ended early; else zero
+	steps   int       // since the Matcher was made
 }
 
-// Add is Matcher's.
+// Add implements Matcher.
 func (c *criteria) Add(t *matchmaking.Ticket) {
 	c.Remove(t.ID)
 	s := c.queue.of(t)
@@ -100,7 +96,7 @@ func (c *criteria) Add(t *matchmaking.Ticket) {
 	c.changed[g] = true
 }
 
-// Remove is Matcher's.
+// Remove implements Matcher.
 func (c *criteria) Remove(id string) {
 	if e := c.entries[id]; e != nil {
 		c.remove(e)
@@ -117,7 +113,7 @@ func (c *criteria) remove(e *entry) {
 	}
 }
 
-// withdraw takes an entry out of wherever it waits.
+// withdraw removes an entry from where it waits: the fresh ones, or the index.
 func (c *criteria) withdraw(e *entry) {
 	if !e.indexed {
 		e.group.fresh.Delete(e)
@@ -129,18 +125,18 @@ func (c *criteria) withdraw(e *entry) {
 	}
 }
 
-// Match is Matcher's. It fails only where ctx has ended before it starts; where ctx ends later, it gives what it has.
+// Match implements Matcher. It fails only if ctx has ended before. If ctx ends later, it returns what it has so far.
 func (c *criteria) Match(ctx context.Context, now time.Time) ([]matchmaking.Proposal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	c.widen(now)
 	c.again = time.Time{}
-	end := c.looks + c.bounds.round
+	end := c.steps + c.bounds.round
 	var proposals []matchmaking.Proposal
 	for _, g := range slices.SortedFunc(maps.Keys(c.changed), func(a, b *group) int { return a.shape.compare(b.shape) }) {
 		for g.fresh.Len() > 0 && g.len() >= g.players {
-			if c.looks >= end || ctx.Err() != nil {
+			if c.steps >= end || ctx.Err() != nil {
 				c.again = now
 				return proposals, nil
 			}
@@ -151,7 +147,7 @@ func (c *criteria) Match(ctx context.Context, now time.Time) ([]matchmaking.Prop
 	return proposals, nil
 }
 
-// widen makes those entries fresh whose ranges have become wider.
+// widen makes the entries fresh whose ranges have grown.
 func (c *criteria) widen(now time.Time) {
 	for {
 		e, ok := c.timers.Min()
@@ -164,8 +160,8 @@ func (c *criteria) widen(now time.Time) {
 	}
 }
 
-// Next is Matcher's: when the ranges of a waiting ticket widen, or the time of the last round, where that ended before
-// it was through.
+// Next implements Matcher: it returns when the ranges of a waiting ticket grow, or the time of the last round if that ended
+// early.
 func (c *criteria) Next() time.Time {
 	if !c.again.IsZero() {
 		return c.again

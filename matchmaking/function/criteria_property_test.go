@@ -14,8 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// brute is the function criteria with no index and no memory: each round searches everyone for everyone, by the rules
-// as they are documented.
+// brute is a model of Criteria without index and state: each round compares all tickets by the documented rules.
 type brute struct {
 	options CriteriaOptions
 	waiting map[string]*matchmaking.Ticket
@@ -42,7 +41,7 @@ func (b *brute) round() [][]string {
 	return matches
 }
 
-// line gives the seed and its candidates, the best first.
+// line returns the seed and its candidates, the best first.
 func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []string {
 	var candidates []*matchmaking.Ticket
 	for _, c := range all {
@@ -67,6 +66,15 @@ func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []stri
 		line = append(line, c.ID)
 	}
 	return line
+}
+
+func (b *brute) score(tickets map[string]*matchmaking.Ticket, line []string) float64 {
+	sum := 0.0
+	for _, id := range line {
+		_, fitness := b.fitness(tickets[line[0]], tickets[id])
+		sum -= fitness
+	}
+	return sum
 }
 
 func (b *brute) teams(t *matchmaking.Ticket) int { return cmp.Or(t.NumTeams, b.options.Teams) }
@@ -105,7 +113,7 @@ func (b *brute) fitness(x, y *matchmaking.Ticket) (missing int, sum float64) {
 	return missing, sum
 }
 
-// last gives a statistic, NaN where there is none.
+// last returns a statistic, or NaN if there is none.
 func last(t *matchmaking.Ticket, name string) float64 {
 	value := math.NaN()
 	for _, s := range t.Statistics {
@@ -116,8 +124,8 @@ func last(t *matchmaking.Ticket, name string) float64 {
 	return value
 }
 
-// Whatever comes, goes, falls through and widens: each round proposes exactly what a search of everyone for everyone does.
-func TestCriteriaProposesWhatASearchOfAllDoes(t *testing.T) {
+// Each round proposes exactly what the model does, whatever is added, replaced, removed, given back and widened.
+func TestCriteriaProposesWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		o := drawOptions(t)
@@ -128,6 +136,9 @@ func TestCriteriaProposesWhatASearchOfAllDoes(t *testing.T) {
 		for i := range rapid.IntRange(1, 30).Draw(t, "steps") {
 			for j := range rapid.IntRange(0, 6).Draw(t, "added") {
 				one := drawTicket(t, b.now, i*10+j)
+				if all := slices.Sorted(maps.Keys(b.waiting)); len(all) > 0 && rapid.IntRange(0, 9).Draw(t, "replace") == 0 {
+					one.ID = rapid.SampledFrom(all).Draw(t, "replaced")
+				}
 				m.Add(one)
 				b.waiting[one.ID] = one
 			}
@@ -151,6 +162,7 @@ func checkRound(t *rapid.T, m *criteria, b *brute) {
 	for i, p := range proposals {
 		seed := before[want[i][0]]
 		require.Equal(t, alternate(want[i], b.teams(seed)), teamIDs(p), "match %d", i)
+		require.InDelta(t, b.score(before, want[i]), p.Score, 1e-9, "match %d", i)
 	}
 	require.Len(t, m.entries, len(b.waiting))
 	require.True(t, m.Next().IsZero() || m.Next().After(b.now))
@@ -168,7 +180,7 @@ func checkRound(t *rapid.T, m *criteria, b *brute) {
 	}
 }
 
-// However a round's work is cut: it proposes what the rules allow, and leaves nothing that could be matched.
+// However the work of a round is divided, it proposes only what the rules allow, and leaves no possible match.
 func TestCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -194,7 +206,7 @@ func TestCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
 	})
 }
 
-// checkAllowed checks a match by the rules, except for who else could have been taken, and takes it out.
+// checkAllowed checks that the rules allow a match, though other candidates may be better, and removes its tickets.
 func checkAllowed(t *rapid.T, b *brute, p matchmaking.Proposal) {
 	seed := p.Teams[0][0]
 	require.Len(t, p.Teams, b.teams(seed))

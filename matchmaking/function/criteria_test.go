@@ -26,60 +26,6 @@ func TestCriteriaTakesTheFittest(t *testing.T) {
 	require.Empty(t, match(t, m, 9))
 }
 
-func TestCriteriaPrefersTheOlderOfEquallyFit(t *testing.T) {
-	t.Parallel()
-	m := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1})
-	addAll(m, ticket("c", 3), ticket("b", 2), ticket("a", 1))
-	require.Equal(t, []string{"a | b"}, ids(match(t, m, 9)))
-}
-
-func TestCriteriaMakesFreeForAll(t *testing.T) {
-	t.Parallel()
-	m := function.Criteria(function.CriteriaOptions{Teams: 1, TeamSize: 3, Weights: bySkill})
-	addAll(m, skilled("a", 1, 0, 9), skilled("b", 2, 5, 9), skilled("c", 3, 4, 9))
-	require.Equal(t, []string{"a c b"}, ids(match(t, m, 9)))
-}
-
-func TestCriteriaPutsThoseLastThatLackAStatistic(t *testing.T) {
-	t.Parallel()
-	m := function.Criteria(function.CriteriaOptions{Teams: 1, TeamSize: 5, Weights: map[string]float64{"skill": 1, "ping": 1, "x": 1}})
-	having := func(id string, seconds float64, stats ...matchmaking.Statistic) *matchmaking.Ticket {
-		one := ticket(id, seconds)
-		one.Statistics = stats
-		return one
-	}
-	addAll(m,
-		having("a", 1, stat("skill", 0), stat("ping", 0)),
-		having("none", 2),
-		having("nan", 3, stat("skill", math.NaN()), stat("ping", 1)),
-		having("far", 4, stat("skill", 7), stat("ping", 9e9)),
-		having("near", 5, stat("skill", 1), stat("ping", 900), stat("skill", 2)), // the last counts
-	)
-	require.Equal(t, []string{"a near far nan none"}, ids(match(t, m, 9)))
-}
-
-func TestCriteriaAcceptance(t *testing.T) {
-	t.Parallel()
-	// The old one accepts everybody; the young one wants nobody.
-	old, young := skilled("old", 1, 100, 1000), skilled("young", 2, 110, 5)
-	for acceptance, want := range map[matchmaking.Acceptance][]string{
-		"": {}, matchmaking.AcceptMutual: {}, matchmaking.AcceptOneSided: {"old | young"},
-	} {
-		for _, order := range [][]*matchmaking.Ticket{{old, young}, {young, old}} {
-			m := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1, Acceptance: acceptance})
-			m.Add(order[0])
-			require.Empty(t, match(t, m, 9))
-			m.Add(order[1])
-			require.Equal(t, want, ids(match(t, m, 9)), "acceptance %q", acceptance)
-		}
-	}
-
-	// The other way round the oldest doesn't accept, so it makes no match.
-	m := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1, Acceptance: matchmaking.AcceptOneSided})
-	addAll(m, skilled("old", 1, 110, 5), skilled("young", 2, 100, 1000))
-	require.Empty(t, match(t, m, 9))
-}
-
 func TestCriteriaWidenWithTheWait(t *testing.T) {
 	t.Parallel()
 	after := func(wait time.Duration, by float64) matchmaking.Widening {
@@ -108,41 +54,6 @@ func TestCriteriaWidenWithTheWait(t *testing.T) {
 	addAll(m, skilled("e", 0, 0, 10), skilled("f", 0, 161, 10))
 	require.Empty(t, match(t, m, 30))
 	require.Zero(t, m.Next(), "there is nothing more to come")
-}
-
-func TestCriteriaRemovesAndReplaces(t *testing.T) {
-	t.Parallel()
-	m := function.Criteria(function.CriteriaOptions{
-		Teams: 2, TeamSize: 1,
-		Widen: []matchmaking.Widening{{After: matchmaking.Duration(time.Hour), By: bySkill}},
-	})
-	addAll(m, skilled("a", 1, 0, 1), skilled("b", 2, 9, 1), skilled("c", 3, 0, 1))
-	m.Remove("a") // before a round has seen it
-	require.Empty(t, match(t, m, 9))
-	m.Remove("c") // after one has
-	m.Remove("c")
-	m.Add(skilled("a", 1, 0, 1))
-	require.Empty(t, match(t, m, 9))
-	m.Add(skilled("b", 2, 1, 1)) // it has another skill now
-	require.Equal(t, []string{"a | b"}, ids(match(t, m, 9)))
-	require.Zero(t, m.Next())
-	addAll(m, skilled("a", 1, 0, 1), skilled("b", 2, 1, 1)) // the match fell through
-	require.Equal(t, []string{"a | b"}, ids(match(t, m, 9)))
-}
-
-func TestCriteriaKeepsShapesApart(t *testing.T) {
-	t.Parallel()
-	shaped := func(id string, teams, size int) *matchmaking.Ticket {
-		own := ticket(id, 1)
-		own.NumTeams, own.TeamSize = teams, size
-		return own
-	}
-	m := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1})
-	addAll(m, shaped("a", 1, 2), shaped("b", 2, 0), shaped("c", 1<<40, 1<<40), shaped("d", 1<<40, 1<<40),
-		shaped("e", -1, -2), shaped("f", -1, -2), shaped("g", 1, 1))
-	require.Equal(t, []string{"g"}, ids(match(t, m, 9)))
-	addAll(m, shaped("h", 0, 1), shaped("i", 1, 2))
-	require.Equal(t, []string{"a i", "b | h"}, ids(match(t, m, 9)))
 }
 
 func TestCriteriaNeverAcceptsNaN(t *testing.T) {

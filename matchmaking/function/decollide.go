@@ -9,18 +9,18 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Decollide is the built-in evaluator. Of proposals that share a ticket it keeps the one with the higher Score; of equal
-// ones the one whose oldest ticket is older, and then the one with the lower ID. What it keeps stays in the order given.
-// Proposals that share none cost one pass. The zero value is ready, and may be used by many goroutines.
+// Decollide is the built-in evaluator. Of proposals that share a ticket it keeps the one with the higher Score, then the
+// one with the older oldest ticket, then the one with the lower ID. It keeps the order of the proposals. The zero value is
+// ready to use, by several goroutines.
 type Decollide struct{}
 
 var _ matchmaking.Evaluator = Decollide{}
 
-// Evaluate is Evaluator's. It returns no error, and doesn't look at ctx.
+// Evaluate implements Evaluator. It returns no error and ignores ctx.
 func (Decollide) Evaluate(_ context.Context, proposals []matchmaking.Proposal) ([]matchmaking.Proposal, error) {
-	everyone := make(map[string]struct{}, 2*len(proposals))
+	used := make(map[string]struct{}, 2*len(proposals))
 	for _, p := range proposals {
-		if !takeAll(everyone, p) {
+		if !takeAll(used, p) {
 			return decollide(proposals), nil
 		}
 	}
@@ -48,14 +48,14 @@ func decollide(proposals []matchmaking.Proposal) []matchmaking.Proposal {
 	return chosen
 }
 
-// contender is a proposal with what it is ranked by.
+// contender is a proposal with its sort keys.
 type contender struct {
 	matchmaking.Proposal
-	place  int // among those given
+	place  int // among the arguments
 	oldest time.Time
 }
 
-// compare has the better one first. A score that is NaN is the worst.
+// compare orders the better one first. NaN is the lowest score.
 func (c contender) compare(other contender) int {
 	return cmp.Or(
 		cmp.Compare(other.Score, c.Score),
@@ -65,7 +65,7 @@ func (c contender) compare(other contender) int {
 	)
 }
 
-// createdFirst gives when the oldest of a proposal's tickets was created.
+// createdFirst returns the creation time of a proposal's oldest ticket.
 func createdFirst(p matchmaking.Proposal) time.Time {
 	var first time.Time
 	for _, team := range p.Teams {
@@ -78,7 +78,7 @@ func createdFirst(p matchmaking.Proposal) time.Time {
 	return first
 }
 
-// takeAll marks a proposal's tickets as used, unless one of them is.
+// takeAll marks a proposal's tickets as used and reports true, unless one of them is used already.
 func takeAll(used map[string]struct{}, p matchmaking.Proposal) bool {
 	for _, team := range p.Teams {
 		for _, t := range team {

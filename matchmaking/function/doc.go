@@ -1,11 +1,14 @@
-// Package function has the match functions that are built in, the filters of pools, and the built-in evaluator.
+// Package function contains the built-in match functions, the filters of pools, and the built-in evaluator.
 //
-// [FirstCome] and [Criteria] are Matchers that keep what they need from one round to the next. [Own] makes a Matcher of
-// a MatchFunction. [Filtered] puts the pools of a profile before any of them. [Decollide] chooses among proposals that
-// share tickets.
+// Start with [FirstCome] or [Criteria]. Both return a [matchmaking.Matcher], which keeps its state from one round to the
+// next. [Custom] makes a Matcher of a [matchmaking.MatchFunction]. [Filtered] applies the pools of a profile before any
+// of them. [Decollide] chooses among proposals that share tickets.
 //
-//	tickets ──► Filtered ──► one Matcher a pool: FirstCome or Criteria ──► proposals ──► Decollide
-//	        └─► Own, which hands the pools to your own function ─────────┘
+//	tickets ──► Filtered ──► one Matcher per pool: FirstCome or Criteria ──► proposals ──► Decollide
+//	        └─► Custom, which passes the pools to your function ─────────┘
 //
-// A Matcher has one owner, whose goroutine calls its methods; an evaluator and [Pass] may be used by many.
+// FirstCome never fails. Criteria fails only with its context. Custom fails with the errors of the function, [ErrPanic]
+// and [ErrProposal].
+//
+// A Matcher must be used by one goroutine at a time. Decollide and [Pass] may be used by several.
 package function

@@ -9,35 +9,37 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// entry is a ticket that waits, with what matching it needs.
+// entry is a waiting ticket, prepared for matching.
 type entry struct {
 	ticket  *matchmaking.Ticket
-	serial  uint64 // no other entry of the matcher ever has it
+	serial  uint64 // unique among all entries of the Matcher, ever
 	group   *group
 	stats   []matchmaking.Statistic // by name, each name once, none NaN
 	wishes  []wish                  // by name
-	widened int                     // steps that are in the wishes' spans; -1: they aren't computed
+	widened int                     // widenings included in the wishes' spans; -1: the spans aren't computed yet
 	wake    time.Time               // of the next widening; zero: there is none
-	home    int                     // the wish it is found by in the index; -1: it has none
-	indexed bool
-	gone    bool
+	home    int                     // the wish by which the index finds it; -1: there is none
+	indexed bool                    // in the group's index; else among the fresh entries
+	gone    bool                    // removed
 
-	// found is how many candidates it may have at most, among those that wait, less than a match needs.
-	found int
-	// newcomer: it is being taken in, and was never searched.
-	newcomer bool
-	// causes are newcomers that it may have as candidates beside those found.
-	causes []*entry
+	search
 }
 
-// wish is what a ticket wants of others under one name.
+// search is what is known of an entry's candidates.
+type search struct {
+	found    int      // upper bound of the number of candidates in the index, without causes
+	newcomer bool     // it is part of the current intake and was not searched yet
+	causes   []*entry // newcomers of the current intake that are its candidates
+}
+
+// wish is what a ticket requires of one statistic of others.
 type wish struct {
 	name   string
-	ranges []span // as they were given
-	spans  []span // widened, ascending, none touching another
+	ranges []span // as in the ticket
+	spans  []span // widened, ascending, without overlaps
 }
 
-// span is a range with both of its ends.
+// span is a range that includes both ends.
 type span struct {
 	low, high float64
 }
@@ -71,7 +73,7 @@ func (e *entry) setStat(s matchmaking.Statistic) {
 	}
 }
 
-// widen computes the spans as they are at a time, and when they will be wider.
+// widen computes the spans at a time, and when they will grow next.
 func (e *entry) widen(r *rules, now time.Time) {
 	step := r.step(now.Sub(e.ticket.CreateTime))
 	if step == e.widened {
@@ -90,7 +92,7 @@ func (e *entry) widen(r *rules, now time.Time) {
 func (w *wish) widen(by float64) {
 	w.spans = w.spans[:0]
 	for _, r := range w.ranges {
-		// A range with an end that is NaN is none.
+		// A range with a NaN end contains nothing.
 		if s := (span{low: r.low - by, high: r.high + by}); s.low <= s.high {
 			w.spans = append(w.spans, s)
 		}
@@ -111,7 +113,7 @@ func (w wish) compare(name string) int { return cmp.Compare(w.name, name) }
 
 func compareStat(s matchmaking.Statistic, name string) int { return cmp.Compare(s.Name, name) }
 
-// value gives a statistic.
+// value returns a statistic.
 func (e *entry) value(name string) (float64, bool) {
 	i, ok := slices.BinarySearchFunc(e.stats, name, compareStat)
 	if !ok {
@@ -120,7 +122,7 @@ func (e *entry) value(name string) (float64, bool) {
 	return e.stats[i].Value, true
 }
 
-// accepts tells whether another entry's statistics are what this one wishes.
+// accepts reports whether another entry's statistics satisfy all wishes.
 func (e *entry) accepts(other *entry) bool {
 	for i := range e.wishes {
 		value, ok := other.value(e.wishes[i].name)
@@ -140,10 +142,10 @@ func (w *wish) contains(value float64) bool {
 	return false
 }
 
-// compareAge has the older first.
+// compareAge orders the older entry first.
 func compareAge(a, b *entry) int { return older(a.ticket, b.ticket) }
 
-// live gives how many of the entry's causes still wait.
+// live removes the causes that no longer wait, and returns the others.
 func (e *entry) live() []*entry {
 	e.causes = slices.DeleteFunc(e.causes, func(x *entry) bool { return x.gone })
 	return e.causes

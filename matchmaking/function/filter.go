@@ -6,10 +6,13 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Pass tells whether a ticket passes all filters of a pool, as in Open Match: a number must be in its range, without
-// the ends that are excluded; NaN never is, and neither is a number that the ticket doesn't have; a text must be the
-// same, and be there; a tag must be there; the ticket must have been created before CreatedBefore and after
-// CreatedAfter, not at them. A pool without filters passes every ticket. It may be called by many goroutines.
+// Pass reports whether a ticket passes all filters of a pool, as in Open Match:
+//   - Each DoubleRange contains the ticket's number. It never contains NaN or a number that the ticket lacks.
+//   - Each StringEquals equals the ticket's string, which must exist.
+//   - Each TagPresent is among the ticket's tags.
+//   - The ticket was created before CreatedBefore and after CreatedAfter, not at those times.
+//
+// A pool without filters passes every ticket. Several goroutines may call Pass.
 func Pass(pool matchmaking.Pool, t *matchmaking.Ticket) bool {
 	if !pool.CreatedBefore.IsZero() && !t.CreateTime.Before(pool.CreatedBefore) {
 		return false
@@ -35,7 +38,7 @@ func Pass(pool matchmaking.Pool, t *matchmaking.Ticket) bool {
 	return true
 }
 
-// inRange is false for NaN, which all comparisons are.
+// inRange reports whether a range contains a value. All comparisons with NaN are false.
 func inRange(f matchmaking.DoubleRange, value float64) bool {
 	switch f.Exclude {
 	case "", matchmaking.ExcludeNone:

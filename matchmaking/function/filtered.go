@@ -9,10 +9,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Filtered puts a profile's pools before matchers: inner is called once a pool, and each pool is matched by itself, so
-// that all tickets of a match are of one pool. A ticket that passes no pool is never matched. One that passes several is
-// offered to each of them in a round, in the profile's order, and is taken out of the others when one proposes it.
-// Without pools there is one matcher, which sees every ticket.
+// Filtered applies a profile's pools before matchers. It calls inner once per pool, so that each pool has its own Matcher
+// and all tickets of a match are from one pool. A ticket that passes no pool is never matched. A ticket that passes
+// several is offered to each of their Matchers in the profile's order, and is removed from all when one proposes it.
+// Without pools, Filtered returns inner's Matcher, which receives every ticket.
 func Filtered(p matchmaking.Profile, inner func() matchmaking.Matcher) matchmaking.Matcher {
 	if len(p.Pools) == 0 {
 		return inner()
@@ -26,7 +26,7 @@ func Filtered(p matchmaking.Profile, inner func() matchmaking.Matcher) matchmaki
 
 type filtered struct {
 	pools   []pooled
-	waiting map[string]*matchmaking.Ticket // that pass a pool
+	waiting map[string]*matchmaking.Ticket // those that pass a pool
 }
 
 type pooled struct {
@@ -34,7 +34,7 @@ type pooled struct {
 	matcher matchmaking.Matcher
 }
 
-// Add is Matcher's.
+// Add implements Matcher.
 func (f *filtered) Add(t *matchmaking.Ticket) {
 	f.Remove(t.ID)
 	for _, pool := range f.pools {
@@ -45,7 +45,7 @@ func (f *filtered) Add(t *matchmaking.Ticket) {
 	}
 }
 
-// Remove is Matcher's.
+// Remove implements Matcher.
 func (f *filtered) Remove(id string) {
 	if _, ok := f.waiting[id]; !ok {
 		return
@@ -56,7 +56,7 @@ func (f *filtered) Remove(id string) {
 	}
 }
 
-// Match is Matcher's. When a pool's matcher fails, what those before it proposed is put back.
+// Match implements Matcher. If the Matcher of a pool fails, the tickets proposed for earlier pools are added again.
 func (f *filtered) Match(ctx context.Context, now time.Time) ([]matchmaking.Proposal, error) {
 	var all []matchmaking.Proposal
 	for _, pool := range f.pools {
@@ -83,7 +83,7 @@ func (f *filtered) putBack(proposals []matchmaking.Proposal) {
 	}
 }
 
-// Next is Matcher's: the earliest of the pools.
+// Next implements Matcher: it returns the earliest time of all pools.
 func (f *filtered) Next() time.Time {
 	var all []time.Time
 	for _, pool := range f.pools {

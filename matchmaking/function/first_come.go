@@ -10,11 +10,11 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// FirstCome makes matches of the oldest tickets that want the same number of teams and the same team size, whatever
-// else is in them. A ticket that names none of the two wants the one given here, and one that is below 1 is 1. The
-// tickets of a match are put in the teams in turn, the oldest in team 0.
+// FirstCome returns a Matcher that matches the oldest tickets with the same number of teams and the same team size. The
+// arguments, which are at least 1, apply to tickets that don't set them. The tickets of a match are assigned to its teams
+// in turn, the oldest to team 0.
 //
-// Adding and removing cost the logarithm of how many wait, a round what it matches.
+// Add and Remove take O(log n) time for n waiting tickets. The cost of a round grows only with the matches it makes.
 func FirstCome(teams, teamSize int) matchmaking.Matcher {
 	return &firstCome{
 		queue:   shape{teams: max(teams, 1), size: max(teamSize, 1)},
@@ -27,11 +27,11 @@ func FirstCome(teams, teamSize int) matchmaking.Matcher {
 type firstCome struct {
 	queue   shape
 	waiting map[string]*matchmaking.Ticket
-	lines   map[shape]*btree.BTreeG[*matchmaking.Ticket] // the oldest first; none is empty
-	ripe    map[shape]bool                               // lines that had enough when a ticket was added
+	lines   map[shape]*btree.BTreeG[*matchmaking.Ticket] // the oldest first; no line is empty
+	ripe    map[shape]bool                               // lines that had enough tickets after an Add
 }
 
-// Add is Matcher's.
+// Add implements Matcher.
 func (f *firstCome) Add(t *matchmaking.Ticket) {
 	f.Remove(t.ID)
 	s := f.queue.of(t)
@@ -47,7 +47,7 @@ func (f *firstCome) Add(t *matchmaking.Ticket) {
 	}
 }
 
-// Remove is Matcher's.
+// Remove implements Matcher.
 func (f *firstCome) Remove(id string) {
 	t := f.waiting[id]
 	if t == nil {
@@ -62,7 +62,7 @@ func (f *firstCome) Remove(id string) {
 	}
 }
 
-// Match is Matcher's. It returns no error, and doesn't look at ctx.
+// Match implements Matcher. It returns no error and ignores ctx.
 func (f *firstCome) Match(context.Context, time.Time) ([]matchmaking.Proposal, error) {
 	var proposals []matchmaking.Proposal
 	for s := range f.ripe {
@@ -75,7 +75,7 @@ func (f *firstCome) Match(context.Context, time.Time) ([]matchmaking.Proposal, e
 	return proposals, nil
 }
 
-// take takes the oldest tickets out of a line that has enough for a match.
+// take removes the tickets of one match, the oldest, from a line that has enough.
 func (f *firstCome) take(s shape) []*matchmaking.Ticket {
 	line := f.lines[s]
 	taken := make([]*matchmaking.Ticket, s.players())
@@ -89,10 +89,10 @@ func (f *firstCome) take(s shape) []*matchmaking.Ticket {
 	return taken
 }
 
-// Next is Matcher's: time alone brings no match about.
+// Next implements Matcher. The passing of time makes no match possible.
 func (f *firstCome) Next() time.Time { return time.Time{} }
 
-// newTree makes an ordered tree that one goroutine uses.
+// newTree returns an ordered tree for use by one goroutine.
 func newTree[T any](less func(a, b T) bool) *btree.BTreeG[T] {
 	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
 }

@@ -1,6 +1,7 @@
 package function_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -41,44 +42,8 @@ func TestFirstComeTakesTheOldest(t *testing.T) {
 	require.Equal(t, []string{"a e | b f"}, ids(match(t, m, 9)))
 }
 
-func TestFirstComeOrdersByIDWhereTheTimeIsTheSame(t *testing.T) {
-	t.Parallel()
-	m := function.FirstCome(1, 2)
-	addAll(m, ticket("b", 1), ticket("c", 1), ticket("a", 1))
-	require.Equal(t, []string{"a b"}, ids(match(t, m, 9)))
-}
-
-func TestFirstComeRemovesAndReplaces(t *testing.T) {
-	t.Parallel()
-	m := function.FirstCome(2, 1)
-	addAll(m, ticket("a", 1), ticket("b", 2))
-	m.Remove("a")
-	m.Remove("a")
-	m.Remove("unknown")
-	require.Empty(t, match(t, m, 9))
-
-	addAll(m, ticket("b", 7), ticket("c", 3)) // b is another one now
-	require.Equal(t, []string{"c | b"}, ids(match(t, m, 9)))
-}
-
-func TestFirstComeKeepsShapesApart(t *testing.T) {
-	t.Parallel()
-	shaped := func(id string, seconds float64, teams, size int) *matchmaking.Ticket {
-		own := ticket(id, seconds)
-		own.NumTeams, own.TeamSize = teams, size
-		return own
-	}
-	m := function.FirstCome(2, 1)
-	addAll(m,
-		shaped("a", 1, 3, 0), shaped("b", 2, 0, 0), shaped("c", 3, 0, 2), shaped("d", 4, 3, 1),
-		shaped("e", 5, 2, 1), shaped("f", 6, 3, 0), shaped("g", 7, 1<<40, 1<<40), shaped("h", 8, -1, 1), shaped("i", 9, -1, 1),
-	)
-	require.Equal(t, []string{"a | d | f", "b | e"}, ids(match(t, m, 9)))
-	addAll(m, shaped("j", 10, 1, 1))
-	require.Equal(t, []string{"j"}, ids(match(t, m, 11)))
-}
-
-// Whatever is added, removed and given back: each match is of the oldest that want it, and none is left that could be.
+// Whatever is added, replaced, removed and given back, each match has the oldest tickets of its shape, and no possible
+// match is left.
 func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -87,7 +52,7 @@ func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0, 1, 2:
-				one := ticket(numbered("t", i), float64(rapid.IntRange(0, 5).Draw(t, "created")))
+				one := ticket(numbered("t", rapid.IntRange(max(0, i-9), i).Draw(t, "added")), float64(rapid.IntRange(0, 5).Draw(t, "created")))
 				one.NumTeams = rapid.IntRange(0, 3).Draw(t, "teams")
 				m.Add(one)
 				waiting[one.ID] = one
@@ -105,7 +70,7 @@ func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// takeOldest checks a round against what waited, and gives one ticket of each match to give back.
+// takeOldest checks a round against the waiting tickets, and returns some tickets to add again.
 func takeOldest(t *rapid.T, round []matchmaking.Proposal, waiting map[string]*matchmaking.Ticket) (back []*matchmaking.Ticket) {
 	for _, p := range round {
 		for _, one := range p.Tickets() {
@@ -123,6 +88,10 @@ func takeOldest(t *rapid.T, round []matchmaking.Proposal, waiting map[string]*ma
 	return back[:rapid.IntRange(0, len(back)).Draw(t, "fell through")]
 }
 
+func byAge(a, b *matchmaking.Ticket) int {
+	return cmp.Or(a.CreateTime.Compare(b.CreateTime), cmp.Compare(a.ID, b.ID))
+}
+
 func wants(t *matchmaking.Ticket) int {
 	if t.NumTeams == 0 {
 		return 2
@@ -133,12 +102,12 @@ func wants(t *matchmaking.Ticket) int {
 func requireOldest(t *rapid.T, p matchmaking.Proposal, waiting map[string]*matchmaking.Ticket) {
 	all := p.Tickets()
 	teams := wants(all[0])
-	require.True(t, slices.IsSortedFunc(p.Teams, func(a, b []*matchmaking.Ticket) int { return a[0].CreateTime.Compare(b[0].CreateTime) }))
+	require.True(t, slices.IsSortedFunc(p.Teams, func(a, b []*matchmaking.Ticket) int { return byAge(a[0], b[0]) }))
 	require.Len(t, all, teams)
 	for _, one := range all {
 		require.Equal(t, teams, wants(one))
 		for _, other := range waiting {
-			require.False(t, wants(other) == teams && other.CreateTime.Before(one.CreateTime), "%s before %s", other.ID, one.ID)
+			require.False(t, wants(other) == teams && byAge(other, one) < 0, "%s before %s", other.ID, one.ID)
 		}
 	}
 }

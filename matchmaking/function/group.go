@@ -9,34 +9,34 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// group is tickets that want matches of the same shape.
+// group is the tickets whose matches have the same shape.
 //
-// After each intake no match can be made of the entries in its index, and each knows how many candidates it has there
-// at most. An intake says for each newcomer which entries it may be a candidate of: their causes. Only those are
-// searched, beside the newcomers, whose number and causes come up to a match.
+// After each intake, no match of the entries in the index is possible, and each entry has an upper bound of the number of
+// its candidates there. An intake finds, for each newcomer, the entries that it is a candidate of, and adds it to their
+// causes. Besides the newcomers, only those entries are searched whose bound and causes together are enough for a match.
 type group struct {
 	owner   *criteria
 	shape   shape
 	players int
-	fresh   *btree.BTreeG[*entry] // not taken in yet, the oldest first
-	index   *index                // those that were
+	fresh   *btree.BTreeG[*entry] // not in the index yet, the oldest first
+	index   *index                // of all others
 }
 
 func newGroup(c *criteria, s shape) *group {
 	return &group{
 		owner: c, shape: s, players: s.players(),
 		fresh: newTree(func(a, b *entry) bool { return compareAge(a, b) < 0 }),
-		index: newIndex(c.bounds.first, &c.looks),
+		index: newIndex(c.bounds.first, &c.steps),
 	}
 }
 
-// len gives how many wait.
+// len returns the number of waiting entries.
 func (g *group) len() int { return g.fresh.Len() + g.index.byAge.Len() }
 
-// takeIn takes the oldest fresh entries into the index, and proposes the matches that they make possible.
+// takeIn moves the oldest fresh entries to the index, and proposes the matches that they make possible.
 func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 	newcomers := g.newcomers(now)
-	concerned := g.concern(newcomers)
+	affected := g.notify(newcomers)
 	g.index.add(newcomers)
 	for _, e := range newcomers {
 		if !e.wake.IsZero() {
@@ -44,7 +44,7 @@ func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 		}
 	}
 	var proposals []matchmaking.Proposal
-	for _, seed := range g.seeds(newcomers, concerned) {
+	for _, seed := range g.seeds(newcomers, affected) {
 		if seed.gone {
 			continue
 		}
@@ -52,7 +52,7 @@ func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 			proposals = append(proposals, g.propose(seed, candidates))
 		}
 	}
-	for _, e := range concerned {
+	for _, e := range affected {
 		e.found += len(e.live())
 		e.causes = nil
 	}
@@ -70,30 +70,30 @@ func (g *group) newcomers(now time.Time) []*entry {
 	return some
 }
 
-// concern tells the entries in the index which newcomers may be candidates of theirs, and gives those entries.
-func (g *group) concern(newcomers []*entry) []*entry {
+// notify adds newcomers to the causes of the entries in the index that they are candidates of, and returns those entries.
+func (g *group) notify(newcomers []*entry) []*entry {
 	enough := 0
 	if g.players == 2 {
-		// Each of these entries makes a match with some newcomer, unless it is taken first. So if a newcomer isn't
-		// taken by one of its oldest, as many as there are newcomers, then all newcomers are taken.
+		// Each of these entries is matched with some newcomer, unless it is matched before. So if a newcomer has as many
+		// of them as there are newcomers, and none takes it, then all newcomers are taken.
 		enough = len(newcomers)
 	}
-	var concerned []*entry
+	var affected []*entry
 	for _, x := range newcomers {
 		for _, e := range g.index.seeds(g.owner.rules, x, enough) {
 			if e.causes == nil {
-				concerned = append(concerned, e)
+				affected = append(affected, e)
 			}
 			e.causes = append(e.causes, x)
 		}
 	}
-	return concerned
+	return affected
 }
 
-// seeds gives the entries that may have enough candidates, the oldest first.
-func (g *group) seeds(newcomers, concerned []*entry) []*entry {
+// seeds returns the entries that may have enough candidates, the oldest first.
+func (g *group) seeds(newcomers, affected []*entry) []*entry {
 	all := slices.Clone(newcomers)
-	for _, e := range concerned {
+	for _, e := range affected {
 		if e.found+len(e.causes) >= g.players-1 {
 			all = append(all, e)
 		}
@@ -102,7 +102,7 @@ func (g *group) seeds(newcomers, concerned []*entry) []*entry {
 	return all
 }
 
-// candidates gives a seed's candidates, or fewer than a match needs.
+// candidates returns a seed's candidates, or some of them if they are too few for a match.
 func (g *group) candidates(seed *entry) []*entry {
 	if !seed.newcomer {
 		causes := seed.live()
@@ -115,7 +115,7 @@ func (g *group) candidates(seed *entry) []*entry {
 	return all
 }
 
-// propose takes a seed and its best candidates out.
+// propose removes a seed and its best candidates, and returns them as a proposal.
 func (g *group) propose(seed *entry, candidates []*entry) matchmaking.Proposal {
 	line := g.owner.rules.line(seed, candidates, g.players)
 	p := matchmaking.Proposal{ID: newMatchID(), Teams: make([][]*matchmaking.Ticket, g.shape.teams)}

@@ -7,20 +7,20 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// index finds the waiting entries that an entry may come together with.
+// index finds the waiting entries that can be matched with an entry.
 //
-// It goes one of several paths, each of which leads past all of them: the statistics that one of the entry's own wishes
-// allows, the wishes that its statistics fulfil, or all entries by age. Which is the shortest is found out by trying:
-// each is gone for some looks, and then for eight times as many, until one has come to its end. So a search looks, for
-// each of the paths, at about ten times as many entries as the shortest has, at most. Where all of them are long the
-// search is too, as where each of two wishes leaves many and both together none.
+// A search follows one of several paths, each of which visits all of them: the statistics within one of the entry's own
+// wishes, the wishes that its statistics satisfy, or all entries by age. The shortest path is found by trial: each is
+// followed for some steps, and then for eight times as many, until one ends. So a search takes, for each path, at most
+// about ten times as many steps as the shortest path has. It is long only if all paths are, for example if each of two
+// wishes is satisfied by many entries and both together by none.
 type index struct {
 	byAge  *btree.BTreeG[*entry]
-	values map[string]*btree.BTreeG[point] // by statistic; none is empty
-	wishes map[string]*intervals           // by statistic, the spans of the entries whose home it is; none is empty
-	free   *btree.BTreeG[*entry]           // those without wishes
-	first  int                             // for how many looks each path is tried first
-	looks  *int                            // counts entries that were looked at
+	values map[string]*btree.BTreeG[point] // by statistic; no tree is empty
+	wishes map[string]*intervals           // by statistic, the spans of the entries that have it as home; none is empty
+	free   *btree.BTreeG[*entry]           // entries without wishes
+	first  int                             // steps for which each path is tried first
+	steps  *int                            // counts all steps
 }
 
 // point is a statistic of an entry.
@@ -30,7 +30,7 @@ type point struct {
 	entry  *entry
 }
 
-func newIndex(first int, looks *int) *index {
+func newIndex(first int, steps *int) *index {
 	byAge := func(a, b *entry) bool { return compareAge(a, b) < 0 }
 	return &index{
 		byAge:  newTree(byAge),
@@ -38,11 +38,11 @@ func newIndex(first int, looks *int) *index {
 		wishes: make(map[string]*intervals),
 		free:   newTree(byAge),
 		first:  first,
-		looks:  looks,
+		steps:  steps,
 	}
 }
 
-// add adds entries. All of their statistics are there before a home is chosen for any of them.
+// add adds entries: first all their statistics, then the home of each, which depends on them.
 func (x *index) add(entries []*entry) {
 	for _, e := range entries {
 		e.indexed = true
@@ -59,12 +59,12 @@ func (x *index) add(entries []*entry) {
 		}
 	}
 	for _, e := range entries {
-		x.settle(e)
+		x.setHome(e)
 	}
 }
 
-// settle makes an entry findable by its rarest wish.
-func (x *index) settle(e *entry) {
+// setHome indexes an entry by its rarest wish.
+func (x *index) setHome(e *entry) {
 	if e.home = x.rarest(e.wishes); e.home < 0 {
 		x.free.Set(e)
 		return
@@ -78,7 +78,7 @@ func (x *index) settle(e *entry) {
 	}
 }
 
-// rarest gives the wish that the fewest statistics fulfil, -1 where there is none.
+// rarest returns the index of the wish that the fewest statistics satisfy, or -1 if there are no wishes.
 func (x *index) rarest(wishes []wish) int {
 	if len(wishes) < 2 {
 		return len(wishes) - 1
@@ -92,7 +92,7 @@ func (x *index) rarest(wishes []wish) int {
 	return best
 }
 
-// count gives how many statistics fulfil a wish.
+// count returns the number of statistics that satisfy a wish.
 func (x *index) count(w *wish) int {
 	tree := x.values[w.name]
 	if tree == nil {
@@ -107,7 +107,7 @@ func (x *index) count(w *wish) int {
 	return n
 }
 
-// remove removes an entry, whose statistics and spans are as when it was added.
+// remove removes an entry, whose statistics and spans must be unchanged since add.
 func (x *index) remove(e *entry) {
 	e.indexed = false
 	x.byAge.Delete(e)
@@ -131,7 +131,7 @@ func (x *index) remove(e *entry) {
 	}
 }
 
-// candidates gives all entries that a seed may take.
+// candidates returns all candidates of a seed.
 func (x *index) candidates(r *rules, seed *entry) []*entry {
 	paths := x.wished(seed)
 	if r.oneSided {
@@ -142,8 +142,8 @@ func (x *index) candidates(r *rules, seed *entry) []*entry {
 	return x.race(paths, 0, func(e *entry) bool { return r.accept(seed, e) })
 }
 
-// seeds gives all entries that may take a candidate. Where it goes by age it is content with enough of them, the
-// oldest; 0: it never is.
+// seeds returns all entries that an entry is a candidate of. On the path by age it stops after enough of them, the oldest,
+// unless enough is 0.
 func (x *index) seeds(r *rules, candidate *entry, enough int) []*entry {
 	paths := []path{x.wishing(candidate)}
 	if r.oneSided {
@@ -154,13 +154,13 @@ func (x *index) seeds(r *rules, candidate *entry, enough int) []*entry {
 	return x.race(paths, enough, func(e *entry) bool { return r.accept(e, candidate) })
 }
 
-// visitor is shown an entry, and gives whether to go on.
+// visitor is called with an entry, and reports whether to continue.
 type visitor = func(*entry) bool
 
-// path leads past entries, each of them once.
+// path visits entries, each of them once.
 type path func(visit visitor)
 
-// wished gives a path for each of an entry's wishes: past the statistics that fulfil it.
+// wished returns a path for each of an entry's wishes: the statistics that satisfy it.
 func (x *index) wished(e *entry) []path {
 	var paths []path
 	for i := range e.wishes {
@@ -181,7 +181,7 @@ func (x *index) wished(e *entry) []path {
 	return paths
 }
 
-// wishing is the path past the entries whose home wish an entry fulfils, and those without wishes.
+// wishing returns the path of the entries whose home wish an entry satisfies, and of those without wishes.
 func (x *index) wishing(e *entry) path {
 	return func(visit visitor) {
 		for _, s := range e.stats {
@@ -193,42 +193,42 @@ func (x *index) wishing(e *entry) path {
 	}
 }
 
-// olderThan is the path past those that are older than an entry, the oldest first.
+// olderThan returns the path of the entries that are older than an entry, the oldest first.
 func (x *index) olderThan(e *entry) path {
 	return func(visit visitor) {
 		x.byAge.Scan(func(other *entry) bool { return compareAge(other, e) < 0 && visit(other) })
 	}
 }
 
-// race gives the entries to keep, by the path that comes to its end first. The last path is by age.
+// race returns the entries to keep, by the path that ends first. The last path is by age.
 func (x *index) race(paths []path, enough int, keep func(*entry) bool) []*entry {
 	for limit := x.first; ; limit *= 8 {
 		for i, p := range paths {
-			content := 0
+			stopAt := 0
 			if i == len(paths)-1 {
-				content = enough
+				stopAt = enough
 			}
-			if kept, ended := x.walk(p, limit, content, keep); ended {
+			if kept, ended := x.walk(p, limit, stopAt, keep); ended {
 				return kept
 			}
 		}
 	}
 }
 
-// walk goes a path for some looks, and gives the entries to keep, and whether they are all or enough.
+// walk follows a path for at most limit steps. It returns the entries to keep, and whether they are all or enough.
 func (x *index) walk(p path, limit, enough int, keep func(*entry) bool) (kept []*entry, ended bool) {
-	looks, ended := 0, true
+	steps, ended := 0, true
 	p(func(e *entry) bool {
-		if looks == limit {
+		if steps == limit {
 			ended = false
 			return false
 		}
-		looks++
+		steps++
 		if keep(e) {
 			kept = append(kept, e)
 		}
 		return enough == 0 || len(kept) < enough
 	})
-	*x.looks += looks
+	*x.steps += steps
 	return kept, ended
 }

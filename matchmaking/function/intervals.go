@@ -2,18 +2,18 @@ package function
 
 import "cmp"
 
-// intervals finds the spans that contain a value, in the logarithm of how many there are for each that does. It is a
-// treap by the spans' lower ends, in which each node knows the highest upper end below it. The zero value is empty.
+// intervals finds the spans that contain a value, in O(log n) time for each of them. It is a treap ordered by the spans'
+// lower ends, in which each node has the highest upper end of its subtree. The zero value is empty.
 type intervals struct {
-	root *interval
-	made uint64 // nodes, since ever
+	root     *interval
+	inserted uint64 // nodes, since the beginning
 }
 
 type interval struct {
 	span
 	entry       *entry
-	priority    uint64 // above those of its children
-	top         float64
+	priority    uint64  // higher than those of its children
+	top         float64 // highest upper end of the subtree
 	left, right *interval
 }
 
@@ -21,7 +21,7 @@ func (n *interval) compare(s span, e *entry) int {
 	return cmp.Or(cmp.Compare(s.low, n.low), cmp.Compare(e.serial, n.entry.serial))
 }
 
-// update computes what depends on the children.
+// update computes top from the children.
 func (n *interval) update() {
 	n.top = n.high
 	if n.left != nil {
@@ -32,10 +32,10 @@ func (n *interval) update() {
 	}
 }
 
-// insert adds a span of an entry, which must have none yet with its lower end.
+// insert adds a span of an entry. The entry must have no other span with this lower end.
 func (t *intervals) insert(s span, e *entry) {
-	t.made++
-	n := &interval{span: s, entry: e, priority: scatter(t.made), top: s.high}
+	t.inserted++
+	n := &interval{span: s, entry: e, priority: scatter(t.inserted), top: s.high}
 	t.root = insertInterval(t.root, n)
 }
 
@@ -56,7 +56,7 @@ func insertInterval(at, n *interval) *interval {
 	return at
 }
 
-// splitIntervals gives what is below a node, and what is above it.
+// splitIntervals splits a tree into the nodes below n and those above it.
 func splitIntervals(at, n *interval) (below, above *interval) {
 	if at == nil {
 		return nil, nil
@@ -72,7 +72,7 @@ func splitIntervals(at, n *interval) (below, above *interval) {
 	return below, above
 }
 
-// remove removes a span that was inserted.
+// remove removes an inserted span.
 func (t *intervals) remove(s span, e *entry) { t.root = removeInterval(t.root, s, e) }
 
 func removeInterval(at *interval, s span, e *entry) *interval {
@@ -91,7 +91,7 @@ func removeInterval(at *interval, s span, e *entry) *interval {
 	return at
 }
 
-// joinIntervals makes one tree of two, all of the first being below the second.
+// joinIntervals joins two trees. All nodes of the first must be below those of the second.
 func joinIntervals(below, above *interval) *interval {
 	switch {
 	case below == nil:
@@ -109,7 +109,7 @@ func joinIntervals(below, above *interval) *interval {
 	}
 }
 
-// stab visits the entries of spans that contain a value, until visit gives false, and gives whether it never did.
+// stab visits the entries whose spans contain a value until visit returns false, and reports whether it never did.
 func (t *intervals) stab(value float64, visit visitor) bool { return t.root.stab(value, visit) }
 
 func (n *interval) stab(value float64, visit visitor) bool {
@@ -126,7 +126,7 @@ func (n *interval) stab(value float64, visit visitor) bool {
 	return n.right.stab(value, visit)
 }
 
-// scatter makes numbers that look like chance out of numbers in a row: splitmix64's last step.
+// scatter maps consecutive numbers to random-looking ones, with the last step of splitmix64.
 func scatter(n uint64) uint64 {
 	n *= 0x9e3779b97f4a7c15
 	n = (n ^ n>>30) * 0xbf58476d1ce4e5b9

@@ -10,12 +10,12 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// rules are a queue's options, ready for use.
+// rules are CriteriaOptions, prepared for use.
 type rules struct {
 	oneSided bool
 	weights  []weight        // by name
-	steps    []time.Duration // the ages at which ranges widen, ascending
-	widths   []map[string]float64
+	steps    []time.Duration // ages at which ranges widen, ascending
+	widths   []map[string]float64 // by how much, after each step; the first is before any
 }
 
 type weight struct {
@@ -46,7 +46,7 @@ func newRules(o CriteriaOptions) *rules {
 	return r
 }
 
-// step gives how many of the widenings have come at an age.
+// step returns the number of widenings whose time has come at an age.
 func (r *rules) step(age time.Duration) int {
 	n, _ := slices.BinarySearchFunc(r.steps, age, func(step, age time.Duration) int {
 		if step <= age {
@@ -57,7 +57,7 @@ func (r *rules) step(age time.Duration) int {
 	return n
 }
 
-// next gives the first widening after n of them that touches one of an entry's wishes.
+// next returns the time of the first widening after the first n that changes one of the wishes.
 func (r *rules) next(n int, wishes []wish) (after time.Duration, ok bool) {
 	for i := n; i < len(r.steps); i++ {
 		for _, w := range wishes {
@@ -69,7 +69,7 @@ func (r *rules) next(n int, wishes []wish) (after time.Duration, ok bool) {
 	return 0, false
 }
 
-// accept tells whether a seed and a candidate may come into a match.
+// accept reports whether an entry is a candidate of a seed.
 func (r *rules) accept(seed, candidate *entry) bool {
 	if r.oneSided {
 		return compareAge(seed, candidate) < 0 && seed.accepts(candidate)
@@ -77,7 +77,7 @@ func (r *rules) accept(seed, candidate *entry) bool {
 	return seed != candidate && seed.accepts(candidate) && candidate.accepts(seed)
 }
 
-// fitness is how well a candidate fits a seed: the lower, the better.
+// fitness orders the candidates of a seed: the lower, the better.
 type fitness struct {
 	missing int // weighted statistics that only one of the two has
 	value   float64
@@ -95,20 +95,20 @@ func (r *rules) fitness(seed, candidate *entry) fitness {
 		switch {
 		case hasA != hasB:
 			f.missing++
-		case a != b: // of infinite ones that are equal there is no difference
+		case a != b: // equal infinities have no difference, while Inf-Inf is NaN
 			f.value += w.value * math.Abs(a-b)
 		}
 	}
 	return f
 }
 
-// ranked is a member of a match with its fitness for the seed.
+// ranked is a member of a match with its fitness.
 type ranked struct {
 	*entry
 	fitness fitness
 }
 
-// line gives the seed, and after it the best of its candidates, up to a number of players.
+// line returns the seed and the best candidates, as many as players in all.
 func (r *rules) line(seed *entry, candidates []*entry, players int) []ranked {
 	all := make([]ranked, 0, len(candidates)+1)
 	for _, e := range candidates {

@@ -1,6 +1,7 @@
 package function
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,4 +64,24 @@ func compile(t *testing.T, s matchmaking.Spec) *entry {
 	e := newEntry(&matchmaking.Ticket{ID: "x", Spec: s}, 1)
 	e.widen(newRules(CriteriaOptions{}), e.ticket.CreateTime)
 	return e
+}
+
+func TestShape(t *testing.T) {
+	t.Parallel()
+	queue := shape{teams: 2, size: 3}
+	for _, c := range []struct {
+		teams, size int // of the ticket
+		want        shape
+		players     int
+	}{
+		{0, 0, queue, 6},
+		{4, 0, shape{4, 3}, 12},
+		{0, 1, shape{2, 1}, 2},
+		{1 << 40, 1 << 40, shape{1 << 40, 1 << 40}, math.MaxInt},
+		{-1, -2, shape{-1, -2}, math.MaxInt},
+	} {
+		got := queue.of(&matchmaking.Ticket{Spec: matchmaking.Spec{NumTeams: c.teams, TeamSize: c.size}})
+		require.Equal(t, c.want, got)
+		require.Equal(t, c.players, got.players())
+	}
 }

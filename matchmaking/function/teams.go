@@ -10,18 +10,17 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// shape is what a match looks like. Only tickets that want the same one come into a match.
+// shape is the form of a match. Only tickets of the same shape are matched.
 type shape struct {
 	teams, size int
 }
 
-// of gives the shape that a ticket wants, in a queue whose shape is s.
+// of returns a ticket's shape, in a queue whose shape is s.
 func (s shape) of(t *matchmaking.Ticket) shape {
 	return shape{teams: cmp.Or(t.NumTeams, s.teams, 1), size: cmp.Or(t.TeamSize, s.size, 1)}
 }
 
-// players gives how many tickets a match has; more than there can be, where its numbers aren't sensible, so that there
-// is never one.
+// players returns the number of tickets in a match. For an invalid shape it is a number that no match can reach.
 func (s shape) players() int {
 	if s.teams < 1 || s.size < 1 || s.teams > math.MaxInt32/s.size {
 		return math.MaxInt
@@ -29,13 +28,13 @@ func (s shape) players() int {
 	return s.teams * s.size
 }
 
-// compare orders shapes, so that rounds have an order.
+// compare orders shapes, for a defined order of proposals.
 func (s shape) compare(other shape) int {
 	return cmp.Or(cmp.Compare(s.teams, other.teams), cmp.Compare(s.size, other.size))
 }
 
-// alternate puts the members of a sorted list into teams in turn: the first into team 0, the next into team 1, and
-// after the last team into team 0 again.
+// alternate assigns the members of a sorted list to teams in turn: the first to team 0, the next to team 1, and after the
+// last team to team 0 again.
 func alternate[T any](sorted []T, teams int) [][]T {
 	all := make([][]T, teams)
 	for i := range all {
@@ -47,11 +46,10 @@ func alternate[T any](sorted []T, teams int) [][]T {
 	return all
 }
 
-// older orders tickets by the time of their creation, and by ID where that is the same.
+// older orders tickets by creation time, then by ID.
 func older(a, b *matchmaking.Ticket) int {
 	return cmp.Or(a.CreateTime.Compare(b.CreateTime), cmp.Compare(a.ID, b.ID))
 }
 
-// newMatchID makes an ID that no other server makes. Its chance comes from crypto/rand, and not from ulid's default,
-// which is seeded with the time.
+// newMatchID returns a unique ID. It uses crypto/rand, since ulid's default source is seeded with the time.
 func newMatchID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }

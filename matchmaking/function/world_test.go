@@ -7,10 +7,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// start is when the tests' tickets begin to be created.
+// start is the creation time of a ticket at second 0.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// ticket makes a ticket that was created some seconds after the start.
+// ticket returns a ticket that was created some seconds after start.
 func ticket(id string, seconds float64) *matchmaking.Ticket {
 	return &matchmaking.Ticket{ID: id, CreateTime: start.Add(time.Duration(seconds * float64(time.Second)))}
 }
@@ -23,7 +23,7 @@ func between(name string, low, high float64) matchmaking.Criterion {
 	return matchmaking.Criterion{Name: name, MinValue: low, MaxValue: high}
 }
 
-// skilled makes a ticket with a skill that wants others with a skill no further away than this.
+// skilled returns a ticket with a skill that accepts others within width of it.
 func skilled(id string, seconds, skill, width float64) *matchmaking.Ticket {
 	t := ticket(id, seconds)
 	t.Statistics = []matchmaking.Statistic{stat("skill", skill)}
@@ -31,7 +31,7 @@ func skilled(id string, seconds, skill, width float64) *matchmaking.Ticket {
 	return t
 }
 
-// ids gives the proposals' tickets, team by team: "a b | c d".
+// ids returns the proposals' tickets, team by team: "a b | c d".
 func ids(proposals []matchmaking.Proposal) []string {
 	all := []string{}
 	for _, p := range proposals {

@@ -47,10 +47,10 @@ func pool(name, tag string) matchmaking.Pool {
 	return matchmaking.Pool{Name: name, TagsPresent: []matchmaking.TagPresent{{Tag: tag}}}
 }
 
-func TestOwnGivesThePoolsWhenTheyHaveChanged(t *testing.T) {
+func TestCustomGivesThePoolsWhenTheyHaveChanged(t *testing.T) {
 	t.Parallel()
 	f := &ownFunction{}
-	m := function.Own(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f)
+	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f)
 	require.Empty(t, match(t, m, 1))
 	require.Zero(t, f.calls, "there is no ticket")
 
@@ -74,16 +74,16 @@ func TestOwnGivesThePoolsWhenTheyHaveChanged(t *testing.T) {
 	require.Empty(t, f.given["tests"])
 }
 
-func TestOwnWithoutPoolsGivesEveryone(t *testing.T) {
+func TestCustomWithoutPoolsGivesEveryone(t *testing.T) {
 	t.Parallel()
 	f := &ownFunction{}
-	m := function.Own(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f)
 	addAll(m, ticket("b", 2), ticket("a", 1))
 	match(t, m, 3)
 	require.Equal(t, []string{"a", "b"}, names(f.given[function.Everyone]))
 }
 
-func TestOwnTakesOutWhatIsProposed(t *testing.T) {
+func TestCustomTakesOutWhatIsProposed(t *testing.T) {
 	t.Parallel()
 	a, b, c := ticket("a", 1), ticket("b", 2), ticket("c", 3)
 	copied := *b
@@ -91,7 +91,7 @@ func TestOwnTakesOutWhatIsProposed(t *testing.T) {
 		{ID: "first", Teams: [][]*matchmaking.Ticket{{a}, {&copied}}, Score: 2},
 		{Teams: [][]*matchmaking.Ticket{{b, a}}},
 	}}
-	m := function.Own(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f)
 	addAll(m, a, b, c)
 	got := match(t, m, 4)
 	require.Equal(t, []string{"a | b", "b a"}, ids(got))
@@ -108,7 +108,7 @@ func TestOwnTakesOutWhatIsProposed(t *testing.T) {
 	require.Equal(t, 2, f.calls)
 }
 
-func TestOwnRefusesWhatCannotBeAMatch(t *testing.T) {
+func TestCustomRefusesWhatCannotBeAMatch(t *testing.T) {
 	t.Parallel()
 	a, b := ticket("a", 1), ticket("b", 2)
 	teams := func(all ...*matchmaking.Ticket) [][]*matchmaking.Ticket { return [][]*matchmaking.Ticket{all} }
@@ -116,16 +116,16 @@ func TestOwnRefusesWhatCannotBeAMatch(t *testing.T) {
 		why    string
 		answer []matchmaking.Proposal
 	}{
-		{"ticket b is in it twice", []matchmaking.Proposal{{Teams: teams(a)}, {Teams: [][]*matchmaking.Ticket{{b}, {b}}}}},
-		{"ticket z isn't among those that were given", []matchmaking.Proposal{{ID: "m", Teams: teams(a, ticket("z", 1))}}},
-		{"match m: it has no ticket", []matchmaking.Proposal{{ID: "m", Teams: [][]*matchmaking.Ticket{{}, {}}}}},
-		{"ticket that is nil", []matchmaking.Proposal{{Teams: teams(nil)}}},
-		{"match m is proposed twice", []matchmaking.Proposal{{ID: "m", Teams: teams(a)}, {ID: "m", Teams: teams(b)}}},
+		{"duplicate ticket b", []matchmaking.Proposal{{Teams: teams(a)}, {Teams: [][]*matchmaking.Ticket{{b}, {b}}}}},
+		{"ticket z was not among those passed to the function", []matchmaking.Proposal{{ID: "m", Teams: teams(a, ticket("z", 1))}}},
+		{"match m: no tickets", []matchmaking.Proposal{{ID: "m", Teams: [][]*matchmaking.Ticket{{}, {}}}}},
+		{"nil ticket", []matchmaking.Proposal{{Teams: teams(nil)}}},
+		{"duplicate match ID m", []matchmaking.Proposal{{ID: "m", Teams: teams(a)}, {ID: "m", Teams: teams(b)}}},
 		{"proposal 1", []matchmaking.Proposal{{Teams: teams(a)}, {ID: "{m}", Teams: teams(b)}}},
 	}
 	for _, c := range cases {
 		f := &ownFunction{answer: c.answer}
-		m := function.Own(matchmaking.Profile{}, f)
+		m := function.Custom(matchmaking.Profile{}, f)
 		addAll(m, a, b)
 		_, err := m.Match(t.Context(), start)
 		require.ErrorIs(t, err, function.ErrProposal)
@@ -136,11 +136,11 @@ func TestOwnRefusesWhatCannotBeAMatch(t *testing.T) {
 	}
 }
 
-func TestOwnFailsWithItsFunction(t *testing.T) {
+func TestCustomFailsWithItsFunction(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	f := &ownFunction{err: broken}
-	m := function.Own(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f)
 	m.Add(ticket("a", 1))
 	for calls := 1; calls < 3; calls++ {
 		_, err := m.Match(t.Context(), start)
@@ -149,11 +149,11 @@ func TestOwnFailsWithItsFunction(t *testing.T) {
 	}
 }
 
-func TestOwnOutlivesAPanicOfItsFunction(t *testing.T) {
+func TestCustomOutlivesAPanicOfItsFunction(t *testing.T) {
 	t.Parallel()
 	a, b := ticket("a", 1), ticket("b", 2)
 	f := &ownFunction{panics: true, answer: []matchmaking.Proposal{{ID: "m", Teams: [][]*matchmaking.Ticket{{a}, {b}}}}}
-	m := function.Own(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f)
 	m.Add(a)
 	m.Add(b)
 	_, err := m.Match(t.Context(), start)

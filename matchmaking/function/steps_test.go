@@ -2,7 +2,6 @@ package function
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -13,12 +12,12 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// crowd is how many tickets wait in these tests.
+// crowd is the number of waiting tickets.
 const crowd = 50_000
 
 var epoch = time.Unix(1_000_000, 0)
 
-// player makes a ticket out of names, values and ranges.
+// player returns a ticket with statistics and criteria.
 func player(id string, stats []matchmaking.Statistic, criteria ...matchmaking.Criterion) *matchmaking.Ticket {
 	return &matchmaking.Ticket{
 		ID: id, CreateTime: epoch,
@@ -34,13 +33,13 @@ func skillBetween(low, high float64) matchmaking.Criterion {
 	return matchmaking.Criterion{Name: "skill", MinValue: low, MaxValue: high}
 }
 
-// scene is a crowd that can't be matched, and those who come to it.
+// scene is a crowd that cannot be matched, and tickets that are added to it.
 type scene struct {
 	name    string
 	options CriteriaOptions
 	crowd   func(i int) *matchmaking.Ticket
-	comers  []*matchmaking.Ticket
-	matches int // of the comers
+	added   []*matchmaking.Ticket
+	matches int // of the added tickets
 }
 
 func scenes() []scene {
@@ -48,7 +47,7 @@ func scenes() []scene {
 	oneSided := duel
 	oneSided.Acceptance = matchmaking.AcceptOneSided
 	fives := CriteriaOptions{Teams: 2, TeamSize: 5, Weights: duel.Weights}
-	// Every ten have a skill in common; each wants what nobody has.
+	// Every ten have the same skill; each accepts only a skill that no ticket has.
 	picky := func(i int) *matchmaking.Ticket {
 		at := float64(i / 10 * 10)
 		return player(fmt.Sprint(i), skill(at), skillBetween(at+9.2, at+9.8))
@@ -95,7 +94,7 @@ func scenes() []scene {
 	}
 }
 
-// settled makes a matcher that has looked at a crowd in vain.
+// settled returns a Matcher that has found no match in the crowd.
 func (s scene) settled(t testing.TB) *criteria {
 	t.Helper()
 	m := newCriteria(s.options, defaultBounds)
@@ -112,28 +111,28 @@ func (s scene) settled(t testing.TB) *criteria {
 	return m
 }
 
-// With 50,000 tickets waiting, those who come are looked up, and the crowd isn't scanned.
-func TestCriteriaLooksAtFew(t *testing.T) {
+// With 50,000 tickets waiting, new tickets are looked up without a scan of the crowd.
+func TestCriteriaTakesFewSteps(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenes() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			m := s.settled(t)
-			before := m.looks
-			for _, one := range s.comers {
+			before := m.steps
+			for _, one := range s.added {
 				m.Add(one)
 			}
 			proposals, err := m.Match(t.Context(), epoch)
 			require.NoError(t, err)
 			require.Len(t, proposals, s.matches)
-			t.Logf("%d looks at tickets for %d new ones; %d for the crowd", m.looks-before, len(s.comers), before)
-			require.Less(t, m.looks-before, 1000*len(s.comers))
+			t.Logf("%d steps for %d new tickets; %d for the crowd", m.steps-before, len(s.added), before)
+			require.Less(t, m.steps-before, 1000*len(s.added))
 		})
 	}
 }
 
-// The crowd itself, which comes all at once, costs a few looks a ticket where it can be matched.
-func TestCriteriaTakesInACrowdByAndBy(t *testing.T) {
+// A crowd that is added at once, and can be matched, costs a few steps per ticket.
+func TestCriteriaMatchesACrowdInSeveralRounds(t *testing.T) {
 	t.Parallel()
 	m := newCriteria(CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}}, defaultBounds)
 	for i := range crowd {
@@ -147,11 +146,11 @@ func TestCriteriaTakesInACrowdByAndBy(t *testing.T) {
 		rounds++
 	}
 	require.Equal(t, crowd, matched)
-	require.Greater(t, rounds, 1, "a round ends in time for what is new")
-	require.Less(t, m.looks, 200*crowd)
+	require.Greater(t, rounds, 1, "a round ends early, so that new tickets are considered")
+	require.Less(t, m.steps, 200*crowd)
 }
 
-// The intervals' answer is that of a scan, whatever was inserted and removed.
+// Intervals finds what a scan finds, whatever was inserted and removed.
 func TestIntervalsStab(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -187,69 +186,4 @@ func TestIntervalsStab(t *testing.T) {
 			require.False(t, tree.stab(value, func(*entry) bool { return false }))
 		}
 	})
-}
-
-// BenchmarkCriteria is a few new tickets with 50,000 others waiting.
-func BenchmarkCriteria(b *testing.B) {
-	for _, s := range scenes() {
-		b.Run(s.name, func(b *testing.B) {
-			m := s.settled(b)
-			comers := make(map[string]bool)
-			for _, one := range s.comers {
-				comers[one.ID] = true
-			}
-			for b.Loop() {
-				for _, one := range s.comers {
-					m.Add(one)
-				}
-				proposals, err := m.Match(b.Context(), epoch)
-				if err != nil || len(proposals) != s.matches {
-					b.Fatal(len(proposals), err)
-				}
-				for _, p := range proposals {
-					for _, one := range p.Tickets() {
-						if !comers[one.ID] { // it goes back to the crowd
-							m.Add(one)
-						}
-					}
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkFirstCome is two new tickets that match, with 50,000 others waiting that want other matches.
-func BenchmarkFirstCome(b *testing.B) {
-	m := FirstCome(2, 1)
-	for i := range crowd {
-		one := player(fmt.Sprint(i), nil)
-		one.NumTeams = crowd + i%7
-		m.Add(one)
-	}
-	pair := []*matchmaking.Ticket{player("x", nil), player("y", nil)}
-	for b.Loop() {
-		m.Add(pair[0])
-		m.Add(pair[1])
-		if proposals, _ := m.Match(b.Context(), epoch); len(proposals) != 1 {
-			b.Fatal(len(proposals))
-		}
-	}
-}
-
-// BenchmarkCriteriaStream is tickets with skills as they come, a pair of ranges in 50 wide enough, 64 a round.
-func BenchmarkCriteriaStream(b *testing.B) {
-	m := newCriteria(CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}}, defaultBounds)
-	chance := rand.New(rand.NewPCG(1, 2))
-	n := 0
-	for b.Loop() {
-		at := chance.Float64() * 5000
-		one := player(fmt.Sprint(n), skill(at), skillBetween(at-50, at+50))
-		one.CreateTime = epoch.Add(time.Duration(n) * time.Microsecond)
-		m.Add(one)
-		if n++; n%64 == 0 {
-			if _, err := m.Match(b.Context(), one.CreateTime); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
 }
