@@ -80,14 +80,3 @@ type Ticket struct {
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound
 }
-
-// Assignment is what a player gets: where to play, and with whom. It is the content of the message.
-type Assignment struct {
-	TicketID   string                     `json:"ticketId"`
-	MatchID    string                     `json:"matchId"`
-	Queue      string                     `json:"queue"`
-	Connection string                     `json:"connection"`
-	Team       int                        `json:"team"` // counted from 0
-	Teammates  []string                   `json:"teammates,omitempty"`
-	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
-}

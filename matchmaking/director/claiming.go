@@ -96,7 +96,8 @@ func (t *term) takeMissed(c matchmaking.Claimed) {
 // claim claims tickets. While the storage fails it tries again with the same token, since the tickets may be held by
 // it. An error means that the term is over; then the tickets are released behind the scenes where they may be held.
 func (t *term) claim(ctx context.Context, token string, ids []string) (c matchmaking.Claimed, sent time.Time, err error) {
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
+	unsure := false // the tickets may be held
 	hold := t.Definition.PendingTimeout.Std()
 	request := matchmaking.ClaimRequest{Queue: t.Definition.Name, Token: token, Lease: t.lease.id, Hold: hold, IDs: ids}
 	for {
@@ -113,12 +114,12 @@ func (t *term) claim(ctx context.Context, token string, ids []string) (c matchma
 			break
 		}
 		t.storing.Report(ctx, err)
-		if !pace.Sleep(ctx, wait.Next()) {
-			wait.Failures++ // also the last try may have held them
+		unsure = true
+		if !pace.Sleep(ctx, wait.NextBackOff()) {
 			break
 		}
 	}
-	if wait.Failures > 0 {
+	if unsure {
 		h := holding{token: token, deadline: time.Now().Add(hold)}
 		t.start(func(ctx context.Context) { t.release(ctx, h, ids) })
 	}
@@ -133,10 +134,10 @@ func (t *term) start(f func(context.Context)) { t.works.Go(func() { f(t.work) })
 func (t *term) release(ctx context.Context, h holding, ids []string) {
 	releasing, cancel := context.WithDeadline(context.WithoutCancel(ctx), h.deadline)
 	defer cancel()
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
 	for releasing.Err() == nil {
 		err := t.Store.Release(releasing, t.Definition.Name, h.token, ids)
-		if err == nil || !pace.Sleep(ctx, wait.Next()) {
+		if err == nil || !pace.Sleep(ctx, wait.NextBackOff()) {
 			return
 		}
 	}

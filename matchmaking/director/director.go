@@ -35,7 +35,7 @@ type director struct {
 	directs  atomic.Bool   // a term is on
 	works    works         // matches that are being made; added to by terms and by works
 	makers   chan struct{} // as many as allocations, and releases of allocations, that run at the same time
-	unplaced atomic.Int32  // allocations that failed in succession
+	unplaced allocationBackoff
 
 	building, electing, storing, allocating *outage.Outage
 }
@@ -65,7 +65,7 @@ func newDirector(o *Options, n *news) *director {
 	log := o.Logger.With("queue", o.Definition.Name)
 	return &director{
 		Options: o, news: n, log: log,
-		makers:     make(chan struct{}, maxAllocations),
+		makers: make(chan struct{}, maxAllocations), unplaced: allocationBackoff{wait: pace.NewBackoff()},
 		building:   outage.New(log, "cannot build the queue"),
 		electing:   outage.New(log, "cannot acquire the queue lease"),
 		storing:    outage.New(log, "storage failing, no matches made"),
@@ -130,7 +130,7 @@ func (d *director) request(ctx context.Context) candidacy {
 
 // campaign asks for the lease until it is given, ctx ends, or the queue is idle. c is the outcome of the first request.
 func (d *director) campaign(ctx context.Context, c candidacy) (*lease, bool) {
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
 	for ctx.Err() == nil {
 		switch {
 		case c.err == nil:
@@ -146,7 +146,7 @@ func (d *director) campaign(ctx context.Context, c candidacy) (*lease, bool) {
 		default:
 			d.electing.Report(ctx, c.err)
 			// The lease may have been given all the same. It is resigned, so that the next try needn't wait for its end.
-			pace.Sleep(ctx, wait.Next())
+			pace.Sleep(ctx, wait.NextBackOff())
 			d.resign(ctx, c.lease)
 		}
 		c = d.request(ctx)

@@ -28,14 +28,14 @@ type fed struct {
 // and so perhaps was missed, it reads everything again.
 func (t *term) feed(ctx context.Context) {
 	down := outage.New(t.log, "the queue's tickets can't be read")
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
 	for ctx.Err() == nil {
 		err := t.feedOn(ctx, func() {
 			down.Report(ctx, nil)
 			wait.Reset()
 		})
 		down.Report(ctx, err)
-		pace.Sleep(ctx, wait.Next())
+		pace.Sleep(ctx, wait.NextBackOff())
 	}
 }
 
@@ -189,13 +189,13 @@ const (
 func (t *term) unsubscribe(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTimeout)
 	defer cancel()
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
 	var err error
 	for range unsubscribeTries {
 		if err = t.Subscriptions.Unsubscribe(ctx, id); err == nil {
 			return true
 		}
-		pace.Sleep(ctx, wait.Next())
+		pace.Sleep(ctx, wait.NextBackOff())
 	}
 	t.log.WarnContext(ctx, "a ticket's player couldn't be told that it expired", "ticket", id, "error", err)
 	return false

@@ -21,7 +21,7 @@ func (t *term) findLost(ids []string) {
 		return
 	}
 	t.start(func(ctx context.Context) {
-		var wait pace.Backoff
+		wait := pace.NewBackoff()
 		for len(ids) > 0 && time.Now().Before(t.lease.end().Add(t.Definition.AssignmentTTL.Std())) {
 			asked := time.Now()
 			_, err := t.Store.Ticket(ctx, t.Definition.Name, ids[0])
@@ -31,7 +31,7 @@ func (t *term) findLost(ids []string) {
 					t.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", ids[0])
 				}
 			case err != nil:
-				if !pace.Sleep(ctx, wait.Next()) {
+				if !pace.Sleep(ctx, wait.NextBackOff()) {
 					return
 				}
 				continue

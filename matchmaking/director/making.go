@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
@@ -24,8 +27,8 @@ type made struct {
 	place matchmaking.Allocation
 	asked bool  // the assigner was asked
 	err   error // of the allocation
-	// failures is how many allocations had failed in succession with this one, where it failed.
-	failures int
+	// again is when its tickets can be matched again, where the allocation failed.
+	again time.Time
 }
 
 // makeMatches finds matches a place to play at, and assigns them: each as soon as it can be, and those that can be at
@@ -85,7 +88,7 @@ func (t *term) assign(ctx context.Context, h holding, batch []made) {
 	for _, m := range batch {
 		var message matchmaking.AssignMatch
 		if m.err == nil {
-			message, m.err = t.messages(&m)
+			message, m.err = t.Definition.Assignments(&m.Proposal, m.place)
 		}
 		if m.err != nil {
 			results.unplaced = append(results.unplaced, m)
@@ -95,11 +98,11 @@ func (t *term) assign(ctx context.Context, h holding, batch []made) {
 		request.Matches = append(request.Matches, message)
 	}
 	t.allocationsEnded(ctx, len(todo), results.unplaced)
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
 	for began := time.Now(); len(todo) > 0; {
 		outcomes := t.Store.Assign(context.WithoutCancel(ctx), request)
 		todo, request.Matches = t.sortOut(ctx, &results, answered{todo, request.Matches, outcomes})
-		if len(todo) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.Next())) {
+		if len(todo) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.NextBackOff())) {
 			results.unknown = todo
 			break
 		}
@@ -110,14 +113,34 @@ func (t *term) assign(ctx context.Context, h holding, batch []made) {
 // allocationsEnded tells how allocations ended.
 func (t *term) allocationsEnded(ctx context.Context, placed int, unplaced []made) {
 	if placed > 0 {
-		t.unplaced.Store(0)
+		t.unplaced.reset()
 		t.allocating.Report(ctx, nil)
 	}
 	for i := range unplaced {
-		unplaced[i].failures = int(t.unplaced.Add(1)) // another work may begin to count anew at any time
+		unplaced[i].again = time.Now().Add(t.unplaced.next())
 		t.metrics.AllocationFailed()
 		t.allocating.Report(ctx, unplaced[i].err)
 	}
+}
+
+// allocationBackoff is how long the tickets of matches wait whose allocations failed in succession. It may be used by many
+// goroutines.
+type allocationBackoff struct {
+	mu   sync.Mutex
+	wait *backoff.ExponentialBackOff
+}
+
+// next returns the wait after one more failure.
+func (b *allocationBackoff) next() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.wait.NextBackOff()
+}
+
+func (b *allocationBackoff) reset() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wait.Reset()
 }
 
 // results are what became of the matches of a batch.
@@ -189,7 +212,7 @@ func (t *term) conclude(ctx context.Context, h holding, r results) {
 		now.again = append(now.again, left...)
 	}
 	for _, m := range r.unplaced {
-		later.again, later.at = append(later.again, m.ids...), time.Now().Add(pace.After(m.failures))
+		later.again, later.at = append(later.again, m.ids...), m.again
 		if m.asked {
 			t.giveBack(ctx, m)
 		}

@@ -74,7 +74,7 @@ func (q *Queue) Run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watching.Go(func() { q.o.Store.Watch(ctx, q.o.Definition.Name, q.news.tell) })
-	var failures pace.Backoff
+	failures := pace.NewBackoff()
 	var again <-chan time.Time
 	for {
 		select {
@@ -87,7 +87,7 @@ func (q *Queue) Run(ctx context.Context) {
 		}
 		again = nil
 		if err := q.wake(ctx); err != nil {
-			again = time.After(failures.Next())
+			again = time.After(failures.NextBackOff())
 		} else {
 			failures.Reset()
 		}

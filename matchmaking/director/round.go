@@ -6,8 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // claimTickets is how many tickets one claim holds. Matches of a round that have more are claimed in several.
@@ -20,7 +21,7 @@ type rounds struct {
 	debounce  time.Duration
 	dirty     bool      // something has changed
 	notBefore time.Time // of the next round
-	failures  pace.Backoff
+	failures  *backoff.ExponentialBackOff
 }
 
 // wanted tells that something has changed.
@@ -50,7 +51,7 @@ func (r *rounds) held(began time.Time, found, timed bool) {
 // failed tells of a round that failed, and that is wanted still.
 func (r *rounds) failed() {
 	r.dirty = true
-	r.notBefore = time.Now().Add(r.failures.Next())
+	r.notBefore = time.Now().Add(r.failures.NextBackOff())
 }
 
 // nextRound gives when the next round is due by this server's clock, if any is.

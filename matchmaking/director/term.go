@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // term is the time in which a director has its queue's lease. It holds the queue's waiting tickets in memory, in one
@@ -87,6 +88,7 @@ func (t *term) run(ctx context.Context, lost context.CancelFunc) {
 	t.tickets = map[string]*held{}
 	t.fed, t.swept, t.settled = make(chan fed, 4), make(chan []string), make(chan settlement, 64)
 	t.matching = outage.New(t.log, "no matches can be formed")
+	t.round.failures = pace.NewBackoff()
 	t.round.debounce = t.Definition.Match.Debounce.Std()
 	end := make(chan struct{})
 	t.end = end

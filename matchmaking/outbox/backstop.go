@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
@@ -48,7 +50,7 @@ func (q *Queue) Offer(entries []matchmaking.OutboxEntry) {
 // failing is an entry that couldn't be published.
 type failing struct {
 	again time.Time
-	wait  pace.Backoff
+	wait  *backoff.ExponentialBackOff
 }
 
 // Run looks into the outbox every so often, until ctx ends. directed reports whether this server directs
@@ -140,11 +142,14 @@ func (q *Queue) relayAll(ctx context.Context, list []delivery) (removed int, err
 
 // failed has an entry tried again later, and says so where it isn't the storage.
 func (q *Queue) failed(ctx context.Context, d delivery, err error) {
-	f := q.failing[d.Entry]
-	if f.wait.Failures == 0 && !storageDown(err) {
+	f, again := q.failing[d.Entry]
+	if !again {
+		f.wait = pace.NewBackoff()
+	}
+	if !again && !storageDown(err) {
 		q.relay.log.ErrorContext(ctx, "an assignment can't be published", "queue", q.name, "ticket", d.TicketID, "match", d.MatchID, "error", err)
 	}
-	f.again = time.Now().Add(f.wait.Next())
+	f.again = time.Now().Add(f.wait.NextBackOff())
 	q.failing[d.Entry] = f
 }
 

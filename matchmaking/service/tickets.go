@@ -66,7 +66,7 @@ var errContended = fault.ErrUnavailable.WithCause(errors.New("many create ticket
 // channel. That life ends only after the queue has promised that no ticket is made in it any more.
 func (s *Service) createNamed(ctx context.Context, q *queue, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	reservation := s.reservation(n, ulid.ULID{})
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
 	for range namedTries {
 		owner, err := s.o.Lookup.Reserve(ctx, reservation)
 		if err != nil {
@@ -85,7 +85,7 @@ func (s *Service) createNamed(ctx context.Context, q *queue, n NewTicket) (t mat
 			reservation = s.reservation(n, owner.Epoch)
 		case errors.Is(err, matchmaking.ErrUndone): // somebody else took it
 			reservation = s.reservation(n, ulid.ULID{})
-			if !pace.Sleep(ctx, wait.Next()) {
+			if !pace.Sleep(ctx, wait.NextBackOff()) {
 				return matchmaking.Ticket{}, false, err
 			}
 		default:

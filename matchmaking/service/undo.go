@@ -54,14 +54,14 @@ func (u *undo) add(ctx context.Context, t undone) {
 
 // run undoes attempts until ctx ends, and then tries each that is left once more, for grace at most.
 func (u *undo) run(ctx context.Context, grace time.Duration) {
-	var wait pace.Backoff
+	wait := pace.NewBackoff()
 	for ctx.Err() == nil {
 		select {
 		case <-u.arrived:
 		case <-ctx.Done():
 			continue
 		}
-		for !u.pass(ctx) && pace.Sleep(ctx, wait.Next()) {
+		for !u.pass(ctx) && pace.Sleep(ctx, wait.NextBackOff()) {
 		}
 		wait.Reset()
 	}

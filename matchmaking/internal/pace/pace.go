@@ -5,6 +5,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // Sleep waits, and reports whether ctx is alive.
@@ -32,25 +34,16 @@ func Jitter(d time.Duration) time.Duration {
 	return d - d/4 + rand.N(d/2+1) //nolint:gosec // no secret hangs on it
 }
 
-// Backoff is how long to wait after failures in succession. Its zero value is ready. It is used by one goroutine.
-type Backoff struct{ Failures int }
-
-// The bounds of a Backoff.
+// The bounds of a backoff.
 const (
 	FirstBackoff = 50 * time.Millisecond
 	LastBackoff  = 3 * time.Second
 )
 
-// Next returns the wait after one more failure.
-func (b *Backoff) Next() time.Duration {
-	b.Failures++
-	return After(b.Failures)
+// NewBackoff returns how long to wait after failures in succession: NextBackOff is the wait after one more, which
+// doubles from FirstBackoff to LastBackoff, give or take a quarter. It is used by one goroutine at a time.
+func NewBackoff() *backoff.ExponentialBackOff {
+	return &backoff.ExponentialBackOff{
+		InitialInterval: FirstBackoff, MaxInterval: LastBackoff, Multiplier: 2, RandomizationFactor: 0.25,
+	}
 }
-
-// After returns the wait after so many failures in succession.
-func After(failures int) time.Duration {
-	return Jitter(min(FirstBackoff<<min(failures-1, 10), LastBackoff))
-}
-
-// Reset makes the next failure the first one.
-func (b *Backoff) Reset() { b.Failures = 0 }
