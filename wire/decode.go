@@ -1,232 +1,153 @@
 package wire
 
 import (
-	"fmt"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
 // AppendDrafts decodes the body of a publish, one message or an array of them, and appends it to dst. The contents
-// are parts of body. batch tells whether it was an array. The error is an *InputError with fault.SlugInvalidBody or
-// fault.SlugInvalidBatch.
+// are parts of body. batch reports whether it was an array. The error is an *InputError with SlugInvalidBody,
+// SlugInvalidBatch or SlugInvalidMessageID.
 func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err error) {
-	d := newDecoder(body)
-	defer d.release()
-	if err := d.notEmpty(); err != nil {
-		return nil, false, err
+	type draft struct {
+		ID      messageID       `json:"id"`
+		Content strictjson.Span `json:"content"`
 	}
-	switch kind := d.json.PeekKind(); kind {
-	case jsontext.KindBeginObject:
-		var draft Draft
-		if draft, err = d.draft(); err == nil {
-			drafts = append(dst, draft)
+	if trimmed := trim(body); len(trimmed) == 0 || trimmed[0] != '[' {
+		var one draft
+		if err := decode(body, &one, fault.SlugInvalidBody); err != nil {
+			return nil, false, orAnArray(err)
 		}
-	case jsontext.KindBeginArray:
-		batch = true
-		drafts, err = d.drafts(dst)
-	default:
-		err = d.wrongType("the body", "an object or an array of objects")
+		if one.Content.IsZero() {
+			return nil, false, missing("content", "")
+		}
+		return append(dst, Draft{ID: string(one.ID), Content: one.Content.Of(body)}), false, nil
 	}
-	if err != nil {
-		return nil, batch, err
+	var all []draft
+	if err := decode(body, &all, fault.SlugInvalidBody); err != nil {
+		return nil, true, err
 	}
-	return drafts, batch, d.end()
+	if len(all) == 0 {
+		return nil, true, &InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"}
+	}
+	for i, one := range all {
+		if one.Content.IsZero() {
+			return nil, true, missing("content", "/"+strconv.Itoa(i))
+		}
+		dst = append(dst, Draft{ID: string(one.ID), Content: one.Content.Of(body)})
+	}
+	return dst, true, nil
 }
 
-func (d *decoder) drafts(dst []Draft) ([]Draft, error) {
-	if _, err := d.json.ReadToken(); err != nil {
-		return nil, d.refuse(err)
+// orAnArray adds to an error about the type of a body that it may be an array, too.
+func orAnArray(err error) error {
+	var input *InputError
+	if errors.As(err, &input) {
+		input.Detail = strings.Replace(input.Detail, "the body must be an object,", "the body must be an object or an array of objects,", 1)
 	}
-	if d.json.PeekKind() == jsontext.KindEndArray {
-		return nil, &InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty", Offset: d.json.InputOffset()}
-	}
-	for d.json.PeekKind() != jsontext.KindEndArray {
-		draft, err := d.draft()
-		if err != nil {
-			return nil, err
-		}
-		dst = append(dst, draft)
-	}
-	if _, err := d.json.ReadToken(); err != nil {
-		return nil, d.refuse(err)
-	}
-	return dst, nil
+	return err
 }
 
-func (d *decoder) draft() (Draft, error) {
-	var draft Draft
-	if err := d.beginObject("a message"); err != nil {
-		return Draft{}, err
-	}
-	for {
-		name, err := d.member()
-		if err != nil {
-			return Draft{}, err
-		}
-		switch string(name) {
-		case "":
-			if draft.Content == nil {
-				return Draft{}, d.missing("content")
-			}
-			return draft, nil
-		case `"id"`:
-			draft.ID, err = d.text("id")
-			if err == nil && draft.ID == "" {
-				err = d.input(fault.SlugInvalidMessageID, "the id is empty: leave it out to have one made")
-			}
-		case `"content"`:
-			draft.Content, err = d.value()
-		default:
-			err = d.unknown(name, "id and content")
-		}
-		if err != nil {
-			return Draft{}, err
-		}
-	}
-}
-
-// DecodeContent checks a body that is the content of a message, and gives the part of body that is the JSON value,
-// without the white space around it. The error is an *InputError with fault.SlugInvalidContent.
+// DecodeContent checks a body that is the content of a message, and returns the part of body that is the JSON value,
+// without the white space around it. The error is an *InputError with SlugInvalidContent.
 func DecodeContent(body []byte) ([]byte, error) {
-	d := newDecoder(body)
-	defer d.release()
-	d.slug = fault.SlugInvalidContent
-	if err := d.notEmpty(); err != nil {
+	var content strictjson.Span
+	if err := decode(body, &content, fault.SlugInvalidContent); err != nil {
 		return nil, err
 	}
-	content, err := d.value()
-	if err != nil {
-		return nil, err
-	}
-	return content, d.end()
+	return content.Of(body), nil
+}
+
+// DecodeDefinition checks that a body is a JSON object, and returns it without the white space around it. Its members
+// are checked by package matchmaking. The error is an *InputError with SlugInvalidBody.
+func DecodeDefinition(body []byte) ([]byte, error) {
+	var members map[string]any
+	err := decode(body, &members, fault.SlugInvalidBody)
+	return trim(body), err
 }
 
 // DecodeSubscribe decodes the body of a subscribe, which may be empty. The error is an *InputError with
-// fault.SlugInvalidBody or fault.SlugInvalidFrom.
+// SlugInvalidBody or SlugInvalidFrom.
 func DecodeSubscribe(body []byte) (SubscribeRequest, error) {
 	var r SubscribeRequest
-	err := decodeObject(body, optional, func(d *decoder, name []byte) error {
-		if string(name) != `"from"` {
-			return d.unknown(name, "from")
-		}
-		value, err := d.value()
-		if err != nil {
-			return err
-		}
-		return d.place(r.From.UnmarshalJSON(value))
-	})
-	return r, err
+	return r, decodeOptional(body, &r)
 }
 
-// DecodeAck decodes the body of an acknowledgement. The error is an *InputError with fault.SlugInvalidBody.
+// DecodeAck decodes the body of an acknowledgement. The error is an *InputError with SlugInvalidBody.
 func DecodeAck(body []byte) (AckRequest, error) {
-	var r AckRequest
-	found := false
-	err := decodeObject(body, required, func(d *decoder, name []byte) (err error) {
-		if string(name) != `"receiptHandle"` {
-			return d.unknown(name, "receiptHandle")
-		}
-		found = true
-		r.ReceiptHandle, err = d.text("receiptHandle")
-		return err
-	})
-	if err == nil && !found {
-		err = &InputError{Slug: fault.SlugInvalidBody, Detail: "receiptHandle is missing", Field: "/receiptHandle", Offset: -1}
+	var r struct {
+		ReceiptHandle *string `json:"receiptHandle"`
 	}
-	return r, err
+	if err := decode(body, &r, fault.SlugInvalidBody); err != nil {
+		return AckRequest{}, err
+	}
+	if r.ReceiptHandle == nil {
+		return AckRequest{}, missing("receiptHandle", "")
+	}
+	return AckRequest{ReceiptHandle: *r.ReceiptHandle}, nil
 }
 
-// DecodeNext decodes the body of a next, which may be empty. The error is an *InputError with fault.SlugInvalidBody,
-// fault.SlugInvalidMax or fault.SlugInvalidWait.
+// DecodeNext decodes the body of a next, which may be empty. The error is an *InputError with SlugInvalidBody,
+// SlugInvalidMax or SlugInvalidWait.
 func DecodeNext(body []byte) (NextRequest, error) {
-	var r NextRequest
-	err := decodeObject(body, optional, func(d *decoder, name []byte) (err error) {
-		switch string(name) {
-		case `"receiptHandle"`:
-			r.ReceiptHandle, err = d.text("receiptHandle")
-		case `"max"`:
-			r.Max, err = d.max()
-		case `"wait"`:
-			r.Wait, err = d.wait()
-		default:
-			err = d.unknown(name, "receiptHandle, max and wait")
-		}
-		return err
-	})
-	return r, err
+	var r struct {
+		ReceiptHandle string   `json:"receiptHandle"`
+		Max           maxCount `json:"max"`
+		Wait          Wait     `json:"wait"`
+	}
+	err := decodeOptional(body, &r)
+	return NextRequest{ReceiptHandle: r.ReceiptHandle, Max: int(r.Max), Wait: r.Wait}, err
 }
 
-func (d *decoder) max() (int, error) {
-	value, err := d.value()
-	if err != nil {
-		return 0, err
+// DecodeNewTicket decodes the body that makes a ticket. The result doesn't refer to body. The error is an *InputError
+// with SlugInvalidBody or SlugInvalidTicket.
+func DecodeNewTicket(body []byte) (NewTicket, error) {
+	var t struct {
+		Queue queueName `json:"queue"`
+		ID    ticketID  `json:"id"`
+		TTL   TTL       `json:"ttl"`
+		TicketSpec
 	}
-	n, err := ParseMax(string(value))
-	return n, d.place(err)
+	err := decode(body, &t, fault.SlugInvalidBody)
+	return NewTicket{Queue: string(t.Queue), ID: string(t.ID), TTL: t.TTL, TicketSpec: t.TicketSpec}, err
 }
 
-// wait reads "20s", "20" or 20.
-func (d *decoder) wait() (Wait, error) {
-	if d.json.PeekKind() == jsontext.KindString {
-		text, err := d.text("wait")
-		if err != nil {
-			return 0, err
-		}
-		wait, err := ParseWait(text)
-		return Wait(wait), d.place(err)
+func decodeOptional(body []byte, v any) error {
+	if len(trim(body)) == 0 {
+		return nil
 	}
-	value, err := d.value()
-	if err != nil {
-		return 0, err
-	}
-	wait, err := ParseWait(string(value))
-	return Wait(wait), d.place(err)
+	return decode(body, v, fault.SlugInvalidBody)
 }
 
-// presence tells whether a body may be empty.
-type presence bool
-
-const (
-	required presence = false
-	optional presence = true
-)
-
-// decodeObject calls member for each member of the object that is the body. member reads the value.
-func decodeObject(body []byte, p presence, member func(d *decoder, name []byte) error) error {
-	d := newDecoder(body)
-	defer d.release()
-	if err := d.notEmpty(); err != nil {
-		if p == optional {
-			return nil
-		}
+// decode decodes the body into v. The error is an *InputError, with slug unless the type of a value has another.
+func decode(body []byte, v any, slug fault.Slug) error {
+	if len(trim(body)) == 0 {
+		return &InputError{Slug: slug, Detail: "the body is empty, it must be JSON"}
+	}
+	var e *strictjson.Error
+	if err := strictjson.Unmarshal(body, v); !errors.As(err, &e) {
 		return err
 	}
-	if err := d.beginObject("the body"); err != nil {
-		return err
+	input := &InputError{Slug: slug, Detail: e.Error(), Field: e.Pointer, Offset: e.Offset}
+	var cause *InputError
+	switch {
+	case errors.As(e.Cause, &cause):
+		input.Slug, input.Detail = cause.Slug, cause.Detail
+	case strings.HasPrefix(input.Detail, "must be"):
+		input.Detail = "the body " + input.Detail
 	}
-	for {
-		name, err := d.member()
-		if err != nil {
-			return err
-		}
-		if len(name) == 0 {
-			return d.end()
-		}
-		if err := member(d, name); err != nil {
-			return err
-		}
-	}
+	return input
 }
 
-func (d *decoder) missing(name string) error {
-	return &InputError{
-		Slug: d.slug, Detail: name + " is missing", Field: cutPointer(string(d.json.StackPointer()) + "/" + name),
-		Offset: d.json.InputOffset(),
-	}
+// missing returns the error for a member that is missing in the object at pointer.
+func missing(member, pointer string) error {
+	return &InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: pointer + "/" + member, Offset: -1}
 }
 
-func (d *decoder) unknown(name []byte, known string) error {
-	return d.input(d.slug, fmt.Sprintf("there is no member %.64s here, only %s", name, known))
-}
+// trim returns text without the white space of JSON around it.
+func trim(text []byte) []byte { return bytes.Trim(text, " \t\r\n") }

@@ -1,127 +1,105 @@
 package wire
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"strconv"
-
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// object reads an object and calls member for each of its members. member reads the value.
-func (d *decoder) object(what string, member func(name []byte) error) error {
-	if err := d.beginObject(what); err != nil {
+// The types of this file are values in bodies of requests that have rules of their own. What they refuse is an
+// *InputError without its place, which decode adds.
+
+// messageID is a message's ID that isn't empty.
+type messageID string
+
+func (id *messageID) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return notEmpty(d, (*string)(id), fault.SlugInvalidMessageID, "the id is empty: leave it out to have one made")
+}
+
+// ticketID is a ticket's ID that isn't empty.
+type ticketID string
+
+func (id *ticketID) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return notEmpty(d, (*string)(id), fault.SlugInvalidTicket, "the id is empty: leave it out to have one made")
+}
+
+// queueName is a queue's name that isn't empty.
+type queueName string
+
+func (q *queueName) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	return notEmpty(d, (*string)(q), fault.SlugInvalidTicket, "the queue is empty: leave it out for the queue default")
+}
+
+func notEmpty(d *jsontext.Decoder, s *string, slug fault.Slug, detail string) error {
+	if err := json.UnmarshalDecode(d, s); err != nil {
 		return err
 	}
-	for {
-		name, err := d.member()
-		if err != nil || len(name) == 0 {
-			return err
-		}
-		if err := member(name); err != nil {
-			return err
-		}
+	if *s == "" {
+		return &InputError{Slug: slug, Detail: detail}
 	}
+	return nil
 }
 
-// list reads an array, whose elements element reads. It is empty, and not nil, where the array is.
-func list[T any](d *decoder, what string, element func() (T, error)) ([]T, error) {
-	if kind := d.json.PeekKind(); kind != jsontext.KindBeginArray && kind != jsontext.KindInvalid {
-		return nil, d.wrongType(what, "an array")
-	}
-	if _, err := d.json.ReadToken(); err != nil {
-		return nil, d.refuse(err)
-	}
-	all := []T{}
-	for d.json.PeekKind() != jsontext.KindEndArray {
-		one, err := element()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, one)
-	}
-	_, err := d.json.ReadToken()
-	return all, d.refuse(err)
+// maxCount is what ParseMax reads.
+type maxCount int
+
+func (m *maxCount) UnmarshalJSON(text []byte) error {
+	n, err := ParseMax(string(text))
+	*m = maxCount(n)
+	return err
 }
 
-// mapping reads an object whose members' names are anybody's, and whose values value reads. It is empty, and not nil,
-// where the object is.
-func mapping[T any](d *decoder, what string, value func() (T, error)) (map[string]T, error) {
-	all := map[string]T{}
-	err := d.object(what, func(name []byte) error {
-		plain, err := d.unquote(name)
+// UnmarshalJSON reads "20s", "20" or 20.
+func (w *Wait) UnmarshalJSON(text []byte) error {
+	if text[0] == '"' {
+		plain, err := jsontext.AppendUnquote(nil, text)
 		if err != nil {
 			return err
 		}
-		key := string(plain)
-		all[key], err = value()
+		text = plain
+	}
+	return w.UnmarshalText(text)
+}
+
+// UnmarshalJSONFrom refuses a criterion that lacks a member.
+func (c *Criterion) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	var m struct {
+		Name     *string  `json:"name"`
+		MinValue *float64 `json:"minValue"`
+		MaxValue *float64 `json:"maxValue"`
+	}
+	if err := json.UnmarshalDecode(d, &m); err != nil {
 		return err
-	})
-	return all, err
+	}
+	switch {
+	case m.Name == nil:
+		return strictjson.Missing(d, "name")
+	case m.MinValue == nil:
+		return strictjson.Missing(d, "minValue")
+	case m.MaxValue == nil:
+		return strictjson.Missing(d, "maxValue")
+	}
+	*c = Criterion{Name: *m.Name, MinValue: *m.MinValue, MaxValue: *m.MaxValue}
+	return nil
 }
 
-// rawCopy reads a value of any type and gives a copy of the part of the body that it is.
-func (d *decoder) rawCopy() (json.RawMessage, error) {
-	v, err := d.value()
-	return bytes.Clone(v), err
-}
-
-// notEmptyText reads a string that has something in it. instead says what to do where there is nothing.
-func (d *decoder) notEmptyText(what, instead string) (string, error) {
-	text, err := d.text(what)
-	if err == nil && text == "" {
-		err = d.input(fault.SlugInvalidTicket, "the "+what+" is empty: "+instead)
+// UnmarshalJSONFrom refuses a statistic that lacks a member.
+func (s *Statistic) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	var m struct {
+		Name  *string  `json:"name"`
+		Value *float64 `json:"value"`
 	}
-	return text, err
-}
-
-// number reads a number that a double can hold.
-func (d *decoder) number(what string) (float64, error) {
-	if kind := d.json.PeekKind(); kind != jsontext.KindNumber && kind != jsontext.KindInvalid {
-		return 0, d.wrongType(what, "a number")
+	if err := json.UnmarshalDecode(d, &m); err != nil {
+		return err
 	}
-	v, err := d.value()
-	if err != nil {
-		return 0, err
+	switch {
+	case m.Name == nil:
+		return strictjson.Missing(d, "name")
+	case m.Value == nil:
+		return strictjson.Missing(d, "value")
 	}
-	number, err := strconv.ParseFloat(string(v), 64)
-	if err != nil {
-		return 0, d.input(d.slug, fmt.Sprintf("%s is %.64s, which is too large for a double", what, v))
-	}
-	return number, nil
-}
-
-// double reads a number, or the text of one that JSON has no numeral for.
-func (d *decoder) double() (float64, error) {
-	const what = "a double argument"
-	if d.json.PeekKind() != jsontext.KindString {
-		return d.number(what)
-	}
-	text, err := d.text(what)
-	if err != nil {
-		return 0, err
-	}
-	if !isSpecial(text) {
-		return 0, d.input(d.slug, fmt.Sprintf(`%s must be a number, "NaN", "Infinity" or "-Infinity", it is %.64q`, what, text))
-	}
-	return strconv.ParseFloat(text, 64)
-}
-
-// integer reads a number without a fraction.
-func (d *decoder) integer(what string) (int, error) {
-	if kind := d.json.PeekKind(); kind != jsontext.KindNumber && kind != jsontext.KindInvalid {
-		return 0, d.wrongType(what, "an integer")
-	}
-	v, err := d.value()
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.Atoi(string(v))
-	if err != nil {
-		return 0, d.input(d.slug, fmt.Sprintf("%s must be an integer, it is %.64s", what, v))
-	}
-	return n, nil
+	*s = Statistic{Name: *m.Name, Value: *m.Value}
+	return nil
 }

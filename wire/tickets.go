@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
 // NewTicket is the body that makes a ticket.
@@ -27,6 +28,9 @@ type TicketSpec struct {
 	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
 	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
 }
+
+// Doubles are numbers by name, of which one may be NaN or infinite.
+type Doubles = strictjson.Doubles
 
 // SearchFields are what a queue's pools look at.
 type SearchFields struct {

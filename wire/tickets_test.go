@@ -67,49 +67,42 @@ func TestDecodedTicketsHaveNothingOfTheBody(t *testing.T) {
 
 func TestDecodeNewTicketRefuses(t *testing.T) {
 	t.Parallel()
-	const members = "queue, id, searchFields, criteria, statistics, numTeams, teamSize, extensions, persistentField and ttl"
 	for body, want := range map[string]wire.InputError{
-		"":                          {Detail: "the body is empty, it must be JSON"},
-		`[]`:                        {Detail: "the body must be an object, it is an array"},
-		`{"name":1}`:                {Detail: `there is no member "name" here, only ` + members, Field: "/name", Offset: 7},
-		`{"id":"a","id":"b"}`:       {Detail: `the member "id" is there twice`, Field: "/id", Offset: 10},
-		`{"id":""}`:                 {Slug: fault.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 8},
-		`{"queue":""}`:              {Slug: fault.SlugInvalidTicket, Detail: "the queue is empty: leave it out for the queue default", Field: "/queue", Offset: 11},
-		`{"queue":null}`:            {Detail: "queue must be a string, it is null", Field: "/queue", Offset: 9},
-		`{"ttl":"soon"}`:            {Slug: fault.SlugInvalidTicket, Detail: `ttl is "soon", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 13},
-		`{"ttl":"-1s"}`:             {Slug: fault.SlugInvalidTicket, Detail: `ttl is "-1s", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 12},
-		`{"ttl":5}`:                 {Detail: "ttl must be a string, it is a number", Field: "/ttl", Offset: 7},
-		`{"numTeams":1.5}`:          {Detail: "numTeams must be an integer, it is 1.5", Field: "/numTeams", Offset: 15},
-		`{"teamSize":"2"}`:          {Detail: "teamSize must be an integer, it is a string", Field: "/teamSize", Offset: 12},
-		`{"criteria":{}}`:           {Detail: "criteria must be an array, it is an object", Field: "/criteria", Offset: 12},
-		`{"criteria":[1]}`:          {Detail: "a criterion must be an object, it is a number", Field: "/criteria/0", Offset: 13},
-		`{"criteria":[{"name":""}]`: {Detail: "minValue is missing", Field: "/criteria/0/minValue", Offset: 24},
-		`{"criteria":[{"name":"a","minValue":0}]}`: {Detail: "maxValue is missing", Field: "/criteria/0/maxValue", Offset: 38},
-		`{"criteria":[{"minValue":0}]}`:            {Detail: "name is missing", Field: "/criteria/0/name", Offset: 27},
-		`{"criteria":[{"min":0}]}`:                 {Detail: `there is no member "min" here, only name, minValue and maxValue`, Field: "/criteria/0/min", Offset: 19},
-		`{"statistics":[{"value":1}]}`:             {Detail: "name is missing", Field: "/statistics/0/name", Offset: 26},
-		`{"statistics":[{"name":"a"}]}`:            {Detail: "value is missing", Field: "/statistics/0/value", Offset: 27},
-		`{"statistics":[{"name":"a","value":1e999}]}`: {
-			Detail: "value is 1e999, which is too large for a double", Field: "/statistics/0/value", Offset: 40,
+		"":   {Detail: "the body is empty, it must be JSON"},
+		`[]`: {Detail: "the body must be an object, not an array"},
+		`{"nam":1}`: {
+			Detail: "nam: unknown member (known: queue, id, ttl, searchFields, criteria, statistics, numTeams, teamSize, extensions, persistentField)",
+			Field:  "/nam", Offset: 1,
 		},
-		`{"statistics":[{"name":"a","value":"1"}]}`: {Detail: "value must be a number, it is a string", Field: "/statistics/0/value", Offset: 35},
-		`{"searchFields":{"tags":["a",1]}}`:         {Detail: "a tag must be a string, it is a number", Field: "/searchFields/tags/1", Offset: 29},
-		`{"searchFields":{"tag":["a"]}}`:            {Detail: `there is no member "tag" here, only tags, doubleArgs and stringArgs`, Field: "/searchFields/tag", Offset: 22},
+		`{"id":""}`:         {Slug: fault.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 6},
+		`{"queue":""}`:      {Slug: fault.SlugInvalidTicket, Detail: "the queue is empty: leave it out for the queue default", Field: "/queue", Offset: 9},
+		`{"queue":null}`:    {Detail: "queue: must be a string, not null", Field: "/queue", Offset: 9},
+		`{"ttl":"soon"}`:    {Slug: fault.SlugInvalidTicket, Detail: `ttl is "soon", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 7},
+		`{"ttl":"-1s"}`:     {Slug: fault.SlugInvalidTicket, Detail: `ttl is "-1s", it must be a duration, as in 5m or 1m30s`, Field: "/ttl", Offset: 7},
+		`{"ttl":5}`:         {Detail: "ttl: must be a string, not a number", Field: "/ttl", Offset: 7},
+		`{"numTeams":1.5}`:  {Detail: "numTeams: must be an integer, not 1.5", Field: "/numTeams", Offset: 12},
+		`{"criteria":{}}`:   {Detail: "criteria: must be an array, not an object", Field: "/criteria", Offset: 12},
+		`{"criteria":null}`: {Detail: "criteria: must be an array, not null", Field: "/criteria", Offset: 12},
+		`{"criteria":[1]}`:  {Detail: "criteria[0]: must be an object, not a number", Field: "/criteria/0", Offset: 13},
+		`{"criteria":[{"name":"a","maxValue":0}]}`:      {Detail: "criteria[0].minValue: is missing", Field: "/criteria/0/minValue", Offset: 37},
+		`{"criteria":[{"name":"a","minValue":0}]}`:      {Detail: "criteria[0].maxValue: is missing", Field: "/criteria/0/maxValue", Offset: 37},
+		`{"criteria":[{"minValue":0}]}`:                 {Detail: "criteria[0].name: is missing", Field: "/criteria/0/name", Offset: 26},
+		`{"criteria":[{"min":0}]}`:                      {Detail: "criteria[0].min: unknown member (known: name, minValue, maxValue)", Field: "/criteria/0/min", Offset: 14},
+		`{"statistics":[{"value":1}]}`:                  {Detail: "statistics[0].name: is missing", Field: "/statistics/0/name", Offset: 25},
+		`{"statistics":[{"name":"a"}]}`:                 {Detail: "statistics[0].value: is missing", Field: "/statistics/0/value", Offset: 26},
+		`{"statistics":[{"name":"a","value":1e99999}]}`: {Detail: "statistics[0].value: 1e99999 is too large for a double", Field: "/statistics/0/value", Offset: 35},
+		`{"searchFields":{"tags":["a",1]}}`:             {Detail: "searchFields.tags[1]: must be a string, not a number", Field: "/searchFields/tags/1", Offset: 29},
+		`{"searchFields":{"tags":["\ud83d"]}}`: {
+			Detail: `searchFields.tags[0]: "\ud83d" contains half of a surrogate pair, which is not a character`, Field: "/searchFields/tags/0", Offset: 25,
+		},
+		`{"searchFields":{"tag":["a"]}}`: {Detail: "searchFields.tag: unknown member (known: tags, doubleArgs, stringArgs)", Field: "/searchFields/tag", Offset: 17},
 		`{"searchFields":{"doubleArgs":{"a/b":"1"}}}`: {
-			Detail: `a double argument must be a number, "NaN", "Infinity" or "-Infinity", it is "1"`, Field: "/searchFields/doubleArgs/a~1b", Offset: 40,
+			Detail: `searchFields.doubleArgs.a/b: must be a number, "NaN", "Infinity" or "-Infinity", not "1"`, Field: "/searchFields/doubleArgs/a~1b", Offset: 37,
 		},
-		`{"searchFields":{"stringArgs":{"a":1}}}`: {Detail: "a string argument must be a string, it is a number", Field: "/searchFields/stringArgs/a", Offset: 35},
-		`{"extensions":{"\ud83d":1}}`:             {Detail: `"\ud83d" has half of a surrogate pair, which is no character`, Field: "/extensions/\ufffd", Offset: 23},
-		`{"searchFields":{"tags":["\ud83d"]}}`:    {Detail: `"\ud83d" has half of a surrogate pair, which is no character`, Field: "/searchFields/tags/0", Offset: 33},
-		`{"extensions":[]}`:                       {Detail: "extensions must be an object, it is an array", Field: "/extensions", Offset: 14},
-		`{"extensions":{"a":1,"a":2}}`:            {Detail: `the member "a" is there twice`, Field: "/extensions/a", Offset: 21},
-		`{"criteria":[{"name":"a"`:                {Detail: "the JSON is cut short", Field: "/criteria/0", Offset: 24},
-		`{"criteria":[`:                           {Detail: "the JSON is cut short", Field: "/criteria", Offset: 13},
-		`{} {}`:                                   {Detail: "there is something after the JSON value", Offset: 4},
+		`{"searchFields":{"stringArgs":{"a":1}}}`: {Detail: "searchFields.stringArgs.a: must be a string, not a number", Field: "/searchFields/stringArgs/a", Offset: 35},
+		`{"extensions":[]}`:                       {Detail: "extensions: must be an object, not an array", Field: "/extensions", Offset: 14},
+		`{"extensions":{"a":1,"a":2}}`:            {Detail: "extensions.a: duplicate member", Field: "/extensions/a", Offset: 21},
 	} {
-		if want.Slug == "" {
-			want.Slug = fault.SlugInvalidBody
-		}
 		t.Run(body, func(t *testing.T) {
 			t.Parallel()
 			_, err := wire.DecodeNewTicket([]byte(body))
@@ -120,19 +113,16 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 
 func TestDecodeDefinition(t *testing.T) {
 	t.Parallel()
-	got, err := wire.DecodeDefinition([]byte(" {\"match\" : {}}\n"))
+	got, err := wire.DecodeDefinition([]byte(" {\"match\" : {\"url\":null}}\n"))
 	require.NoError(t, err)
-	require.Equal(t, `{"match" : {}}`, string(got))
+	require.Equal(t, `{"match" : {"url":null}}`, string(got))
 	for body, want := range map[string]wire.InputError{
 		"":                    {Detail: "the body is empty, it must be JSON"},
-		`"x"`:                 {Detail: "the body must be an object, it is a string"},
-		`{"a":{"b":1,"b":2}}`: {Detail: `the member "b" is there twice`, Field: "/a/b", Offset: 12},
-		`{"a":1}{}`:           {Detail: "there is something after the JSON value", Offset: 8},
-		`{"a":"\ud83d"}`:      {Detail: "the body is not valid JSON: invalid surrogate pair `\\ud83d\"}` in string", Field: "/a", Offset: 6},
-		"{\"\xff\":1}":        {Detail: "the body is not valid JSON: invalid UTF-8", Offset: 2},
+		`"x"`:                 {Detail: "the body must be an object, not a string"},
+		`{"a":{"b":1,"b":2}}`: {Detail: "a.b: duplicate member", Field: "/a/b", Offset: 12},
+		`{"a":"\ud83d"}`:      {Detail: `a: "\ud83d" contains half of a surrogate pair, which is not a character`, Field: "/a", Offset: 5},
 	} {
 		_, err := wire.DecodeDefinition([]byte(body))
-		want.Slug = fault.SlugInvalidBody
 		refused(t, err, want)
 	}
 }
@@ -151,19 +141,4 @@ func TestCreatedTicketAppendJSON(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(byReflection), string(want.AppendJSON(nil)))
 	})
-}
-
-func TestDoubles(t *testing.T) {
-	t.Parallel()
-	data, err := json.Marshal(wire.Doubles{"a": 1.5, "b": math.NaN(), "c": math.Inf(1), "d": math.Inf(-1)})
-	require.NoError(t, err)
-	require.Equal(t, `{"a":1.5,"b":"NaN","c":"Infinity","d":"-Infinity"}`, string(data))
-	var got wire.Doubles
-	require.NoError(t, json.Unmarshal(data, &got))
-	require.True(t, math.IsNaN(got["b"]))
-	delete(got, "b")
-	require.Equal(t, wire.Doubles{"a": 1.5, "c": math.Inf(1), "d": math.Inf(-1)}, got)
-	for _, bad := range []string{`{"a":"1"}`, `{"a":"nan"}`, `{"a":{}}`, `[]`, `{"a":1e999}`} {
-		require.Error(t, json.Unmarshal([]byte(bad), &got), bad)
-	}
 }

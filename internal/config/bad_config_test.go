@@ -19,7 +19,7 @@ func TestBadYAML(t *testing.T) {
 		{"merge key", "a: &a {grace: 1s}\n<<: *a", "tidemark.yaml: <<: unknown key; see tidemark serve --help"},
 		{"list for one", "grace: [1s]", `tidemark.yaml: grace: isn't a value of the kind "duration"`},
 		{"mapping in a list", "corsOrigins: [{a: b}]", "tidemark.yaml: corsOrigins: isn't a list of plain values"},
-		{"twice", "grace: 1s\ngrace: 2s", "tidemark.yaml: line 2: grace is there twice"},
+		{"twice", "grace: 1s\ngrace: 2s", "tidemark.yaml: line 2: duplicate key grace"},
 		{"not a mapping", "- a", "tidemark.yaml: the file isn't a mapping of keys to values"},
 		{"just text", "text", "tidemark.yaml: the file isn't a mapping of keys to values"},
 		{"two documents", "grace: 1s\n---\ngrace: 2s", "tidemark.yaml: there is more than one document in the file"},
@@ -60,7 +60,7 @@ func TestBadRules(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, yaml, want string }{
 		{"not a list", "channels: {pattern: a}", `tidemark.yaml: isn't a value of the kind "rules"`},
-		{"unknown key", "channels: [{pattern: a}, {pattern: b, maxMsgs: 1}]", "tidemark.yaml: channels[1].maxMsgs: unknown key; the keys of a rule are"},
+		{"unknown key", "channels: [{pattern: a}, {pattern: b, maxMsgs: 1}]", "tidemark.yaml: channels[1].maxMsgs: unknown member (known: pattern, ttl,"},
 		{"no pattern", "channels: [{ttl: 1h}]", "tidemark.yaml: channels[0].pattern: is empty"},
 		{"bad pattern", "channels: [{pattern: '('}]", "tidemark.yaml: channels[0].pattern: error parsing regexp"},
 		{"ttl", "channels: [{pattern: a, ttl: 5}]", "tidemark.yaml: channels[0].ttl: time: missing unit"},
@@ -69,8 +69,8 @@ func TestBadRules(t *testing.T) {
 		{"bytes", "channels: [{pattern: a, maxMessageBytes: 3MB}]", `tidemark.yaml: channels[0].maxMessageBytes: "3MB" isn't a number of bytes`},
 		{"replicas", "channels: [{pattern: a, replicas: -1}]", "tidemark.yaml: channels[0].replicas: -1 is negative"},
 		{"capture", "channels: [{pattern: a, ttl: '${life}'}]", "tidemark.yaml: channels[0].ttl:"},
-		{"nested", "channels: [{pattern: [a]}]", "tidemark.yaml: channels[0].pattern: is neither text nor a number"},
-		{"not mappings", "channels: [a]", "tidemark.yaml: channels: isn't a list of rules, such as"},
+		{"nested", "channels: [{pattern: [a]}]", "tidemark.yaml: channels[0].pattern: must be a string or a number"},
+		{"not mappings", "channels: [a]", "tidemark.yaml: channels[0]: must be an object, not a string"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,9 +93,9 @@ func TestBadVariablesAndFlags(t *testing.T) {
 		{"variable's parts", []string{"TIDEMARK_DATADIR=x"}, nil, "TIDEMARK_DATADIR: unknown environment variable; did you mean TIDEMARK_DATA_DIR?"},
 		{"value of a variable", []string{"TIDEMARK_GRACE=x"}, nil, `TIDEMARK_GRACE: "x" isn't a duration`},
 		{"also when a flag wins", []string{"TIDEMARK_GRACE=x"}, []string{"--grace=1s"}, `TIDEMARK_GRACE: "x" isn't a duration`},
-		{"rules in a variable", []string{`TIDEMARK_CHANNELS=[{"patern":"a"}]`}, nil, "TIDEMARK_CHANNELS: channels[0].patern: unknown key"},
-		{"not JSON", []string{"TIDEMARK_CHANNELS=a=1h"}, nil, "TIDEMARK_CHANNELS: channels: isn't a list of rules"},
-		{"more after JSON", []string{"TIDEMARK_CHANNELS=[] []"}, nil, "TIDEMARK_CHANNELS: channels: has more than one list"},
+		{"rules in a variable", []string{`TIDEMARK_CHANNELS=[{"patern":"a"}]`}, nil, "TIDEMARK_CHANNELS: channels[0].patern: unknown member (known: pattern, ttl,"},
+		{"not JSON", []string{"TIDEMARK_CHANNELS=a=1h"}, nil, "TIDEMARK_CHANNELS: channels: not a list of rules, such as ["},
+		{"more after JSON", []string{"TIDEMARK_CHANNELS=[] []"}, nil, "TIDEMARK_CHANNELS: channels: not a list of rules"},
 		{"value of a flag", nil, []string{"--max-wait", "x"}, `--max-wait: "x" isn't a duration`},
 		{"empty flag", nil, []string{"--max-wait="}, `--max-wait: "" isn't a duration`},
 	}

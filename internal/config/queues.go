@@ -9,18 +9,19 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // parseQueues reads the definitions of queues from a JSON object, and checks them. Its errors name the queue and the
 // key, as in `queues.ranked.match.teams: …`.
 func parseQueues(text string) ([]matchmaking.Definition, error) {
-	if _, err := wire.DecodeDefinition([]byte(text)); err != nil { // it knows keys that are there twice
-		return nil, fmt.Errorf("queues: %w", err)
-	}
 	var byName map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &byName); err != nil {
+	var wrong *strictjson.Error
+	switch err := strictjson.Unmarshal([]byte(text), &byName); {
+	case errors.As(err, &wrong) && wrong.Path != "":
+		return nil, fmt.Errorf("queues.%w", err)
+	case err != nil:
 		return nil, fmt.Errorf("queues: %w", err)
 	}
 	return eachQueue(byName, func(name string, definition json.RawMessage) (matchmaking.Definition, error) {

@@ -68,14 +68,14 @@ func TestBadQueues(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	tests := []struct{ name, yaml, want string }{
 		{"not a mapping", "queues: [duel]", `tidemark.yaml: isn't a value of the kind "queues"`},
-		{"text", "queues: duel", "tidemark.yaml: queues: the body is not valid JSON"},
+		{"text", "queues: duel", "tidemark.yaml: queues: invalid JSON"},
 		{"queue that is text", "queues: {duel: fast}", "tidemark.yaml: queues.duel: the definition isn't an object"},
 		{"name", "queues: {'a b': {}}", `tidemark.yaml: queues.a b: the queue's name "a b" must match`},
 		{"unknown key", "queues: {duel: {match: {team: 1}}}", "tidemark.yaml: queues.duel.match.team: there is no such key"},
 		{"widening", "queues: {ranked: {match: {widen: [{after: 5, by: {skill: 1}}]}}}", `tidemark.yaml: queues.ranked.match.widen[0].after: "5" isn't a duration`},
 		{"number", "queues: {duel: {match: {teams: two}}}", `tidemark.yaml: queues.duel.match.teams: "two" isn't an integer`},
 		{"truth", "queues: {duel: {teammates: yes}}", `tidemark.yaml: queues.duel.teammates: "yes" isn't true or false`},
-		{"there twice", "queues: {duel: {}, duel: {}}", "line 1: duel is there twice"},
+		{"there twice", "queues: {duel: {}, duel: {}}", "line 1: duplicate key duel"},
 		{"url", "queues: {duel: {assigner: {kind: webhook}}}", "tidemark.yaml: queues.duel.assigner.url: is empty"},
 		{"file", "queues: {duel: {assigner: {kind: webhook, url: 'http://a', secretFile: " + missing + "}}}", "queues.duel.assigner.secretFile: open " + missing},
 		{"matchmaking", "matchmaking: maybe", `tidemark.yaml: matchmaking: "maybe" isn't on or off`},
@@ -93,5 +93,5 @@ func TestBadQueues(t *testing.T) {
 	_, err := load(t, "", []string{`TIDEMARK_QUEUES={"duel":{"match":{"teams":"2"}}}`}, nil)
 	require.ErrorContains(t, err, `TIDEMARK_QUEUES: queues.duel.match.teams: "2" isn't an integer`)
 	_, err = load(t, "", nil, []string{"--queues", `{"duel":{},"duel":{}}`})
-	require.ErrorContains(t, err, `--queues: queues: the member "duel" is there twice`)
+	require.ErrorContains(t, err, "--queues: queues.duel: duplicate member")
 }

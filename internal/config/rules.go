@@ -1,38 +1,62 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
+
+// ruleValue is a value of a rule as it is written: text or a number.
+type ruleValue string
+
+// UnmarshalJSON reads text or a number.
+func (v *ruleValue) UnmarshalJSON(text []byte) error {
+	switch kind := jsontext.Value(text).Kind(); {
+	case kind == jsontext.KindString:
+		plain, err := jsontext.AppendUnquote(nil, text)
+		*v = ruleValue(plain)
+		return err
+	case kind == jsontext.KindNumber:
+		*v = ruleValue(text)
+		return nil
+	}
+	return errors.New("must be a string or a number")
+}
 
 // parseRules reads the policies of channels by pattern, from a JSON array, and checks all of them. Its errors
 // name the rule and the key, as in `channels[1].ttl: …`.
 func parseRules(text string) ([]channel.Rule, error) {
-	d := json.NewDecoder(bytes.NewReader([]byte(text)))
-	d.UseNumber()
-	var list []map[string]any
-	if err := d.Decode(&list); err != nil {
-		return nil, errors.New("channels: isn't a list of rules, such as [{\"pattern\": \"tmp[.].*\", \"ttl\": \"10m\"}]")
+	var list []struct {
+		Pattern         ruleValue `json:"pattern"`
+		TTL             ruleValue `json:"ttl"`
+		MaxMessages     ruleValue `json:"maxMessages"`
+		MaxMessageBytes ruleValue `json:"maxMessageBytes"`
+		Replicas        ruleValue `json:"replicas"`
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("channels: has more than one list")
+	var wrong *strictjson.Error
+	switch err := strictjson.Unmarshal([]byte(text), &list); {
+	case errors.As(err, &wrong) && wrong.Path != "":
+		return nil, fmt.Errorf("channels%w", err)
+	case err != nil:
+		return nil, fmt.Errorf("channels: not a list of rules, such as [{\"pattern\": \"tmp[.].*\", \"ttl\": \"10m\"}]: %w", err)
 	}
-	rules := make([]channel.Rule, 0, len(list))
-	for i, members := range list {
-		rule, err := parseRule(members)
+	rules := make([]channel.Rule, len(list))
+	for i, r := range list {
+		bytes, err := ruleBytes(string(r.MaxMessageBytes))
 		if err != nil {
-			return nil, fmt.Errorf("channels[%d].%w", i, err)
+			return nil, fmt.Errorf("channels[%d].maxMessageBytes: %w", i, err)
 		}
-		rules = append(rules, rule)
+		rules[i] = channel.Rule{
+			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes, Replicas: string(r.Replicas),
+		}
 	}
-	// What a rule leaves out comes from the default policy, which is in order whatever it is.
+	// What a rule leaves out comes from the default policy, which is valid whatever it is.
 	anyPolicy := channel.Policy{TTL: channel.MinTTL, MaxMessageBytes: 1}
 	if _, err := channel.NewPolicies(anyPolicy, rules); err != nil {
 		return nil, err
@@ -40,32 +64,11 @@ func parseRules(text string) ([]channel.Rule, error) {
 	return rules, nil
 }
 
-func parseRule(members map[string]any) (channel.Rule, error) {
-	var r channel.Rule
-	fields := map[string]*string{
-		"pattern": &r.Pattern, "ttl": &r.TTL, "maxMessages": &r.MaxMessages, "maxMessageBytes": &r.MaxMessageBytes,
-		"replicas": &r.Replicas,
+// ruleBytes returns a number of bytes without its unit. A text with captures stays as it is.
+func ruleBytes(text string) (string, error) {
+	if text == "" || strings.Contains(text, "$") {
+		return text, nil
 	}
-	for key, value := range members {
-		field, known := fields[key]
-		if !known {
-			return channel.Rule{}, fmt.Errorf("%s: unknown key; the keys of a rule are pattern, ttl, maxMessages, maxMessageBytes and replicas", key)
-		}
-		switch value := value.(type) {
-		case string:
-			*field = value
-		case json.Number:
-			*field = value.String()
-		default:
-			return channel.Rule{}, fmt.Errorf("%s: is neither text nor a number", key)
-		}
-	}
-	if text := r.MaxMessageBytes; text != "" && !strings.Contains(text, "$") {
-		n, err := parseBytes(text)
-		if err != nil {
-			return channel.Rule{}, fmt.Errorf("maxMessageBytes: %w", err)
-		}
-		r.MaxMessageBytes = strconv.Itoa(n)
-	}
-	return r, nil
+	n, err := parseBytes(text)
+	return strconv.Itoa(n), err
 }

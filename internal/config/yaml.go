@@ -83,7 +83,7 @@ func plainMapping(n *yaml.Node, depth int) (any, error) {
 			return nil, fmt.Errorf("line %d: the key isn't plain text", key.Line)
 		}
 		if _, twice := mapping[key.Value]; twice {
-			return nil, fmt.Errorf("line %d: %s is there twice", key.Line, key.Value)
+			return nil, fmt.Errorf("line %d: duplicate key %s", key.Line, key.Value)
 		}
 		value, err := plainValue(n.Content[i+1], depth+1)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 
 // Error says what is wrong with a text, and where.
 type Error struct {
-	Reason  string // for the sender, such as `duplicate member "a"` or `must be a string, not a number`
+	Reason  string // for the sender, such as "duplicate member" or "must be a string, not a number"
 	Path    string // of the value that is wrong, such as match.widen[1].after; "" is the whole text, or its syntax
 	Pointer string // the place as a JSON pointer (RFC 6901), shortened if it is very long
 	Offset  int64  // the place in bytes from the start of the text
@@ -45,9 +45,7 @@ func explain(text []byte, err error) *Error {
 	case errors.As(err, &ours):
 		return ours.placed(text)
 	case errors.As(err, &syntax) && errors.Is(err, jsontext.ErrDuplicateName):
-		e := &Error{Pointer: string(syntax.JSONPointer), Offset: syntax.ByteOffset}
-		e.Reason = fmt.Sprintf("duplicate member %.64q", syntax.JSONPointer.LastToken())
-		return e.placed(text)
+		return (&Error{Reason: "duplicate member", Pointer: string(syntax.JSONPointer), Offset: syntax.ByteOffset}).placed(text)
 	case errors.As(err, &syntax) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return &Error{Reason: fmt.Sprintf("invalid JSON: %v", syntax.Err), Pointer: cut(syntax.JSONPointer), Offset: syntax.ByteOffset}
 	case errors.As(err, &semantic):
@@ -65,7 +63,7 @@ func explain(text []byte, err error) *Error {
 func reason(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, json.ErrUnknownName):
-		return fmt.Sprintf("unknown member %.64q (known: %s)", e.JSONPointer.LastToken(), strings.Join(members(e.GoType), ", "))
+		return "unknown member (known: " + strings.Join(members(e.GoType), ", ") + ")"
 	case errors.Is(e.Err, strconv.ErrRange) && e.GoType.Kind() == reflect.Float64:
 		return fmt.Sprintf("%.64s is too large for a double", e.JSONValue)
 	case e.GoType == reflect.TypeFor[time.Time]():

@@ -80,7 +80,7 @@ func (s Span) Of(text []byte) []byte { return text[s.start:s.end:s.end] }
 // Missing returns the error of an UnmarshalJSONFrom method whose object, which d has just read, lacks a member.
 func Missing(d *jsontext.Decoder, member string) error {
 	return &Error{
-		Reason:  fmt.Sprintf("missing member %q", member),
+		Reason:  "is missing",
 		Pointer: string(d.StackPointer().AppendToken(member)),
 		Offset:  d.InputOffset() - 1, // the closing brace
 	}
@@ -118,7 +118,7 @@ func hook(o Option) json.Options {
 // readsItself reports whether v decides itself what it makes of a null.
 func readsItself(v any) bool {
 	switch v.(type) {
-	case json.UnmarshalerFrom, stdjson.Unmarshaler:
+	case json.UnmarshalerFrom, stdjson.Unmarshaler, *any:
 		return true
 	}
 	return false

@@ -99,13 +99,13 @@ func TestRefusals(t *testing.T) {
 		"{\"name\":\"a\xff":   {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
 		"{\"kept\":{\"é\":\"\\ud83d\xf0\x9f\"}}": {Reason: "invalid JSON: invalid UTF-8", Pointer: "/kept/é", Offset: 21},
 		"x\xff":                             {Reason: "invalid JSON: invalid character 'x' at start of value"},
-		`{"name":"a","name":"b"}`:           {Reason: `duplicate member "name"`, Path: "name", Pointer: "/name", Offset: 12},
-		`{"kept":[{"a":1,"\u0061":2}]}`:     {Reason: `duplicate member "a"`, Path: "kept[0].a", Pointer: "/kept/0/a", Offset: 16},
-		`{"weights":{"1":1,"1":2}}`:         {Reason: `duplicate member "1"`, Path: "weights.1", Pointer: "/weights/1", Offset: 18},
+		`{"name":"a","name":"b"}`:           {Reason: "duplicate member", Path: "name", Pointer: "/name", Offset: 12},
+		`{"kept":[{"a":1,"\u0061":2}]}`:     {Reason: "duplicate member", Path: "kept[0].a", Pointer: "/kept/0/a", Offset: 16},
+		`{"weights":{"1":1,"1":2}}`:         {Reason: "duplicate member", Path: "weights.1", Pointer: "/weights/1", Offset: 18},
 		`{"own":{"\ud83d":1,"\ude00":2}}`:   {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "own.\ufffd", Pointer: "/own/\ufffd", Offset: 8},
-		`{"parts":[{"id":"a"},{"ID":"b"}]}`: {Reason: `unknown member "ID" (known: id)`, Path: "parts[1].ID", Pointer: "/parts/1/ID", Offset: 22},
-		`{"Hidden":1}`:                      {Reason: `unknown member "Hidden" (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)`, Path: "Hidden", Pointer: "/Hidden", Offset: 1},
-		`{"parts":[{}]}`:                    {Reason: `missing member "id"`, Path: "parts[0].id", Pointer: "/parts/0/id", Offset: 11},
+		`{"parts":[{"id":"a"},{"ID":"b"}]}`: {Reason: "unknown member (known: id)", Path: "parts[1].ID", Pointer: "/parts/1/ID", Offset: 22},
+		`{"Hidden":1}`:                      {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "Hidden", Pointer: "/Hidden", Offset: 1},
+		`{"parts":[{}]}`:                    {Reason: "is missing", Path: "parts[0].id", Pointer: "/parts/0/id", Offset: 11},
 		`[]`:                                {Reason: "must be an object, not an array"},
 		` null`:                             {Reason: "must be an object, not null", Offset: 1},
 		`{"name":5}`:                        {Reason: "must be a string, not a number", Path: "name", Pointer: "/name", Offset: 8},
@@ -122,7 +122,7 @@ func TestRefusals(t *testing.T) {
 		`{"life":5}`:                        {Reason: "must be a string, not a number", Path: "life", Pointer: "/life", Offset: 8},
 		`{"life":"soon"}`:                   {Reason: `"soon" is not a duration`, Path: "life", Pointer: "/life", Offset: 8},
 		`{"parts":[{"id":{}}]}`:             {Reason: "must be a string, not an object", Path: "parts[0].id", Pointer: "/parts/0/id", Offset: 16},
-		`{"a/b~":1}`:                        {Reason: `unknown member "a/b~" (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)`, Path: "a/b~", Pointer: "/a~1b~0", Offset: 1},
+		`{"a/b~":1}`:                        {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "a/b~", Pointer: "/a~1b~0", Offset: 1},
 	} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
