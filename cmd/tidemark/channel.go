@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -8,42 +9,36 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-func newChannel(t terminal) *cobra.Command {
-	cmd := newGroup("channel", "Look at channels")
-	cmd.AddCommand(newDescribe(t))
-	return cmd
+func newChannel(t cli.Terminal) *cobra.Command {
+	return cli.NewGroup("channel", "Look at channels", newDescribe(t))
 }
 
-func newDescribe(t terminal) *cobra.Command {
+func newDescribe(t cli.Terminal) *cobra.Command {
 	var asJSON bool
 	var page client.Page
 	cmd := &cobra.Command{
 		Use:        "describe CHANNEL",
 		SuggestFor: []string{"show", "get", "list"},
 		Short:      "Show a channel's clock, and how far behind its subscribers are",
-		Args:       arguments(1, 1),
+		Args:       cli.Arguments(1, 1),
 	}
-	connection := addConnection(cmd, t, 5*time.Second)
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
 	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many subscribers to show, about; at most 250")
 	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "show the subscribers from here on; the answer before names it")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.open(t)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		d, err := c.DescribePage(cmd.Context(), args[0], page)
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		d, err := c.DescribePage(ctx, args[0], page)
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return writeLine(t.stdout, d)
+			return cli.WriteLine(t.Stdout, d)
 		}
-		return writeDescription(t.stdout, d)
-	}
+		return writeDescription(t.Stdout, d)
+	})
 	return cmd
 }
 
@@ -67,7 +62,7 @@ func writeDescription(w io.Writer, d client.Description) error {
 	for _, s := range d.Subscribers {
 		rows += fmt.Sprintf("%s\t%s\t%d\n", s.Name, s.Mark, s.Lag)
 	}
-	if err := writeTable(w, rows); err != nil || d.Cursor == "" {
+	if err := cli.WriteTable(w, rows); err != nil || d.Cursor == "" {
 		return err
 	}
 	_, err = fmt.Fprintf(w, "\nabout %d subscribers in all; go on with --cursor %s\n", d.SubscriberCount, d.Cursor)

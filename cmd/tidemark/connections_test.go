@@ -1,8 +1,6 @@
 package main
 
 import (
-	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -11,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 // TestConnectionLimit holds all connections of a process that it serves. It says so to others, and stays ready.
@@ -39,16 +36,4 @@ func TestConnectionLimit(t *testing.T) {
 	require.NoError(t, held[0].Close()) // the client tries again until then
 	_, err = s.Publish(t.Context(), "c", client.Draft{Content: []byte("1")})
 	require.NoError(t, err)
-}
-
-// TestConnectionLimitOfTheSystem keeps below the limit on open files.
-func TestConnectionLimitOfTheSystem(t *testing.T) {
-	t.Parallel()
-	files := fileLimit()
-	require.Positive(t, files)
-	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	most := connectionLimit(t.Context(), config.Config{}, log)
-	require.Less(t, most, files)
-	require.Equal(t, most, connectionLimit(t.Context(), config.Config{MaxConnections: files}, log))
-	require.Equal(t, 1, connectionLimit(t.Context(), config.Config{MaxConnections: 1}, log))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -27,8 +28,8 @@ func TestDocumentationOfMetrics(t *testing.T) {
 	require.NoError(t, flags.Parse([]string{"--listen=127.0.0.1:0", "--redis=redis://" + channels.Addr(), "--tickets-redis=redis://" + tickets.Addr()}))
 	c, err := config.Load(flags, nil)
 	require.NoError(t, err)
-	registry, parts := prometheus.NewRegistry(), newLayers(t.Context())
-	defer func() { require.NoError(t, parts.stop()) }()
+	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
+	defer func() { require.NoError(t, parts.Stop()) }()
 	require.NoError(t, startParts(t.Context(), c, partNeeds{log: slog.New(slog.DiscardHandler), metrics: registry, parts: parts}))
 
 	descriptions := make(chan *prometheus.Desc)

@@ -1,49 +1,30 @@
 // Command tidemark runs the Tidemark service, and is its command line client.
+//
+// Each command has a file of its own, which begins with the function that main adds to the root. What the commands
+// share is package internal/cli, and the options of serve are internal/config. The composition of the service is here:
+// service.go starts its parts, stores.go picks and opens the stores.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-// What the program's exit status means.
+// The program's exit statuses.
 const (
 	exitOK      = 0
 	exitFailure = 1
 	exitUsage   = 2
 )
-
-// terminal is what a command reads from and writes to.
-type terminal struct {
-	stdin   io.Reader
-	stdout  io.Writer
-	stderr  io.Writer
-	environ []string // KEY=value, as os.Environ gives it
-}
-
-// getenv gives the value of an environment variable, or "".
-func (t terminal) getenv(name string) string {
-	value := ""
-	for _, variable := range t.environ {
-		if v, ok := strings.CutPrefix(variable, name+"="); ok {
-			value = v
-		}
-	}
-	return value
-}
-
-// tell writes a line to standard error. Where that can't be written there is nobody to tell.
-func (t terminal) tell(format string, args ...any) {
-	_, _ = fmt.Fprintf(t.stderr, "tidemark: "+format+"\n", args...)
-}
 
 func main() { os.Exit(realMain()) }
 
@@ -51,12 +32,12 @@ func realMain() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal then ends the process at once
-	t := terminal{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, environ: os.Environ()}
+	t := cli.Terminal{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}
 	return run(ctx, t, os.Args[1:])
 }
 
-// run runs one command and gives the program's exit status. What went wrong is one line on standard error.
-func run(ctx context.Context, t terminal, args []string) int {
+// run runs one command and returns the program's exit status. An error is reported in one line on standard error.
+func run(ctx context.Context, t cli.Terminal, args []string) int {
 	root := newRoot(t)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -67,12 +48,38 @@ func run(ctx context.Context, t terminal, args []string) int {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		text = "interrupted"
 	}
-	t.tell("%s%s", text, notAService(err))
-	var usage *usageError
+	t.Report("%s%s", text, notAService(err))
+	var usage *cli.UsageError
 	if errors.As(err, &usage) {
 		return exitUsage
 	}
 	return exitFailure
+}
+
+func newRoot(t cli.Terminal) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tidemark",
+		Short: "Durable publish/subscribe channels over HTTP, kept in Redis",
+		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
+
+"tidemark serve" runs the service; all other commands are clients of one.`,
+		Version:       thisBuild().version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cli.NoSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate(versionText())
+	root.SetHelpCommand(cli.NewHelp())
+	root.SetIn(t.Stdin)
+	root.SetOut(t.Stdout)
+	root.SetErr(t.Stderr)
+	root.SetFlagErrorFunc(cli.FlagError)
+	root.AddCommand(
+		newServe(t), newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newQueue(t),
+		newVersion(),
+	)
+	return root
 }
 
 // notAService returns a hint for an answer that suggests that --server names something else than a Tidemark service.
@@ -85,14 +92,4 @@ func notAService(err error) string {
 		return "; is --server the URL of a Tidemark service?"
 	}
 	return "; is --server the URL of a Tidemark service, and its matchmaking on?"
-}
-
-// usageError is an error in how the program was called or configured.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...)}
 }

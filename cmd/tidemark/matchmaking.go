@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/parts"
 	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -25,7 +26,7 @@ type matchmakingNeeds struct {
 	channels *channel.Service
 	log      *slog.Logger
 	metrics  prometheus.Registerer
-	parts    *layers
+	parts    *lifecycle.Stack
 }
 
 // startMatchmaking starts the service of tickets and queues. It is nil where there is none to be.
@@ -50,6 +51,6 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 	if err != nil {
 		return nil, err
 	}
-	needs.parts.run(ctx, "matchmaking service", s.Run)
+	needs.parts.Run(ctx, "matchmaking service", s.Run)
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,17 +13,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
 type publishFlags struct {
-	*connection
+	*cli.Connection
 	id    string
 	text  bool
 	lines bool
 	batch int
 }
 
-func newPublish(t terminal) *cobra.Command {
+func newPublish(t cli.Terminal) *cobra.Command {
 	var f publishFlags
 	cmd := &cobra.Command{
 		Use:        "publish CHANNEL [CONTENT]",
@@ -36,12 +38,12 @@ after a failure keeps its ID, so that it can't get onto the channel twice.`,
   tidemark publish lobby --text hello
   tidemark publish lobby --id order-17 < order.json
   tail -f app.log | tidemark publish logs --lines --text`,
-		Args: arguments(1, 2),
+		Args: cli.Arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), t, args)
 		},
 	}
-	f.connection = addConnection(cmd, t, 5*time.Second)
+	f.Connection = cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringVar(&f.id, "id", "", "the message's `ID`; the same ID is published once (default: one is made)")
 	cmd.Flags().BoolVar(&f.text, "text", false, "the content is plain text, which is published as a JSON string without the line end")
 	cmd.Flags().BoolVar(&f.lines, "lines", false, "each line of standard input that isn't blank is a message")
@@ -49,17 +51,17 @@ after a failure keeps its ID, so that it can't get onto the channel twice.`,
 	return cmd
 }
 
-func (f *publishFlags) run(ctx context.Context, t terminal, args []string) error {
+func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) error {
 	channel, stdin := args[0], len(args) == 1 || args[1] == "-"
 	switch {
 	case f.lines && !stdin:
-		return usagef("--lines reads standard input: leave CONTENT out")
+		return cli.Usagef("--lines reads standard input: leave CONTENT out")
 	case f.lines && f.id != "":
-		return usagef("--id is for one message, not for --lines")
+		return cli.Usagef("--id is for one message, not for --lines")
 	case f.batch < 1:
-		return usagef("--batch: %d is too small, at least 1 is needed", f.batch)
+		return cli.Usagef("--batch: %d is too small, at least 1 is needed", f.batch)
 	}
-	c, err := f.open(t)
+	c, err := f.Open()
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (f *publishFlags) run(ctx context.Context, t terminal, args []string) error
 	}
 	var raw []byte
 	if stdin {
-		raw, err = readAll(ctx, t.stdin)
+		raw, err = cli.ReadAll(ctx, t.Stdin)
 	} else {
 		raw = []byte(args[1])
 	}
@@ -78,20 +80,20 @@ func (f *publishFlags) run(ctx context.Context, t terminal, args []string) error
 	}
 	content, err := f.content(raw)
 	if err != nil {
-		return usagef("the content %w", err)
+		return cli.Usagef("the content %w", err)
 	}
 	published, err := c.Publish(ctx, channel, client.Draft{ID: f.id, Content: content})
 	if err != nil {
 		return err
 	}
-	return writeLine(t.stdout, published)
+	return cli.WriteLine(t.Stdout, published)
 }
 
 // content gives what is to be published for what was written.
 func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	if f.text {
 		var content bytes.Buffer
-		err := writeLine(&content, strings.TrimSuffix(string(raw), "\n"))
+		err := cli.WriteLine(&content, strings.TrimSuffix(string(raw), "\n"))
 		return content.Bytes(), err
 	}
 	var valid json.RawMessage
@@ -101,21 +103,40 @@ func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// readAll reads r to its end, but gives up when ctx ends.
-func readAll(ctx context.Context, r io.Reader) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		data, err := io.ReadAll(r)
-		done <- result{data, err}
-	}()
-	select {
-	case r := <-done:
-		return r.data, r.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// publishLines publishes lines as they come, as many together as are there. After a failure all lines before the
+// batch that failed are published, and none after it.
+func (f *publishFlags) publishLines(ctx context.Context, c *client.Client, t cli.Terminal, channel string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in := cli.NewLineReader(f.batch)
+	go in.Read(ctx, t.Stdin)
+	for {
+		lines, ended := in.Batch(ctx, f.batch)
+		var drafts []client.Draft
+		for _, l := range lines {
+			content, err := f.content(l.Text)
+			if err != nil {
+				ended = cli.Usagef("line %d %w", l.Number, err)
+				break
+			}
+			drafts = append(drafts, client.Draft{Content: content})
+		}
+		if len(drafts) > 0 {
+			published, err := c.PublishBatch(ctx, channel, drafts)
+			if err != nil {
+				return fmt.Errorf("lines from %d on: %w", lines[0].Number, err)
+			}
+			for _, p := range published {
+				if err := cli.WriteLine(t.Stdout, p); err != nil {
+					return fmt.Errorf("write: %w", err)
+				}
+			}
+		}
+		switch {
+		case errors.Is(ended, io.EOF):
+			return nil
+		case ended != nil:
+			return ended
+		}
 	}
 }

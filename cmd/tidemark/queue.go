@@ -7,49 +7,43 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-func newQueue(t terminal) *cobra.Command {
-	cmd := newGroup("queue", "Look at queues of tickets, and change them")
-	cmd.AddCommand(newQueueList(t), newQueueDescribe(t), newQueuePut(t), newQueueDelete(t))
-	return cmd
+func newQueue(t cli.Terminal) *cobra.Command {
+	return cli.NewGroup("queue", "Look at queues of tickets, and change them",
+		newQueueList(t), newQueueDescribe(t), newQueuePut(t), newQueueDelete(t))
 }
 
-func newQueueList(t terminal) *cobra.Command {
+func newQueueList(t cli.Terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Show all queues",
-		Args:  arguments(0, 0),
+		Args:  cli.Arguments(0, 0),
 	}
-	connection := addConnection(cmd, t, 5*time.Second)
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each queue as one line of JSON, with its whole definition")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := connection.open(t)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		queues, err := c.Queues(cmd.Context())
+	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
+		queues, err := c.Queues(ctx)
 		if err != nil {
 			return err
 		}
 		if !asJSON {
-			return writeQueues(t.stdout, queues)
+			return writeQueues(t.Stdout, queues)
 		}
 		for _, q := range queues {
-			if err := writeLine(t.stdout, q); err != nil {
+			if err := cli.WriteLine(t.Stdout, q); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
+	})
 	return cmd
 }
 
@@ -82,42 +76,29 @@ func writeQueues(w io.Writer, queues []client.Queue) error {
 		}
 		rows += fmt.Sprintf("%s\t%s\t%d of %d\t%s\n", q.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind)
 	}
-	return writeTable(w, rows)
+	return cli.WriteTable(w, rows)
 }
 
-func writeTable(w io.Writer, rows string) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if _, err := io.WriteString(table, rows); err != nil {
-		return err
-	}
-	return table.Flush()
-}
-
-func newQueueDescribe(t terminal) *cobra.Command {
+func newQueueDescribe(t cli.Terminal) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:        "describe QUEUE",
 		SuggestFor: []string{"show", "get"},
 		Short:      "Show how many tickets wait in a queue, and for how long",
-		Args:       arguments(1, 1),
+		Args:       cli.Arguments(1, 1),
 	}
-	connection := addConnection(cmd, t, 5*time.Second)
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.open(t)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		d, err := c.DescribeQueue(cmd.Context(), args[0])
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		d, err := c.DescribeQueue(ctx, args[0])
 		if err != nil {
 			return err
 		}
 		if asJSON {
-			return writeLine(t.stdout, d)
+			return cli.WriteLine(t.Stdout, d)
 		}
-		return writeQueue(t.stdout, d)
-	}
+		return writeQueue(t.Stdout, d)
+	})
 	return cmd
 }
 
@@ -138,13 +119,13 @@ func writeQueue(w io.Writer, d client.QueueDescription) error {
 	if err != nil {
 		return err
 	}
-	return writeTable(w, fmt.Sprintf("MATCHED\tCANCELLED\tEXPIRED\tCONFLICTS\n%d\t%d\t%d\t%d\n",
+	return cli.WriteTable(w, fmt.Sprintf("MATCHED\tCANCELLED\tEXPIRED\tCONFLICTS\n%d\t%d\t%d\t%d\n",
 		d.Tickets.MatchFound, d.Tickets.Cancelled, d.Tickets.Expired, d.Conflicts))
 }
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-func newQueuePut(t terminal) *cobra.Command {
+func newQueuePut(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "put QUEUE [DEFINITION | FILE]",
 		SuggestFor: []string{"create", "add", "new", "set", "update"},
@@ -155,25 +136,20 @@ Where DEFINITION and FILE are missing, or FILE is -, the definition is read from
 replaced. In a definition that was shown, xxxxx stands for a secret, which stays as it is.`,
 		Example: `  tidemark queue put fives '{"match":{"teams":2,"teamSize":5}}'
   tidemark queue put fives fives.json`,
-		Args: arguments(1, 2),
+		Args: cli.Arguments(1, 2),
 	}
-	connection := addConnection(cmd, t, 5*time.Second)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.open(t)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		definition, err := readDefinition(cmd.Context(), t.stdin, args[1:])
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		definition, err := readDefinition(ctx, t.Stdin, args[1:])
 		if err != nil {
 			return fmt.Errorf("read the definition: %w", err)
 		}
-		q, err := c.PutQueue(cmd.Context(), args[0], definition)
+		q, err := c.PutQueue(ctx, args[0], definition)
 		if err != nil {
 			return err
 		}
-		return writeLine(t.stdout, q)
-	}
+		return cli.WriteLine(t.Stdout, q)
+	})
 	return cmd
 }
 
@@ -181,29 +157,24 @@ replaced. In a definition that was shown, xxxxx stands for a secret, which stays
 func readDefinition(ctx context.Context, stdin io.Reader, rest []string) ([]byte, error) {
 	switch {
 	case len(rest) == 0 || rest[0] == "-":
-		return readAll(ctx, stdin)
+		return cli.ReadAll(ctx, stdin)
 	case strings.HasPrefix(strings.TrimSpace(rest[0]), "{"):
 		return []byte(rest[0]), nil
 	}
 	return os.ReadFile(rest[0])
 }
 
-func newQueueDelete(t terminal) *cobra.Command {
+func newQueueDelete(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "delete QUEUE",
 		SuggestFor: []string{"remove"},
 		Short:      "Remove a queue that was put",
 		Long:       `Remove a queue that was put and in which no ticket waits. It succeeds too where there was none.`,
-		Args:       arguments(1, 1),
+		Args:       cli.Arguments(1, 1),
 	}
-	connection := addConnection(cmd, t, 5*time.Second)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.open(t)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return c.DeleteQueue(cmd.Context(), args[0])
-	}
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		return c.DeleteQueue(ctx, args[0])
+	})
 	return cmd
 }

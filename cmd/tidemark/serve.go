@@ -6,27 +6,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
-func newServe(t terminal) *cobra.Command {
+func newServe(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "serve",
 		SuggestFor: []string{"start", "run", "server"},
 		Short:      "Run the service",
-		Args:       arguments(0, 0),
+		Args:       cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(cmd.Flags(), t.environ)
+			c, err := config.Load(cmd.Flags(), t.Environ)
 			if err != nil {
-				return &usageError{err}
+				return &cli.UsageError{Err: err}
 			}
-			return serve(cmd.Context(), c, newLogger(t.stderr, c))
+			return serve(cmd.Context(), c, newLogger(t.Stderr, c))
 		},
 	}
 	config.AddFlags(cmd.Flags())
 	cmd.SetHelpFunc(func(*cobra.Command, []string) {
-		if err := config.WriteHelp(t.stdout); err != nil {
-			t.tell("%v", err)
+		if err := config.WriteHelp(t.Stdout); err != nil {
+			t.Report("%v", err)
 		}
 	})
 	return cmd

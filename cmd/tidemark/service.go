@@ -13,6 +13,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/hostlimits"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -22,9 +24,9 @@ import (
 // answers what is in flight; matchmaking, which makes the matches that it has begun; the channel service; the stores;
 // the managed Redis.
 func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
-	parts := newLayers(ctx)
+	parts := lifecycle.New(ctx)
 	defer func() {
-		if stopped := parts.stop(); !errors.Is(stopped, err) || err == nil {
+		if stopped := parts.Stop(); !errors.Is(stopped, err) || err == nil {
 			err = errors.Join(err, stopped) // else it is err itself, from the part that failed
 		}
 	}()
@@ -36,7 +38,7 @@ func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	case err != nil:
 		return err
 	}
-	parts.wait(ctx)
+	parts.Wait(ctx)
 	log.InfoContext(ctx, "stopping")
 	return nil
 }
@@ -45,7 +47,7 @@ func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 type partNeeds struct {
 	log     *slog.Logger
 	metrics *prometheus.Registry
-	parts   *layers
+	parts   *lifecycle.Stack
 }
 
 // startParts starts all parts of the service, the lowest first.
@@ -54,7 +56,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err := checkListen(ctx, c.Listen); err != nil {
 		return err // before a managed Redis is started for nothing
 	}
-	limitMemory(ctx, c, log)
+	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
-	parts.run(ctx, "channel service", service.Run)
+	parts.Run(ctx, "channel service", service.Run)
 	matches, err := startMatchmaking(ctx, c, matchmakingNeeds{
 		queues: stores.queues, lookup: stores.channels, channels: service, log: log, metrics: metrics, parts: parts,
 	})
@@ -78,7 +80,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		Version: thisBuild().version,
 		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, AllowHosts: c.AllowHosts,
 		MaxBodyBytes: int64(c.MaxBodyBytes), BodyMemory: int64(c.BodyMemory),
-		MaxConnections: connectionLimit(ctx, c, log), MaxStreams: c.MaxStreams,
+		MaxConnections: hostlimits.Connections(ctx, c.MaxConnections, log), MaxStreams: c.MaxStreams,
 		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
 		Logger: log, Metrics: metrics,
 	})
@@ -86,7 +88,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
-	parts.run(ctx, "HTTP server", func(ctx context.Context) error { return s.Run(ctx, l) })
+	parts.Run(ctx, "HTTP server", func(ctx context.Context) error { return s.Run(ctx, l) })
 	log.InfoContext(ctx, "tidemark is ready", "url", urlOf(l.Addr()), "version", thisBuild().version)
 	return nil
 }
@@ -128,7 +130,7 @@ func newService(ctx context.Context, c config.Config, store *redis.Store, needs 
 
 // openReceipts returns a keyring with the configured keys, or with those that the servers share. It keeps those up to
 // date as a part of the service.
-func openReceipts(ctx context.Context, c config.Config, store *redis.Store, parts *layers) (*receipt.Keyring, error) {
+func openReceipts(ctx context.Context, c config.Config, store *redis.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
 	if len(c.ReceiptKeys) > 0 {
 		return receipt.NewKeyring(c.ReceiptKeys...)
 	}
@@ -136,7 +138,7 @@ func openReceipts(ctx context.Context, c config.Config, store *redis.Store, part
 	if err != nil {
 		return nil, fmt.Errorf("get the receipt keys that the servers share: %w", err)
 	}
-	parts.run(ctx, "receipt keys", shared.Run)
+	parts.Run(ctx, "receipt keys", shared.Run)
 	return shared.Keyring, nil
 }
 

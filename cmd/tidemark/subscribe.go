@@ -14,13 +14,14 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
 // farewell is how long the last acknowledgement, and the removal of a temporary subscriber, may take.
 const farewell = 5 * time.Second
 
 type subscribeFlags struct {
-	*connection
+	*cli.Connection
 	from  string
 	noAck bool
 	max   int
@@ -28,7 +29,7 @@ type subscribeFlags struct {
 	wait  time.Duration
 }
 
-func newSubscribe(t terminal) *cobra.Command {
+func newSubscribe(t cli.Terminal) *cobra.Command {
 	var f subscribeFlags
 	cmd := &cobra.Command{
 		Use:        "subscribe CHANNEL [SUBSCRIBER]",
@@ -42,12 +43,12 @@ the end.`,
 		Example: `  tidemark subscribe lobby
   tidemark subscribe lobby ann --from earliest
   tidemark subscribe lobby ann --no-ack --count 10`,
-		Args: arguments(1, 2),
+		Args: cli.Arguments(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), t, args)
 		},
 	}
-	f.connection = addConnection(cmd, t, time.Minute)
+	f.Connection = cli.AddConnection(cmd, t, time.Minute)
 	cmd.Flags().StringVar(&f.from, "from", "latest", "where a new subscriber starts: latest, earliest, or after a `CLOCK`")
 	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: SUBSCRIBER's mark stays where it is")
 	cmd.Flags().IntVar(&f.max, "max", 1, "fetch up to `N` messages together, and acknowledge them together when all are written")
@@ -56,12 +57,12 @@ the end.`,
 	return cmd
 }
 
-func (f *subscribeFlags) run(ctx context.Context, t terminal, args []string) error {
+func (f *subscribeFlags) run(ctx context.Context, t cli.Terminal, args []string) error {
 	from, err := f.start()
 	if err != nil {
 		return err
 	}
-	c, err := f.open(t)
+	c, err := f.Open()
 	if err != nil {
 		return err
 	}
@@ -88,11 +89,11 @@ func (f *subscribeFlags) run(ctx context.Context, t terminal, args []string) err
 func (f *subscribeFlags) start() (client.From, error) {
 	switch {
 	case f.max < 1:
-		return client.From{}, usagef("--max: %d is too small, at least 1 is needed", f.max)
+		return client.From{}, cli.Usagef("--max: %d is too small, at least 1 is needed", f.max)
 	case f.count < 0:
-		return client.From{}, usagef("--count: %d is negative", f.count)
+		return client.From{}, cli.Usagef("--count: %d is negative", f.count)
 	case f.wait < time.Millisecond:
-		return client.From{}, usagef("--wait: %s is too short, at least 1ms is needed", f.wait)
+		return client.From{}, cli.Usagef("--wait: %s is too short, at least 1ms is needed", f.wait)
 	case f.from == "latest":
 		return client.Latest, nil
 	case f.from == "earliest":
@@ -100,7 +101,7 @@ func (f *subscribeFlags) start() (client.From, error) {
 	}
 	after, err := clock.Parse(f.from)
 	if err != nil {
-		return client.From{}, usagef("--from: %q isn't latest, earliest or a clock", f.from)
+		return client.From{}, cli.Usagef("--from: %q isn't latest, earliest or a clock", f.from)
 	}
 	return client.After(after), nil
 }
@@ -109,7 +110,7 @@ func (f *subscribeFlags) start() (client.From, error) {
 type subscribing struct {
 	*subscribeFlags
 	client     *client.Client
-	terminal   terminal
+	terminal   cli.Terminal
 	channel    string
 	subscriber string // empty until a temporary one is made
 	written    int
@@ -146,7 +147,7 @@ func (s *subscribing) prepare(ctx context.Context, from client.From) (client.Fro
 		return from, err
 	}
 	if !made.Created && from != client.Latest {
-		s.terminal.tell("%s is there already: it goes on from its mark, %s, and --from changes nothing", s.subscriber, made.Mark)
+		s.terminal.Report("%s is there already: it goes on from its mark, %s, and --from changes nothing", s.subscriber, made.Mark)
 	}
 	return client.After(made.Mark), nil
 }
@@ -167,7 +168,7 @@ func (s *subscribing) together() int {
 }
 
 func (s *subscribing) write(_ context.Context, m client.Message) error {
-	if err := writeLine(s.terminal.stdout, m); err != nil {
+	if err := cli.WriteLine(s.terminal.Stdout, m); err != nil {
 		return fmt.Errorf("write a message, which stays unacknowledged: %w", err)
 	}
 	if s.written++; s.written == s.count {
@@ -177,5 +178,5 @@ func (s *subscribing) write(_ context.Context, m client.Message) error {
 }
 
 func (s *subscribing) tellExpired(n uint64) {
-	s.terminal.tell("%d messages had expired before they were read", n)
+	s.terminal.Report("%d messages had expired before they were read", n)
 }

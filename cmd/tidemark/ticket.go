@@ -1,68 +1,48 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
-func newTicket(t terminal) *cobra.Command {
-	cmd := newGroup("ticket", "Ask for matches")
-	cmd.AddCommand(newTicketCreate(t), newTicketShow(t), newTicketCancel(t))
-	return cmd
+func newTicket(t cli.Terminal) *cobra.Command {
+	return cli.NewGroup("ticket", "Ask for matches", newTicketCreate(t), newTicketShow(t), newTicketCancel(t))
 }
 
-// newGroup makes a command that only has others below it.
-func newGroup(name, short string) *cobra.Command {
-	return &cobra.Command{
-		Use:   name,
-		Short: short,
-		Args:  noSuchCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("say what to do; see %s --help", cmd.CommandPath())
-		},
-	}
-}
-
-func newTicketShow(t terminal) *cobra.Command {
+func newTicketShow(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "show ID",
 		SuggestFor: []string{"describe", "get", "list"},
 		Short:      "Print a ticket as JSON",
-		Args:       arguments(1, 1),
+		Args:       cli.Arguments(1, 1),
 	}
-	connection := addConnection(cmd, t, 5*time.Second)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.open(t)
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		ticket, err := c.Ticket(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		defer c.Close()
-		ticket, err := c.Ticket(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return writeLine(t.stdout, ticket)
-	}
+		return cli.WriteLine(t.Stdout, ticket)
+	})
 	return cmd
 }
 
-func newTicketCancel(t terminal) *cobra.Command {
+func newTicketCancel(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "cancel ID",
 		SuggestFor: []string{"delete", "remove"},
 		Short:      "Take a ticket out of its queue",
 		Long:       `Take a ticket out of its queue. It succeeds too where there was none, and fails where it is in a match already.`,
-		Args:       arguments(1, 1),
+		Args:       cli.Arguments(1, 1),
 	}
-	connection := addConnection(cmd, t, 5*time.Second)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c, err := connection.open(t)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return c.CancelTicket(cmd.Context(), args[0])
-	}
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		return c.CancelTicket(ctx, args[0])
+	})
 	return cmd
 }

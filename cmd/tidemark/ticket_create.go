@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 type ticketFlags struct {
-	*connection
+	*cli.Connection
 	ticket client.NewTicket
 
 	doubles, texts, criteria, statistics []string
@@ -24,7 +25,7 @@ type ticketFlags struct {
 	keep  bool
 }
 
-func newTicketCreate(t terminal) *cobra.Command {
+func newTicketCreate(t cli.Terminal) *cobra.Command {
 	var f ticketFlags
 	cmd := &cobra.Command{
 		Use:        "create",
@@ -37,7 +38,7 @@ there is --keep.`,
 		Example: `  tidemark ticket create --queue duel --wait
   tidemark ticket create --queue ranked --statistic skill=1200 --criterion skill=1000..1500 --wait 2m
   tidemark ticket create --id ann-17 --tag eu --double level=12 --string map=harbor`,
-		Args: arguments(0, 1),
+		Args: cli.Arguments(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.waits = cmd.Flags().Changed("wait")
 			if err := f.readWait(args); err != nil {
@@ -46,7 +47,7 @@ there is --keep.`,
 			return f.run(cmd.Context(), t)
 		},
 	}
-	f.connection = addConnection(cmd, t, 30*time.Second)
+	f.Connection = cli.AddConnection(cmd, t, 30*time.Second)
 	flags := cmd.Flags()
 	flags.StringVar(&f.ticket.Queue, "queue", "", "the `QUEUE` to wait in (default: the queue \"default\")")
 	flags.StringVar(&f.ticket.ID, "id", "", "the ticket's `ID`; the same ID is one ticket (default: one is made)")
@@ -71,19 +72,19 @@ func (f *ticketFlags) readWait(args []string) (err error) {
 		return nil
 	}
 	if !f.waits || f.wait != 0 {
-		return usagef("there is an argument too many: %q; see tidemark ticket create --help", args[0])
+		return cli.Usagef("there is an argument too many: %q; see tidemark ticket create --help", args[0])
 	}
 	if f.wait, err = config.ParseDuration(args[0], time.Millisecond); err != nil {
-		return usagef("--wait: %w", err)
+		return cli.Usagef("--wait: %w", err)
 	}
 	return nil
 }
 
-func (f *ticketFlags) run(ctx context.Context, t terminal) error {
+func (f *ticketFlags) run(ctx context.Context, t cli.Terminal) error {
 	if err := f.complete(); err != nil {
 		return err
 	}
-	c, err := f.open(t)
+	c, err := f.Open()
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (f *ticketFlags) run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := writeLine(t.stdout, created); err != nil || !f.waits {
+	if err := cli.WriteLine(t.Stdout, created); err != nil || !f.waits {
 		return err
 	}
 	assignment, err := f.await(ctx, c, created.ID)
@@ -102,7 +103,7 @@ func (f *ticketFlags) run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	return writeLine(t.stdout, assignment)
+	return cli.WriteLine(t.Stdout, assignment)
 }
 
 // await waits for the assignment.
@@ -120,7 +121,7 @@ func (f *ticketFlags) await(ctx context.Context, c *client.Client, id string) (c
 }
 
 // giveUp cancels a ticket that nobody waits for any more, and gives why, or its assignment where that was first.
-func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, t terminal, id string, why error) (client.Assignment, error) {
+func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, t cli.Terminal, id string, why error) (client.Assignment, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	err := c.CancelTicket(ctx, id)
@@ -130,6 +131,6 @@ func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, t terminal, 
 	case err != nil:
 		return client.Assignment{}, errors.Join(why, err)
 	}
-	t.tell("ticket %s is cancelled", id)
+	t.Report("ticket %s is cancelled", id)
 	return client.Assignment{}, why
 }

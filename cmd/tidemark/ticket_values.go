@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
 // complete reads the flags that are pairs or JSON into the ticket, and checks the others.
@@ -16,31 +17,31 @@ func (f *ticketFlags) complete() error {
 	t := &f.ticket
 	switch {
 	case f.wait < 0:
-		return usagef("--wait: %s is negative", f.wait)
+		return cli.Usagef("--wait: %s is negative", f.wait)
 	case f.keep && !f.waits:
-		return usagef("--keep is for --wait: nothing else cancels a ticket")
+		return cli.Usagef("--keep is for --wait: nothing else cancels a ticket")
 	case t.TTL < 0:
-		return usagef("--ttl: %s is negative", t.TTL)
+		return cli.Usagef("--ttl: %s is negative", t.TTL)
 	}
 	doubles, err := pairs(f.doubles, parseNumber)
 	if err != nil {
-		return usagef("--double: %w", err)
+		return cli.Usagef("--double: %w", err)
 	}
 	if t.SearchFields.StringArgs, err = pairs(f.texts, func(text string) (string, error) { return text, nil }); err != nil {
-		return usagef("--string: %w", err)
+		return cli.Usagef("--string: %w", err)
 	}
 	t.SearchFields.DoubleArgs = doubles
 	for _, text := range f.criteria {
 		c, err := parseCriterion(text)
 		if err != nil {
-			return usagef("--criterion: %w", err)
+			return cli.Usagef("--criterion: %w", err)
 		}
 		t.Criteria = append(t.Criteria, c)
 	}
 	for _, text := range f.statistics {
 		name, value, err := parsePair(text, parseFinite)
 		if err != nil {
-			return usagef("--statistic: %w", err)
+			return cli.Usagef("--statistic: %w", err)
 		}
 		t.Statistics = append(t.Statistics, client.Statistic{Name: name, Value: value})
 	}
@@ -48,7 +49,7 @@ func (f *ticketFlags) complete() error {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(f.extensions), &t.Extensions); err != nil || t.Extensions == nil {
-		return usagef("--extensions: %q isn't a JSON object", f.extensions)
+		return cli.Usagef("--extensions: %q isn't a JSON object", f.extensions)
 	}
 	return nil
 }

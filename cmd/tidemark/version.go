@@ -8,6 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
 // The linker sets these in `make build`; otherwise the build information says what it can.
@@ -48,7 +50,7 @@ func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  arguments(0, 0),
+		Args:  cli.Arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := io.WriteString(cmd.OutOrStdout(), versionText())
 			return err

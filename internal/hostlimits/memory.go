@@ -1,26 +1,24 @@
-package main
+package hostlimits
 
 import (
 	"context"
 	"log/slog"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-
-	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
-// What part of the memory of the machine or container is the service's own. The rest is for the managed Redis, and for
-// what the Go runtime doesn't count.
+// The part of the memory of the machine or container that the service takes for itself. The rest is for a managed Redis,
+// and for what the Go runtime doesn't count.
 const (
 	memoryRatio        = 0.9
 	memoryRatioManaged = 0.5
 )
 
-// limitMemory has the Go runtime collect garbage, and return memory to the system, before the memory of the machine or
-// container is used up. The variable GOMEMLIMIT overrides it.
-func limitMemory(ctx context.Context, c config.Config, log *slog.Logger) {
+// SetMemory makes the Go runtime collect garbage, and return memory to the system, before the memory of the machine or
+// container is used up. managed reports whether a Redis runs beside the service. The variable GOMEMLIMIT overrides it.
+func SetMemory(ctx context.Context, managed bool, log *slog.Logger) {
 	ratio := memoryRatio
-	if c.Redis.Address == "" {
+	if managed {
 		ratio = memoryRatioManaged
 	}
 	source := memlimit.ApplyFallback(memlimit.FromCgroup, memlimit.FromSystem)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -12,17 +12,17 @@ import (
 )
 
 // readAhead makes a reader that has read all of r.
-func readAhead(t *testing.T, r io.Reader) *lineReader {
+func readAhead(t *testing.T, r io.Reader) *LineReader {
 	t.Helper()
-	lr := newLineReader(100)
-	lr.read(t.Context(), r)
+	lr := NewLineReader(100)
+	lr.Read(t.Context(), r)
 	return lr
 }
 
-func texts(lines []line) []string {
+func texts(lines []Line) []string {
 	var all []string
 	for _, l := range lines {
-		all = append(all, string(l.text))
+		all = append(all, string(l.Text))
 	}
 	return all
 }
@@ -30,11 +30,11 @@ func texts(lines []line) []string {
 func TestBatchesAreAsLargeAsAllowed(t *testing.T) {
 	t.Parallel()
 	lr := readAhead(t, strings.NewReader("1\n2\r\n\n \n3\n4"))
-	batch, err := lr.batch(t.Context(), 3)
+	batch, err := lr.Batch(t.Context(), 3)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1", "2", "3"}, texts(batch))
-	require.Equal(t, 5, batch[2].number, "blank lines count")
-	batch, err = lr.batch(t.Context(), 3)
+	require.Equal(t, 5, batch[2].Number, "blank lines count")
+	batch, err = lr.Batch(t.Context(), 3)
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, []string{"4"}, texts(batch))
 }
@@ -44,21 +44,21 @@ func TestBatchesAreBoundedByBytes(t *testing.T) {
 	long := strings.Repeat("x", batchBytes)
 	lr := readAhead(t, strings.NewReader("1\n"+long+"\n2\n"))
 	for _, want := range []int{1, batchBytes} {
-		batch, err := lr.batch(t.Context(), 10)
+		batch, err := lr.Batch(t.Context(), 10)
 		require.NoError(t, err)
 		require.Len(t, batch, 1)
-		require.Len(t, batch[0].text, want)
+		require.Len(t, batch[0].Text, want)
 	}
-	batch, err := lr.batch(t.Context(), 10)
+	batch, err := lr.Batch(t.Context(), 10)
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, []string{"2"}, texts(batch))
 }
 
 func TestBatchDoesntWaitForMore(t *testing.T) {
 	t.Parallel()
-	lr := newLineReader(10)
-	lr.lines <- line{number: 1, text: []byte("1")}
-	batch, err := lr.batch(t.Context(), 10)
+	lr := NewLineReader(10)
+	lr.lines <- Line{Number: 1, Text: []byte("1")}
+	batch, err := lr.Batch(t.Context(), 10)
 	require.NoError(t, err)
 	require.Equal(t, []string{"1"}, texts(batch))
 }
@@ -67,7 +67,7 @@ func TestInputThatBreaks(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	lr := readAhead(t, io.MultiReader(strings.NewReader("1\n"), iotest.ErrReader(broken)))
-	batch, err := lr.batch(t.Context(), 10)
+	batch, err := lr.Batch(t.Context(), 10)
 	require.ErrorIs(t, err, broken)
 	require.Equal(t, []string{"1"}, texts(batch))
 }
@@ -76,8 +76,8 @@ func TestReadingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	lr := newLineReader(0)
-	lr.read(ctx, strings.NewReader("1\n2\n"))
-	_, err := lr.batch(ctx, 10)
+	lr := NewLineReader(0)
+	lr.Read(ctx, strings.NewReader("1\n2\n"))
+	_, err := lr.Batch(ctx, 10)
 	require.ErrorIs(t, err, context.Canceled)
 }

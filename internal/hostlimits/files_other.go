@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package hostlimits
 
 // fileLimit returns how many files the process may have open; 0: it is not known.
 func fileLimit() int { return 0 }

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/config"
+)
+
+const defaultServer = "http://127.0.0.1:8080"
+
+// Connection is the flags of a command that is a client of a service.
+type Connection struct {
+	cmd      *cobra.Command
+	terminal Terminal
+	server   string
+	retry    time.Duration
+}
+
+// AddConnection adds these flags to a command. patience is how long it tries to reach the service by default.
+func AddConnection(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
+	c := &Connection{cmd: cmd, terminal: t}
+	cmd.Flags().StringVar(&c.server, "server", cmp.Or(t.Getenv(config.ServerVariable), defaultServer), "`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
+	cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again where the service can't be reached or can't serve")
+	return c
+}
+
+// Handle makes the command run do with a client of the service.
+func (c *Connection) Handle(do func(ctx context.Context, service *client.Client, args []string) error) {
+	c.cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		service, err := c.Open()
+		if err != nil {
+			return err
+		}
+		defer service.Close()
+		return do(cmd.Context(), service, args)
+	}
+}
+
+// Open returns a client of the service. The first of several failures in a row is reported on standard error, since
+// trying again can take long.
+func (c *Connection) Open() (*client.Client, error) {
+	policy := client.RetryPolicy{MaxElapsed: c.retry}
+	if c.retry <= 0 {
+		policy = client.RetryPolicy{MaxTries: 1}
+	}
+	var reported time.Time // the commands make one call at a time
+	policy.Notify = func(err error, _ time.Duration) {
+		if time.Since(reported) > c.retry { // a new row of failures
+			c.terminal.Report("%v; trying again for %s", err, c.retry)
+			reported = time.Now()
+		}
+	}
+	server, err := c.checkedServer()
+	if err != nil {
+		return nil, Usagef("--server: %w", err)
+	}
+	service, err := client.New(server, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
+	if err != nil {
+		return nil, Usagef("--server: %w", err)
+	}
+	return service, nil
+}
+
+// checkedServer returns the URL of the service, which may be given as host:port.
+func (c *Connection) checkedServer() (string, error) {
+	server := c.server
+	if !strings.Contains(server, "://") {
+		server = "http://" + server
+	}
+	if strings.HasSuffix(strings.TrimRight(server, "/"), "/v1") {
+		return "", fmt.Errorf("leave /v1 out of %q: the commands add it", c.server)
+	}
+	return server, nil
+}

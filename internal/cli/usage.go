@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tidemark-dev/tidemark/internal/suggest"
+)
+
+// UsageError is an error in how the program was called or configured. The program exits with status 2 for it.
+type UsageError struct{ Err error }
+
+// Error returns the text of the underlying error.
+func (e *UsageError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the underlying error.
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a UsageError with a text.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
+// Arguments checks the number of positional arguments.
+func Arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return Usagef("wrong number of arguments: it is %s; see %s --help", cmd.UseLine(), cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// NewGroup returns a command that only has others below it.
+func NewGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Args:  NoSuchCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return Usagef("say what to do; see %s --help", cmd.CommandPath())
+		},
+	}
+	group.AddCommand(commands...)
+	return group
+}
+
+// NewHelp returns the command "help", which fails for a command that does not exist.
+func NewHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Print what a command does and its flags",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, rest, err := cmd.Root().Find(args)
+			if err == nil && len(rest) > 0 {
+				err = NoSuchCommand(about, rest)
+			}
+			if err != nil {
+				return err
+			}
+			about.InitDefaultHelpFlag() // it is part of the help
+			return about.Help()
+		},
+	}
+}
+
+// NoSuchCommand is the argument check of commands that only have others below them.
+func NoSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2 // the distance that cobra itself uses
+	}
+	return Usagef("there is no command %q%s; see %s --help", args[0], suggest.Hint(cmd.SuggestionsFor(args[0])), cmd.CommandPath())
+}
+
+// FlagError turns an error about a flag of cmd into a usage error, with a hint if the flag does not exist.
+func FlagError(cmd *cobra.Command, err error) error {
+	return Usagef("%w%s; see %s --help", err, unknownFlag(cmd, err), cmd.CommandPath())
+}
+
+func unknownFlag(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	meant := suggest.Near(unknown.GetSpecifiedName(), names)
+	for i := range meant {
+		meant[i] = "--" + meant[i]
+	}
+	return suggest.Hint(meant)
+}
