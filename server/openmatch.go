@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
@@ -50,7 +51,7 @@ func (f *frontend) CreateTicket(
 	if err := checkTicket(asked); err != nil {
 		return nil, err
 	}
-	spec, err := openmatch.ToSpec(asked)
+	spec, err := convert.ToSpec(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +62,7 @@ func (f *frontend) CreateTicket(
 		return nil, err
 	}
 	if !created {
-		return connect.NewResponse(openmatch.FromTicket(&t)), nil
+		return connect.NewResponse(convert.FromTicket(&t)), nil
 	}
 	asked.Id, asked.CreateTime = t.ID, timestamppb.New(t.CreateTime)
 	return connect.NewResponse(asked), nil
@@ -122,7 +123,7 @@ func (f *frontend) GetTicket(
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(openmatch.FromTicket(&t)), nil
+	return connect.NewResponse(convert.FromTicket(&t)), nil
 }
 
 // ticket reads a ticket. One that was given up, or has expired, is no more.

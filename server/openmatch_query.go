@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // pools is what QueryService needs of matchmaking.
@@ -48,7 +49,7 @@ func (q *query) QueryTickets(
 	}
 	walk := asked{queue: request.Header().Get(metadataQueue), pool: request.Msg.GetPool(), fields: matchmaking.FieldsAll}
 	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
-		ticket := openmatch.FromTicket(t)
+		ticket := convert.FromTicket(t)
 		size := proto.Size(ticket)
 		if len(page.Tickets) == queryPage || len(page.Tickets) > 0 && bytes+size > queryBytes {
 			if err := send(); err != nil {
@@ -97,7 +98,7 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 	if a.pool == nil {
 		return badRequest(".pool is required")
 	}
-	pool, err := openmatch.ToPool(a.pool)
+	pool, err := convert.ToPool(a.pool)
 	if err != nil {
 		return err
 	}
@@ -139,7 +140,7 @@ func limitAnswer(ctx context.Context, limit time.Duration) {
 func (q *query) queueOf(asked *openmatch.Pool) string {
 	for _, d := range q.pools.Definitions() {
 		for _, pool := range d.Profile.Pools {
-			if pool.Name == asked.GetName() && proto.Equal(openmatch.FromPool(pool), asked) {
+			if pool.Name == asked.GetName() && proto.Equal(convert.FromPool(pool), asked) {
 				return d.Name
 			}
 		}

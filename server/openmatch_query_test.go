@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
@@ -61,7 +62,7 @@ func TestQueryFindsTheQueue(t *testing.T) {
 		}, header{"tidemark-queue", queue}).GetId()
 		r.create(f, &openmatch.Ticket{}, header{"tidemark-queue", queue})
 	}
-	pool := openmatch.FromPool(skilled)
+	pool := convert.FromPool(skilled)
 	for queue, from := range map[string]string{"": "b", "a": "a", "b": "b", "default": "default"} {
 		ids, _, err := r.ids(pool, queue)
 		require.NoError(t, err)

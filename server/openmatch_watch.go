@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // WatchAssignments sends the ticket's assignment once it is there, and ends with NotFound when the ticket is gone.
@@ -30,7 +31,7 @@ func (f *frontend) WatchAssignments(
 	if err != nil {
 		return err
 	}
-	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: openmatch.FromAssignment(a)}); err != nil {
+	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: convert.FromAssignment(a)}); err != nil {
 		return err
 	}
 	return f.hold(ctx, id, a.Queue)

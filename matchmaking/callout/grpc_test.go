@@ -24,6 +24,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
@@ -115,11 +116,11 @@ func TestGRPCFunctionProposes(t *testing.T) {
 	t.Parallel()
 	first := proposalOf("m1", "a", "b", "c", "d")
 	first.Extensions = map[string]*anypb.Any{
-		openmatch.EvaluationInput: packed(t, &openmatch.DefaultEvaluationCriteria{Score: 7.5}),
-		"map":                     packed(t, wrapperspb.String("dust")),
+		convert.EvaluationInput: packed(t, &openmatch.DefaultEvaluationCriteria{Score: 7.5}),
+		"map":                   packed(t, wrapperspb.String("dust")),
 	}
 	custom := proposalOf("m2", "a")
-	custom.Extensions = map[string]*anypb.Any{openmatch.EvaluationInput: packed(t, wrapperspb.String("mine"))}
+	custom.Extensions = map[string]*anypb.Any{convert.EvaluationInput: packed(t, wrapperspb.String("mine"))}
 	got := make(chan *runRequest, 1)
 	url := serveFunction(t, func(ctx context.Context, r *runRequest, stream *runStream) error {
 		got <- r
@@ -208,9 +209,9 @@ func TestGRPCFunctionLeavesOutMatchesWithTicketsThatAreGone(t *testing.T) {
 func TestGRPCFunctionAnswersBadly(t *testing.T) {
 	t.Parallel()
 	noNumber := proposalOf("m1", "a")
-	noNumber.Extensions = map[string]*anypb.Any{openmatch.EvaluationInput: packed(t, &openmatch.DefaultEvaluationCriteria{Score: math.NaN()})}
+	noNumber.Extensions = map[string]*anypb.Any{convert.EvaluationInput: packed(t, &openmatch.DefaultEvaluationCriteria{Score: math.NaN()})}
 	malformed := proposalOf("m1", "a")
-	malformed.Extensions = map[string]*anypb.Any{openmatch.EvaluationInput: {
+	malformed.Extensions = map[string]*anypb.Any{convert.EvaluationInput: {
 		TypeUrl: "type.googleapis.com/openmatch.DefaultEvaluationCriteria", Value: []byte{9},
 	}}
 	backfill := proposalOf("m1", "a")
@@ -355,7 +356,7 @@ func TestGRPCEvaluatorChooses(t *testing.T) {
 	proposals := proposed3()
 	proposals[1].Score = 0
 	proposals[2].Extensions = map[string]json.RawMessage{
-		openmatch.EvaluationInput: json.RawMessage(`{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"mine"}`),
+		convert.EvaluationInput: json.RawMessage(`{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"mine"}`),
 	}
 	accepted, err := grpcEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
 	require.NoError(t, err)
@@ -366,7 +367,7 @@ func TestGRPCEvaluatorChooses(t *testing.T) {
 	for m := range got {
 		require.Equal(t, "duel", m.GetMatchProfile())
 		require.Len(t, m.GetTickets(), 2)
-		input, err := m.GetExtensions()[openmatch.EvaluationInput].UnmarshalNew()
+		input, err := m.GetExtensions()[convert.EvaluationInput].UnmarshalNew()
 		require.NoError(t, err)
 		inputs = append(inputs, input)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // profileOf is what a function is called with. A profile without pools has those that the queue gives it, without
@@ -20,7 +21,7 @@ func profileOf(
 	if p.Name == "" {
 		p.Name = queue
 	}
-	profile := openmatch.FromProfile(p)
+	profile := convert.FromProfile(p)
 	if len(p.Pools) == 0 {
 		for _, name := range slices.Sorted(maps.Keys(pools)) {
 			profile.Pools = append(profile.Pools, &openmatch.Pool{Name: name})
@@ -41,14 +42,14 @@ func answeredOf(match *openmatch.Match, teams int) (answered, error) {
 	if match.GetBackfill() != nil {
 		return answered{}, fmt.Errorf("match %q has a backfill, which there aren't yet", a.ID)
 	}
-	if match.GetExtensions()[openmatch.EvaluationInput].MessageIs((*openmatch.DefaultEvaluationCriteria)(nil)) {
-		score, err := openmatch.ScoreOf(match)
+	if match.GetExtensions()[convert.EvaluationInput].MessageIs((*openmatch.DefaultEvaluationCriteria)(nil)) {
+		score, err := convert.ScoreOf(match)
 		if err != nil {
 			return answered{}, fmt.Errorf("match %q: %w", a.ID, err)
 		}
 		a.Score = score
 	}
-	extensions, err := openmatch.ToExtensions(match.GetExtensions())
+	extensions, err := convert.ToExtensions(match.GetExtensions())
 	if err != nil {
 		return answered{}, fmt.Errorf("match %q: %w", a.ID, err)
 	}
@@ -63,8 +64,8 @@ func answeredOf(match *openmatch.Match, teams int) (answered, error) {
 // matchOf is what an evaluator is sent. It always has a score: Open Match's own evaluator puts matches without one
 // behind all others.
 func matchOf(p matchmaking.Proposal, profile string) (*openmatch.Match, error) {
-	match := openmatch.FromProposal(p, profile)
-	if match.GetExtensions()[openmatch.EvaluationInput] != nil {
+	match := convert.FromProposal(p, profile)
+	if match.GetExtensions()[convert.EvaluationInput] != nil {
 		return match, nil
 	}
 	score, err := anypb.New(&openmatch.DefaultEvaluationCriteria{Score: p.Score})
@@ -74,6 +75,6 @@ func matchOf(p matchmaking.Proposal, profile string) (*openmatch.Match, error) {
 	if match.Extensions == nil {
 		match.Extensions = map[string]*anypb.Any{}
 	}
-	match.Extensions[openmatch.EvaluationInput] = score
+	match.Extensions[convert.EvaluationInput] = score
 	return match, nil
 }

@@ -1,4 +1,4 @@
-package openmatch
+package convert
 
 import (
 	"maps"
@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // ToSpec gives what a ticket asks for.
@@ -20,7 +21,7 @@ import (
 //	tidemark.match       {"numTeams": 2, "teamSize": 3}, either of them
 //
 // All extensions are kept, these too. Errors: *fault.Error of the kind Invalid, with the field.
-func ToSpec(t *Ticket) (matchmaking.Spec, error) {
+func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{SearchFields: toSearchFields(t.GetSearchFields())}
 	var err error
 	if spec.Extensions, err = ToExtensions(t.GetExtensions()); err != nil {
@@ -37,7 +38,7 @@ func ToSpec(t *Ticket) (matchmaking.Spec, error) {
 
 // ToTicket gives a ticket, as far as the message tells of it: [ToSpec], and ID, create time and assignment. Errors:
 // those of ToSpec.
-func ToTicket(t *Ticket) (*matchmaking.Ticket, error) {
+func ToTicket(t *openmatch.Ticket) (*matchmaking.Ticket, error) {
 	spec, err := ToSpec(t)
 	if err != nil {
 		return nil, err
@@ -56,8 +57,8 @@ func ToTicket(t *Ticket) (*matchmaking.Ticket, error) {
 
 // FromTicket gives a ticket as a message. What Open Match's tickets don't have is in extensions, see [ToSpec], unless
 // the ticket has extensions with their names.
-func FromTicket(t *matchmaking.Ticket) *Ticket {
-	m := &Ticket{
+func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
+	m := &openmatch.Ticket{
 		Id: t.ID, SearchFields: fromSearchFields(t.SearchFields), Extensions: FromExtensions(t.Extensions),
 		PersistentField: FromExtensions(t.PersistentField), CreateTime: fromTime(t.CreateTime),
 	}
@@ -69,7 +70,7 @@ func FromTicket(t *matchmaking.Ticket) *Ticket {
 }
 
 // ToAssignment gives an assignment's connection and extensions. Errors: those of ToExtensions.
-func ToAssignment(a *Assignment) (*matchmaking.Assignment, error) {
+func ToAssignment(a *openmatch.Assignment) (*matchmaking.Assignment, error) {
 	extensions, err := ToExtensions(a.GetExtensions())
 	if err != nil {
 		return nil, within("extensions", err)
@@ -78,19 +79,19 @@ func ToAssignment(a *Assignment) (*matchmaking.Assignment, error) {
 }
 
 // FromAssignment gives an assignment as a message, which has its connection and extensions.
-func FromAssignment(a *matchmaking.Assignment) *Assignment {
-	return &Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
+func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
+	return &openmatch.Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
 }
 
-func toSearchFields(f *SearchFields) matchmaking.SearchFields {
+func toSearchFields(f *openmatch.SearchFields) matchmaking.SearchFields {
 	return matchmaking.SearchFields{
 		Tags: slices.Clone(f.GetTags()), DoubleArgs: maps.Clone(f.GetDoubleArgs()), StringArgs: maps.Clone(f.GetStringArgs()),
 	}
 }
 
 // fromSearchFields gives a message even where there are no fields: match functions use it unasked.
-func fromSearchFields(f matchmaking.SearchFields) *SearchFields {
-	return &SearchFields{Tags: slices.Clone(f.Tags), DoubleArgs: maps.Clone(f.DoubleArgs), StringArgs: maps.Clone(f.StringArgs)}
+func fromSearchFields(f matchmaking.SearchFields) *openmatch.SearchFields {
+	return &openmatch.SearchFields{Tags: slices.Clone(f.Tags), DoubleArgs: maps.Clone(f.DoubleArgs), StringArgs: maps.Clone(f.StringArgs)}
 }
 
 // toTime gives the time of a timestamp, zero where there is none.

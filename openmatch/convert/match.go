@@ -1,4 +1,4 @@
-package openmatch
+package convert
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // EvaluationInput is the extension of a match that has its score, a DefaultEvaluationCriteria.
@@ -15,7 +16,7 @@ const EvaluationInput = "evaluation_input"
 // one team, since Open Match has no teams; its score is the extension EvaluationInput's. Errors: *fault.Error of the
 // kind Invalid, with the field: no tickets, one that isn't in the map or is there twice, an ID that can't be a
 // match's, a backfill, an extension that is malformed.
-func ToProposal(m *Match, tickets map[string]*matchmaking.Ticket) (matchmaking.Proposal, error) {
+func ToProposal(m *openmatch.Match, tickets map[string]*matchmaking.Ticket) (matchmaking.Proposal, error) {
 	p := matchmaking.Proposal{ID: m.GetMatchId()}
 	if p.ID != "" {
 		if err := matchmaking.CheckMatchID(p.ID); err != nil {
@@ -39,7 +40,7 @@ func ToProposal(m *Match, tickets map[string]*matchmaking.Ticket) (matchmaking.P
 	return p, nil
 }
 
-func teamOf(messages []*Ticket, tickets map[string]*matchmaking.Ticket) ([]*matchmaking.Ticket, error) {
+func teamOf(messages []*openmatch.Ticket, tickets map[string]*matchmaking.Ticket) ([]*matchmaking.Ticket, error) {
 	if len(messages) == 0 {
 		return nil, invalid("tickets", "a match must have tickets")
 	}
@@ -61,12 +62,12 @@ func teamOf(messages []*Ticket, tickets map[string]*matchmaking.Ticket) ([]*matc
 
 // ScoreOf gives the score of a match, 0 where it has none. Errors: *fault.Error of the kind Invalid, with the
 // field, where EvaluationInput is no DefaultEvaluationCriteria.
-func ScoreOf(m *Match) (float64, error) {
+func ScoreOf(m *openmatch.Match) (float64, error) {
 	input := m.GetExtensions()[EvaluationInput]
 	if input == nil {
 		return 0, nil
 	}
-	criteria := new(DefaultEvaluationCriteria)
+	criteria := new(openmatch.DefaultEvaluationCriteria)
 	if err := input.UnmarshalTo(criteria); err != nil {
 		return 0, invalid("extensions."+EvaluationInput, "%v", err)
 	}
@@ -75,8 +76,8 @@ func ScoreOf(m *Match) (float64, error) {
 
 // FromProposal gives a proposal as a match of a profile. Its score is the extension EvaluationInput, unless the
 // proposal has an extension of this name.
-func FromProposal(p matchmaking.Proposal, profile string) *Match {
-	m := &Match{MatchId: p.ID, MatchProfile: profile, Extensions: FromExtensions(p.Extensions)}
+func FromProposal(p matchmaking.Proposal, profile string) *openmatch.Match {
+	m := &openmatch.Match{MatchId: p.ID, MatchProfile: profile, Extensions: FromExtensions(p.Extensions)}
 	for _, t := range p.Tickets() {
 		m.Tickets = append(m.Tickets, FromTicket(t))
 	}
@@ -84,7 +85,7 @@ func FromProposal(p matchmaking.Proposal, profile string) *Match {
 		if m.Extensions == nil {
 			m.Extensions = make(map[string]*anypb.Any)
 		}
-		m.Extensions[EvaluationInput] = pack(&DefaultEvaluationCriteria{Score: p.Score})
+		m.Extensions[EvaluationInput] = pack(&openmatch.DefaultEvaluationCriteria{Score: p.Score})
 	}
 	return m
 }

@@ -1,4 +1,4 @@
-package openmatch
+package convert
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // The extensions that say what Open Match's tickets have no fields for.
@@ -110,29 +111,29 @@ func read(extensions map[string]json.RawMessage, name string, into any) (given b
 }
 
 // writeWishes adds extensions that readWishes reads the rest of the spec from.
-func writeWishes(m *Ticket, spec matchmaking.Spec) {
+func writeWishes(m *openmatch.Ticket, spec matchmaking.Spec) {
 	if len(spec.Criteria) > 0 {
-		m.extend(criteriaExtension, spec.Criteria)
+		extend(m, criteriaExtension, spec.Criteria)
 	}
 	if !slices.Equal(spec.Statistics, statisticsOf(spec.SearchFields.DoubleArgs)) {
-		m.extend(statisticsExtension, append([]matchmaking.Statistic{}, spec.Statistics...)) // never null
+		extend(m, statisticsExtension, append([]matchmaking.Statistic{}, spec.Statistics...)) // never null
 	}
 	if wanted := (sizes{NumTeams: spec.NumTeams, TeamSize: spec.TeamSize}); wanted != (sizes{}) {
-		m.extend(matchExtension, wanted)
+		extend(m, matchExtension, wanted)
 	}
 }
 
-// extend adds an extension, unless there is one of its name.
-func (x *Ticket) extend(name string, v any) {
-	if _, there := x.Extensions[name]; there {
+// extend adds an extension to m, unless m has one with that name.
+func extend(m *openmatch.Ticket, name string, v any) {
+	if _, there := m.Extensions[name]; there {
 		return
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return // a number that isn't finite, which no ticket has
 	}
-	if x.Extensions == nil {
-		x.Extensions = make(map[string]*anypb.Any)
+	if m.Extensions == nil {
+		m.Extensions = make(map[string]*anypb.Any)
 	}
-	x.Extensions[name] = fromJSON(text)
+	m.Extensions[name] = fromJSON(text)
 }

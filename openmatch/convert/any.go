@@ -1,4 +1,4 @@
-package openmatch
+package convert
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // known gives the types whose Anys are readable as JSON. They are fixed, and not those that a program happens to link:
@@ -29,7 +30,7 @@ var known = sync.OnceValue(func() *protoregistry.Types {
 		&wrapperspb.BoolValue{}, &wrapperspb.BytesValue{}, &wrapperspb.DoubleValue{}, &wrapperspb.FloatValue{},
 		&wrapperspb.Int32Value{}, &wrapperspb.Int64Value{}, &wrapperspb.StringValue{}, &wrapperspb.UInt32Value{},
 		&wrapperspb.UInt64Value{}, &structpb.Value{}, &structpb.Struct{}, &structpb.ListValue{}, &durationpb.Duration{},
-		&timestamppb.Timestamp{}, &emptypb.Empty{}, &DefaultEvaluationCriteria{},
+		&timestamppb.Timestamp{}, &emptypb.Empty{}, &openmatch.DefaultEvaluationCriteria{},
 	} {
 		if err := types.RegisterMessage(m.ProtoReflect().Type()); err != nil {
 			panic(err) // one of them is there twice

@@ -1,4 +1,4 @@
-package openmatch_test
+package convert_test
 
 import (
 	"encoding/json"
@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 func anyOf(t testing.TB, m proto.Message) *anypb.Any {
@@ -57,12 +58,12 @@ func TestExtensions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			extensions, err := openmatch.ToExtensions(map[string]*anypb.Any{"x": c.any})
+			extensions, err := convert.ToExtensions(map[string]*anypb.Any{"x": c.any})
 			require.NoError(t, err)
 			if c.json != "" {
 				require.JSONEq(t, c.json, string(extensions["x"]))
 			}
-			back := openmatch.FromExtensions(extensions)["x"]
+			back := convert.FromExtensions(extensions)["x"]
 			require.True(t, proto.Equal(c.any, back), "%v", back)
 		})
 	}
@@ -86,7 +87,7 @@ func TestPlainJSON(t *testing.T) {
 		`1e999`:         "1e999", // no Value can hold it: its text
 		`{"a":1,"a":2}`: `{"a":1,"a":2}`,
 	} {
-		a := openmatch.FromExtensions(map[string]json.RawMessage{"x": json.RawMessage(text)})["x"]
+		a := convert.FromExtensions(map[string]json.RawMessage{"x": json.RawMessage(text)})["x"]
 		require.True(t, proto.Equal(valueOf(t, want), a), "%s: %v", text, a)
 	}
 }
@@ -104,7 +105,7 @@ func TestTicketFromMessage(t *testing.T) {
 		PersistentField: map[string]*anypb.Any{"p": anyOf(t, wrapperspb.Bool(true))},
 		CreateTime:      &timestamppb.Timestamp{Seconds: 1, Nanos: 1000},
 	}
-	got, err := openmatch.ToTicket(m)
+	got, err := convert.ToTicket(m)
 	require.NoError(t, err)
 	require.Equal(t, "t", got.ID)
 	require.Equal(t, []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}, got.Statistics)
@@ -113,12 +114,12 @@ func TestTicketFromMessage(t *testing.T) {
 	require.True(t, math.IsNaN(got.SearchFields.DoubleArgs["nan"]))
 	require.Equal(t, time.Unix(1, 1000).UTC(), got.CreateTime)
 	require.Len(t, got.Extensions, 3)
-	require.True(t, proto.Equal(m, openmatch.FromTicket(got)))
+	require.True(t, proto.Equal(m, convert.FromTicket(got)))
 }
 
 func TestMessageFromTicket(t *testing.T) {
 	t.Parallel()
-	m := openmatch.FromTicket(&matchmaking.Ticket{ID: "t", Spec: matchmaking.Spec{
+	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: matchmaking.Spec{
 		Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 1, MaxValue: 2}}, Statistics: []matchmaking.Statistic{{Name: "a", Value: 3}},
 		NumTeams: 2,
 	}, Assignment: &matchmaking.Assignment{Connection: "h:1", Extensions: map[string]json.RawMessage{"e": json.RawMessage("1")}}})
@@ -160,7 +161,7 @@ func TestRefusedTickets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := openmatch.ToTicket(c.ticket)
+			_, err := convert.ToTicket(c.ticket)
 			var e *fault.Error
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, fault.Invalid, e.Kind)
@@ -175,15 +176,15 @@ func TestProposals(t *testing.T) {
 	a, b := &matchmaking.Ticket{ID: "a"}, &matchmaking.Ticket{ID: "b"}
 	known := map[string]*matchmaking.Ticket{"a": a, "b": b}
 	p := matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{a}, {b}}, Score: 1.5}
-	m := openmatch.FromProposal(p, "profile")
+	m := convert.FromProposal(p, "profile")
 	require.Equal(t, "m", m.GetMatchId())
 	require.Equal(t, "profile", m.GetMatchProfile())
 	require.Len(t, m.GetTickets(), 2)
-	back, err := openmatch.ToProposal(m, known)
+	back, err := convert.ToProposal(m, known)
 	require.NoError(t, err)
 	require.Equal(t, [][]*matchmaking.Ticket{{a, b}}, back.Teams)
 	require.InDelta(t, 1.5, back.Score, 0)
-	require.True(t, proto.Equal(m, openmatch.FromProposal(back, "profile")))
+	require.True(t, proto.Equal(m, convert.FromProposal(back, "profile")))
 
 	for field, wrong := range map[string]*openmatch.Match{
 		"tickets":                     {},
@@ -194,12 +195,12 @@ func TestProposals(t *testing.T) {
 		"extensions.evaluation_input": {Tickets: m.GetTickets(), Extensions: map[string]*anypb.Any{"evaluation_input": anyOf(t, wrapperspb.Bool(true))}},
 		"extensions.x":                {Tickets: m.GetTickets(), Extensions: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}},
 	} {
-		_, err := openmatch.ToProposal(wrong, known)
+		_, err := convert.ToProposal(wrong, known)
 		var e *fault.Error
 		require.ErrorAs(t, err, &e, field)
 		require.Equal(t, field, e.Field)
 	}
-	_, err = openmatch.ToProposal(nil, nil)
+	_, err = convert.ToProposal(nil, nil)
 	require.Error(t, err)
 }
 
@@ -215,8 +216,8 @@ func TestPools(t *testing.T) {
 		StringEquals: []matchmaking.StringEquals{{StringArg: "s", Value: "v"}}, TagsPresent: []matchmaking.TagPresent{{Tag: "t"}},
 		CreatedBefore: now, CreatedAfter: now.Add(-time.Hour),
 	}, {Name: "empty"}}}
-	m := openmatch.FromProfile(profile)
-	back, err := openmatch.ToProfile(m)
+	m := convert.FromProfile(profile)
+	back, err := convert.ToProfile(m)
 	require.NoError(t, err)
 	require.Equal(t, profile, back)
 
@@ -225,7 +226,7 @@ func TestPools(t *testing.T) {
 		"pools[0].created_before":                  {CreatedBefore: &timestamppb.Timestamp{Seconds: math.MaxInt64}},
 		"pools[0].created_after":                   {CreatedAfter: &timestamppb.Timestamp{Nanos: -1}},
 	} {
-		_, err := openmatch.ToProfile(&openmatch.MatchProfile{Pools: []*openmatch.Pool{pool}})
+		_, err := convert.ToProfile(&openmatch.MatchProfile{Pools: []*openmatch.Pool{pool}})
 		var e *fault.Error
 		require.ErrorAs(t, err, &e, field)
 		require.Equal(t, field, e.Field)

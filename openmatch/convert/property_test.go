@@ -1,4 +1,4 @@
-package openmatch_test
+package convert_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 func doubles() *rapid.Generator[float64] {
@@ -100,11 +101,11 @@ func TestTicketsComeBack(t *testing.T) {
 		m = new(openmatch.Ticket) // as it is read: what is empty isn't there
 		require.NoError(t, proto.Unmarshal(wire, m))
 
-		ticket, err := openmatch.ToTicket(m)
+		ticket, err := convert.ToTicket(m)
 		require.NoError(t, err)
-		back := openmatch.FromTicket(stored(t, ticket))
+		back := convert.FromTicket(stored(t, ticket))
 		require.True(t, proto.Equal(m, back), "%v\n%v", m, back)
-		again, err := openmatch.ToTicket(back)
+		again, err := convert.ToTicket(back)
 		require.NoError(t, err)
 		require.Equal(t, jsonOf(t, ticket.Spec), jsonOf(t, again.Spec))
 	})
@@ -142,19 +143,19 @@ func TestSpecsComeBack(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "statistics") {
 			spec.Statistics = append(spec.Statistics, matchmaking.Statistic{Name: rapid.String().Draw(t, "name"), Value: number.Draw(t, "value")})
 		}
-		back, err := openmatch.ToSpec(openmatch.FromTicket(&matchmaking.Ticket{Spec: spec}))
+		back, err := convert.ToSpec(convert.FromTicket(&matchmaking.Ticket{Spec: spec}))
 		require.NoError(t, err)
 		back.Extensions = nil
 		require.Equal(t, jsonOf(t, spec), jsonOf(t, back))
 
 		value := plain(2).Draw(t, "extension")
 		given := map[string]json.RawMessage{"x": json.RawMessage(jsonOf(t, value))}
-		once, err := openmatch.ToExtensions(openmatch.FromExtensions(given))
+		once, err := convert.ToExtensions(convert.FromExtensions(given))
 		require.NoError(t, err)
 		var packed struct{ Value json.RawMessage }
 		require.NoError(t, json.Unmarshal(once["x"], &packed))
 		require.JSONEq(t, string(given["x"]), string(packed.Value))
-		twice, err := openmatch.ToExtensions(openmatch.FromExtensions(once))
+		twice, err := convert.ToExtensions(convert.FromExtensions(once))
 		require.NoError(t, err)
 		require.Equal(t, string(once["x"]), string(twice["x"]))
 	})
@@ -171,9 +172,9 @@ func TestPoolsComeBack(t *testing.T) {
 				Exclude: openmatch.DoubleRangeFilter_Exclude(rapid.IntRange(0, 3).Draw(t, "exclude")),
 			})
 		}
-		pool, err := openmatch.ToPool(m)
+		pool, err := convert.ToPool(m)
 		require.NoError(t, err)
-		require.True(t, proto.Equal(m, openmatch.FromPool(pool)))
+		require.True(t, proto.Equal(m, convert.FromPool(pool)))
 	})
 }
 
@@ -186,11 +187,11 @@ func FuzzTicket(f *testing.F) {
 		if proto.Unmarshal(data, m) != nil {
 			return
 		}
-		ticket, err := openmatch.ToTicket(m)
+		ticket, err := convert.ToTicket(m)
 		if err != nil {
 			return
 		}
-		again, err := openmatch.ToTicket(openmatch.FromTicket(ticket))
+		again, err := convert.ToTicket(convert.FromTicket(ticket))
 		require.NoError(t, err)
 		require.Equal(t, len(ticket.Extensions), len(again.Extensions))
 	})

@@ -1,14 +1,15 @@
-package openmatch
+package convert
 
 import (
 	"fmt"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // ToPool gives a pool. Errors: *fault.Error of the kind Invalid, with the field: an exclusion that there isn't, or a
 // time that is none.
-func ToPool(p *Pool) (matchmaking.Pool, error) {
+func ToPool(p *openmatch.Pool) (matchmaking.Pool, error) {
 	pool := matchmaking.Pool{Name: p.GetName()}
 	for i, f := range p.GetDoubleRangeFilters() {
 		exclude, ok := toExclude[f.GetExclude()]
@@ -34,24 +35,24 @@ func ToPool(p *Pool) (matchmaking.Pool, error) {
 }
 
 // FromPool gives a pool as a message.
-func FromPool(p matchmaking.Pool) *Pool {
-	m := &Pool{Name: p.Name, CreatedBefore: fromTime(p.CreatedBefore), CreatedAfter: fromTime(p.CreatedAfter)}
+func FromPool(p matchmaking.Pool) *openmatch.Pool {
+	m := &openmatch.Pool{Name: p.Name, CreatedBefore: fromTime(p.CreatedBefore), CreatedAfter: fromTime(p.CreatedAfter)}
 	for _, f := range p.DoubleRanges {
-		m.DoubleRangeFilters = append(m.DoubleRangeFilters, &DoubleRangeFilter{
+		m.DoubleRangeFilters = append(m.DoubleRangeFilters, &openmatch.DoubleRangeFilter{
 			DoubleArg: f.DoubleArg, Min: f.Min, Max: f.Max, Exclude: fromExclude[f.Exclude],
 		})
 	}
 	for _, f := range p.StringEquals {
-		m.StringEqualsFilters = append(m.StringEqualsFilters, &StringEqualsFilter{StringArg: f.StringArg, Value: f.Value})
+		m.StringEqualsFilters = append(m.StringEqualsFilters, &openmatch.StringEqualsFilter{StringArg: f.StringArg, Value: f.Value})
 	}
 	for _, f := range p.TagsPresent {
-		m.TagPresentFilters = append(m.TagPresentFilters, &TagPresentFilter{Tag: f.Tag})
+		m.TagPresentFilters = append(m.TagPresentFilters, &openmatch.TagPresentFilter{Tag: f.Tag})
 	}
 	return m
 }
 
 // ToProfile gives a profile, without its extensions. Errors: those of ToPool.
-func ToProfile(p *MatchProfile) (matchmaking.Profile, error) {
+func ToProfile(p *openmatch.MatchProfile) (matchmaking.Profile, error) {
 	profile := matchmaking.Profile{Name: p.GetName()}
 	for i, m := range p.GetPools() {
 		pool, err := ToPool(m)
@@ -64,21 +65,21 @@ func ToProfile(p *MatchProfile) (matchmaking.Profile, error) {
 }
 
 // FromProfile gives a profile as a message.
-func FromProfile(p matchmaking.Profile) *MatchProfile {
-	m := &MatchProfile{Name: p.Name}
+func FromProfile(p matchmaking.Profile) *openmatch.MatchProfile {
+	m := &openmatch.MatchProfile{Name: p.Name}
 	for _, pool := range p.Pools {
 		m.Pools = append(m.Pools, FromPool(pool))
 	}
 	return m
 }
 
-var toExclude = map[DoubleRangeFilter_Exclude]matchmaking.Exclude{
-	DoubleRangeFilter_NONE: matchmaking.ExcludeNone, DoubleRangeFilter_MIN: matchmaking.ExcludeMin,
-	DoubleRangeFilter_MAX: matchmaking.ExcludeMax, DoubleRangeFilter_BOTH: matchmaking.ExcludeBoth,
+var toExclude = map[openmatch.DoubleRangeFilter_Exclude]matchmaking.Exclude{
+	openmatch.DoubleRangeFilter_NONE: matchmaking.ExcludeNone, openmatch.DoubleRangeFilter_MIN: matchmaking.ExcludeMin,
+	openmatch.DoubleRangeFilter_MAX: matchmaking.ExcludeMax, openmatch.DoubleRangeFilter_BOTH: matchmaking.ExcludeBoth,
 }
 
 // fromExclude has nothing for the empty exclusion: it is NONE.
-var fromExclude = map[matchmaking.Exclude]DoubleRangeFilter_Exclude{
-	matchmaking.ExcludeNone: DoubleRangeFilter_NONE, matchmaking.ExcludeMin: DoubleRangeFilter_MIN,
-	matchmaking.ExcludeMax: DoubleRangeFilter_MAX, matchmaking.ExcludeBoth: DoubleRangeFilter_BOTH,
+var fromExclude = map[matchmaking.Exclude]openmatch.DoubleRangeFilter_Exclude{
+	matchmaking.ExcludeNone: openmatch.DoubleRangeFilter_NONE, matchmaking.ExcludeMin: openmatch.DoubleRangeFilter_MIN,
+	matchmaking.ExcludeMax: openmatch.DoubleRangeFilter_MAX, matchmaking.ExcludeBoth: openmatch.DoubleRangeFilter_BOTH,
 }

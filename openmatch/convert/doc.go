@@ -1,0 +1,18 @@
+// Package convert turns messages of package openmatch into values of package matchmaking, and back. The gRPC services
+// and the call-outs to match functions use it.
+//
+// The To functions read messages. Messages come from clients, so these functions can fail: the error is a *fault.Error
+// of kind Invalid that names the field. The From functions make messages and always succeed. All functions may be called
+// by several goroutines at the same time.
+//
+// # Extensions
+//
+// Extensions are protobuf Anys in messages, and JSON in package matchmaking. An Any whose type every server knows
+// (protobuf's wrappers, Value, Struct, ListValue, Duration, Timestamp and Empty, and DefaultEvaluationCriteria) is
+// converted by protobuf's JSON mapping, for example to
+//
+//	{"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "eu"}
+//
+// An Any of any other type becomes {"@type": <type URL>, "value": <bytes in base64>}, so that its bytes are preserved.
+// JSON that has neither form becomes an Any of google.protobuf.Value.
+package convert
