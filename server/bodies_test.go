@@ -7,19 +7,17 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
-	"testing/iotest"
-	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
 // batch is the body of a publish of one message, padded to size bytes.
@@ -52,10 +50,9 @@ func statusOn(t *testing.T, conn net.Conn) int {
 
 // createLarge creates a ticket of so many bytes over gRPC.
 func (h *harness) createLarge(size int) error {
-	r := &rpcHarness{harness: h, url: h.url}
-	tags := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}}
-	request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: tags}})
-	_, err := r.frontend(protocols[0]).CreateTicket(h.t.Context(), request)
+	f := openmatchconnect.NewFrontendServiceClient(servertest.Client(h.t, true), h.url, connect.WithGRPC())
+	fields := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}}
+	_, err := f.CreateTicket(h.t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: fields}}))
 	return err
 }
 
@@ -71,14 +68,14 @@ func TestBodyMemory(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := start(t, withQueues(), func(s *setup) { s.MaxBodyBytes, s.BodyMemory = size, 3*(size+1) })
+			h := start(t, withQueues(), func(s *setup) { s.Limits.MaxBodyBytes, s.Limits.BodyMemory = size, 3*(size+1) })
 			const short = 20
 			var stalled []net.Conn
 			for range 3 {
 				stalled = append(stalled, h.connect(message[:len(message)-short]))
 			}
 			publish := func() answer { return h.do("POST", "/v1/channels/c/messages", body) }
-			require.Eventually(t, func() bool { return server.BodyBytes(h.server) >= 3*size }, patience, step)
+			require.Eventually(t, func() bool { return server.BodyBytes(h.server) >= 3*size }, servertest.Patience, servertest.Step)
 			refused := publish()
 			refused.problem(503, fault.SlugOverloaded)
 			require.Equal(t, "1", refused.header.Get("Retry-After"))
@@ -94,7 +91,7 @@ func TestBodyMemory(t *testing.T) {
 			}
 			require.Equal(t, 201, publish().status)
 			require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(create()), "no ticket may be as large")
-			require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, patience, step)
+			require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience, servertest.Step)
 		})
 	}
 }
@@ -122,54 +119,13 @@ func TestBodyMemoryComesBack(t *testing.T) {
 	}
 	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(h.createLarge(len(body))))
 	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, fault.SlugInvalidBody)
-	require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, patience, step)
-}
-
-// deadlines is a response writer that notes the deadlines for reading.
-type deadlines struct {
-	*httptest.ResponseRecorder
-	set []time.Time
-}
-
-func (d *deadlines) SetReadDeadline(at time.Time) error {
-	d.set = append(d.set, at)
-	return nil
-}
-
-// TestBodyDeadline: a large body has time by its size, and the request the usual time afterwards.
-func TestBodyDeadline(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	const size = 512 << 10
-	begin := time.Now()
-	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", strings.NewReader(batch(size))))
-	require.Equal(t, 201, d.Code, "%s", d.Body)
-	require.Len(t, d.set, 5, "for 64, 128, 256 and 512 KiB, and for the rest of the request")
-	for i, at := range d.set[:4] {
-		inTime := server.BodyHeadStart + time.Duration(64<<10<<i)*time.Second/server.BodyRate
-		require.WithinRange(t, at, begin.Add(inTime), time.Now().Add(inTime))
-	}
-	require.True(t, d.set[4].After(begin.Add(time.Minute)), "a fetch may wait for a minute")
-
-	d = &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	h.server.Handler().ServeHTTP(d, httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", strings.NewReader(batch(100))))
-	require.Equal(t, 201, d.Code)
-	require.Empty(t, d.set, "a small one has the time of the request")
-
-	d = &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	slow := io.MultiReader(strings.NewReader(batch(size)[1:]), iotest.ErrReader(os.ErrDeadlineExceeded))
-	request := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", slow)
-	request.ContentLength = size
-	h.server.Handler().ServeHTTP(d, request)
-	require.Equal(t, 408, d.Code, "%s", d.Body)
-	require.Len(t, d.set, 4, "its end isn't waited for")
+	require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience, servertest.Step)
 }
 
 // TestTooLargeBodyIsRead sends all of a body that is too large before it reads the answer.
 func TestTooLargeBodyIsRead(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(s *setup) { s.MaxBodyBytes = 2000 })
+	h := start(t, func(s *setup) { s.Limits.MaxBodyBytes = 2000 })
 	const size, request = 6 << 20, "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
 	body := batch(size)
 	for name, message := range map[string]string{

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -255,8 +256,8 @@ func TestLongPollEndsWithItsClient(t *testing.T) {
 		cancel()
 		require.Contains(t, string((<-answers).body), "context canceled")
 		path, _, _ := strings.Cut(call.path, "?")
-		h.logs.await(t, func(r record) bool {
-			return r.attrs["path"] == path && r.attrs["method"] == call.method && r.attrs["status"] == "499"
+		h.logs.Await(t, func(r servertest.Record) bool {
+			return r.Attributes["path"] == path && r.Attributes["method"] == call.method && r.Attributes["status"] == "499"
 		})
 	}
 	waiters, _ := h.service.Waiting()
@@ -320,7 +321,9 @@ func TestDescribeInPages(t *testing.T) {
 
 func TestLimitsOfAFetch(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(s *setup) { s.limits.MaxMax, s.limits.DefaultMax, s.limits.MaxWait = 10, 3, time.Second })
+	h := start(t, func(s *setup) {
+		s.channelLimits.MaxMax, s.channelLimits.DefaultMax, s.channelLimits.MaxWait = 10, 3, time.Second
+	})
 	h.subscribe("c", "s")
 	for i := range 12 {
 		h.publish("c", fmt.Sprintf("m%d", i), "1")

@@ -1,16 +1,13 @@
-// Package server is Tidemark's HTTP API: /v1, the predecessor's API and Open Match's services beside it, the probes and
-// the metrics.
+// Package server serves Tidemark's APIs on one port: /v1, the predecessor's API, Open Match's services by gRPC, the
+// probes and the metrics.
 //
-// A request takes one way:
+// Start at [Server]: [New] composes it from packages server/web (what all requests have in common), server/v1,
+// server/predecessor and server/grpc, and [Server.Run] listens, and drains when its context ends. players.go ties
+// matchmaking to the routes of channels: it reports players that poll, and reserves the channels of tickets.
 //
-//	net/http ─► echo's router ─► route.serve ─► handler ─► channel.Service, matchmaking's service.Service
-//	                               │  ▲             │
-//	                               │  └── error ◄───┘
-//	                               └─► problem.go (or the predecessor's errors): the one place that knows HTTP statuses
+// # Drain
 //
-// There is no middleware but route.serve (and CORS, where it is configured, and headers for OPTIONS): it sets the ID of the request, checks
-// what all calls have in common, and recovers, counts and logs. A handler reads its request, makes one call of
-// the service, and writes the answer. Paths are routed as they came, with percent-escapes, so that an escaped
-// slash is part of a name, and refused as such, and never leads to another route. The handlers of Open Match's services
-// are connect's, which answers errors as the caller's protocol has them: see grpc.go.
+// When the context of Run ends, readiness fails and waiting fetches are answered. For Options.DrainDelay the server
+// accepts connections as before, so that load balancers can notice; each connection is closed after its next answer. Then
+// it closes the listener and waits for requests in progress, until Options.Grace has passed since the beginning.
 package server

@@ -19,6 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
 // direct asks the handler without a connection, which a draining server no longer takes.
@@ -33,7 +34,7 @@ func (h *harness) direct(method, path string) answer {
 
 func (h *harness) awaitDraining() {
 	h.t.Helper()
-	h.logs.await(h.t, func(r record) bool { return r.Message == "draining" })
+	h.logs.Await(h.t, func(r servertest.Record) bool { return r.Message == "draining" })
 }
 
 // TestDrain ends the context of Run while a poll waits and a publish is on its way: both are answered, and Run ends.
@@ -106,7 +107,7 @@ func TestDrainKeepsConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t, func(s *setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
-			h.client = rpcClient(t, http2)
+			h.client = servertest.Client(t, http2)
 			var reused []bool
 			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
 				GotConn: func(i httptrace.GotConnInfo) { reused = append(reused, i.Reused) },
@@ -126,7 +127,7 @@ func TestDrainKeepsConnections(t *testing.T) {
 			require.Eventually(t, func() bool { // GOAWAY comes after the answer
 				publish(fmt.Sprint("d", len(reused)))
 				return !reused[len(reused)-1]
-			}, patience, step)
+			}, servertest.Patience, servertest.Step)
 			h.client.CloseIdleConnections()
 			require.NoError(t, h.listener.Close(), "nothing is left to wait for")
 			require.NoError(t, <-h.stopped)

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/server/grpc"
+	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -39,7 +40,7 @@ func statuses(e fault.Entry) string {
 	}
 	var list []string
 	for _, kind := range e.Kinds {
-		list = append(list, strconv.Itoa(server.StatusOf(kind)))
+		list = append(list, strconv.Itoa(web.StatusOf(kind)))
 	}
 	return strings.Join(list, ", ")
 }
@@ -47,7 +48,7 @@ func statuses(e fault.Entry) string {
 func codes(e fault.Entry) string {
 	var list []string
 	for _, kind := range e.Kinds {
-		code := server.CodeOf(kind)
+		code := grpc.CodeOf(kind)
 		if e.Slug == fault.SlugTicketExists {
 			code = connect.CodeAlreadyExists
 		}

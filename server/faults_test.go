@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -69,8 +70,8 @@ func TestFaultsOfTheStorage(t *testing.T) {
 			require.NotContains(t, string(got.body), "secret")
 			require.NotContains(t, string(got.body), "10.0.0.1")
 
-			logged := h.logs.request(t, name+"-"+call)
-			require.Contains(t, logged.attrs["error"], fault.err.Error(), "the log has the cause")
+			logged := h.logs.Request(t, name+"-"+call)
+			require.Contains(t, logged.Attributes["error"], fault.err.Error(), "the log has the cause")
 			require.GreaterOrEqual(t, logged.Level, slog.LevelWarn)
 		}
 		for _, line := range oldStoreCalls {
@@ -113,10 +114,10 @@ func TestPanic(t *testing.T) {
 	got := h.do("POST", "/v1/channels/c/messages", `{"content":1}`, header{"X-Request-Id", "p"})
 	got.problem(500, fault.SlugInternal)
 	require.NotContains(t, string(got.body), "secret")
-	logged := h.logs.await(t, func(r record) bool { return r.Message == "panic in a handler" })
-	require.Equal(t, "p", logged.attrs["requestId"])
-	require.Equal(t, "the secret of the handler", logged.attrs["panic"])
-	require.Contains(t, logged.attrs["stack"], "faultyStore")
+	logged := h.logs.Await(t, func(r servertest.Record) bool { return r.Message == "panic in a handler" })
+	require.Equal(t, "p", logged.Attributes["requestId"])
+	require.Equal(t, "the secret of the handler", logged.Attributes["panic"])
+	require.Contains(t, logged.Attributes["stack"], "faultyStore")
 	h.do("PUT", "/channel/c/message/a", "1").oldError(500, "")
 
 	h.store.fail(nil)
@@ -150,8 +151,8 @@ func TestClientGoesWhilePublishing(t *testing.T) {
 	}()
 	_, err := h.try(ctx, "PUT", "/v1/channels/c/messages/a", strings.NewReader("1"), header{"X-Request-Id", "gone"})
 	require.ErrorIs(t, err, context.Canceled)
-	logged := h.logs.request(t, "gone")
-	require.Equal(t, "499", logged.attrs["status"])
+	logged := h.logs.Request(t, "gone")
+	require.Equal(t, "499", logged.Attributes["status"])
 	require.Equal(t, slog.LevelDebug, logged.Level)
 }
 

@@ -2,12 +2,7 @@ package server_test
 
 import (
 	"context"
-	"log/slog"
-	"sync"
 	"sync/atomic"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -104,63 +99,4 @@ func (f *faultyStore) Describe(ctx context.Context, r channel.DescribeRequest) (
 		return channel.Description{}, err
 	}
 	return f.Store.Describe(ctx, r)
-}
-
-// logs keeps what is logged, and lets a test wait for it.
-type logs struct {
-	mu      sync.Mutex
-	records []slog.Record
-	more    chan struct{} // closed with the next record
-}
-
-func newLogs() *logs { return &logs{more: make(chan struct{})} }
-
-func (l *logs) Enabled(context.Context, slog.Level) bool { return true }
-func (l *logs) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *logs) WithGroup(string) slog.Handler            { return l }
-
-func (l *logs) Handle(_ context.Context, r slog.Record) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.records = append(l.records, r)
-	close(l.more)
-	l.more = make(chan struct{})
-	return nil
-}
-
-// record is a log record with its attributes as text.
-type record struct {
-	slog.Record
-	attrs map[string]string
-}
-
-// await gives the first record that match accepts, and waits for it where it isn't there yet.
-func (l *logs) await(t testing.TB, match func(record) bool) record {
-	t.Helper()
-	for i := 0; ; {
-		l.mu.Lock()
-		records, more := l.records, l.more
-		l.mu.Unlock()
-		for ; i < len(records); i++ {
-			r := record{Record: records[i], attrs: map[string]string{}}
-			r.Attrs(func(a slog.Attr) bool {
-				r.attrs[a.Key] = a.Value.String()
-				return true
-			})
-			if match(r) {
-				return r
-			}
-		}
-		select {
-		case <-more:
-		case <-t.Context().Done():
-			require.FailNow(t, "the record was not logged")
-		}
-	}
-}
-
-// request gives the access log's record of a request.
-func (l *logs) request(t testing.TB, id string) record {
-	t.Helper()
-	return l.await(t, func(r record) bool { return r.Message == "request" && r.attrs["requestId"] == id })
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/flood"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
 // TestRapidReset opens and resets streams of long polls in a loop. Their handlers don't end, so that all that the server
@@ -15,7 +16,7 @@ import (
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
 	const streams = 50
-	h := start(t, func(s *setup) { s.MaxStreams = streams })
+	h := start(t, func(s *setup) { s.Limits.MaxStreams = streams })
 	h.subscribe("c", "s")
 	var running atomic.Int64
 	release := make(chan struct{})
@@ -37,20 +38,20 @@ func TestRapidReset(t *testing.T) {
 	require.LessOrEqual(t, running.Load(), int64(streams))
 	require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
 	close(release)
-	require.Eventually(t, func() bool { return running.Load() == 0 }, patience, step)
+	require.Eventually(t, func() bool { return running.Load() == 0 }, servertest.Patience, servertest.Step)
 }
 
 // TestStreamsOfAConnection opens more streams than the server takes, and leaves them open.
 func TestStreamsOfAConnection(t *testing.T) {
 	t.Parallel()
 	const streams = 50
-	h := start(t, func(s *setup) { s.MaxStreams = streams })
+	h := start(t, func(s *setup) { s.Limits.MaxStreams = streams })
 	h.subscribe("c", "s")
 	c, err := flood.Dial(t.Context(), h.addr, true)
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.Gets(at+"/messages?wait=1m", 4*streams))
-	require.Eventually(t, func() bool { waiting, _ := h.service.Waiting(); return waiting == streams }, patience, step)
+	require.Eventually(t, func() bool { waiting, _ := h.service.Waiting(); return waiting == streams }, servertest.Patience, servertest.Step)
 	require.Equal(t, 201, h.do("PUT", "/v1/channels/d/messages/a", "1").status, "others are served")
 	waiting, _ := h.service.Waiting()
 	require.Equal(t, streams, waiting)

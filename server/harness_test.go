@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -37,7 +38,7 @@ type harness struct {
 	matches  *service.Service // nil: no matchmaking
 	server   *server.Server
 	receipts *receipt.Keyring
-	logs     *logs
+	logs     *servertest.Logs
 	redis    *redistest.Node
 	prefix   string
 
@@ -49,17 +50,17 @@ type harness struct {
 // setup is what a test may change of a harness.
 type setup struct {
 	server.Options
-	limits  channel.Limits
-	queues  []matchmaking.Definition // of the configuration; nil: no matchmaking
-	redis   *redistest.Node          // nil: the one that all tests share
-	timeout time.Duration            // of the store; 0: its default
+	channelLimits channel.Limits
+	queues        []matchmaking.Definition // of the configuration; nil: no matchmaking
+	redis         *redistest.Node          // nil: the one that all tests share
+	timeout       time.Duration            // of the store; 0: its default
 }
 
 // start makes a harness that ends with the test.
 func start(t testing.TB, changes ...func(*setup)) *harness {
 	t.Helper()
-	h := &harness{t: t, prefix: redistest.Prefix(t), logs: newLogs(), stopped: make(chan error, 1)}
-	s := setup{limits: channel.DefaultLimits()}
+	h := &harness{t: t, prefix: redistest.Prefix(t), logs: servertest.NewLogs(), stopped: make(chan error, 1)}
+	s := setup{channelLimits: channel.DefaultLimits()}
 	s.Options = server.Options{
 		Version: "test", Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), Storage: func() channel.Storage { return storage },
 	}
@@ -77,14 +78,14 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 		s.Ready = opened.Ready
 	}
 	h.receipts = newKeyring(t)
-	h.service = newService(t, h.store, h.receipts, s.limits)
+	h.service = newService(t, h.store, h.receipts, s.channelLimits)
 	s.Service = h.service
 	if s.queues != nil {
 		h.matches = newMatchmaking(t, opened, &faultyLookup{Lookup: opened, store: h.store}, h.service, s.queues)
 		s.Matchmaking = h.matches
 	}
 	h.server = server.New(s.Options)
-	h.client = newClient(t)
+	h.client = servertest.Client(t, false)
 	h.run()
 	return h
 }
@@ -123,13 +124,6 @@ func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring, li
 	return service
 }
 
-func newClient(t testing.TB) *http.Client {
-	t.Helper()
-	transport := &http.Transport{MaxIdleConnsPerHost: 16}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
-}
-
 // run serves on a port of its own until the test ends or stop is called.
 func (h *harness) run() {
 	h.t.Helper()
@@ -150,12 +144,6 @@ func (h *harness) run() {
 		}
 	})
 }
-
-// How long a test waits for what nothing signals before it fails, and how often it looks.
-const (
-	patience = time.Minute
-	step     = 5 * time.Millisecond
-)
 
 // answer is what came back.
 type answer struct {

@@ -8,37 +8,37 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 const (
-	// reservedConnections is how many connections are taken beyond the limit. They are served one answer each: probes and
-	// metrics, and for all else that there are too many. When there are more of them the oldest is closed, so that a probe
-	// comes through whoever holds the others.
+	// reservedConnections is how many connections are accepted beyond the limit. Each gets one answer: that of a probe or
+	// the metrics, and otherwise an error. If there are more of them the oldest is closed, so that probes are answered
+	// even if a client holds all the others.
 	reservedConnections = 64
 	fullLogPause        = time.Minute // between two messages that the limit is reached
 )
 
-// limitedListener counts connections, and takes those beyond a limit as reserved ones. Its methods and those of its
+// limitedListener counts connections, and accepts some beyond a limit as reserved ones. Its methods and those of its
 // connections may be called by several goroutines.
 type limitedListener struct {
 	net.Listener
-	limit   int // 0: none
+	limit   int // 0: no limit
 	refuse  func(answer []byte) []byte
-	refused prometheus.Counter
+	refused func() // counts a connection
 	log     *slog.Logger
 
 	mu       sync.Mutex
 	open     int       // connections within the limit
 	reserved list.List // of *limitedConn, the oldest first
-	logged   time.Time // when the limit was last logged as reached
+	logged   time.Time // when the limit was last logged
 }
 
 // limitedConn is a connection of a limitedListener.
 type limitedConn struct {
 	net.Conn
 	listener *limitedListener
-	place    *list.Element // in reserved; nil: it is within the limit
+	place    *list.Element // in reserved; nil: the connection is within the limit
 	closing  sync.Once
 }
 
@@ -50,8 +50,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 	c := &limitedConn{Conn: conn, listener: l}
 	if evicted := l.add(c); evicted != nil {
-		l.refused.Inc()
-		_ = evicted.Close() // its client has waited for longest
+		l.refused()
+		_ = evicted.Close() // its client has waited longest
 	}
 	return c, nil
 }
@@ -96,8 +96,7 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends the side of the connection that the server writes. net/http calls it so that the client can read the
-// last answer.
+// CloseWrite closes the server's side of the connection. net/http calls it so that the client can read the last answer.
 func (c *limitedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -105,7 +104,7 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
-// Write writes an answer, or a part of one. It replaces those that net/http makes itself.
+// Write writes an answer, or a part of one. It replaces the answers that net/http makes itself.
 func (c *limitedConn) Write(answer []byte) (int, error) {
 	better := c.listener.refuse(answer)
 	if better == nil {
@@ -117,13 +116,10 @@ func (c *limitedConn) Write(answer []byte) (int, error) {
 	return len(answer), nil
 }
 
-// reservedKey is the key of whether a connection is a reserved one in the contexts of its requests.
-type reservedKey struct{}
-
 // connContext is for http.Server.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
 	if c, ok := conn.(*limitedConn); ok && c.place != nil {
-		return context.WithValue(ctx, reservedKey{}, true)
+		return web.WithReserved(ctx)
 	}
 	return ctx
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/flood"
 	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
 // fill opens connections that send nothing, until the server has as many as it serves.
@@ -22,7 +23,7 @@ func (h *harness) fill(n int) []net.Conn {
 	for range n {
 		conns = append(conns, h.connect(""))
 	}
-	require.Eventually(h.t, func() bool { return server.Connections(h.server) >= n }, patience, step)
+	require.Eventually(h.t, func() bool { return server.Connections(h.server) >= n }, servertest.Patience, servertest.Step)
 	return conns
 }
 
@@ -30,7 +31,7 @@ func (h *harness) fill(n int) []net.Conn {
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 5
-	h := start(t, func(s *setup) { s.MaxConnections = limit })
+	h := start(t, func(s *setup) { s.Limits.MaxConnections = limit })
 	held := h.fill(limit)
 	for _, call := range []string{"GET /v1/info", `POST /v1/channels/c/messages {"content":1}`, "GET /nothing"} {
 		method, path, body := cut(call)
@@ -52,20 +53,20 @@ func TestConnectionLimit(t *testing.T) {
 	// net/http lingers a moment on connections that it has answered last.
 	require.Regexp(t, `\ntidemark_http_connections ([6-9]|1\d)\n`, page)
 	require.Contains(t, page, "\ntidemark_http_connections_refused_total 3\n")
-	logged := h.logs.await(t, func(r record) bool { return r.Message == "connection limit reached" })
-	require.Equal(t, "5", logged.attrs["limit"])
+	logged := h.logs.Await(t, func(r servertest.Record) bool { return r.Message == "connection limit reached" })
+	require.Equal(t, "5", logged.Attributes["limit"])
 
 	require.NoError(t, held[0].Close())
-	require.Eventually(t, func() bool { return h.do("GET", "/v1/info", "").status == 200 }, patience, step)
+	require.Eventually(t, func() bool { return h.do("GET", "/v1/info", "").status == 200 }, servertest.Patience, servertest.Step)
 	require.False(t, h.do("GET", "/v1/info", "").last, "it is kept again")
 }
 
 // TestConnectionLimitOnHTTP2 is answered on a stream.
 func TestConnectionLimitOnHTTP2(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(s *setup) { s.MaxConnections = 1 })
+	h := start(t, func(s *setup) { s.Limits.MaxConnections = 1 })
 	h.fill(1)
-	h.client = rpcClient(t, true)
+	h.client = servertest.Client(t, true)
 	h.do("GET", "/v1/info", "").problem(503, fault.SlugOverloaded)
 	require.Equal(t, 200, h.do("GET", "/readyz", "").status)
 }
@@ -74,7 +75,7 @@ func TestConnectionLimitOnHTTP2(t *testing.T) {
 func TestReserveIsHeld(t *testing.T) {
 	t.Parallel()
 	const limit = 3
-	h := start(t, func(s *setup) { s.MaxConnections = limit })
+	h := start(t, func(s *setup) { s.Limits.MaxConnections = limit })
 	h.fill(limit)
 	reserved := h.fill(server.ReservedConnections)
 	for range 10 {
@@ -91,7 +92,7 @@ func TestReserveIsHeld(t *testing.T) {
 // TestConnectionsAreCountedOnce opens and closes connections in all ways that there are.
 func TestConnectionsAreCountedOnce(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(s *setup) { s.MaxConnections = 100 })
+	h := start(t, func(s *setup) { s.Limits.MaxConnections = 100 })
 	for range 20 {
 		require.NoError(t, h.connect("").Close())
 		h.raw("nonsense\r\n\r\n")
@@ -108,5 +109,5 @@ func TestConnectionsAreCountedOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	h.client.CloseIdleConnections()
-	require.Eventually(t, func() bool { return server.Connections(h.server) == 20 }, patience, step, "those that are kept open")
+	require.Eventually(t, func() bool { return server.Connections(h.server) == 20 }, servertest.Patience, servertest.Step, "those that are kept open")
 }

@@ -83,7 +83,7 @@ func TestContentTypeIsNotLookedAt(t *testing.T) {
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 2000
-	h := start(t, func(s *setup) { s.MaxBodyBytes = limit })
+	h := start(t, func(s *setup) { s.Limits.MaxBodyBytes = limit })
 	const path = "/v1/channels/c/messages"
 	body := func(size int) string {
 		const frame = `[{"id":"a","content":1}]`

@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -107,15 +106,4 @@ func TestDefinitionsAreThoseOfTheContract(t *testing.T) {
 	got := h.do("PUT", "/v1/queues/q", definition)
 	require.Equal(t, http.StatusCreated, got.status, "%s", got.body)
 	require.JSONEq(t, definition, string(decode[wire.Queue](got).Definition))
-}
-
-// TestPointersOfDefinitions shows how the keys of a definition are told as parts of the body.
-func TestPointersOfDefinitions(t *testing.T) {
-	t.Parallel()
-	for path, want := range map[string]string{
-		"ticketTTL": "/ticketTTL", "match.widen[0].after": "/match/widen/0/after", "profile.pools[2].name": "/profile/pools/2/name",
-		"match.a/b": "/match/a~1b", "/already": "/already", "": "",
-	} {
-		require.Equal(t, want, server.FieldInBody(path))
-	}
 }

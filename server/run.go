@@ -8,33 +8,31 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 const (
-	headerTimeout  = 10 * time.Second // for a request's line and headers to come in
-	bodyTimeout    = 30 * time.Second // for its body, on top of the longest wait
-	answerTimeout  = 2 * time.Minute  // for the client to read the answer, on top of the longest wait
-	idleTimeout    = 2 * time.Minute  // between requests on a connection
-	maxHeaderBytes = 32 << 10
+	headerTimeout = 10 * time.Second // for reading a request's line and headers
+	bodyTimeout   = 30 * time.Second // for reading its body, on top of the longest wait
+	idleTimeout   = 2 * time.Minute  // between requests on a connection
 
 	// pingAfter is how long an HTTP/2 connection may be silent before the server sends a PING. The connection is closed
-	// when the client doesn't answer it, or reads nothing, for as long again.
+	// if the client doesn't answer it, or reads nothing, for as long again.
 	pingAfter = 30 * time.Second
 )
 
-// ErrGrace says that requests were still running when the grace had passed, and that their connections were closed.
+// ErrGrace is returned by Run if requests were still in progress when the grace had passed. Their connections were closed.
 var ErrGrace = errors.New("requests were cut off when the grace had passed")
 
-// Run serves connections of l until ctx ends. Then it drains: readiness turns 503, and waiting fetches are answered. For
-// the drain delay connections are still accepted and requests still served, each connection for one more answer, so that
-// clients move to other servers without an error. After it Run closes l and idle connections, lets requests in flight
-// finish, and returns nil. Where that takes longer than the grace it closes all connections and returns an error that is
-// ErrGrace. A fault of the listener ends it too. Run must be called once.
+// Run serves connections of l until ctx ends, and then drains, as the package comment describes. It returns nil when all
+// requests have finished. If that takes longer than the grace, it closes all connections and returns an error that is
+// ErrGrace. It returns early if the listener fails. Run must be called once.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // requests outlive ctx by the grace
 	defer cancel()
-	if addr, ok := l.Addr().(*net.TCPAddr); ok {
-		s.loopback.Store(addr.IP.IsLoopback())
+	if addr, ok := l.Addr().(*net.TCPAddr); ok && addr.IP.IsLoopback() {
+		s.router.Loopback()
 	}
 	hs := s.httpServer(requests)
 	var failed error
@@ -54,10 +52,10 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// limit makes the listener keep to the limit on connections.
+// limit returns a listener that enforces the limit on connections.
 func (s *Server) limit(l net.Listener) *limitedListener {
 	limited := &limitedListener{
-		Listener: l, limit: s.options.MaxConnections, refuse: s.refuseUnread, refused: s.metrics.refused, log: s.log,
+		Listener: l, limit: s.options.Limits.MaxConnections, refuse: s.router.RefuseUnread, refused: s.router.CountRefused, log: s.log,
 	}
 	s.listener.Store(limited)
 	return limited
@@ -71,49 +69,51 @@ func (s *Server) connections() int {
 	return 0
 }
 
+// readTimeout returns how long a request may take to arrive. It also ends what is read while a fetch waits, so it is longer
+// than the longest wait.
+func (s *Server) readTimeout() time.Duration { return s.service.Limits().MaxWait + bodyTimeout }
+
 func (s *Server) httpServer(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true) // what gRPC is spoken over
-	longest := s.service.Limits().MaxWait
+	protocols.SetUnencryptedHTTP2(true) // for gRPC
 	return &http.Server{
-		Handler:           s.echo,
+		Handler:           s.router,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       connContext,
 		Protocols:         protocols,
 		HTTP2:             s.http2Config(),
 		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       longest + bodyTimeout, // it also ends what is read while a fetch waits, so it is longer than that
-		WriteTimeout:      longest + answerTimeout,
+		ReadTimeout:       s.readTimeout(),
+		WriteTimeout:      s.service.Limits().MaxWait + web.AnswerTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		// OPTIONS * is answered like any path that there isn't.
+		MaxHeaderBytes:    web.MaxHeaderBytes,
+		// OPTIONS * is answered like any unknown path.
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 }
 
-// http2Config bounds what one connection can have the server do. net/http runs MaxConcurrentStreams handlers of a
-// connection at a time, those of streams that the client has reset included, keeps four times as many requests for later,
-// and closes the connection when there are more.
+// http2Config bounds what one connection can make the server do. net/http runs MaxConcurrentStreams handlers of a connection
+// at a time, including those of streams that the client has reset, queues four times as many requests, and closes the
+// connection if there are more.
 func (s *Server) http2Config() *http.HTTP2Config {
 	return &http.HTTP2Config{
-		MaxConcurrentStreams: s.options.MaxStreams,
-		// What a handler hasn't read yet is kept by net/http, beside what handlers keep.
+		MaxConcurrentStreams: s.options.Limits.MaxStreams,
+		// Buffered by net/http until a handler reads it, in addition to what handlers keep.
 		MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 64 << 10,
 		SendPingTimeout: pingAfter, PingTimeout: pingAfter, WriteByteTimeout: pingAfter,
 	}
 }
 
-// drain ends the service to clients, and returns when nothing is served any more. served is closed when no connection
-// is accepted any more.
+// drain ends the service to clients, and returns when no request is in progress. served is closed when no more connections
+// are accepted.
 func (s *Server) drain(ctx context.Context, hs *http.Server, served <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()
-	s.draining.Store(true)
-	s.rpc.drain()
+	s.router.Drain()
 	s.service.Drain()
-	s.log.Info("draining", "grace", s.options.Grace) // now that it is so, for whoever acts on the log
+	s.log.Info("draining", "grace", s.options.Grace) // after the fact, for those who act on the log
 	if s.options.DrainDelay > 0 {
 		delay := time.NewTimer(s.options.DrainDelay)
 		defer delay.Stop()

@@ -7,12 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/server/grpc"
+	"github.com/tidemark-dev/tidemark/server/predecessor"
+	v1 "github.com/tidemark-dev/tidemark/server/v1"
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // Defaults of Options.
@@ -21,65 +22,84 @@ const (
 	DefaultBodyMemory   int64 = 64 << 20
 	DefaultMaxStreams         = 250
 	DefaultGrace              = 15 * time.Second
+	DefaultCORSMaxAge         = web.DefaultCORSMaxAge
 )
 
-// Options is what a Server is made of. Service, Storage, Ready and Logger are needed.
+// CORS says which web pages of other origins may use the API from a browser.
+type CORS = web.CORS
+
+// Matchmaking is what the APIs call for tickets and queues.
+type Matchmaking interface {
+	v1.Matchmaking
+	grpc.Matchmaking
+}
+
+// Options configures a Server. Service, Storage, Ready and Logger are required.
 type Options struct {
 	Service *channel.Service
-	Storage func() channel.Storage          // what GET /v1/info tells
-	Ready   func(ctx context.Context) error // whether Redis and the notification path answer, for the readiness probes
+	Storage func() channel.Storage          // what GET /v1/info shows
+	Ready   func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
 
-	Matchmaking *service.Service // nil: there are no calls for tickets and queues
+	Matchmaking Matchmaking // nil: there are no calls for tickets and queues
 
 	Version string
 	CORS    CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
-	// all below example.com. IP addresses, localhost and an empty name are allowed too. None: any name is, but only
-	// these where Run's listener is on a loopback address.
-	AllowHosts   []string
-	MaxBodyBytes int64 // of a request; 0: DefaultMaxBodyBytes
-	BodyMemory   int64 // of all bodies of requests that are under way; 0: DefaultBodyMemory
-	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
-	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served the probes and the
-	// metrics only.
-	MaxConnections int
-	Grace          time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
-	// DrainDelay is how long Run serves as before after readiness has turned 503, for load balancers to notice. It is part
-	// of Grace.
+	// all names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every
+	// name is allowed, except when Run's listener is on a loopback address.
+	AllowHosts []string
+	Limits     Limits
+	Grace      time.Duration // how long Run lets requests finish after its context has ended; 0: DefaultGrace
+	// DrainDelay is how long Run serves as before after readiness has failed, for load balancers to notice. It is part of
+	// Grace.
 	DrainDelay time.Duration
 	Logger     *slog.Logger
-	Metrics    *prometheus.Registry // where the server's metrics are registered and what /metrics shows; nil: a new one
+	Metrics    *prometheus.Registry // where the metrics are registered, and what /metrics shows; nil: a new one
 }
 
-// Server answers HTTP requests. All methods but Run may be called by many goroutines.
+// Limits bounds what clients can make the server do.
+type Limits struct {
+	MaxBodyBytes int64 // of a request; 0: DefaultMaxBodyBytes
+	BodyMemory   int64 // of the bodies of all requests in progress; 0: DefaultBodyMemory
+	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
+	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served probes and metrics
+	// only.
+	MaxConnections int
+}
+
+// Server answers HTTP requests. All methods except Run may be called by several goroutines.
 type Server struct {
-	service *channel.Service
-	matches *service.Service // nil: no matchmaking
-	rpc     *rpc             // nil: no matchmaking
-	options Options
-	log     *slog.Logger
-	echo    *echo.Echo
-	metrics *metrics
-	stray   *route // stands for requests that no route is for
-	bodies  *bodyMemory
-
-	listener    atomic.Pointer[limitedListener] // Run's
-	crossOrigin http.CrossOriginProtection
-	loopback    atomic.Bool // Run's listener is on a loopback address
-	draining    atomic.Bool
+	service  *channel.Service
+	options  Options
+	log      *slog.Logger
+	router   *web.Router
+	listener atomic.Pointer[limitedListener] // Run's
 }
 
-// New makes a server. It registers its metrics, and those of the process and of Go, in the registry, and so must be
-// called once for a registry.
+// New returns a server. It registers its metrics, and those of the process and of Go, in the registry, so it must be
+// called once per registry.
 func New(o Options) *Server {
-	if o.MaxBodyBytes == 0 {
-		o.MaxBodyBytes = DefaultMaxBodyBytes
+	o = withDefaults(o)
+	o.CORS.RequestHeaders, o.CORS.ResponseHeaders = grpc.RequestHeaders, grpc.ResponseHeaders
+	s := &Server{service: o.Service, options: o, log: o.Logger}
+	s.router = web.New(web.Options{
+		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, CORS: o.CORS, AllowHosts: o.AllowHosts,
+		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
+	})
+	s.registerMetrics(o.Metrics)
+	s.addRoutes(countChannels(o.Service, o.Metrics))
+	return s
+}
+
+func withDefaults(o Options) Options {
+	if o.Limits.MaxBodyBytes == 0 {
+		o.Limits.MaxBodyBytes = DefaultMaxBodyBytes
 	}
-	if o.BodyMemory == 0 {
-		o.BodyMemory = DefaultBodyMemory
+	if o.Limits.BodyMemory == 0 {
+		o.Limits.BodyMemory = DefaultBodyMemory
 	}
-	if o.MaxStreams == 0 {
-		o.MaxStreams = DefaultMaxStreams
+	if o.Limits.MaxStreams == 0 {
+		o.Limits.MaxStreams = DefaultMaxStreams
 	}
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
@@ -87,18 +107,23 @@ func New(o Options) *Server {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
-	s := &Server{service: o.Service, matches: o.Matchmaking, options: o, log: o.Logger, echo: echo.New(),
-		bodies: &bodyMemory{free: semaphore.NewWeighted(o.BodyMemory)},
-	}
-	s.metrics = newMetrics(o.Metrics, s)
-	s.echo.HTTPErrorHandler = s.unrouted
-	s.echo.Use(safeOptions)
-	if cors, ok := o.CORS.middleware(); ok {
-		s.echo.Use(cors)
-	}
-	s.addRoutes()
-	return s
+	return o
 }
 
-// Handler gives the whole API. It doesn't need Run.
-func (s *Server) Handler() http.Handler { return s.echo }
+func (s *Server) addRoutes(channels v1.Channels) {
+	o, limits := s.options, s.service.Limits()
+	write := unwrapped
+	if o.Matchmaking != nil {
+		channels, write = &attendedChannels{Channels: channels, players: o.Matchmaking}, refuseTicketChannels
+		grpc.Register(s.router, grpc.Options{Matchmaking: o.Matchmaking, Channels: s.service})
+	}
+	v1.Register(s.router, v1.Options{
+		Channels: channels, Matchmaking: o.Matchmaking, Write: write,
+		Info: v1.Info{Version: o.Version, Storage: o.Storage, Limits: limits},
+	})
+	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: limits, Write: write})
+	s.router.AddProbes()
+}
+
+// Handler returns the whole API. It doesn't need Run.
+func (s *Server) Handler() http.Handler { return s.router }

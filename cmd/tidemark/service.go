@@ -73,17 +73,23 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 
-	s := server.New(server.Options{
-		Service: service, Matchmaking: matches,
+	options := server.Options{
+		Service: service,
 		Storage: func() channel.Storage { return stores.storage },
 		Ready:   stores.ready,
 		Version: thisBuild().version,
 		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, AllowHosts: c.AllowHosts,
-		MaxBodyBytes: int64(c.MaxBodyBytes), BodyMemory: int64(c.BodyMemory),
-		MaxConnections: hostlimits.Connections(ctx, c.MaxConnections, log), MaxStreams: c.MaxStreams,
+		Limits: server.Limits{
+			MaxBodyBytes: int64(c.MaxBodyBytes), BodyMemory: int64(c.BodyMemory),
+			MaxConnections: hostlimits.Connections(ctx, c.MaxConnections, log), MaxStreams: c.MaxStreams,
+		},
 		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
 		Logger: log, Metrics: metrics,
-	})
+	}
+	if matches != nil {
+		options.Matchmaking = matches
+	}
+	s := server.New(options)
 	l, err := listen(ctx, c.Listen)
 	if err != nil {
 		return err

@@ -1,0 +1,180 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+)
+
+// Metadata that clients of Open Match's services may send.
+const (
+	metadataQueue    = "Tidemark-Queue"     // the queue of a ticket or of a pool
+	metadataTicketID = "Tidemark-Ticket-Id" // of a ticket that is to be made, which makes its creation repeatable
+)
+
+// Players is what FrontendService calls. Their errors are those of package matchmaking.
+type Players interface {
+	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
+	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
+	Cancel(ctx context.Context, id string) error
+	Attend(ctx context.Context, id string) (stop func()) // the ticket's player is present until stop is called
+	Definitions() []matchmaking.Definition
+}
+
+// Channels is where assignments arrive. *channel.Service implements it.
+type Channels interface {
+	Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error)
+	Limits() channel.Limits
+}
+
+// frontend is openmatch.FrontendService. Its calls for backfills are those that it embeds: not implemented.
+type frontend struct {
+	openmatchconnect.UnimplementedFrontendServiceHandler
+
+	players  Players
+	channels Channels
+	drained  <-chan struct{}
+}
+
+// CreateTicket makes a ticket in the queue that the metadata names, or in the default one.
+func (f *frontend) CreateTicket(
+	ctx context.Context, request *connect.Request[openmatch.CreateTicketRequest],
+) (*connect.Response[openmatch.Ticket], error) {
+	asked := request.Msg.GetTicket()
+	if err := checkTicket(asked); err != nil {
+		return nil, err
+	}
+	spec, err := convert.ToSpec(asked)
+	if err != nil {
+		return nil, err
+	}
+	t, created, err := f.players.Create(ctx, service.NewTicket{
+		Queue: request.Header().Get(metadataQueue), ID: request.Header().Get(metadataTicketID), Spec: spec,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !created {
+		return connect.NewResponse(convert.FromTicket(&t)), nil
+	}
+	asked.Id, asked.CreateTime = t.ID, timestamppb.New(t.CreateTime)
+	return connect.NewResponse(asked), nil
+}
+
+// checkTicket refuses what Open Match refuses, in its words.
+func checkTicket(t *openmatch.Ticket) error {
+	switch {
+	case t == nil:
+		return badRequest(".ticket is required")
+	case t.GetAssignment() != nil:
+		return badRequest("tickets cannot be created with an assignment")
+	case t.GetCreateTime() != nil:
+		return badRequest("tickets cannot be created with create time set")
+	}
+	return nil
+}
+
+// DeleteTicket gives a ticket up. It succeeds for one that there isn't, and for one that has a match, which keeps it.
+func (f *frontend) DeleteTicket(
+	ctx context.Context, request *connect.Request[openmatch.DeleteTicketRequest],
+) (*connect.Response[emptypb.Empty], error) {
+	if err := f.cancel(ctx, request.Msg.GetTicketId()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(new(emptypb.Empty)), nil
+}
+
+// DeindexTicket is DeleteTicket under another name.
+func (f *frontend) DeindexTicket(
+	ctx context.Context, request *connect.Request[openmatch.DeindexTicketRequest],
+) (*connect.Response[openmatch.DeindexTicketResponse], error) {
+	if err := f.cancel(ctx, request.Msg.GetTicketId()); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(new(openmatch.DeindexTicketResponse)), nil
+}
+
+func (f *frontend) cancel(ctx context.Context, id string) error {
+	if err := checkTicketID(id); err != nil {
+		return err
+	}
+	if err := f.players.Cancel(ctx, id); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
+		return err
+	}
+	return nil
+}
+
+// GetTicket reads a ticket that waits or has a match.
+func (f *frontend) GetTicket(
+	ctx context.Context, request *connect.Request[openmatch.GetTicketRequest],
+) (*connect.Response[openmatch.Ticket], error) {
+	id := request.Msg.GetTicketId()
+	if err := checkTicketID(id); err != nil {
+		return nil, err
+	}
+	t, err := f.ticket(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(convert.FromTicket(&t)), nil
+}
+
+// ticket reads a ticket. One that was given up, or has expired, is no more.
+func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
+	t, err := f.players.Ticket(ctx, id)
+	switch {
+	case err != nil:
+		return matchmaking.Ticket{}, orNoTicket(id, err)
+	case t.Status == matchmaking.Cancelled || t.Status == matchmaking.Expired:
+		return matchmaking.Ticket{}, noTicket(id)
+	}
+	return t, nil
+}
+
+// assignmentTTL is how long a queue's assignments can be read.
+func (f *frontend) assignmentTTL(queue string) time.Duration {
+	for _, d := range f.players.Definitions() {
+		if d.Name == queue && d.AssignmentTTL > 0 {
+			return d.AssignmentTTL.Std()
+		}
+	}
+	return matchmaking.DefaultAssignmentTTL
+}
+
+func checkTicketID(id string) error {
+	if id == "" {
+		return badRequest(".ticket_id is required")
+	}
+	return nil
+}
+
+func badRequest(text string) error {
+	return connect.NewError(connect.CodeInvalidArgument, errors.New(text))
+}
+
+// noTicket is the error of a ticket that there isn't, in Open Match's words.
+func noTicket(id string) error {
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("Ticket id: %s not found", id)) //nolint:staticcheck // Open Match's words
+}
+
+// orNoTicket gives noTicket's error in place of one that says that something isn't there.
+func orNoTicket(id string, err error) error {
+	var e *fault.Error
+	if errors.As(err, &e) && e.Kind == fault.NotFound {
+		return noTicket(id)
+	}
+	return err
+}

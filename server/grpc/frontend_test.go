@@ -1,0 +1,225 @@
+package grpc_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+)
+
+func packed(t testing.TB, m proto.Message) *anypb.Any {
+	t.Helper()
+	a, err := anypb.New(m)
+	require.NoError(t, err)
+	return a
+}
+
+// TestTicketByEveryProtocol creates a ticket, reads it, and watches it until it has its match.
+func TestTicketByEveryProtocol(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, p := range servertest.Protocols {
+		sent := &openmatch.Ticket{
+			Id:              "ignored",
+			SearchFields:    &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": 3}, Tags: []string{"t"}},
+			Extensions:      map[string]*anypb.Any{"e": packed(t, wrapperspb.String("x"))},
+			PersistentField: map[string]*anypb.Any{"hero": {TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255, 1}}},
+		}
+		f := h.frontend(p)
+		if p.Name == "Connect with JSON" {
+			sent.PersistentField = nil // JSON can't hold an Any of an unknown type
+		}
+		made := h.create(f, sent, "Tidemark-Queue", "q")
+		require.NotEqual(t, sent.GetId(), made.GetId())
+		require.NotNil(t, made.GetCreateTime())
+		sent.Id, sent.CreateTime = made.GetId(), made.GetCreateTime()
+		require.True(t, proto.Equal(sent, made))
+		require.Equal(t, "q", h.matches.get(made.GetId()).Queue)
+		require.Equal(t, []matchmaking.Statistic{{Name: "skill", Value: 3}}, h.matches.get(made.GetId()).Statistics)
+		got, err := h.get(f, made.GetId())
+		require.NoError(t, err)
+		require.True(t, proto.Equal(made, got))
+
+		first := h.watch(f, made.GetId())
+		h.awaitWaiting(1)
+		h.matches.assign(t, made.GetId(), "host:1")
+		assigned := first.receives(t)
+		require.Equal(t, "host:1", assigned.GetConnection())
+		require.Contains(t, assigned.GetExtensions(), "region")
+		require.True(t, proto.Equal(assigned, h.watch(f, made.GetId()).receives(t)), "another watch gets it too")
+		got, err = h.get(f, made.GetId())
+		require.NoError(t, err)
+		require.True(t, proto.Equal(assigned, got.GetAssignment()))
+	}
+}
+
+// TestDeleteTicket succeeds whatever became of the ticket.
+func TestDeleteTicket(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, p := range servertest.Protocols {
+		f := h.frontend(p)
+		matched, deleted := h.newID(f), h.newID(f)
+		h.matches.assign(t, matched, "host:1")
+		for _, id := range []string{matched, deleted, deleted, "never-was", "not an ID"} {
+			_, err := f.DeleteTicket(t.Context(), connect.NewRequest(&openmatch.DeleteTicketRequest{TicketId: id}))
+			require.NoError(t, err)
+			_, err = f.DeindexTicket(t.Context(), connect.NewRequest(&openmatch.DeindexTicketRequest{TicketId: id}))
+			require.NoError(t, err)
+		}
+		_, err := h.get(f, matched)
+		require.NoError(t, err)
+		_, err = h.get(f, deleted)
+		isError(t, err, connect.CodeNotFound, "Ticket id: "+deleted+" not found")
+	}
+}
+
+// TestRepeatedCreate returns the ticket that exists.
+func TestRepeatedCreate(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	f := h.frontend(servertest.GRPC)
+	first := h.create(f, &openmatch.Ticket{SearchFields: &openmatch.SearchFields{Tags: []string{"a"}}}, "Tidemark-Ticket-Id", "mine")
+	require.Equal(t, "mine", first.GetId())
+	require.True(t, proto.Equal(first, h.create(f, &openmatch.Ticket{}, "Tidemark-Ticket-Id", "mine")))
+}
+
+// TestRefusedTickets answers in Open Match's words, if it has some.
+func TestRefusedTickets(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for text, ticket := range map[string]*openmatch.Ticket{
+		".ticket is required":                            nil,
+		"tickets cannot be created with an assignment":   {Assignment: &openmatch.Assignment{}},
+		"tickets cannot be created with create time set": {CreateTime: &timestamppb.Timestamp{}},
+		`extensions.tidemark.match: it is a "type.googleapis.com/google.protobuf.StringValue", and not a google.protobuf.Value, Struct or ListValue`: {
+			Extensions: map[string]*anypb.Any{"tidemark.match": packed(t, wrapperspb.String("x"))},
+		},
+	} {
+		for _, p := range servertest.Protocols {
+			_, err := h.frontend(p).CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: ticket}))
+			isError(t, err, connect.CodeInvalidArgument, text)
+		}
+	}
+	large := &openmatch.Ticket{SearchFields: &openmatch.SearchFields{Tags: []string{strings.Repeat("x", maxBodyBytes)}}}
+	for _, p := range servertest.Protocols {
+		_, err := h.frontend(p).CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: large}))
+		require.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "%s: %v", p.Name, err)
+	}
+	require.Empty(t, h.matches.tickets)
+}
+
+// TestEmptyMessages sends an empty message to every procedure: none panics.
+func TestEmptyMessages(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for procedure, text := range map[string]string{
+		openmatchconnect.FrontendServiceCreateTicketProcedure:        ".ticket is required",
+		openmatchconnect.FrontendServiceDeleteTicketProcedure:        ".ticket_id is required",
+		openmatchconnect.FrontendServiceGetTicketProcedure:           ".ticket_id is required",
+		openmatchconnect.FrontendServiceWatchAssignmentsProcedure:    ".ticket_id is required",
+		openmatchconnect.FrontendServiceDeindexTicketProcedure:       ".ticket_id is required",
+		openmatchconnect.FrontendServiceAcknowledgeBackfillProcedure: "openmatch.FrontendService.AcknowledgeBackfill is not implemented",
+		openmatchconnect.FrontendServiceCreateBackfillProcedure:      "openmatch.FrontendService.CreateBackfill is not implemented",
+		openmatchconnect.FrontendServiceDeleteBackfillProcedure:      "openmatch.FrontendService.DeleteBackfill is not implemented",
+		openmatchconnect.FrontendServiceGetBackfillProcedure:         "openmatch.FrontendService.GetBackfill is not implemented",
+		openmatchconnect.FrontendServiceUpdateBackfillProcedure:      "openmatch.FrontendService.UpdateBackfill is not implemented",
+		openmatchconnect.QueryServiceQueryTicketsProcedure:           ".pool is required",
+		openmatchconnect.QueryServiceQueryTicketIdsProcedure:         ".pool is required",
+	} {
+		code := connect.CodeInvalidArgument
+		if strings.HasSuffix(text, "not implemented") {
+			code = connect.CodeUnimplemented
+		}
+		for _, p := range servertest.Protocols {
+			client := connect.NewClient[emptypb.Empty, emptypb.Empty](servertest.Client(t, p.HTTP2), h.url+procedure, p.Options...)
+			if !strings.Contains(procedure, "Watch") && !strings.Contains(procedure, "Query") {
+				_, err := client.CallUnary(t.Context(), connect.NewRequest(&emptypb.Empty{}))
+				isError(t, err, code, text)
+				continue
+			}
+			stream, err := client.CallServerStream(t.Context(), connect.NewRequest(&emptypb.Empty{}))
+			require.NoError(t, err)
+			require.False(t, stream.Receive())
+			isError(t, stream.Err(), code, text)
+		}
+	}
+}
+
+// TestErrorsOfCalls shows the code of each kind of error, and that its cause isn't shown.
+func TestErrorsOfCalls(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	f := h.frontend(servertest.GRPC)
+	kind := func(k fault.Kind) error {
+		return fmt.Errorf("create: %w", &fault.Error{Kind: k, Slug: "s", Detail: "the detail", Cause: errors.New("secret")})
+	}
+	const inside = "something went wrong in the service; its log says more under the request's ID"
+	for _, c := range []struct {
+		err  error
+		code connect.Code
+		text string
+	}{
+		{kind(fault.Invalid), connect.CodeInvalidArgument, "the detail"},
+		{kind(fault.NotFound), connect.CodeNotFound, "the detail"},
+		{kind(fault.Forbidden), connect.CodePermissionDenied, "the detail"},
+		{kind(fault.Conflict), connect.CodeFailedPrecondition, "the detail"},
+		{kind(fault.TooLarge), connect.CodeInvalidArgument, "the detail"},
+		{kind(fault.StorageFull), connect.CodeResourceExhausted, "the detail"},
+		{kind(fault.Unavailable), connect.CodeUnavailable, "the detail"},
+		{kind(fault.Internal), connect.CodeInternal, inside},
+		{matchmaking.ErrTicketExists, connect.CodeAlreadyExists, matchmaking.ErrTicketExists.Detail},
+		{errors.New("secret"), connect.CodeInternal, inside},
+	} {
+		h.matches.set(func() { h.matches.fail = func() error { return c.err } })
+		_, err := f.CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}}))
+		isError(t, err, c.code, c.text)
+		_, err = f.DeleteTicket(t.Context(), connect.NewRequest(&openmatch.DeleteTicketRequest{TicketId: "t"}))
+		isError(t, err, c.code, c.text)
+	}
+	h.matches.set(func() { h.matches.fail = func() error { panic("a fault") } })
+	_, err := f.CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}}))
+	isError(t, err, connect.CodeInternal, inside)
+	require.Equal(t, "a fault", h.logs.AwaitMessage(t, "panic in a handler").Attributes["panic"])
+	h.matches.set(func() { h.matches.fail = nil })
+	h.newID(f)
+}
+
+// TestMetricsOfCalls counts calls by their procedure and outcome.
+func TestMetricsOfCalls(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.router.AddProbes()
+	f := h.frontend(servertest.GRPC)
+	_, err := h.get(f, h.newID(f))
+	require.NoError(t, err)
+	_, err = h.get(f, "never-was")
+	require.Error(t, err)
+	recorder := httptest.NewRecorder()
+	h.router.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	for _, line := range []string{
+		`tidemark_http_requests_total{code="200",method="POST",route="/openmatch.FrontendService/CreateTicket"} 1`,
+		`tidemark_http_requests_total{code="404",method="POST",route="/openmatch.FrontendService/GetTicket"} 1`,
+		`tidemark_http_requests_total{code="200",method="POST",route="/openmatch.FrontendService/GetTicket"} 1`,
+	} {
+		require.Contains(t, recorder.Body.String(), "\n"+line)
+	}
+	logged := h.logs.Await(t, func(r servertest.Record) bool { return r.Attributes["status"] == "404" })
+	require.Equal(t, "/openmatch.FrontendService/GetTicket", logged.Attributes["path"])
+	require.Contains(t, logged.Attributes["error"], "Ticket id: never-was not found")
+}

@@ -1,0 +1,309 @@
+package grpc_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+	"github.com/tidemark-dev/tidemark/server/grpc"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// harness serves the services on a matchmaker whose matches the test makes, and on channels in memory.
+type harness struct {
+	t        testing.TB
+	router   *web.Router
+	matches  *matches
+	channels *channels
+	logs     *servertest.Logs
+	url      string
+	ready    atomic.Pointer[error] // of the readiness check; nil: it succeeds
+}
+
+const maxBodyBytes = 64 << 10
+
+func start(t testing.TB) *harness {
+	t.Helper()
+	h := &harness{t: t, logs: servertest.NewLogs(), channels: &channels{topics: map[string]*topic{}}}
+	h.matches = &matches{channels: h.channels, tickets: map[string]*matchmaking.Ticket{}}
+	h.router = web.New(web.Options{
+		Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), MaxBodyBytes: maxBodyBytes, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
+		Ready: func(context.Context) error {
+			if err := h.ready.Load(); err != nil {
+				return *err
+			}
+			return nil
+		},
+	})
+	grpc.Register(h.router, grpc.Options{Matchmaking: h.matches, Channels: h.channels})
+	h.url = servertest.Serve(t, h.router, time.Minute)
+	return h
+}
+
+func (h *harness) drain() {
+	h.router.Drain()
+	h.channels.drain()
+}
+
+func (h *harness) frontend(p servertest.Protocol) openmatchconnect.FrontendServiceClient {
+	return openmatchconnect.NewFrontendServiceClient(servertest.Client(h.t, p.HTTP2), h.url, p.Options...)
+}
+
+// create creates a ticket. The metadata are names and values by turns.
+func (h *harness) create(f openmatchconnect.FrontendServiceClient, ticket *openmatch.Ticket, metadata ...string) *openmatch.Ticket {
+	h.t.Helper()
+	request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: ticket})
+	for i := 0; i < len(metadata); i += 2 {
+		request.Header().Set(metadata[i], metadata[i+1])
+	}
+	response, err := f.CreateTicket(h.t.Context(), request)
+	require.NoError(h.t, err)
+	require.NotEmpty(h.t, response.Header().Get("X-Request-Id"))
+	return response.Msg
+}
+
+// newID creates a ticket, and returns its ID.
+func (h *harness) newID(f openmatchconnect.FrontendServiceClient) string {
+	h.t.Helper()
+	return h.create(f, &openmatch.Ticket{}).GetId()
+}
+
+func (h *harness) get(f openmatchconnect.FrontendServiceClient, id string) (*openmatch.Ticket, error) {
+	response, err := f.GetTicket(h.t.Context(), connect.NewRequest(&openmatch.GetTicketRequest{TicketId: id}))
+	if err != nil {
+		return nil, err
+	}
+	return response.Msg, nil
+}
+
+// isError checks the code and the text of an error.
+func isError(t testing.TB, err error, code connect.Code, text string) {
+	t.Helper()
+	var e *connect.Error
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, code, e.Code(), "%s", err)
+	require.Equal(t, text, e.Message())
+}
+
+// channels keeps messages in memory. Every fetch returns all messages of a channel.
+type channels struct {
+	fetches atomic.Int64
+
+	mu      sync.Mutex
+	topics  map[string]*topic
+	changed chan struct{} // closed with the next change; nil: nobody waits for it
+	drained bool
+	waiting int
+	fail    error // of all fetches
+}
+
+type topic struct{ messages []channel.Message }
+
+// change applies a change, and wakes all fetches.
+func (c *channels) change(apply func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	apply()
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+func (c *channels) open(name string)   { c.change(func() { c.topics[name] = &topic{} }) }
+func (c *channels) remove(name string) { c.change(func() { delete(c.topics, name) }) }
+func (c *channels) drain()             { c.change(func() { c.drained = true }) }
+
+func (c *channels) publish(name, id, content string) {
+	c.change(func() {
+		t := c.topics[name]
+		t.messages = append(t.messages, channel.Message{ID: id, Content: []byte(content)})
+	})
+}
+
+func (c *channels) Limits() channel.Limits { return channel.DefaultLimits() }
+
+func (c *channels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
+	c.fetches.Add(1)
+	for {
+		c.mu.Lock()
+		t := c.topics[q.Channel]
+		switch {
+		case c.fail != nil:
+			defer c.mu.Unlock()
+			return channel.Delivery{}, c.fail
+		case t == nil:
+			defer c.mu.Unlock()
+			return channel.Delivery{}, channel.ErrNoSubscriber
+		case len(t.messages) > 0 || c.drained:
+			defer c.mu.Unlock()
+			return channel.Delivery{Messages: slices.Clone(t.messages)}, nil
+		}
+		if c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed := c.changed
+		c.waiting++
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		c.mu.Lock()
+		c.waiting--
+		c.mu.Unlock()
+		if ctx.Err() != nil {
+			return channel.Delivery{}, ctx.Err()
+		}
+	}
+}
+
+// awaitWaiting waits until exactly n fetches wait.
+func (h *harness) awaitWaiting(n int) {
+	h.t.Helper()
+	require.Eventually(h.t, func() bool {
+		h.channels.mu.Lock()
+		defer h.channels.mu.Unlock()
+		return h.channels.waiting == n
+	}, servertest.Patience, servertest.Step)
+}
+
+// matches is a matchmaker whose matches the test makes.
+type matches struct {
+	channels *channels
+
+	mu          sync.Mutex
+	fail        func() error // of all calls that can fail; nil: they succeed
+	tickets     map[string]*matchmaking.Ticket
+	definitions []matchmaking.Definition
+	walking     func() // called before a queue's tickets are read; may be nil
+	attending   int
+	reads       int // calls of Ticket
+}
+
+// locked runs call under the lock, unless the test makes calls fail.
+func (m *matches) locked(call func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail != nil {
+		return m.fail()
+	}
+	return call()
+}
+
+func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchmaking.Ticket, isNew bool, err error) {
+	err = m.locked(func() error {
+		if t := m.tickets[n.ID]; t != nil {
+			created = *t
+			return nil
+		}
+		isNew = true
+		created = matchmaking.Ticket{
+			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", len(m.tickets))), Queue: n.Queue, Spec: n.Spec,
+			CreateTime: time.Now().UTC().Truncate(time.Microsecond), Status: matchmaking.Searching,
+		}
+		m.channels.open(matchmaking.ChannelOf(created.ID))
+		kept := created
+		m.tickets[created.ID] = &kept
+		return nil
+	})
+	return created, isNew, err
+}
+
+func (m *matches) Ticket(_ context.Context, id string) (ticket matchmaking.Ticket, err error) {
+	err = m.locked(func() error {
+		m.reads++
+		if t := m.tickets[id]; t != nil {
+			ticket = *t
+			return nil
+		}
+		return matchmaking.ErrNoTicket
+	})
+	return ticket, err
+}
+
+func (m *matches) Cancel(_ context.Context, id string) error {
+	return m.locked(func() error {
+		switch t := m.tickets[id]; {
+		case t == nil:
+			return nil
+		case t.Status == matchmaking.MatchFound:
+			return matchmaking.ErrTicketMatched
+		default:
+			t.Status = matchmaking.Cancelled
+		}
+		m.channels.remove(matchmaking.ChannelOf(id))
+		return nil
+	})
+}
+
+func (m *matches) Attend(context.Context, string) (stop func()) {
+	m.set(func() { m.attending++ })
+	return func() { m.set(func() { m.attending-- }) }
+}
+
+func (m *matches) Waiting(_ context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
+	var walking func()
+	m.set(func() { walking = m.walking })
+	if walking != nil {
+		walking()
+	}
+	return m.locked(func() error {
+		var waiting []*matchmaking.Ticket
+		for _, t := range m.tickets {
+			if t.Queue == r.Queue && t.Status == matchmaking.Searching {
+				waiting = append(waiting, t)
+			}
+		}
+		slices.SortFunc(waiting, func(a, b *matchmaking.Ticket) int { return a.CreateTime.Compare(b.CreateTime) })
+		return each(waiting)
+	})
+}
+
+func (m *matches) Definitions() []matchmaking.Definition {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.definitions
+}
+
+// assign gives a ticket its match, and publishes the assignment.
+func (m *matches) assign(t testing.TB, id, connection string) {
+	t.Helper()
+	a := matchmaking.Assignment{
+		TicketID: id, MatchID: "m-" + id, Queue: "q", Connection: connection,
+		Extensions: map[string]json.RawMessage{"region": json.RawMessage(`"eu"`)},
+	}
+	content, err := json.Marshal(a)
+	require.NoError(t, err)
+	m.set(func() { m.tickets[id].Status, m.tickets[id].Assignment = matchmaking.MatchFound, &a })
+	m.channels.publish(matchmaking.ChannelOf(id), matchmaking.MessagePrefix+a.MatchID, string(content))
+}
+
+// set runs change under the lock.
+func (m *matches) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+func (m *matches) get(id string) (t matchmaking.Ticket) {
+	m.set(func() { t = *m.tickets[id] })
+	return t
+}

@@ -1,0 +1,147 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/function"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
+)
+
+// Pools is what QueryService calls.
+type Pools interface {
+	Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error
+	Definitions() []matchmaking.Definition
+}
+
+// query is openmatch.QueryService.
+type query struct {
+	pools Pools
+	under chan struct{} // has a place for each query that is answered
+}
+
+const (
+	maxQueries = 16               // are answered at the same time
+	queryPage  = 1000             // tickets or IDs in one answer at most
+	queryBytes = 1 << 20          // of tickets in one answer, but always one ticket
+	queryTime  = 60 * time.Second // in which a client must have read the answer
+)
+
+func newQuery(p Pools) *query { return &query{pools: p, under: make(chan struct{}, maxQueries)} }
+
+var errQueries = connect.NewError(connect.CodeResourceExhausted, errors.New("the server answers as many queries as it may: try again"))
+
+// QueryTickets sends the tickets of a pool, the oldest first.
+func (q *query) QueryTickets(
+	ctx context.Context, request *connect.Request[openmatch.QueryTicketsRequest], stream *connect.ServerStream[openmatch.QueryTicketsResponse],
+) error {
+	page, bytes := new(openmatch.QueryTicketsResponse), 0
+	send := func() error {
+		defer func() { page, bytes = new(openmatch.QueryTicketsResponse), 0 }()
+		return stream.Send(page)
+	}
+	walk := asked{queue: request.Header().Get(metadataQueue), pool: request.Msg.GetPool(), fields: matchmaking.FieldsAll}
+	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
+		ticket := convert.FromTicket(t)
+		size := proto.Size(ticket)
+		if len(page.Tickets) == queryPage || len(page.Tickets) > 0 && bytes+size > queryBytes {
+			if err := send(); err != nil {
+				return err
+			}
+		}
+		page.Tickets, bytes = append(page.Tickets, ticket), bytes+size
+		return nil
+	})
+	if err != nil || len(page.Tickets) == 0 {
+		return err
+	}
+	return send()
+}
+
+// QueryTicketIds sends the IDs of the tickets of a pool, the oldest first.
+//
+//nolint:revive // the name is Open Match's
+func (q *query) QueryTicketIds(
+	ctx context.Context, request *connect.Request[openmatch.QueryTicketIdsRequest], stream *connect.ServerStream[openmatch.QueryTicketIdsResponse],
+) error {
+	page := new(openmatch.QueryTicketIdsResponse)
+	walk := asked{queue: request.Header().Get(metadataQueue), pool: request.Msg.GetPool(), fields: matchmaking.FieldsNone}
+	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
+		if page.Ids = append(page.Ids, t.ID); len(page.Ids) < queryPage {
+			return nil
+		}
+		defer func() { page = new(openmatch.QueryTicketIdsResponse) }()
+		return stream.Send(page)
+	})
+	if err != nil || len(page.Ids) == 0 {
+		return err
+	}
+	return stream.Send(page)
+}
+
+// asked is what a query asks for.
+type asked struct {
+	queue  string // by name; empty: the one that has the pool
+	pool   *openmatch.Pool
+	fields matchmaking.Fields // that the answer needs
+}
+
+// walk calls found with each waiting ticket of a pool. It holds a hundred tickets at a time.
+func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticket) error) error {
+	if a.pool == nil {
+		return badRequest(".pool is required")
+	}
+	pool, err := convert.ToPool(a.pool)
+	if err != nil {
+		return err
+	}
+	select {
+	case q.under <- struct{}{}:
+		defer func() { <-q.under }()
+	default:
+		return errQueries
+	}
+	limitAnswer(ctx, queryTime)
+	if a.queue == "" {
+		a.queue = q.queueOf(a.pool)
+	}
+	if len(pool.DoubleRanges)+len(pool.StringEquals)+len(pool.TagsPresent) > 0 {
+		a.fields = max(a.fields, matchmaking.FieldsSearch)
+	}
+	r := matchmaking.WaitingRequest{Queue: a.queue, Fields: a.fields}
+	return q.pools.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
+		for _, t := range tickets {
+			if !function.Pass(pool, t) {
+				continue
+			}
+			if err := found(t); err != nil {
+				return err
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// limitAnswer bounds the time in which a client reads an answer: a call that nobody reads would never end.
+func limitAnswer(ctx context.Context, limit time.Duration) {
+	_ = http.NewResponseController(callOf(ctx).Response()).SetWriteDeadline(time.Now().Add(limit)) // if it can be changed
+}
+
+// queueOf finds the queue whose profile has a pool; the default queue, where none has it.
+func (q *query) queueOf(asked *openmatch.Pool) string {
+	for _, d := range q.pools.Definitions() {
+		for _, pool := range d.Profile.Pools {
+			if pool.Name == asked.GetName() && proto.Equal(convert.FromPool(pool), asked) {
+				return d.Name
+			}
+		}
+	}
+	return matchmaking.DefaultQueue
+}

@@ -1,0 +1,161 @@
+package grpc_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+)
+
+func (h *harness) query() openmatchconnect.QueryServiceClient {
+	return openmatchconnect.NewQueryServiceClient(servertest.Client(h.t, true), h.url, connect.WithGRPC(), connect.WithReadMaxBytes(4<<20))
+}
+
+// inQueue returns a request with the metadata that names a queue.
+func inQueue[T any](queue string, message *T) *connect.Request[T] {
+	request := connect.NewRequest(message)
+	request.Header().Set("Tidemark-Queue", queue)
+	return request
+}
+
+// ids queries a pool's tickets by both procedures, which answer alike.
+func (h *harness) ids(pool *openmatch.Pool, queue string) (ids []string, pages int, err error) {
+	h.t.Helper()
+	stream, err := h.query().QueryTicketIds(h.t.Context(), inQueue(queue, &openmatch.QueryTicketIdsRequest{Pool: pool}))
+	require.NoError(h.t, err)
+	for stream.Receive() {
+		ids, pages = append(ids, stream.Msg().GetIds()...), pages+1
+	}
+	tickets, err := h.query().QueryTickets(h.t.Context(), inQueue(queue, &openmatch.QueryTicketsRequest{Pool: pool}))
+	require.NoError(h.t, err)
+	var same []string
+	for tickets.Receive() {
+		require.LessOrEqual(h.t, proto.Size(tickets.Msg()), 1<<20+32<<10, "gRPC clients accept it by default")
+		for _, t := range tickets.Msg().GetTickets() {
+			require.NotNil(h.t, t.GetSearchFields())
+			same = append(same, t.GetId())
+		}
+	}
+	require.Equal(h.t, ids, same)
+	require.Equal(h.t, connect.CodeOf(stream.Err()), connect.CodeOf(tickets.Err()))
+	return ids, pages, stream.Err()
+}
+
+// TestQueryFindsTheQueue by the metadata, by the pool, or takes the default one.
+func TestQueryFindsTheQueue(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	skilled := matchmaking.Pool{Name: "skilled", DoubleRanges: []matchmaking.DoubleRange{{DoubleArg: "skill", Min: 5, Max: 9}}}
+	h.matches.definitions = []matchmaking.Definition{
+		{Name: "a", Profile: matchmaking.Profile{Pools: []matchmaking.Pool{{Name: "skilled"}}}},
+		{Name: "b", Profile: matchmaking.Profile{Pools: []matchmaking.Pool{{Name: "all"}, skilled}}},
+	}
+	f := h.frontend(servertest.GRPC)
+	made := map[string]string{}
+	for _, queue := range []string{"a", "b", "default"} {
+		made[queue] = h.create(f, &openmatch.Ticket{
+			SearchFields: &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": 7}},
+		}, "Tidemark-Queue", queue).GetId()
+		h.create(f, &openmatch.Ticket{}, "Tidemark-Queue", queue)
+	}
+	pool, renamed := convert.FromPool(skilled), convert.FromPool(skilled)
+	renamed.Name = "another"
+	for _, c := range []struct {
+		pool  *openmatch.Pool
+		queue string
+		found int
+		first string // of those found
+	}{
+		{pool, "", 1, made["b"]}, {pool, "a", 1, made["a"]}, {pool, "b", 1, made["b"]}, {pool, "default", 1, made["default"]},
+		{renamed, "", 1, made["default"]}, {&openmatch.Pool{}, "", 2, made["default"]},
+		{&openmatch.Pool{Name: "nobody", TagPresentFilters: []*openmatch.TagPresentFilter{{Tag: "x"}}}, "", 0, ""},
+	} {
+		ids, pages, err := h.ids(c.pool, c.queue)
+		require.NoError(t, err)
+		require.Len(t, ids, c.found)
+		require.Equal(t, c.found > 0, pages == 1)
+		if c.found > 0 {
+			require.Equal(t, c.first, ids[0])
+		}
+	}
+}
+
+// TestQueryInPages reads many tickets, and large ones.
+func TestQueryInPages(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	add := func(queue string, n, size int) {
+		for i := range n {
+			id := fmt.Sprint(queue, i)
+			h.matches.tickets[id] = &matchmaking.Ticket{
+				ID: id, Queue: queue, Status: matchmaking.Searching, CreateTime: time.Unix(int64(i), 0),
+				Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", size)}}},
+			}
+		}
+	}
+	add("many", 2500, 1)
+	add("large", 200, 16<<10)
+	ids, pages, err := h.ids(&openmatch.Pool{}, "many")
+	require.NoError(t, err)
+	require.Len(t, ids, 2500)
+	require.Equal(t, 3, pages)
+	ids, _, err = h.ids(&openmatch.Pool{}, "large")
+	require.NoError(t, err)
+	require.Len(t, ids, 200)
+}
+
+func TestRefusedQueries(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	_, _, err := h.ids(&openmatch.Pool{DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{Exclude: 9}}}, "")
+	isError(t, err, connect.CodeInvalidArgument, "double_range_filters[0].exclude: there is no 9")
+	_, _, err = h.ids(&openmatch.Pool{CreatedAfter: &timestamppb.Timestamp{Nanos: -1}}, "")
+	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	h.matches.set(func() { h.matches.fail = func() error { return matchmaking.ErrNoQueue } })
+	_, _, err = h.ids(&openmatch.Pool{}, "nope")
+	isError(t, err, connect.CodeNotFound, matchmaking.ErrNoQueue.Detail)
+}
+
+// TestQueriesAreLimited: one too many is refused at once, and answered when another has ended.
+func TestQueriesAreLimited(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const most = 16
+	entered, leave := make(chan struct{}, most), make(chan struct{})
+	h.matches.set(func() {
+		h.matches.walking = func() {
+			entered <- struct{}{}
+			<-leave
+		}
+	})
+	var all sync.WaitGroup
+	for range most {
+		all.Go(func() {
+			_, _, err := h.ids(&openmatch.Pool{}, "q")
+			assert.NoError(t, err)
+		})
+		<-entered
+	}
+	stream, err := h.query().QueryTicketIds(t.Context(), connect.NewRequest(&openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}))
+	require.NoError(t, err)
+	require.False(t, stream.Receive())
+	isError(t, stream.Err(), connect.CodeResourceExhausted, "the server answers as many queries as it may: try again")
+	h.matches.set(func() { h.matches.walking = nil })
+	close(leave)
+	all.Wait()
+	_, _, err = h.ids(&openmatch.Pool{}, "q")
+	require.NoError(t, err)
+}

@@ -1,0 +1,252 @@
+package grpc_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+)
+
+// watching is a watch: a client's call returns only when the answer begins, so it has a goroutine.
+type watching struct {
+	received chan *openmatch.WatchAssignmentsResponse // closed at the end
+	err      error                                    // of the end
+}
+
+// receives waits for an assignment.
+func (w *watching) receives(t testing.TB) *openmatch.Assignment {
+	t.Helper()
+	message, ok := <-w.received
+	require.True(t, ok, "%v", w.err)
+	return message.GetAssignment()
+}
+
+// ends waits for the end, before which nothing is received.
+func (w *watching) ends(t testing.TB) error {
+	t.Helper()
+	message, ok := <-w.received
+	require.False(t, ok, "%v", message)
+	return w.err
+}
+
+// watch watches until the test ends.
+func (h *harness) watch(f openmatchconnect.FrontendServiceClient, id string) *watching {
+	return h.watchIn(h.t.Context(), f, id)
+}
+
+func (h *harness) watchIn(ctx context.Context, f openmatchconnect.FrontendServiceClient, id string) *watching {
+	h.t.Helper()
+	w := &watching{received: make(chan *openmatch.WatchAssignmentsResponse, 10)}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer close(w.received)
+		stream, err := f.WatchAssignments(ctx, connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: id}))
+		if err != nil {
+			w.err = err
+			return
+		}
+		for stream.Receive() {
+			w.received <- stream.Msg()
+		}
+		w.err = stream.Err()
+	}()
+	h.t.Cleanup(func() { <-ended })
+	return w
+}
+
+// TestAbandonedWatchIsReleased at once: what clients have left takes no memory.
+func TestAbandonedWatchIsReleased(t *testing.T) { //nolint:paralleltest // it measures the memory of the whole process
+	h := start(t)
+	f := h.frontend(servertest.GRPC)
+	id := h.newID(f)
+	const watches = 100
+	wave := func() {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		var clients sync.WaitGroup
+		for range watches {
+			clients.Go(func() {
+				stream, err := f.WatchAssignments(ctx, connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: id}))
+				if err == nil {
+					_ = stream.Close() // it was left before it began
+				}
+			})
+		}
+		h.awaitWaiting(watches)
+		leave()
+		clients.Wait()
+		h.awaitWaiting(0)
+	}
+	wave() // allocates what stays
+	const waves = 10
+	before := objects()
+	for range waves {
+		wave()
+	}
+	require.Eventually(t, func() bool {
+		return objects() < before+4*waves*watches // a stream is eight
+	}, servertest.Patience, 10*servertest.Step)
+}
+
+// objects returns how many objects are in memory.
+func objects() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapObjects
+}
+
+// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment expires.
+func TestWatchEndsWithItsTicket(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	h.matches.definitions = []matchmaking.Definition{{Name: "q", AssignmentTTL: matchmaking.Duration(200 * time.Millisecond)}}
+	isGone := func(w *watching, id string) {
+		t.Helper()
+		isError(t, w.ends(t), connect.CodeNotFound, "Ticket id: "+id+" not found")
+	}
+	for _, p := range servertest.Protocols {
+		for _, id := range []string{"never-was", "not an ID", "{x}"} {
+			isGone(h.watch(h.frontend(p), id), id)
+		}
+	}
+	f := h.frontend(servertest.GRPC)
+	deleted, assigned := h.newID(f), h.newID(f)
+	first, second := h.watch(f, deleted), h.watch(f, assigned)
+	h.awaitWaiting(2)
+	_, err := f.DeleteTicket(t.Context(), connect.NewRequest(&openmatch.DeleteTicketRequest{TicketId: deleted}))
+	require.NoError(t, err)
+	isGone(first, deleted)
+	h.matches.assign(t, assigned, "host:1")
+	second.receives(t)
+	isGone(second, assigned)
+}
+
+// TestWatchAtDrain ends watches that wait and those that have their assignment.
+func TestWatchAtDrain(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	var watches []*watching
+	for _, p := range servertest.Protocols {
+		f := h.frontend(p)
+		waits, assigned := h.newID(f), h.newID(f)
+		first, second := h.watch(f, waits), h.watch(f, assigned)
+		h.matches.assign(t, assigned, "host:1")
+		second.receives(t)
+		watches = append(watches, first, second)
+	}
+	h.awaitWaiting(len(servertest.Protocols))
+	h.drain()
+	for _, w := range watches {
+		isError(t, w.ends(t), connect.CodeUnavailable, "the server is shutting down")
+	}
+}
+
+// TestWatcherGoes ends the call in the server too, when the client cancels it or its deadline passes.
+func TestWatcherGoes(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, p := range servertest.Protocols {
+		f := h.frontend(p)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := h.watchIn(ctx, f, h.newID(f))
+		h.awaitWaiting(1)
+		cancel()
+		require.Equal(t, connect.CodeCanceled, connect.CodeOf(w.ends(t)))
+
+		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		w = h.watchIn(ctx, f, h.newID(f))
+		require.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(w.ends(t)))
+		cancel()
+		h.awaitWaiting(0)
+		require.Eventually(t, func() (gone bool) {
+			h.matches.set(func() { gone = h.matches.attending == 0 })
+			return gone
+		}, servertest.Patience, servertest.Step)
+	}
+}
+
+// TestWatchCostsOneFetch, and no read of the ticket.
+func TestWatchCostsOneFetch(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	f := h.frontend(servertest.GRPC)
+	id := h.newID(f)
+	w := h.watch(f, id)
+	h.awaitWaiting(1)
+	h.matches.assign(t, id, "host:1")
+	w.receives(t)
+	require.EqualValues(t, 1, h.channels.fetches.Load())
+	h.matches.set(func() { require.Zero(t, h.matches.reads) })
+}
+
+// TestWatchSkipsOtherMessages: it finds the assignment among messages that aren't the ticket's, and doesn't fetch those
+// over and over.
+func TestWatchSkipsOtherMessages(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	f := h.frontend(servertest.GRPC)
+	id := h.newID(f)
+	name := matchmaking.ChannelOf(id)
+	for i := range 100 {
+		h.channels.publish(name, fmt.Sprint(i), "1")
+	}
+	for messageID, content := range map[string]string{
+		"assignment-x": `1`,
+		"assignment-y": `{"ticketId":"` + id + `","matchId":"z","connection":"forged"}`,
+		"assignment-v": `{"ticketId":"another","matchId":"v","connection":"forged"}`,
+		"hello":        `{"ticketId":"` + id + `","matchId":"m","connection":"forged"}`,
+	} {
+		h.channels.publish(name, messageID, content)
+	}
+	w := h.watch(f, id)
+	require.Eventually(t, func() bool { return h.channels.fetches.Load() > 0 }, servertest.Patience, servertest.Step)
+	<-time.After(300 * time.Millisecond) // hundreds of fetches, if there was no pause between them
+	h.matches.assign(t, id, "the match's")
+	require.Equal(t, "the match's", w.receives(t).GetConnection())
+	require.Less(t, h.channels.fetches.Load(), int64(10))
+
+	expired := h.newID(f)
+	h.channels.publish(matchmaking.ChannelOf(expired), "other", "1")
+	h.matches.set(func() { h.matches.tickets[expired].Status = matchmaking.Expired })
+	isError(t, h.watch(f, expired).ends(t), connect.CodeNotFound, "Ticket id: "+expired+" not found")
+	h.channels.change(func() { h.channels.fail = fault.ErrUnavailable })
+	isError(t, h.watch(f, id).ends(t), connect.CodeUnavailable, fault.ErrUnavailable.Detail)
+}
+
+// TestWatchOutlivesTheLimits that net/http has for requests and for answers.
+func TestWatchOutlivesTheLimits(t *testing.T) {
+	t.Parallel()
+	const limit = 300 * time.Millisecond
+	h := start(t)
+	h.url = servertest.Serve(t, h.router, limit)
+	watches := map[string]*watching{}
+	for _, p := range servertest.Protocols {
+		f := h.frontend(p)
+		id := h.newID(f)
+		watches[id] = h.watch(f, id)
+	}
+	h.awaitWaiting(len(servertest.Protocols))
+	<-time.After(2 * limit)
+	for id, w := range watches {
+		h.matches.assign(t, id, "host:1")
+		w.receives(t)
+	}
+	<-time.After(2 * limit) // watches that have their assignment stay open too
+	h.drain()
+	for _, w := range watches {
+		isError(t, w.ends(t), connect.CodeUnavailable, "the server is shutting down")
+	}
+}

@@ -1,0 +1,145 @@
+package predecessor
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Channels is what the handlers call. *channel.Service implements it.
+type Channels interface {
+	Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error)
+	Subscribe(ctx context.Context, name, subscriber string, from channel.From) (channel.Subscription, error)
+	Unsubscribe(ctx context.Context, name, subscriber string) error
+	Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error)
+	Ack(ctx context.Context, name, subscriber, handle string) error
+}
+
+// Options configures the API.
+type Options struct {
+	Channels Channels
+	Limits   channel.Limits
+	Write    web.Wrapper // wraps the handlers that write to a channel, the path's first parameter
+}
+
+// Register adds the routes of the API.
+func Register(r *web.Router, o Options) {
+	const at, subscriber = "/channel/:channel", "/channel/:channel/subscription/polling/:subscriber"
+	a, h := web.API{Router: r, Fail: fail}, &handlers{channels: o.Channels, limits: o.Limits}
+	a.Add(http.MethodPut, at+"/message/:id", web.QueryIgnored, o.Write(h.publish))
+	a.Add(http.MethodPut, subscriber, web.QueryIgnored, o.Write(h.subscribe))
+	a.Add(http.MethodGet, subscriber, web.QueryIgnored, h.poll)
+	a.Add(http.MethodDelete, subscriber, web.QueryIgnored, o.Write(h.unsubscribe))
+	a.Add(http.MethodDelete, subscriber+"/message", web.QueryIgnored, h.ack)
+	a.NothingBelow(at + "/message/:id")
+	a.Always = true
+	a.AddGet("/probe/liveness", web.QueryIgnored, live)
+	a.AddGet("/probe/readiness", web.QueryIgnored, func(c *web.Call) error {
+		if err := r.Ready(c.Context()); err != nil {
+			return err
+		}
+		return live(c)
+	})
+	r.FailUnrouted(isOurs, fail)
+}
+
+// isOurs reports whether a path is below those of the API.
+func isOurs(r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	return strings.HasPrefix(path, "/channel/") || strings.HasPrefix(path, "/probe/")
+}
+
+type handlers struct {
+	channels Channels
+	limits   channel.Limits
+}
+
+// publish is PUT /channel/{channel}/message/{id}. A duplicate is answered like the first message.
+func (h *handlers) publish(c *web.Call) error {
+	name, id := c.Param(0), c.Param(1)
+	if err := channel.CheckMessageID(id); err != nil { // the service would make an ID if there was none
+		return err
+	}
+	body, content, err := c.Content()
+	if err != nil {
+		return err
+	}
+	published, err := h.channels.Publish(c.Context(), name, []channel.Draft{{ID: id, Content: content}})
+	if err != nil {
+		return err // the body isn't released: what was given up may still be on its way to the storage
+	}
+	body.Release()
+	answer := wire.OldPublished{ChannelID: name, MessageID: published[0].ID}
+	return c.Append(http.StatusOK, 0, answer.AppendJSON)
+}
+
+// subscribe is PUT /channel/{channel}/subscription/polling/{subscriber}. A body is ignored.
+func (h *handlers) subscribe(c *web.Call) error {
+	if _, err := h.channels.Subscribe(c.Context(), c.Param(0), c.Param(1), channel.From{}); err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, wire.OldSubscription{ChannelID: c.Param(0), SubscriberID: c.Param(1)})
+}
+
+// unsubscribe is DELETE /channel/{channel}/subscription/polling/{subscriber}.
+func (h *handlers) unsubscribe(c *web.Call) error {
+	if err := h.channels.Unsubscribe(c.Context(), c.Param(0), c.Param(1)); err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, wire.OldSubscription{ChannelID: c.Param(0), SubscriberID: c.Param(1)})
+}
+
+// poll is GET /channel/{channel}/subscription/polling/{subscriber}.
+func (h *handlers) poll(c *web.Call) error {
+	q := channel.Query{Channel: c.Param(0), Subscriber: c.Param(1)}
+	if err := pollQuery(c.Request().URL.RawQuery, h.limits, &q); err != nil {
+		return err
+	}
+	d, err := h.channels.Fetch(c.Context(), q)
+	if err != nil {
+		return err
+	}
+	answer := wire.OldDelivery{
+		ChannelID: q.Channel, Messages: make([]wire.OldMessage, len(d.Messages)), AckHandle: d.Receipt, MoreMessages: d.More,
+	}
+	for i := range d.Messages {
+		answer.Messages[i] = wire.OldMessage{MessageID: d.Messages[i].ID, Content: d.Messages[i].Content}
+	}
+	return c.Append(http.StatusOK, 0, answer.AppendJSON)
+}
+
+// ack is DELETE /channel/{channel}/subscription/polling/{subscriber}/message.
+func (h *handlers) ack(c *web.Call) error {
+	handle, _ := queryValue(c.Request().URL.RawQuery, "ackHandle")
+	if handle == "" {
+		return badQuery(fault.SlugInvalidQuery, "ackHandle", `Missing "ackHandle" parameter`)
+	}
+	if err := h.channels.Ack(c.Context(), c.Param(0), c.Param(1), handle); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// live is GET /probe/liveness.
+func live(c *web.Call) error { return c.Value(http.StatusOK, wire.OldProbe{}) }
+
+// fail answers with an error as the predecessor did, which had one code for all refused receipts.
+func fail(c *web.Call, err error) {
+	p := web.ProblemOf(err)
+	status, answer := p.Status, wire.OldError{Error: p.Detail}
+	switch p.Slug() {
+	case fault.SlugNoSubscriber:
+		answer.Code = wire.OldCodeNoSubscriber
+	case fault.SlugReceiptMalformed, fault.SlugReceiptForged, fault.SlugReceiptChannel, fault.SlugReceiptSubscriber,
+		fault.SlugReceiptEpoch, fault.SlugReceiptAhead, fault.SlugReceiptSuperseded:
+		status, answer.Code = http.StatusBadRequest, wire.OldCodeAckHandle
+	default: // the predecessor has no codes for the others
+	}
+	c.SetRetryAfter(p.RetryAfter)
+	_ = c.Value(status, answer) // a struct of strings can be encoded
+}

@@ -1,0 +1,80 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Deliveries fetches and acknowledges messages.
+type Deliveries interface {
+	Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error)
+	Ack(ctx context.Context, name, subscriber, handle string) error
+	Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error)
+}
+
+type deliveries struct{ service Deliveries }
+
+// fetch is GET /v1/channels/{channel}/subscribers/{subscriber}/messages.
+func (d *deliveries) fetch(c *web.Call) error {
+	q := channel.Query{Channel: c.Param(0), Subscriber: c.Param(1)}
+	if err := fetchQuery(c.Request().URL.RawQuery, &q); err != nil {
+		return err
+	}
+	delivery, err := d.service.Fetch(c.Context(), q)
+	if err != nil {
+		return err
+	}
+	return answerDelivery(c, &delivery)
+}
+
+// ack is POST /v1/channels/{channel}/subscribers/{subscriber}/ack.
+func (d *deliveries) ack(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	request, err := wire.DecodeAck(body.Bytes)
+	body.Release()
+	if err != nil {
+		return err
+	}
+	if err := d.service.Ack(c.Context(), c.Param(0), c.Param(1), request.ReceiptHandle); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// next is POST /v1/channels/{channel}/subscribers/{subscriber}/next.
+func (d *deliveries) next(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	request, err := wire.DecodeNext(body.Bytes)
+	body.Release() // before the fetch, which may wait
+	if err != nil {
+		return err
+	}
+	q := channel.Query{Channel: c.Param(0), Subscriber: c.Param(1), Max: request.Max, Wait: time.Duration(request.Wait)}
+	delivery, err := d.service.Next(c.Context(), q, request.ReceiptHandle)
+	if err != nil {
+		return err
+	}
+	return answerDelivery(c, &delivery)
+}
+
+func answerDelivery(c *web.Call, d *channel.Delivery) error {
+	answer := wire.Delivery{
+		Messages: make([]wire.Message, len(d.Messages)), ReceiptHandle: d.Receipt, More: d.More, Expired: d.Expired,
+	}
+	for i := range d.Messages {
+		m := &d.Messages[i]
+		answer.Messages[i] = wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
+	}
+	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
+}

@@ -1,0 +1,52 @@
+package v1
+
+import (
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Info is what GET /v1/info shows of the service.
+type Info struct {
+	Version string
+	Storage func() channel.Storage
+	Limits  channel.Limits
+}
+
+type info struct {
+	about   Info
+	queues  Queues // nil: no matchmaking
+	maxBody int64
+}
+
+// show is GET /v1/info.
+func (i *info) show(c *web.Call) error {
+	limits := i.about.Limits
+	answer := wire.Info{
+		Version: i.about.Version,
+		Storage: storageOf(i.about.Storage()),
+		Limits: wire.Limits{
+			MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody, MaxBatch: limits.MaxBatch,
+			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
+			MaxWaitMillis: limits.MaxWait.Milliseconds(),
+		},
+	}
+	if i.queues != nil {
+		answer.Queues = len(i.queues.Definitions())
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+func storageOf(s channel.Storage) wire.Storage {
+	return wire.Storage{
+		Kind: s.Kind, Product: s.Product, Version: s.Version,
+		Durability: wire.Durability{
+			Level: string(s.Durability.Level), AppendOnly: s.Durability.AppendOnly, Fsync: s.Durability.Fsync,
+			Replicas: s.Durability.Replicas, EvictionPolicy: s.Durability.EvictionPolicy,
+			MaxMemoryBytes: s.Durability.MaxMemoryBytes,
+			Warnings:       append([]string{}, s.Durability.Warnings...), // never null
+		},
+	}
+}

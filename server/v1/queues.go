@@ -1,0 +1,129 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Queues defines and describes queues.
+type Queues interface {
+	Definitions() []matchmaking.Definition
+	Describe(ctx context.Context, queue string) (service.QueueDescription, error)
+	PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool, err error)
+	DeleteQueue(ctx context.Context, name string) error
+}
+
+type queues struct{ service Queues }
+
+// list is GET /v1/queues.
+func (h *queues) list(c *web.Call) error {
+	answer := wire.Queues{Queues: []wire.Queue{}}
+	for _, d := range h.service.Definitions() {
+		queue, err := queueOf(d)
+		if err != nil {
+			return err
+		}
+		answer.Queues = append(answer.Queues, queue)
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// describe is GET /v1/queues/{queue}.
+func (h *queues) describe(c *web.Call) error {
+	d, err := h.service.Describe(c.Context(), c.Param(0))
+	if err != nil {
+		return err
+	}
+	queue, err := queueOf(d.Definition)
+	if err != nil {
+		return err
+	}
+	answer := wire.QueueDescription{
+		Queue: queue,
+		Tickets: wire.TicketCounts{
+			Searching: d.Searching, Pending: d.Pending, MatchFound: d.Matched, Cancelled: d.Cancelled, Expired: d.Expired,
+		},
+		Outgoing: d.Outgoing, Conflicts: d.Conflicts, OldestWaitMillis: d.OldestWait.Milliseconds(), MatchRate: d.MatchesPerSecond,
+		Configured: d.Fixed,
+	}
+	if d.WaitP99 > 0 {
+		answer.Waits = &wire.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(), P99: d.WaitP99.Milliseconds()}
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// put is PUT /v1/queues/{queue}.
+func (h *queues) put(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	definition, err := wire.DecodeDefinition(body.Bytes)
+	if err != nil {
+		return err
+	}
+	name := c.Param(0)
+	d, created, err := h.service.PutQueue(c.Context(), name, definition)
+	switch {
+	case err != nil && channel.CheckChannel(name) != nil:
+		return err // about the name, not the body
+	case err != nil:
+		return inBody(err)
+	}
+	answer, err := queueOf(d)
+	if err != nil {
+		return err
+	}
+	return c.Value(createdStatus(created), answer)
+}
+
+// delete is DELETE /v1/queues/{queue}.
+func (h *queues) delete(c *web.Call) error {
+	if err := h.service.DeleteQueue(c.Context(), c.Param(0)); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// queueOf encodes a queue, whose definition has no secrets.
+func queueOf(d matchmaking.Definition) (wire.Queue, error) {
+	definition, err := json.Marshal(d)
+	if err != nil {
+		return wire.Queue{}, fmt.Errorf("encode the definition of queue %s: %w", d.Name, err)
+	}
+	return wire.Queue{Name: d.Name, Definition: definition}, nil
+}
+
+// inBody turns the field of an error about a value in a body into a JSON pointer.
+func inBody(err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Kind != fault.Invalid {
+		return err
+	}
+	told := *e
+	told.Field = fieldInBody(e.Field)
+	return &told
+}
+
+// fieldInBody turns a path into a JSON pointer: match.widen[0].after is /match/widen/0/after. It returns a pointer as it
+// is.
+func fieldInBody(path string) string {
+	if path == "" || path[0] == '/' {
+		return path
+	}
+	return "/" + pointers.Replace(path)
+}
+
+var pointers = strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "")

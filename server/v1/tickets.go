@@ -1,0 +1,117 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Tickets creates, reads and cancels tickets.
+type Tickets interface {
+	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
+	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
+	Cancel(ctx context.Context, id string) error
+	Attend(ctx context.Context, id string) (stop func()) // the ticket's player is present until stop is called
+}
+
+type tickets struct{ service Tickets }
+
+// create is POST /v1/tickets.
+func (h *tickets) create(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	request, err := wire.DecodeNewTicket(body.Bytes)
+	body.Release()
+	if err != nil {
+		return err
+	}
+	t, created, err := h.service.Create(c.Context(), service.NewTicket{
+		Queue: request.Queue, ID: request.ID, Spec: specOf(request.TicketSpec), TTL: time.Duration(request.TTL),
+	})
+	if err != nil {
+		return inBody(err)
+	}
+	if created {
+		c.SetLocation("/v1/tickets/" + t.ID)
+	}
+	answer := createdTicket(t)
+	return c.Append(createdStatus(created), 0, answer.AppendJSON)
+}
+
+// show is GET /v1/tickets/{id}.
+func (h *tickets) show(c *web.Call) error {
+	id := c.Param(0)
+	t, err := h.service.Ticket(c.Context(), id)
+	if err != nil {
+		return err
+	}
+	if t.Status == matchmaking.Searching || t.Status == matchmaking.Pending {
+		h.service.Attend(c.Context(), id)()
+	}
+	return c.Value(http.StatusOK, ticketOf(t))
+}
+
+// cancel is DELETE /v1/tickets/{id}.
+func (h *tickets) cancel(c *web.Call) error {
+	if err := h.service.Cancel(c.Context(), c.Param(0)); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+func specOf(s wire.TicketSpec) matchmaking.Spec {
+	spec := matchmaking.Spec{
+		SearchFields: matchmaking.SearchFields{
+			Tags: s.SearchFields.Tags, DoubleArgs: matchmaking.Doubles(s.SearchFields.DoubleArgs), StringArgs: s.SearchFields.StringArgs,
+		},
+		NumTeams: s.NumTeams, TeamSize: s.TeamSize, Extensions: s.Extensions, PersistentField: s.PersistentField,
+	}
+	for _, c := range s.Criteria {
+		spec.Criteria = append(spec.Criteria, matchmaking.Criterion(c))
+	}
+	for _, v := range s.Statistics {
+		spec.Statistics = append(spec.Statistics, matchmaking.Statistic(v))
+	}
+	return spec
+}
+
+func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
+	name := matchmaking.ChannelOf(t.ID)
+	at := "/v1/channels/" + name
+	return wire.CreatedTicket{
+		ID: t.ID, Queue: t.Queue, Status: string(t.Status), CreateTime: t.CreateTime.UTC(),
+		Channel: name, Subscriber: matchmaking.Subscriber,
+		ChannelURL: at, MessagesURL: at + "/subscribers/" + matchmaking.Subscriber + "/messages",
+	}
+}
+
+func ticketOf(t matchmaking.Ticket) wire.Ticket {
+	answer := wire.Ticket{
+		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(), LifeMillis: t.Life.Milliseconds(),
+		TicketSpec: wire.TicketSpec{
+			SearchFields: wire.SearchFields{
+				Tags: t.SearchFields.Tags, DoubleArgs: wire.Doubles(t.SearchFields.DoubleArgs), StringArgs: t.SearchFields.StringArgs,
+			},
+			NumTeams: t.NumTeams, TeamSize: t.TeamSize, Extensions: t.Extensions, PersistentField: t.PersistentField,
+		},
+		MatchID: t.MatchID,
+	}
+	for _, c := range t.Criteria {
+		answer.Criteria = append(answer.Criteria, wire.Criterion(c))
+	}
+	for _, v := range t.Statistics {
+		answer.Statistics = append(answer.Statistics, wire.Statistic(v))
+	}
+	if t.Assignment != nil {
+		a := wire.Assignment(*t.Assignment)
+		answer.Assignment = &a
+	}
+	return answer
+}

@@ -1,0 +1,116 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Names of headers, in net/http's canonical form.
+const (
+	HeaderLocation = "Location"
+
+	headerRequestID     = "X-Request-Id"
+	headerRetryAfter    = "Retry-After"
+	headerContentType   = "Content-Type"
+	headerContentLength = "Content-Length"
+	headerCacheControl  = "Cache-Control"
+	headerConnection    = "Connection"
+	headerSniffing      = "X-Content-Type-Options"
+)
+
+// Values of headers that many answers share. They must not be changed.
+var (
+	contentJSON    = []string{wire.MediaJSON}
+	contentProblem = []string{wire.MediaProblem}
+	noStore        = []string{"no-store"}
+	noSniffing     = []string{"nosniff"}
+	lastAnswer     = []string{"close"}
+)
+
+// Value answers with the JSON of v, by reflection.
+func (c *Call) Value(status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode the answer: %w", err)
+	}
+	return c.write(status, contentJSON, body)
+}
+
+// Append answers with JSON that appendJSON appends to a buffer with room for size bytes.
+func (c *Call) Append(status, size int, appendJSON func([]byte) []byte) error {
+	out := NewBuffer(size)
+	defer out.Release()
+	out.Bytes = appendJSON(out.Bytes)
+	return c.write(status, contentJSON, out.Bytes)
+}
+
+// NoContent answers 204.
+func (c *Call) NoContent() error {
+	c.begin(http.StatusNoContent)
+	return nil
+}
+
+// SetLocation sets the header of what the request created.
+func (c *Call) SetLocation(path string) { c.response.Header()[HeaderLocation] = []string{path} }
+
+// SetRetryAfter sets the header that says when to try again, in seconds. 0 sets none.
+func (c *Call) SetRetryAfter(seconds int) {
+	if seconds > 0 {
+		c.response.Header()[headerRetryAfter] = []string{strconv.Itoa(seconds)}
+	}
+}
+
+// AnswerTimeout is how long a client may take to read an answer, on top of the longest wait.
+const AnswerTimeout = 2 * time.Minute
+
+// unknownLengthBytes is the length from which on net/http doesn't count a body by itself.
+const unknownLengthBytes = 2048
+
+// write answers with a body of a media type, and adds a newline, for people at a terminal.
+func (c *Call) write(status int, mediaType []string, body []byte) error {
+	body = append(body, '\n')
+	header := c.response.Header()
+	header[headerContentType] = mediaType
+	if len(body) >= unknownLengthBytes {
+		header[headerContentLength] = []string{strconv.Itoa(len(body))}
+	}
+	c.begin(status)
+	if _, err := c.response.Write(body); err != nil {
+		c.err = writeError(err) // the client has gone: nobody is left to answer
+	}
+	return nil
+}
+
+// begin starts the answer. Its headers are made here and not before, so that a waiting fetch doesn't hold them.
+func (c *Call) begin(status int) {
+	c.status = status
+	c.SetHeaders()
+	c.response.WriteHeader(status)
+}
+
+// SetHeaders sets the headers of every answer.
+func (c *Call) SetHeaders() {
+	header := c.response.Header()
+	header[headerRequestID] = []string{c.id}
+	setSafetyHeaders(header)
+	c.CloseIfLast()
+}
+
+// setSafetyHeaders keeps browsers and caches from storing an answer, and from guessing another media type.
+func setSafetyHeaders(header http.Header) {
+	header[headerCacheControl] = noStore
+	header[headerSniffing] = noSniffing
+}
+
+// CloseIfLast tells the client not to use the connection again if the server is draining or the connection is beyond the
+// limit. On HTTP/2 net/http sends GOAWAY in place of the header.
+func (c *Call) CloseIfLast() {
+	if c.reserved || c.route.router.isDraining() {
+		c.response.Header()[headerConnection] = lastAnswer
+	}
+}

@@ -1,0 +1,110 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Call is one request and its answer. It is used by one goroutine.
+type Call struct {
+	route    *route
+	request  *http.Request
+	response http.ResponseWriter
+	params   []string // of the path, as they were sent
+	reserved bool     // the connection is one beyond the limit
+	id       string   // of the request
+	started  time.Time
+	share    share // of the memory of all bodies
+	status   int   // of the answer; 0: the answer hasn't begun
+	err      error // what went wrong, for the log
+}
+
+// reservedKey is the context key of requests on reserved connections.
+type reservedKey struct{}
+
+// WithReserved returns the context of a connection beyond the limit. Its requests are refused, except for routes that
+// are always served, and it is closed after one answer.
+func WithReserved(ctx context.Context) context.Context {
+	return context.WithValue(ctx, reservedKey{}, true)
+}
+
+func newCall(r *route, ec echo.Context) *Call {
+	c := &Call{
+		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
+	}
+	c.share = share{call: c, memory: &r.router.bodies}
+	c.reserved = c.request.Context().Value(reservedKey{}) != nil
+	c.id = requestID(c.request.Header, c.started)
+	return c
+}
+
+// Request returns the request.
+func (c *Call) Request() *http.Request { return c.request }
+
+// Response returns the writer of the answer, for handlers that write it themselves. They call SetHeaders first.
+func (c *Call) Response() http.ResponseWriter { return c.response }
+
+// Context returns the request's context. It ends when the client goes away.
+func (c *Call) Context() context.Context { return c.request.Context() }
+
+// ID returns the request's ID.
+func (c *Call) ID() string { return c.id }
+
+// Param returns the i-th parameter of the path, unescaped.
+func (c *Call) Param(i int) string {
+	value := c.params[i]
+	if c.request.URL.RawPath == "" {
+		return value // net/http has unescaped the path, and nothing was lost
+	}
+	plain, err := url.PathUnescape(value)
+	if err != nil {
+		return value // impossible: net/http has checked the escapes. And no name has a percent sign.
+	}
+	return plain
+}
+
+// SetOutcome sets the status and the error that metrics and log show, for handlers that write the answer themselves.
+func (c *Call) SetOutcome(status int, err error) { c.status, c.err = status, err }
+
+// StatusClientGone is the status, in metrics and log only, of a request whose client went away before its answer.
+const StatusClientGone = 499
+
+// outcome returns the status for metrics and log.
+func (c *Call) outcome() int {
+	if c.status != http.StatusInternalServerError && c.request.Context().Err() != nil {
+		return StatusClientGone
+	}
+	return c.status
+}
+
+func (c *Call) log(elapsed time.Duration) {
+	level, status := slog.LevelDebug, c.outcome()
+	switch {
+	case status == http.StatusInternalServerError:
+		level = slog.LevelError
+	case status == http.StatusNotImplemented: // the client's mistake
+	case status > http.StatusInternalServerError && !c.reserved: // a reached connection limit is logged once
+		level = slog.LevelWarn
+	}
+	ctx, log := c.request.Context(), c.route.router.log
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.String("requestId", c.id), slog.String("method", c.request.Method), slog.String("path", c.request.URL.EscapedPath()),
+		slog.Int("status", status), slog.Duration("elapsed", elapsed), slog.String("client", c.request.RemoteAddr),
+	}
+	if c.err != nil {
+		attrs = append(attrs, slog.Any("error", c.err))
+	}
+	log.LogAttrs(ctx, level, "request", attrs...)
+}
+
+// writeError is the error of an answer whose client has gone.
+func writeError(err error) error { return fmt.Errorf("write the answer: %w", err) }

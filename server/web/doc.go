@@ -1,0 +1,30 @@
+// Package web is the plumbing of an HTTP request: what every call has in common, whichever API it belongs to.
+//
+// Start at [Router]. An API registers its routes with it, and each route goes one way:
+//
+//	net/http ─► echo's router ─► route.serve ─► Handler ─► a domain service
+//	                              │  ▲            │
+//	                              │  └── error ◄──┘
+//	                              └─► API.Fail, such as [Fail]: writes the error
+//
+// There is no other middleware, except for CORS and for OPTIONS. route.serve sets the request's ID, refuses what no call
+// may have (see below), recovers from panics, counts and logs. A [Handler] reads its request from a [Call], makes one
+// call of a service, and writes the answer with the Call's methods. It never writes an error: it returns one. problem.go
+// is the only place that maps kinds of errors to HTTP statuses.
+//
+// Paths are routed as they were sent, percent-escapes included: an escaped slash is part of a name, and refused as such,
+// and never selects another route.
+//
+// # What is refused before a handler is called
+//
+// Requests on connections beyond the server's limit, except probes and metrics; requests for host names that the service
+// doesn't have; requests that a browser sends for a page of another origin; query parameters where a route has none.
+//
+// # Memory
+//
+// The bodies of all requests in progress share a fixed amount of memory. A body takes its share as it arrives, must
+// arrive at a minimum rate, and is refused with 503 when there is no memory left. Bodies of up to 1 KiB are always taken.
+//
+// A Router may be used by several goroutines, once all routes are registered. A Call and its buffers belong to the
+// goroutine that serves the request.
+package web

@@ -1,0 +1,89 @@
+package web
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics are those of requests and of the process.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+	refused  prometheus.Counter // connections
+	page     http.Handler
+}
+
+func newMetrics(registry *prometheus.Registry, bodies *bodyMemory) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidemark_http_requests_total",
+			Help: "HTTP requests answered. Code 499 stands for a client that went away.",
+		}, []string{"route", "method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "tidemark_http_request_seconds",
+			Help:    "Time from a request's headers to the end of its answer, waiting included.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+		}, []string{"route", "method"}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "tidemark_http_connections_refused_total", Help: "Connections refused because there were too many.",
+		}),
+		page: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+	}
+	registry.MustRegister(
+		m.requests, m.seconds, m.refused,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_http_body_bytes", Help: "Memory taken by the bodies of requests in progress.",
+		}, func() float64 { return float64(bodies.used.Load()) }),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// CountRefused counts a connection that isn't served because there are too many.
+func (r *Router) CountRefused() { r.metrics.refused.Inc() }
+
+// countedStatuses are the statuses whose counters each route keeps.
+var countedStatuses = [...]int{
+	http.StatusOK, http.StatusCreated, http.StatusNoContent, http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed,
+	http.StatusConflict, http.StatusRequestEntityTooLarge, StatusClientGone, http.StatusServiceUnavailable,
+}
+
+// routeMetrics are one route's part of the metrics. They are looked up once and not at each request.
+type routeMetrics struct {
+	all           *metrics
+	route, method string
+	seconds       prometheus.Observer
+	counters      [len(countedStatuses)]atomic.Pointer[prometheus.Counter] // as countedStatuses
+}
+
+func (m *metrics) route(route, method string) *routeMetrics {
+	return &routeMetrics{all: m, route: route, method: method, seconds: m.seconds.WithLabelValues(route, method)}
+}
+
+// observe counts a request. It may be called by several goroutines.
+func (r *routeMetrics) observe(status int, elapsed time.Duration) {
+	r.counter(status).Inc()
+	r.seconds.Observe(elapsed.Seconds())
+}
+
+func (r *routeMetrics) counter(status int) prometheus.Counter {
+	i := slices.Index(countedStatuses[:], status)
+	if i >= 0 {
+		if known := r.counters[i].Load(); known != nil {
+			return *known
+		}
+	}
+	made := r.all.requests.WithLabelValues(r.route, r.method, strconv.Itoa(status))
+	if i >= 0 {
+		r.counters[i].Store(&made)
+	}
+	return made
+}

@@ -1,0 +1,34 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// AddProbes registers /livez, /readyz and /metrics.
+func (r *Router) AddProbes() {
+	a := API{Router: r, Fail: Fail, Always: true}
+	a.AddGet("/livez", QueryIgnored, live)
+	a.AddGet("/readyz", QueryIgnored, r.showReady)
+	a.AddGet("/metrics", QueryIgnored, r.showMetrics)
+}
+
+// live is GET /livez: the process answers.
+func live(c *Call) error { return c.Value(http.StatusOK, wire.Status{Status: "ok"}) }
+
+// showReady is GET /readyz: requests can be served, and the server isn't draining.
+func (r *Router) showReady(c *Call) error {
+	if err := r.Ready(c.Context()); err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, wire.Status{Status: "ok"})
+}
+
+// showMetrics is GET /metrics.
+func (r *Router) showMetrics(c *Call) error {
+	c.status = http.StatusOK
+	c.SetHeaders()
+	r.metrics.page.ServeHTTP(c.response, c.request)
+	return nil
+}

@@ -1,0 +1,96 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Errors that the plumbing finds.
+var (
+	ErrNoPath       = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "there is nothing at this path"}
+	ErrDraining     = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining, Detail: "the server is shutting down"}
+	errBodyCutShort = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBody, Detail: "the body could not be read to its end"}
+	ErrBodySlow     = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody, Detail: "the body took too long to come in"}
+	errBodiesFull   = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "too many large bodies are on their way to the server; trying again is safe"}
+	errConnections  = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "too many connections are open to the server; trying again is safe"}
+	ErrPanic        = errors.New("a handler panicked")
+)
+
+// StatusOf maps a kind to an HTTP status. It is the only place that does.
+func StatusOf(kind fault.Kind) int {
+	switch kind {
+	case fault.Invalid:
+		return http.StatusBadRequest
+	case fault.NotFound:
+		return http.StatusNotFound
+	case fault.Forbidden:
+		return http.StatusForbidden
+	case fault.Conflict:
+		return http.StatusConflict
+	case fault.TooLarge:
+		return http.StatusRequestEntityTooLarge
+	case fault.StorageFull:
+		return http.StatusInsufficientStorage
+	case fault.Unavailable:
+		return http.StatusServiceUnavailable
+	case fault.MethodNotAllowed:
+		return http.StatusMethodNotAllowed
+	case fault.Timeout:
+		return http.StatusRequestTimeout
+	case fault.Misdirected:
+		return http.StatusMisdirectedRequest
+	case fault.Internal:
+		return http.StatusInternalServerError
+	}
+	return http.StatusInternalServerError
+}
+
+// ProblemOf returns what a client is told about an error. The log has the rest, under the request's ID.
+func ProblemOf(err error) *wire.Problem {
+	var input *wire.InputError
+	var e *fault.Error
+	switch {
+	case errors.As(err, &input):
+		p := wire.NewProblem(input.Slug, http.StatusBadRequest, input.Detail)
+		p.Field = input.Field
+		if input.Offset >= 0 {
+			p.Offset = &input.Offset
+		}
+		return p
+	case errors.As(err, &e) && e.Kind != fault.Internal:
+		p := wire.NewProblem(e.Slug, StatusOf(e.Kind), e.Detail)
+		p.Field = e.Field
+		return withRetry(p, e.RetryAfter)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		p := wire.NewProblem(fault.SlugUnavailable, http.StatusServiceUnavailable, "the request ended before its answer; trying again is safe")
+		return withRetry(p, 0)
+	default:
+		return wire.NewProblem(fault.SlugInternal, http.StatusInternalServerError, "something went wrong in the service; its log says more under the request's ID")
+	}
+}
+
+// withRetry adds to a 503 when trying again may help: in whole seconds, and never at once.
+func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
+	if p.Status == http.StatusServiceUnavailable {
+		p.RetryAfter = max(1, int((after+time.Second-1)/time.Second))
+	}
+	return p
+}
+
+// Fail answers with an error as a problem, as /v1 does.
+func Fail(c *Call, err error) {
+	p := ProblemOf(err)
+	p.RequestID = c.id
+	body, errJSON := json.Marshal(p)
+	if errJSON != nil {
+		body = nil // impossible: a problem has only strings and numbers
+	}
+	c.SetRetryAfter(p.RetryAfter)
+	_ = c.write(p.Status, contentProblem, body) // write keeps its error for the log
+}

@@ -1,0 +1,173 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// Options configures a Router. All fields are required, except where their comments say otherwise.
+type Options struct {
+	Logger  *slog.Logger
+	Metrics *prometheus.Registry
+	Ready   func(context.Context) error // reports whether the service can serve, for the readiness probes
+
+	CORS CORS
+	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
+	// all names below example.com. IP addresses, localhost and an empty name are always allowed. If it is empty every
+	// name is allowed, except after Loopback.
+	AllowHosts []string
+
+	MaxBodyBytes int64         // of one request
+	BodyMemory   int64         // of the bodies of all requests in progress
+	ReadTimeout  time.Duration // for reading a request once a large body has arrived; net/http's limit for all of it
+}
+
+// Router routes requests to handlers.
+type Router struct {
+	echo     *echo.Echo
+	log      *slog.Logger
+	metrics  *metrics
+	ready    func(context.Context) error
+	origins  origins
+	bodies   bodyMemory
+	stray    *route // stands for requests without a route
+	unrouted []unrouted
+
+	drain    sync.Once
+	draining chan struct{} // closed by Drain
+}
+
+// unrouted is how requests without a route fail.
+type unrouted struct {
+	match func(*http.Request) bool
+	fail  func(*Call, error)
+}
+
+// New returns a Router without routes. It registers its metrics in the registry, so it must be called once per registry.
+func New(o Options) *Router {
+	r := &Router{
+		echo: echo.New(), log: o.Logger, ready: o.Ready, origins: origins{cors: o.CORS, hosts: o.AllowHosts},
+		bodies: bodyMemory{
+			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
+		},
+		draining: make(chan struct{}),
+	}
+	r.metrics = newMetrics(o.Metrics, &r.bodies)
+	r.stray = &route{router: r, fail: Fail, query: QueryIgnored, metrics: r.metrics.route("none", "any")}
+	r.echo.HTTPErrorHandler = r.failUnrouted
+	r.echo.Use(safeOptions)
+	if cors, ok := o.CORS.middleware(); ok {
+		r.echo.Use(cors)
+	}
+	return r
+}
+
+// ServeHTTP serves a request.
+func (r *Router) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.echo.ServeHTTP(w, request)
+}
+
+// Routes returns the registered routes, each as its method and path: GET /v1/queues/:queue.
+func (r *Router) Routes() []string {
+	var routes []string
+	for _, registered := range r.echo.Routes() {
+		if registered.Method != echo.RouteNotFound {
+			routes = append(routes, registered.Method+" "+registered.Path)
+		}
+	}
+	return routes
+}
+
+// MaxBodyBytes returns the largest body that a request may have.
+func (r *Router) MaxBodyBytes() int64 { return r.bodies.maxBody }
+
+// Logger returns the logger of requests.
+func (r *Router) Logger() *slog.Logger { return r.log }
+
+// BodyBytes returns how much memory the bodies of requests in progress take.
+func (r *Router) BodyBytes() int64 { return r.bodies.used.Load() }
+
+// Loopback tells the router that it is served on a loopback address. From then on it refuses host names other than
+// AllowHosts, because a web page can make a name of its own resolve to this machine.
+func (r *Router) Loopback() { r.origins.loopback.Store(true) }
+
+// Drain begins the end of the service: readiness fails, and each connection is closed after its next answer. It may be
+// called more than once.
+func (r *Router) Drain() { r.drain.Do(func() { close(r.draining) }) }
+
+// Draining is closed once Drain has been called.
+func (r *Router) Draining() <-chan struct{} { return r.draining }
+
+func (r *Router) isDraining() bool {
+	select {
+	case <-r.draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// readyTimeout is how long a readiness probe waits for the service.
+const readyTimeout = 5 * time.Second
+
+// Ready reports whether requests can be served and the service isn't draining. The error is a *fault.Error of kind
+// Unavailable, or ErrDraining.
+func (r *Router) Ready(ctx context.Context) error {
+	if r.isDraining() {
+		return ErrDraining
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	err := r.ready(ctx)
+	var e *fault.Error
+	if err == nil || errors.As(err, &e) && e.Kind == fault.Unavailable {
+		return err
+	}
+	return fault.ErrUnavailable.WithCause(err)
+}
+
+// FailUnrouted makes fail answer requests that have no route and that match accepts. The others get a problem.
+func (r *Router) FailUnrouted(match func(*http.Request) bool, fail func(*Call, error)) {
+	r.unrouted = append(r.unrouted, unrouted{match: match, fail: fail})
+}
+
+// failUnrouted answers requests without a route.
+func (r *Router) failUnrouted(err error, ec echo.Context) {
+	c := newCall(r.stray, ec)
+	defer c.finish()
+	var he *echo.HTTPError
+	switch {
+	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
+		err = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod, Detail: c.request.Method + " is not a method of this path"}
+	case errors.As(err, &he) && he.Code == http.StatusNotFound:
+		err = ErrNoPath
+	}
+	c.err = err
+	for _, u := range r.unrouted {
+		if u.match(c.request) {
+			u.fail(c, err)
+			return
+		}
+	}
+	Fail(c, err)
+}
+
+// safeOptions is middleware for OPTIONS, which echo answers without a route.
+func safeOptions(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(ec echo.Context) error {
+		if ec.Request().Method == http.MethodOptions {
+			setSafetyHeaders(ec.Response().Header())
+		}
+		return next(ec)
+	}
+}
