@@ -3,34 +3,55 @@ package director
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
 const (
-	feedEvery = 2 * time.Second // how often changes are read, although nothing is told of any
-	feedLimit = 1000            // changes that are read at once
+	feedEvery  = 2 * time.Second // how often changes are read without a notification
+	feedLimit  = 1000            // changes that are read at once
+	auditEvery = 5               // leases after which the pool is compared with the storage while nothing changes
 )
 
-// fed is what the loop of a term is told of the queue: everything, or what has changed.
+// feed reads the queue for a term: first all waiting tickets, then what changes. After an error, which may have hidden
+// changes, it reads all tickets again.
+type feed struct {
+	store interface {
+		matchmaking.Feed
+		TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error)
+		Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error)
+	}
+	queue      string
+	lease      string        // the term's
+	takesOver  bool          // claims of earlier directors end at once
+	auditEvery time.Duration // how often the pool is compared with the storage while nothing changes
+	events     *events
+	clock      *storetime.Clock
+	log        *slog.Logger
+	known      atomic.Int64 // tickets in the pool; set by the term
+	out        chan fed
+}
+
+// fed is all tickets of the queue, or what has changed.
 type fed struct {
 	snapshot *matchmaking.Snapshot
 	changes  []matchmaking.Change
 }
 
-// feed tells the loop what there is, and from then on what changes, until ctx ends. After anything that went wrong,
-// and so perhaps was missed, it reads everything again.
-func (t *term) feed(ctx context.Context) {
-	down := outage.New(t.log, "the queue's tickets can't be read")
+// run feeds the term until ctx ends.
+func (f *feed) run(ctx context.Context) {
+	down := outage.New(f.log, "cannot read the queue's tickets")
 	wait := pace.NewBackoff()
 	for ctx.Err() == nil {
-		err := t.feedOn(ctx, func() {
+		err := f.readAll(ctx, func() {
 			down.Report(ctx, nil)
 			wait.Reset()
 		})
@@ -39,49 +60,41 @@ func (t *term) feed(ctx context.Context) {
 	}
 }
 
-// auditEvery is how often, in leases, memory and storage are compared, while nothing happens.
-const auditEvery = 5
-
-// audit tells whether the loop knows as many tickets as wait. It doesn't where the storage has lost what it had
-// answered, in a fail-over.
-func (t *term) audit(ctx context.Context) (same bool, err error) {
-	state, err := t.Store.Describe(ctx, t.Definition.Name, 0)
-	if err != nil {
-		return false, fmt.Errorf("count the waiting tickets: %w", err)
-	}
-	return int64(state.Searching+state.Pending) == t.known.Load(), nil
-}
-
-// feedOn feeds until something goes wrong, or may have gone wrong. It calls works after every read.
-func (t *term) feedOn(ctx context.Context, works func()) error {
+// readAll reads all tickets, and then changes, until a read fails or the pool may be wrong. It calls succeeded after each
+// read.
+func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 	sent := time.Now()
-	s, err := t.Store.Snapshot(ctx, t.Definition.Name)
+	s, err := f.store.Snapshot(ctx, f.queue)
 	if err != nil {
 		return fmt.Errorf("read the waiting tickets: %w", err)
 	}
-	works()
-	t.clock.observe(sent, s.Now)
-	if err := t.takeOver(ctx, &s); err != nil {
+	succeeded()
+	f.clock.Observe(sent, s.Now)
+	if err := f.takeOver(ctx, &s); err != nil {
 		return err
 	}
-	after := s.After
-	if !t.tell(ctx, fed{snapshot: &s}) {
+	if !f.send(ctx, fed{snapshot: &s}) {
 		return nil
 	}
+	return f.readChanges(ctx, s.After, succeeded)
+}
+
+// readChanges reads what changes after a point.
+func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) error {
 	audited := time.Now()
-	for more := true; more || t.news.awaitChange(ctx, feedEvery); {
-		c, err := t.Store.Changes(ctx, matchmaking.ChangesRequest{Queue: t.Definition.Name, After: after, Limit: feedLimit})
+	for more := true; more || f.events.awaitChange(ctx, feedEvery); {
+		c, err := f.store.Changes(ctx, matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit})
 		if err != nil {
 			return fmt.Errorf("read the changes: %w", err)
 		}
-		works()
+		succeeded()
 		after, more = c.After, len(c.Changes) == feedLimit
-		if len(c.Changes) > 0 && !t.tell(ctx, fed{changes: c.Changes}) {
+		if len(c.Changes) > 0 && !f.send(ctx, fed{changes: c.Changes}) {
 			return nil
 		}
-		if len(c.Changes) == 0 && time.Since(audited) > auditEvery*t.LeaseTTL {
+		if len(c.Changes) == 0 && time.Since(audited) > f.auditEvery {
 			audited = time.Now()
-			if same, err := t.audit(ctx); err != nil || !same {
+			if same, err := f.audit(ctx); err != nil || !same {
 				return err
 			}
 		}
@@ -89,13 +102,22 @@ func (t *term) feedOn(ctx context.Context, works func()) error {
 	return nil
 }
 
-// takeOver makes tickets of a snapshot available that an earlier director has claimed. It is over: only who has the lease
-// claims. Where an allocation may be under way for them they are left to it until the claim's deadline.
-func (t *term) takeOver(ctx context.Context, s *matchmaking.Snapshot) error {
-	if len(s.Held) == 0 || !t.immediate() {
+// audit reports whether the pool has as many tickets as wait in the storage. It has not if a fail-over lost some.
+func (f *feed) audit(ctx context.Context) (same bool, err error) {
+	state, err := f.store.Describe(ctx, f.queue, 0)
+	if err != nil {
+		return false, fmt.Errorf("count the waiting tickets: %w", err)
+	}
+	return int64(state.Searching+state.Pending) == f.known.Load(), nil
+}
+
+// takeOver ends claims of earlier directors on the tickets of a snapshot, which makes these available: only the holder of
+// the lease claims. If an allocation may be in progress for them they stay claimed until the claim's deadline.
+func (f *feed) takeOver(ctx context.Context, s *matchmaking.Snapshot) error {
+	if len(s.Held) == 0 || !f.takesOver {
 		return nil
 	}
-	freed, err := t.Store.TakeOver(ctx, t.Definition.Name, t.lease.id, slices.Collect(maps.Keys(s.Held)))
+	freed, err := f.store.TakeOver(ctx, f.queue, f.lease, slices.Collect(maps.Keys(s.Held)))
 	if err != nil {
 		return fmt.Errorf("take over the claims of an earlier director: %w", err)
 	}
@@ -108,95 +130,16 @@ func (t *term) takeOver(ctx context.Context, s *matchmaking.Snapshot) error {
 		}
 	}
 	if len(freed) > 0 {
-		t.log.DebugContext(ctx, "took over claims of an earlier director", "tickets", len(freed))
+		f.log.DebugContext(ctx, "took over claims of an earlier director", "tickets", len(freed))
 	}
 	return nil
 }
 
-func (t *term) tell(ctx context.Context, f fed) bool {
+func (f *feed) send(ctx context.Context, what fed) bool {
 	select {
-	case t.fed <- f:
+	case f.out <- what:
 		return true
 	case <-ctx.Done():
 		return false
 	}
-}
-
-const (
-	sweepLimit       = 500
-	sweepEvery       = time.Second // or a quarter of a ticket's life
-	sweepUnsubscribe = 16          // channels that are told at the same time
-)
-
-// sweep ends the fetches that wait on the channels of tickets whose life has ended, and takes those tickets out of the
-// queue, until ctx ends. Telling comes first: a director that ends in between leaves the rest to the next one.
-func (t *term) sweep(ctx context.Context) {
-	every := min(sweepEvery, t.Definition.TicketTTL.Std()/4)
-	if beat := t.Definition.Heartbeat.Std(); beat > 0 {
-		every = min(every, beat/4)
-	}
-	down := outage.New(t.log, "expired tickets can't be taken out of the queue")
-	for pace.Sleep(ctx, pace.Jitter(every)) {
-		var told []string
-		for more := true; more && ctx.Err() == nil; more = len(told) > 0 {
-			swept, err := t.Store.Sweep(ctx, t.Definition.Name, told, sweepLimit)
-			down.Report(ctx, err)
-			t.metrics.Expired(swept.Taken)
-			told = t.tellPlayers(ctx, swept.Expired)
-		}
-	}
-}
-
-// tellPlayers tells the players of tickets that have expired, and gives the tickets whose players know.
-func (t *term) tellPlayers(ctx context.Context, ids []string) []string {
-	if len(ids) == 0 {
-		return nil
-	}
-	select {
-	case t.swept <- ids:
-	case <-ctx.Done(): // the memory is dropped, the players are told all the same
-	}
-	know := make([]bool, len(ids))
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range min(len(ids), sweepUnsubscribe) {
-		workers.Go(func() {
-			for i := range next {
-				know[i] = t.unsubscribe(ctx, ids[i])
-			}
-		})
-	}
-	for i := range ids {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-	var told []string
-	for i, id := range ids {
-		if know[i] {
-			told = append(told, id)
-		}
-	}
-	return told
-}
-
-// A player is told that its ticket has expired so often, until it works, and for so long at most.
-const (
-	unsubscribeTries   = 3
-	unsubscribeTimeout = 5 * time.Second
-)
-
-func (t *term) unsubscribe(ctx context.Context, id string) bool {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unsubscribeTimeout)
-	defer cancel()
-	wait := pace.NewBackoff()
-	var err error
-	for range unsubscribeTries {
-		if err = t.Subscriptions.Unsubscribe(ctx, id); err == nil {
-			return true
-		}
-		pace.Sleep(ctx, wait.NextBackOff())
-	}
-	t.log.WarnContext(ctx, "a ticket's player couldn't be told that it expired", "ticket", id, "error", err)
-	return false
 }

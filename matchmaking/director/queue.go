@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
@@ -26,8 +27,7 @@ type Store interface {
 
 // Outbox carries the queue's assignments to their players.
 type Outbox interface {
-	// Offer hands over assignments that were made just now. It doesn't wait.
-	Offer(entries []matchmaking.OutboxEntry)
+	maker.Outbox
 	// Run publishes what stays in the outbox for too long, until ctx ends. directed reports whether this server directs
 	// the queue.
 	Run(ctx context.Context, directed func() bool)
@@ -54,12 +54,12 @@ type Options struct {
 // many goroutines.
 type Queue struct {
 	o        Options
-	news     *news
+	events   *events
 	director atomic.Pointer[director] // nil: the queue is idle
 }
 
 // New makes a queue that is idle.
-func New(o Options) *Queue { return &Queue{o: o, news: newNews()} }
+func New(o Options) *Queue { return &Queue{o: o, events: newEvents()} }
 
 // Directed reports whether this server directs the queue.
 func (q *Queue) Directed() bool {
@@ -73,12 +73,12 @@ func (q *Queue) Run(ctx context.Context) {
 	defer watching.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watching.Go(func() { q.o.Store.Watch(ctx, q.o.Definition.Name, q.news.tell) })
+	watching.Go(func() { q.o.Store.Watch(ctx, q.o.Definition.Name, q.events.notify) })
 	failures := pace.NewBackoff()
 	var again <-chan time.Time
 	for {
 		select {
-		case <-q.news.changed:
+		case <-q.events.changed:
 		case <-again:
 		case <-q.o.Over:
 			return
@@ -96,17 +96,17 @@ func (q *Queue) Run(ctx context.Context) {
 
 // wake works on the queue until it is idle. An error means that it isn't known whether it is.
 func (q *Queue) wake(ctx context.Context) error {
-	d := newDirector(&q.o, q.news)
+	d := newDirector(ctx, &q.o, q.events)
 	first := d.request(ctx)
-	if !first.known() {
+	if !first.isCertain() {
 		q.o.Idle.Report(ctx, first.err)
 		return first.err
 	}
 	q.o.Idle.Report(ctx, nil)
 	if !errors.Is(first.err, matchmaking.ErrQueueIdle) {
-		q.news.idle.Store(false)
+		q.events.idle.Store(false)
 		q.work(ctx, d, first)
-		q.news.idle.Store(true)
+		q.events.idle.Store(true)
 	}
 	return nil
 }

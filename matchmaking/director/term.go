@@ -1,118 +1,113 @@
 package director
 
 import (
-	"container/heap"
 	"context"
-	"slices"
+	"errors"
+	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
-// term is the time in which a director has its queue's lease. It holds the queue's waiting tickets in memory, in one
-// of three states:
-//
-//	             ┌── Match proposes it, Claim holds it ──►┐
-//	added ──► waiting                                   claimed ──► assigned: forgotten
-//	           ▲ ▲                                        │ │
-//	           │ └── its match came to nothing ───────────┘ │
-//	           │                                            │
-//	           └───────────────── parked ◄──────────────────┘
-//	                until another claim's deadline, or a moment after a failed allocation
-//
-// A ticket that is cancelled, has expired or is assigned is forgotten in whatever state. The loop of run is:
+// term is the time for which a director has its queue's lease. Its loop is the only user of its pool, schedule and round:
 //
 //	for {
-//	    take what came: changes, expired tickets, settled matches    (never waits for storage or allocations)
-//	    unpark what is due
-//	    if a round is due: Match, Evaluate, Claim; hand the matches to works
+//	    update the pool: what the feed read, expired tickets, what became of matches    (never waits)
+//	    if a round is due: form matches of the pool; the maker claims them and makes them in the background
 //	    else wait for any of these
 //	}
-//
-// run's goroutine owns all fields but the channels, known, parts' Assigner, and what is set before run.
 type term struct {
-	*director
-	parts  matchmaking.Parts
-	lease  *lease
-	work   context.Context //nolint:containedctx // of works, which outlive the term; see director.run
-	giveUp context.CancelFunc
-	lost   context.CancelFunc // ends the term
-	end    <-chan struct{}    // closed when nobody takes from the channels any more
-
-	fed     chan fed
-	swept   chan []string
-	settled chan settlement
-
-	tickets map[string]*held
-	known   atomic.Int64 // how many there are, for feed
-	parked  parking
-	claimed int       // tickets
-	claims  int       // made so far: the last part of the token
-	busy    time.Time // when there was something to do last
-
-	round    rounds
+	pool     *pool.Pool
+	round    *round.Round
+	schedule *round.Schedule
+	maker    *maker.Maker
+	feed     *feed
+	sweeper  *sweeper
+	losses   *losses
+	clock    *storetime.Clock
+	metrics  Metrics
+	log      *slog.Logger
 	matching *outage.Outage
+	loop     loopState
 }
 
-// held is a ticket in a term's memory.
-type held struct {
-	ticket *matchmaking.Ticket
-	state  state
-	parked time.Time // when it is waiting again
-	// doubtful is set if it isn't known whether a match of it was assigned.
-	doubtful bool
+// loopState is what the loop of a term has beside its parts.
+type loopState struct {
+	outcomes  chan maker.Outcome
+	end       chan struct{} // closed when nothing is received from outcomes any more
+	lost      context.CancelFunc
+	busy      time.Time // when there was something to do last
+	idleAfter time.Duration
 }
 
-type state int
-
-const (
-	waiting state = iota // the matcher has it
-	parked
-	claimed // a work has it
-)
-
-// How many tickets can be in matches that are being made; no round is held while there are as many. With an assigner
-// that isn't immediate they wait for their turn while their claim's deadline comes nearer, so there can't be many.
+// How many tickets can be in matches that are being made; no round is held while there are as many. With an assigner that
+// is not immediate they wait for their turn while their claim's deadline comes nearer, so there can't be many.
 const (
 	maxClaimedImmediate = 20_000
 	maxClaimedSlow      = 2_000
 )
 
-// run directs the queue until ctx ends or the queue was empty for a while. It calls lost where it finds that the lease is.
-func (t *term) run(ctx context.Context, lost context.CancelFunc) {
-	t.lost = lost
-	t.tickets = map[string]*held{}
-	t.fed, t.swept, t.settled = make(chan fed, 4), make(chan []string), make(chan settlement, 64)
-	t.matching = outage.New(t.log, "no matches can be formed")
-	t.round.failures = pace.NewBackoff()
-	t.round.debounce = t.Definition.Match.Debounce.Std()
-	end := make(chan struct{})
-	t.end = end
+// newTerm returns the term of a lease.
+func newTerm(d *director, l *lease, parts matchmaking.Parts) *term {
+	def := &d.Definition
+	t := &term{
+		schedule: round.NewSchedule(def.Match.Debounce.Std()),
+		clock:    &d.clock, metrics: d.metrics, log: d.log,
+		matching: outage.New(d.log, "no matches can be formed"),
+		loop:     loopState{outcomes: make(chan maker.Outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter},
+	}
+	immediate := maker.IsImmediate(parts.Assigner)
+	t.round = &round.Round{
+		Matcher: parts.Matcher, Evaluator: parts.Evaluator,
+		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxClaimed: maxClaimedSlow,
+	}
+	if immediate {
+		t.round.MaxClaimed = maxClaimedImmediate
+	}
+	t.pool = pool.New(parts.Matcher)
+	t.maker = &maker.Maker{
+		Store: d.Store, Assigner: parts.Assigner, Outbox: d.outbox, Definition: def, Clock: &d.clock,
+		Tasks: d.tasks, Health: d.health, Metrics: d.metrics, Log: d.log, Lease: l.id, Report: t.report,
+	}
+	players := &players{subscriptions: d.Subscriptions, log: d.log}
+	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(), lease: l, tasks: d.tasks, log: d.log}
+	t.sweeper = newSweeper(d, players)
+	t.feed = &feed{
+		store: d.Store, queue: def.Name, lease: l.id, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
+		events: d.events, clock: &d.clock, log: d.log, out: make(chan fed, 4),
+	}
+	return t
+}
 
+// run directs the queue until ctx ends or the queue was empty for a while. It calls lost if it finds that the lease is.
+func (t *term) run(ctx context.Context, lost context.CancelFunc) {
+	t.loop.lost = lost
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
-	running.Go(func() { t.feed(ctx) })
-	running.Go(func() { t.sweep(ctx) })
-	t.loop(ctx)
+	running.Go(func() { t.feed.run(ctx) })
+	running.Go(func() { t.sweeper.run(ctx) })
+	t.runLoop(ctx)
 	cancel()
-	close(end)
+	close(t.loop.end)
 	running.Wait()
 }
 
-func (t *term) loop(ctx context.Context) {
+func (t *term) runLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	t.busy = time.Now()
+	t.loop.busy = time.Now()
 	for ctx.Err() == nil {
-		t.takeReady()
+		t.update()
 		now := time.Now()
-		t.unpark(now)
-		t.known.Store(int64(len(t.tickets)))
-		t.metrics.Tickets(len(t.tickets), t.claimed)
+		t.pool.Wake(now)
+		t.feed.known.Store(int64(t.pool.Len()))
+		t.metrics.Tickets(t.pool.Len(), t.pool.Claimed())
 		if at, ok := t.nextRound(); ok && !now.Before(at) {
 			t.holdRound(ctx)
 			continue
@@ -122,213 +117,180 @@ func (t *term) loop(ctx context.Context) {
 		}
 		timer.Reset(t.nextWake(now))
 		select {
-		case f := <-t.fed:
+		case f := <-t.feed.out:
 			t.takeFed(f)
-		case ids := <-t.swept:
-			t.takeSwept(ids)
-		case s := <-t.settled:
-			t.takeSettled(s)
+		case ids := <-t.sweeper.out:
+			t.remove(ids)
+		case o := <-t.loop.outcomes:
+			t.takeOutcome(o)
 		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}
 }
 
-// isIdle reports whether there was nothing to do for a while.
-func (t *term) isIdle(now time.Time) bool {
-	if len(t.tickets) > 0 || !t.works.none() {
-		t.busy = now
-	}
-	return now.Sub(t.busy) >= t.IdleAfter
-}
-
-// takeReady takes what is there without waiting.
-func (t *term) takeReady() {
+// update takes what has arrived, without waiting.
+func (t *term) update() {
 	for {
 		select {
-		case f := <-t.fed:
+		case f := <-t.feed.out:
 			t.takeFed(f)
-		case ids := <-t.swept:
-			t.takeSwept(ids)
-		case s := <-t.settled:
-			t.takeSettled(s)
+		case ids := <-t.sweeper.out:
+			t.remove(ids)
+		case o := <-t.loop.outcomes:
+			t.takeOutcome(o)
 		default:
 			return
 		}
 	}
 }
 
+// isIdle reports whether there was nothing to do for a while.
+func (t *term) isIdle(now time.Time) bool {
+	if t.pool.Len() > 0 || !t.maker.Tasks.None() {
+		t.loop.busy = now
+	}
+	return now.Sub(t.loop.busy) >= t.loop.idleAfter
+}
+
 func (t *term) takeFed(f fed) {
-	if f.snapshot != nil {
-		t.takeSnapshot(f.snapshot)
+	if s := f.snapshot; s != nil {
+		held := make(map[string]time.Time, len(s.Held))
+		for id, until := range s.Held {
+			held[id] = t.clock.Local(until)
+		}
+		t.losses.check(t.pool.Replace(s.Tickets, held))
 	}
 	for _, c := range f.changes {
 		switch {
 		case c.Added != nil:
-			t.add(c.Added)
+			t.pool.Add(c.Added, time.Time{})
 		case c.Released != "":
-			t.released(c.Released)
+			t.pool.Unpark(c.Released)
 		default:
-			t.forget(c.Cancelled)
+			t.pool.Remove(c.Cancelled)
 		}
 	}
 }
 
-// takeSnapshot makes the memory what a snapshot is, but for tickets that works have.
-func (t *term) takeSnapshot(s *matchmaking.Snapshot) {
-	there := make(map[string]bool, len(s.Tickets))
-	for _, ticket := range s.Tickets {
-		there[ticket.ID] = true
-		if until, isHeld := s.Held[ticket.ID]; isHeld && t.tickets[ticket.ID] == nil {
-			h := &held{ticket: ticket, state: parked}
-			t.tickets[ticket.ID] = h
-			t.park(h, t.clock.local(until))
-			continue
-		}
-		t.add(ticket)
-	}
-	var lost []string
-	for id, h := range t.tickets {
-		if !there[id] && h.state != claimed {
-			if h.isSure() {
-				lost = append(lost, id)
-			}
-			t.forget(id)
-		}
-	}
-	t.findLost(lost)
-}
-
-func (t *term) takeSwept(ids []string) {
+func (t *term) remove(ids []string) {
 	for _, id := range ids {
-		t.forget(id)
+		t.pool.Remove(id)
 	}
 }
 
-// add makes a ticket available, unless it is known. An earlier ticket with its ID is over.
-func (t *term) add(ticket *matchmaking.Ticket) {
-	if h := t.tickets[ticket.ID]; h != nil && h.ticket.CreateTime.Equal(ticket.CreateTime) {
-		return
+func (t *term) takeOutcome(o maker.Outcome) {
+	now := time.Now()
+	for _, id := range o.Finished {
+		t.pool.Finish(id)
 	}
-	t.forget(ticket.ID)
-	h := &held{ticket: ticket}
-	t.tickets[ticket.ID] = h
-	t.offer(h)
-}
-
-// offer hands a ticket to the matcher.
-func (t *term) offer(h *held) {
-	h.state = waiting
-	t.parts.Matcher.Add(h.ticket)
-	t.round.wanted()
-}
-
-// forget drops a ticket. Where a work has it, it isn't taken back from there.
-func (t *term) forget(id string) {
-	h := t.tickets[id]
-	if h == nil {
-		return
-	}
-	delete(t.tickets, id)
-	switch h.state {
-	case waiting:
-		t.parts.Matcher.Remove(id)
-	case claimed:
-		t.claimed--
-	case parked: // what is left of it in parking is passed over
+	for _, id := range o.PutBack {
+		t.pool.PutBack(id, now, o.From, o.Uncertain)
 	}
 }
 
-// again makes a ticket available whose match came to nothing: at once, or from a time on.
-func (t *term) again(h *held, at time.Time) {
-	if t.tickets[h.ticket.ID] != h {
-		return // it was forgotten
-	}
-	if h.state == claimed {
-		t.claimed--
-	}
-	if time.Now().Before(at) {
-		t.park(h, at)
-		return
-	}
-	t.offer(h)
-}
-
-// released makes a ticket available that was left alone until another claim's deadline.
-func (t *term) released(id string) {
-	h := t.tickets[id]
-	if h == nil || h.state != parked {
-		return
-	}
-	if i := slices.Index(t.parked, h); i >= 0 {
-		heap.Remove(&t.parked, i)
-		t.offer(h)
-	}
-}
-
-// settlement is what became of tickets that a work had.
-type settlement struct {
-	over  []string  // assigned, or gone
-	again []string  // to be had again
-	doubt bool      // these may be assigned
-	at    time.Time // from when on; zero: now
-}
-
-func (t *term) takeSettled(s settlement) {
-	for _, id := range s.over {
-		if h := t.tickets[id]; h != nil && h.state == claimed { // else it is a later ticket with the ID
-			t.forget(id)
-		}
-	}
-	for _, id := range s.again {
-		if h := t.tickets[id]; h != nil && h.state == claimed {
-			h.doubtful = h.doubtful || s.doubt
-			t.again(h, s.at)
-		}
-	}
-}
-
-// settle tells the loop what became of tickets, unless the term is over. Works call it.
-func (t *term) settle(s settlement) {
+// report tells the loop what became of tickets, unless the term is over. Tasks call it.
+func (t *term) report(o maker.Outcome) {
 	select {
-	case t.settled <- s:
-	case <-t.end:
+	case t.loop.outcomes <- o:
+	case <-t.loop.end:
 	}
 }
 
-// park has a ticket wait until a time.
-func (t *term) park(h *held, at time.Time) {
-	h.state, h.parked = parked, at
-	heap.Push(&t.parked, h)
+// nextRound returns when the next round is due by this server's clock, if one is.
+func (t *term) nextRound() (at time.Time, ok bool) {
+	if t.pool.Claimed() >= t.round.MaxClaimed {
+		return at, false // outcomes make room
+	}
+	later := t.round.Matcher.Next()
+	if !later.IsZero() {
+		later = t.clock.Local(later)
+	}
+	return t.schedule.Next(t.pool.Changed(), later)
 }
 
-func (t *term) unpark(now time.Time) {
-	for len(t.parked) > 0 && !now.Before(t.parked[0].parked) {
-		h, _ := heap.Pop(&t.parked).(*held)
-		if h.state == parked && t.tickets[h.ticket.ID] == h {
-			t.offer(h)
+// longWait is how long the loop sleeps if nothing is due.
+const longWait = time.Minute
+
+// nextWake returns how long the loop can sleep.
+func (t *term) nextWake(now time.Time) time.Duration {
+	wait := longWait
+	if at, ok := t.nextRound(); ok {
+		wait = min(wait, at.Sub(now))
+	}
+	if t.pool.Len() == 0 {
+		wait = min(wait, t.loop.busy.Add(t.loop.idleAfter).Sub(now))
+	}
+	if at, ok := t.pool.NextWake(); ok {
+		wait = min(wait, at.Sub(now))
+	}
+	return wait
+}
+
+// holdRound forms matches of the pool and hands them to the maker.
+func (t *term) holdRound(ctx context.Context) {
+	began, timed := time.Now(), !t.pool.Changed()
+	t.pool.SetChanged(false)
+	f := t.round.Form(ctx, t.pool, t.clock.Now())
+	if ctx.Err() != nil {
+		return
+	}
+	if !t.recordRound(ctx, &f) {
+		t.pool.SetChanged(true)
+		t.schedule.Failed(time.Now())
+		return
+	}
+	for rest := f.Matches; len(rest) > 0; {
+		n := maker.NextClaim(rest)
+		not, err := t.maker.Start(ctx, rest[:n])
+		if err != nil {
+			t.end(ctx, err)
+			return
 		}
+		t.takeMissed(not)
+		rest = rest[n:]
+	}
+	t.schedule.Held(began, time.Now(), len(f.Matches) > 0, timed)
+}
+
+// recordRound counts and logs what a round brought. It reports false if the round failed.
+func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
+	for range f.Refused {
+		t.metrics.ProposalRefused()
+	}
+	failed := f.Err != nil && len(f.Matches) == 0
+	if failed {
+		t.metrics.RoundFailed()
+		t.matching.Report(ctx, f.Err)
+		return false
+	}
+	t.matching.Report(ctx, nil)
+	if f.Err != nil {
+		t.log.WarnContext(ctx, "some proposals of the match function were refused", "error", f.Err)
+	}
+	return true
+}
+
+// end is called after a claim that failed for good. The term ends if it has lost its lease; else its context has ended.
+func (t *term) end(ctx context.Context, err error) {
+	if errors.Is(err, matchmaking.ErrLeaseLost) {
+		t.log.WarnContext(ctx, "queue lease lost", "error", err)
+		t.loop.lost()
 	}
 }
 
-// parking is a heap of parked tickets, by when they are to be unparked.
-type parking []*held
-
-func (p parking) Len() int           { return len(p) }
-func (p parking) Less(i, j int) bool { return p[i].parked.Before(p[j].parked) }
-func (p parking) Swap(i, j int)      { p[i], p[j] = p[j], p[i] }
-
-// Push is heap.Interface's.
-func (p *parking) Push(x any) {
-	h, _ := x.(*held)
-	*p = append(*p, h)
-}
-
-// Pop is heap.Interface's.
-func (p *parking) Pop() any {
-	last := len(*p) - 1
-	h := (*p)[last]
-	(*p)[last] = nil
-	*p = (*p)[:last]
-	return h
+// takeMissed updates the tickets that a claim did not get.
+func (t *term) takeMissed(not maker.Missed) {
+	var lost []string
+	for _, id := range not.Gone {
+		if t.pool.IsCertain(id) {
+			lost = append(lost, id)
+		}
+		t.pool.Remove(id)
+	}
+	t.losses.check(lost)
+	now := time.Now()
+	for id, until := range not.Held {
+		t.pool.PutBack(id, now, until, false)
+	}
 }

@@ -13,8 +13,8 @@ import (
 // rules are CriteriaOptions, prepared for use.
 type rules struct {
 	oneSided bool
-	weights  []weight        // by name
-	steps    []time.Duration // ages at which ranges widen, ascending
+	weights  []weight             // by name
+	steps    []time.Duration      // ages at which ranges widen, ascending
 	widths   []map[string]float64 // by how much, after each step; the first is before any
 }
 

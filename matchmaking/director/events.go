@@ -1,0 +1,82 @@
+package director
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+)
+
+// events are what the watch of a queue reported and nobody has handled. It may be used by many goroutines.
+//
+// A queue is idle on a server while that server knows of nothing to do in it. Then it costs the server a goroutine and a
+// watch, and the storage nothing. An event ends that: the server asks for the queue's lease, and gets it only if there is
+// something to do. While another server has the lease the queue isn't idle here, so that this server takes over when
+// that one dies.
+type events struct {
+	changed chan struct{} // buffered (capacity 1): anything
+	free    chan struct{} // buffered (capacity 1): the lease may be free
+	idle    atomic.Bool   // this server does not work on the queue
+	visited time.Time     // when the idle queue was last checked without an event; owned by VisitIdle
+}
+
+func newEvents() *events {
+	e := &events{changed: make(chan struct{}, 1), free: make(chan struct{}, 1), visited: time.Now().Add(pace.Jitter(visitEach) - 2*visitEach)}
+	e.idle.Store(true)
+	return e
+}
+
+// notify records a change, and whether the lease may be free. It never blocks.
+func (e *events) notify(free bool) {
+	signal(e.changed)
+	if free {
+		signal(e.free)
+	}
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// awaitChange waits for a change, but no longer than limit. It reports whether ctx is alive.
+func (e *events) awaitChange(ctx context.Context, limit time.Duration) bool {
+	return pace.SleepUntil(ctx, limit, e.changed)
+}
+
+// awaitFree waits until the lease may be free, but no longer than limit.
+func (e *events) awaitFree(ctx context.Context, limit time.Duration) {
+	pace.SleepUntil(ctx, limit, e.free)
+}
+
+// Idle queues are checked one after the other, in case an event was lost: one in visitEvery at most, and each one
+// visitEach after the last time at the earliest.
+const (
+	visitEvery = 350 * time.Millisecond
+	visitEach  = time.Minute
+)
+
+// VisitIdle checks the idle ones of the queues, one after the other, until ctx ends.
+func VisitIdle(ctx context.Context, queues func() []*Queue) {
+	for pace.Sleep(ctx, pace.Jitter(visitEvery)) {
+		now := time.Now()
+		if e := longestUnvisited(queues()); e != nil && now.Sub(e.visited) >= visitEach {
+			e.visited = now
+			e.notify(true)
+		}
+	}
+}
+
+// longestUnvisited returns the events of the idle queue that was checked the longest time ago; nil: no queue is idle.
+func longestUnvisited(queues []*Queue) *events {
+	var first *events
+	for _, q := range queues {
+		if e := q.events; e.idle.Load() && (first == nil || e.visited.Before(first.visited)) {
+			first = e
+		}
+	}
+	return first
+}

@@ -1,0 +1,61 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+)
+
+// losses looks for tickets that the storage has lost, and ends the waits of their players.
+//
+// A fail-over can lose tickets whose creation was answered; their players would wait forever. So a ticket that was in a
+// director's pool is looked for if it no longer waits in the storage, and when the director has lost its lease. A ticket
+// that was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL longer. So one that cannot be
+// read was lost, unless that time has passed since the lease was valid.
+type losses struct {
+	store interface {
+		Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
+	}
+	players *players
+	queue   string
+	keep    time.Duration // the queue's AssignmentTTL
+	lease   *lease
+	tasks   *maker.Tasks
+	log     *slog.Logger
+}
+
+// check looks for tickets in the background.
+func (l *losses) check(ids []string) {
+	if len(ids) > 0 {
+		l.tasks.Start(func(ctx context.Context) { l.checkAll(ctx, ids) })
+	}
+}
+
+func (l *losses) checkAll(ctx context.Context, ids []string) {
+	wait := pace.NewBackoff()
+	for len(ids) > 0 && l.provesLoss(time.Now()) {
+		asked := time.Now()
+		_, err := l.store.Ticket(ctx, l.queue, ids[0])
+		switch {
+		case errors.Is(err, matchmaking.ErrNoTicket):
+			if l.provesLoss(asked) && l.players.release(ctx, ids[0]) {
+				l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", ids[0])
+			}
+		case err != nil:
+			if !pace.Sleep(ctx, wait.NextBackOff()) {
+				return
+			}
+			continue
+		}
+		wait.Reset()
+		ids = ids[1:]
+	}
+}
+
+// provesLoss reports whether a ticket that could not be read at a time was lost: no record of its end has expired.
+func (l *losses) provesLoss(at time.Time) bool { return at.Before(l.lease.end().Add(l.keep)) }

@@ -1,0 +1,185 @@
+package maker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+)
+
+// assignPatience is how long an assignment whose outcome is not known is repeated.
+const assignPatience = time.Minute
+
+// results are what became of the matches of a batch.
+type results struct {
+	assigned  []string     // tickets
+	unplaced  []placed     // no place was found
+	conflicts []conflicted // a ticket could not be assigned
+	refused   []placed     // the storage will never accept them
+	unknown   []placed     // the storage did not answer
+}
+
+// conflicted is a match that could not be assigned, and the tickets that prevented it.
+type conflicted struct {
+	placed
+	conflicts []matchmaking.Conflict
+}
+
+// assign assigns the matches that have a place, until it is known what became of each, and gives up the others.
+func (m *Maker) assign(ctx context.Context, c claim, batch []placed) {
+	var r results
+	todo := make([]placed, 0, len(batch))
+	request := matchmaking.AssignRequest{Queue: m.Definition.Name, Token: c.token, Keep: m.Definition.AssignmentTTL.Std()}
+	for _, p := range batch {
+		var assignments matchmaking.AssignMatch
+		if p.err == nil {
+			assignments, p.err = m.Definition.Assignments(&p.Proposal, p.place)
+		}
+		if p.err != nil {
+			r.unplaced = append(r.unplaced, p)
+			continue
+		}
+		todo = append(todo, p)
+		request.Matches = append(request.Matches, assignments)
+	}
+	m.countAllocations(ctx, len(todo), r.unplaced)
+	wait := pace.NewBackoff()
+	for began := time.Now(); len(todo) > 0; {
+		outcomes := m.Store.Assign(context.WithoutCancel(ctx), request)
+		todo, request.Matches = m.sort(ctx, &r, answered{todo, request.Matches, outcomes})
+		if len(todo) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.NextBackOff())) {
+			r.unknown = todo
+			break
+		}
+	}
+	m.conclude(ctx, c, r)
+}
+
+// answered is what Assign was asked, and what it answered.
+type answered struct {
+	matches     []placed
+	assignments []matchmaking.AssignMatch
+	outcomes    []matchmaking.AssignOutcome
+}
+
+var errOutcomes = errors.New("the storage returned another number of outcomes than of matches")
+
+// sort adds the outcomes that are known to results, offers new assignments to the outbox, and returns the matches whose
+// Outcome is not known.
+func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed, again []matchmaking.AssignMatch) {
+	var storageErr error
+	var entries []matchmaking.OutboxEntry
+	for i, p := range a.matches {
+		o := matchmaking.AssignOutcome{Err: errOutcomes}
+		if len(a.outcomes) == len(a.matches) {
+			o = a.outcomes[i]
+		}
+		switch {
+		case errors.Is(o.Err, matchmaking.ErrNotAssigned):
+			p.err = o.Err
+			r.refused = append(r.refused, p)
+		case o.Err != nil:
+			storageErr = o.Err
+			todo, again = append(todo, p), append(again, a.assignments[i])
+		case len(o.Conflicts) > 0:
+			r.conflicts = append(r.conflicts, conflicted{placed: p, conflicts: o.Conflicts})
+		default:
+			r.assigned = append(r.assigned, p.IDs...)
+			m.Metrics.Matched(o.Waits)
+			entries = append(entries, outgoing(p.ID, a.assignments[i], o.Entries)...)
+		}
+	}
+	m.Outbox.Offer(entries)
+	m.Health.storing.Report(ctx, storageErr)
+	return todo, again
+}
+
+// outgoing returns the outbox entries of a match that was assigned just now.
+func outgoing(matchID string, m matchmaking.AssignMatch, entries []string) []matchmaking.OutboxEntry {
+	out := make([]matchmaking.OutboxEntry, len(entries))
+	for i, entry := range entries {
+		t := m.Assignments[i]
+		out[i] = matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: matchID, Epoch: t.Epoch, Content: t.Content}
+	}
+	return out
+}
+
+// conclude ends a batch: it gives back what was not assigned, and reports the tickets to the term.
+func (m *Maker) conclude(ctx context.Context, c claim, r results) {
+	outcomes := []Outcome{m.dropConflicts(ctx, r.assigned, r.conflicts), m.dropUnplaced(r.unplaced), m.dropRefused(ctx, r.refused), {}}
+	for _, p := range r.unknown {
+		// Players may know the place, so it is not given back. Their tickets can be claimed again if they do not.
+		o := &outcomes[3]
+		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.IDs...), c.deadline, true
+		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets", p.IDs, "connection", p.place.Connection)
+	}
+	var ids []string
+	for _, o := range outcomes {
+		ids = append(ids, o.PutBack...)
+	}
+	if len(ids) > 0 {
+		m.release(ctx, c, ids)
+	}
+	for _, o := range outcomes {
+		if len(o.Finished)+len(o.PutBack) > 0 {
+			m.Report(o)
+		}
+	}
+}
+
+// dropConflicts returns the outcome of tickets that were assigned and of matches that could not be.
+func (m *Maker) dropConflicts(ctx context.Context, assigned []string, matches []conflicted) Outcome {
+	o := Outcome{Finished: assigned}
+	for i := range matches {
+		p := &matches[i]
+		m.Metrics.Conflict(p.conflicts[0].Reason)
+		m.Log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason", p.conflicts[0].Reason)
+		m.giveBack(&p.placed)
+		gone, left := p.split()
+		o.Finished = append(o.Finished, gone...)
+		o.PutBack = append(o.PutBack, left...)
+	}
+	return o
+}
+
+// dropUnplaced returns the outcome of matches without a place.
+func (m *Maker) dropUnplaced(matches []placed) (o Outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.From = append(o.PutBack, p.IDs...), p.again
+		if p.asked {
+			m.giveBack(p)
+		}
+	}
+	return o
+}
+
+// dropRefused returns the outcome of matches that the storage will never accept.
+func (m *Maker) dropRefused(ctx context.Context, matches []placed) (o Outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.From = append(o.PutBack, p.IDs...), time.Now().Add(pace.LastBackoff)
+		m.Metrics.ProposalRefused()
+		m.Log.ErrorContext(ctx, "the storage refuses a match", "match", p.ID, "tickets", len(p.IDs), "error", p.err)
+		m.giveBack(p)
+	}
+	return o
+}
+
+// split returns the tickets that cannot be assigned any more, and the others.
+func (f *conflicted) split() (gone, left []string) {
+	for _, c := range f.conflicts {
+		if c.Reason == matchmaking.ConflictGone {
+			gone = append(gone, c.ID)
+		}
+	}
+	for _, id := range f.IDs {
+		if !slices.Contains(gone, id) {
+			left = append(left, id)
+		}
+	}
+	return gone, left
+}

@@ -1,0 +1,254 @@
+// Package maker turns the matches of rounds into assignments:
+//
+//	claim ──► allocate ──► assign ──► outbox
+//	  │           │           │
+//	  └───────────┴───────────┴──► give back: the place, the claim, and the tickets to the pool
+//
+// A term calls [Maker.Start], which claims. All that follows runs in [Tasks], which may outlive the term: the storage
+// decides whether a match is assigned. While the storage fails they try again; what became of tickets they report to the
+// term as an [Outcome].
+package maker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
+)
+
+// Maker makes matches for one term. Its fields are set before Start is called and not changed any more. Start is called by
+// one goroutine at a time.
+type Maker struct {
+	Store      Store
+	Assigner   matchmaking.Assigner
+	Outbox     Outbox
+	Definition *matchmaking.Definition
+	Clock      *storetime.Clock
+	Tasks      *Tasks
+	Health     *Health
+	Metrics    Metrics
+	Log        *slog.Logger
+	Lease      string        // the term's
+	Report     func(Outcome) // called by tasks
+
+	claims int // made so far: the last part of a claim's token
+}
+
+// Outbox carries assignments to their players.
+type Outbox interface {
+	// Offer hands over assignments that were made just now. It doesn't wait.
+	Offer(entries []matchmaking.OutboxEntry)
+}
+
+// Metrics counts what becomes of matches. Its methods may be called by many goroutines.
+type Metrics interface {
+	// Matched counts a match. waits is how long its tickets had waited.
+	Matched(waits []time.Duration)
+	// Conflict counts a match that could not be assigned.
+	Conflict(reason matchmaking.ConflictReason)
+	// ProposalRefused counts a proposal that cannot be a match.
+	ProposalRefused()
+	// AllocationFailed counts a match for which no place was found.
+	AllocationFailed()
+}
+
+// Store is what a maker needs of the queues' store.
+type Store interface {
+	Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error)
+	Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome
+	Release(ctx context.Context, queue, token string, ids []string) error
+}
+
+// Health is what the makers of a queue share from one term to the next. It may be used by many goroutines.
+type Health struct {
+	allocations         allocations
+	storing, allocating *outage.Outage
+}
+
+// NewHealth returns the Health of makers without failures.
+func NewHealth(log *slog.Logger) *Health {
+	return &Health{
+		allocations: allocations{slots: make(chan struct{}, maxAllocations), wait: pace.NewBackoff()},
+		storing:     outage.New(log, "storage failing, no matches made"),
+		allocating:  outage.New(log, "allocation failing"),
+	}
+}
+
+// Outcome is what became of tickets whose match was claimed.
+type Outcome struct {
+	Finished  []string  // assigned, or gone
+	PutBack   []string  // available again
+	From      time.Time // when those are available; zero: now
+	Uncertain bool      // those may be assigned
+}
+
+// claim is a claim that the storage gave.
+type claim struct {
+	token    string
+	deadline time.Time // by this server's clock, a little early
+}
+
+// Missed is what a claim did not get.
+type Missed struct {
+	Gone []string             // assigned, cancelled, expired, or never there
+	Held map[string]time.Time // by another claim, until then by this server's clock
+}
+
+const (
+	// claimTickets is how many tickets one claim holds at most. The matches of a round that have more need several.
+	claimTickets = 500
+	// heldMargin is how much later than another claim's deadline its tickets are tried.
+	heldMargin = 2 * time.Millisecond
+)
+
+// NextClaim returns how many of the matches, but at least one, fit into one claim.
+func NextClaim(matches []round.Match) int {
+	tickets := 0
+	for n, m := range matches {
+		if tickets += len(m.IDs); tickets > claimTickets {
+			return max(n, 1)
+		}
+	}
+	return len(matches)
+}
+
+// Start claims the tickets of matches and begins to make the matches that are complete. The tickets that it got of others
+// are given up again. An error means that the term must end: matchmaking.ErrLeaseLost, or that ctx has ended.
+func (m *Maker) Start(ctx context.Context, matches []round.Match) (Missed, error) {
+	var ids []string
+	for i := range matches {
+		ids = append(ids, matches[i].IDs...)
+	}
+	m.claims++
+	c := claim{token: m.Lease + "." + strconv.Itoa(m.claims)}
+	got, sent, err := m.claim(ctx, c.token, ids)
+	if err != nil {
+		return Missed{}, err
+	}
+	m.Clock.Observe(sent, got.Now)
+	c.deadline = sent.Add(got.Deadline.Sub(got.Now))
+
+	complete, rest := split(matches, got.IDs)
+	if len(complete) > 0 {
+		m.Tasks.Start(func(ctx context.Context) { m.make(ctx, c, complete) })
+	}
+	if len(rest) > 0 {
+		m.Tasks.Start(func(ctx context.Context) {
+			m.release(ctx, c, rest)
+			m.Report(Outcome{PutBack: rest})
+		})
+	}
+	not := Missed{Gone: got.Gone, Held: make(map[string]time.Time, len(got.Held))}
+	for id, until := range got.Held {
+		not.Held[id] = m.Clock.Local(until).Add(heldMargin)
+	}
+	return not, nil
+}
+
+// split returns the matches of which a claim got all tickets, and the tickets that it got of the others.
+func split(matches []round.Match, got []string) (complete []round.Match, rest []string) {
+	has := make(map[string]bool, len(got))
+	for _, id := range got {
+		has[id] = true
+	}
+	for _, m := range matches {
+		var part []string
+		for _, id := range m.IDs {
+			if has[id] {
+				part = append(part, id)
+			}
+		}
+		if len(part) == len(m.IDs) {
+			complete = append(complete, m)
+		} else {
+			rest = append(rest, part...)
+		}
+	}
+	return complete, rest
+}
+
+// claim claims tickets. While the storage fails it tries again with the same token, since the tickets may be held by it.
+// After an error the tickets are released in the background if they may be held.
+func (m *Maker) claim(ctx context.Context, token string, ids []string) (got matchmaking.Claimed, sent time.Time, err error) {
+	wait := pace.NewBackoff()
+	hold := m.Definition.PendingTimeout.Std()
+	request := matchmaking.ClaimRequest{Queue: m.Definition.Name, Token: token, Lease: m.Lease, Hold: hold, IDs: ids}
+	unsure := false // a try may have held the tickets
+	for {
+		sent = time.Now()
+		got, err = m.Store.Claim(ctx, request)
+		if err == nil || errors.Is(err, matchmaking.ErrLeaseLost) {
+			m.Health.storing.Report(ctx, nil) // the storage has answered
+			break
+		}
+		unsure = true
+		m.Health.storing.Report(ctx, err)
+		if !pace.Sleep(ctx, wait.NextBackOff()) {
+			break
+		}
+	}
+	if err == nil {
+		return got, sent, nil
+	}
+	if unsure {
+		c := claim{token: token, deadline: time.Now().Add(hold)}
+		m.Tasks.Start(func(ctx context.Context) { m.release(ctx, c, ids) })
+	}
+	return got, sent, fmt.Errorf("claim: %w", err)
+}
+
+// release gives up tickets that a claim may hold. While the storage fails it tries again until the claim's deadline,
+// after which they are free. Once tasks are given up it tries once.
+func (m *Maker) release(ctx context.Context, c claim, ids []string) {
+	releasing, cancel := context.WithDeadline(context.WithoutCancel(ctx), c.deadline)
+	defer cancel()
+	wait := pace.NewBackoff()
+	for releasing.Err() == nil {
+		err := m.Store.Release(releasing, m.Definition.Name, c.token, ids)
+		if err == nil || !pace.Sleep(ctx, wait.NextBackOff()) {
+			return
+		}
+	}
+}
+
+// make allocates places for matches and assigns them: each as soon as it has a place, and those that have one at the same
+// time together.
+func (m *Maker) make(ctx context.Context, c claim, matches []round.Match) {
+	margin := min(max(m.Definition.PendingTimeout.Std()/10, 20*time.Millisecond), time.Second)
+	allocating, cancel := context.WithDeadline(ctx, c.deadline.Add(-margin))
+	defer cancel()
+	if IsImmediate(m.Assigner) {
+		all := make([]placed, len(matches))
+		for i, match := range matches {
+			all[i] = m.allocate(allocating, match)
+		}
+		m.assign(ctx, c, all)
+		return
+	}
+	found := make(chan placed, len(matches))
+	for _, match := range matches {
+		m.Tasks.Start(func(context.Context) { found <- m.allocateInTurn(allocating, match) })
+	}
+	for left := len(matches); left > 0; {
+		batch := []placed{<-found}
+		for len(found) > 0 {
+			batch = append(batch, <-found)
+		}
+		left -= len(batch)
+		m.assign(ctx, c, batch)
+	}
+}
+
+// IsImmediate reports whether an assigner never waits for anything.
+func IsImmediate(a matchmaking.Assigner) bool {
+	immediate, ok := a.(matchmaking.Immediate)
+	return ok && immediate.Immediate()
+}

@@ -1,0 +1,261 @@
+// Package pool holds the waiting tickets of a queue in memory. It makes no decision, does no I/O, starts nothing, and reads
+// no clock: a director tells its [Pool] what it has read and decided, and at what time.
+package pool
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// Pool holds the waiting tickets of a queue in memory, each in one of three states:
+//
+//	                 claim: its match is being made
+//	add ──► waiting ─────────────────────────────────► claimed ──► finish: assigned or gone, forgotten
+//	           ▲                                          │
+//	           │                putBack: its match failed │
+//	           ├──────────────────────────────────────────┤
+//	           │ wake                                     │ for a while
+//	           └──────────────── parked ◄─────────────────┘
+//	                                ▲
+//	                                └── add: another claim holds it until a deadline
+//
+// A ticket that was cancelled or has expired is removed from any state. Every waiting ticket was added to the matcher,
+// and no other one, except that the matcher takes out what it proposes: these are waiting here until they are claimed or
+// offered again.
+//
+// The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.
+type Pool struct {
+	matcher Matcher
+	tickets map[string]*entry
+	parked  parking
+	claimed int // tickets
+	changed bool
+}
+
+// Matcher is the part of a matchmaking.Matcher that learns about available tickets.
+type Matcher interface {
+	Add(t *matchmaking.Ticket)
+	Remove(id string)
+}
+
+// entry is a ticket in the pool.
+type entry struct {
+	ticket *matchmaking.Ticket
+	state  state
+	until  time.Time // of a parked ticket
+	index  int       // of a parked ticket, in the heap
+	// uncertain is set if it is not known whether a match of the ticket was assigned.
+	uncertain bool
+}
+
+type state int
+
+const (
+	waiting state = iota // available for matches
+	parked               // not available until a time
+	claimed              // in a match that is being made
+)
+
+// New returns an empty pool of tickets that a matcher is told about.
+func New(m Matcher) *Pool { return &Pool{matcher: m, tickets: map[string]*entry{}} }
+
+// Add makes a ticket available, or parks it until another claim's deadline if that isn't zero. A ticket that is known
+// stays as it is. An earlier ticket with the same ID is removed.
+func (p *Pool) Add(t *matchmaking.Ticket, heldUntil time.Time) {
+	if e := p.tickets[t.ID]; e != nil && e.ticket.CreateTime.Equal(t.CreateTime) {
+		return
+	}
+	p.Remove(t.ID)
+	e := &entry{ticket: t}
+	p.tickets[t.ID] = e
+	if heldUntil.IsZero() {
+		p.offer(e)
+	} else {
+		p.park(e, heldUntil)
+	}
+}
+
+// offer makes a ticket available to the matcher.
+func (p *Pool) offer(e *entry) {
+	e.state = waiting
+	p.matcher.Add(e.ticket)
+	p.changed = true
+}
+
+func (p *Pool) park(e *entry, until time.Time) {
+	e.state, e.until = parked, until
+	heap.Push(&p.parked, e)
+}
+
+// Remove forgets a ticket in any state. A match that is being made with it goes on without the pool.
+func (p *Pool) Remove(id string) {
+	e := p.tickets[id]
+	if e == nil {
+		return
+	}
+	delete(p.tickets, id)
+	switch e.state {
+	case waiting:
+		p.matcher.Remove(id)
+	case parked:
+		heap.Remove(&p.parked, e.index)
+	case claimed:
+		p.claimed--
+	}
+}
+
+// Replace makes the pool what a snapshot of the queue says, except for tickets whose matches are being made. held has
+// the deadlines of other claims by ticket. It returns the tickets that the storage lost: they were in the pool, were
+// certainly not assigned, and are not in the snapshot.
+func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time) (missing []string) {
+	present := make(map[string]bool, len(tickets))
+	for _, t := range tickets {
+		present[t.ID] = true
+		p.Add(t, held[t.ID])
+	}
+	for id, e := range p.tickets {
+		if present[id] || e.state == claimed {
+			continue
+		}
+		if e.isUnassigned() {
+			missing = append(missing, id)
+		}
+		p.Remove(id)
+	}
+	return missing
+}
+
+// Claim marks a waiting ticket as being in a match that is being made. The matcher has taken it out.
+func (p *Pool) Claim(id string) {
+	p.tickets[id].state = claimed
+	p.claimed++
+}
+
+// Unclaim reverts claim.
+func (p *Pool) Unclaim(id string) {
+	if e := p.claimedEntry(id); e != nil {
+		p.claimed--
+		p.offer(e)
+	}
+}
+
+// Finish forgets a claimed ticket that was assigned or is gone. Another ticket with its ID stays.
+func (p *Pool) Finish(id string) {
+	if p.claimedEntry(id) != nil {
+		p.Remove(id)
+	}
+}
+
+// PutBack makes a claimed ticket available whose match failed: now, or from a later time. uncertain reports that the
+// match may have been assigned.
+func (p *Pool) PutBack(id string, now, from time.Time, uncertain bool) {
+	e := p.claimedEntry(id)
+	if e == nil {
+		return
+	}
+	e.uncertain = e.uncertain || uncertain
+	p.claimed--
+	if now.Before(from) {
+		p.park(e, from)
+	} else {
+		p.offer(e)
+	}
+}
+
+func (p *Pool) claimedEntry(id string) *entry {
+	if e := p.tickets[id]; e != nil && e.state == claimed {
+		return e
+	}
+	return nil
+}
+
+// Unpark makes a parked ticket available before its time, because the claim that held it was given up.
+func (p *Pool) Unpark(id string) {
+	if e := p.tickets[id]; e != nil && e.state == parked {
+		heap.Remove(&p.parked, e.index)
+		p.offer(e)
+	}
+}
+
+// Wake makes the parked tickets available whose time has come.
+func (p *Pool) Wake(now time.Time) {
+	for len(p.parked) > 0 && !now.Before(p.parked[0].until) {
+		e, _ := heap.Pop(&p.parked).(*entry)
+		p.offer(e)
+	}
+}
+
+// NextWake returns when the first parked ticket becomes available, if there is one.
+func (p *Pool) NextWake() (at time.Time, ok bool) {
+	if len(p.parked) == 0 {
+		return at, false
+	}
+	return p.parked[0].until, true
+}
+
+// Available returns a ticket that is waiting, or nil.
+func (p *Pool) Available(id string) *matchmaking.Ticket {
+	if e := p.tickets[id]; e != nil && e.state == waiting {
+		return e.ticket
+	}
+	return nil
+}
+
+// Len returns the number of tickets.
+func (p *Pool) Len() int { return len(p.tickets) }
+
+// Claimed returns the number of tickets in matches that are being made.
+func (p *Pool) Claimed() int { return p.claimed }
+
+// Changed reports whether the next round may find matches that the last one could not.
+func (p *Pool) Changed() bool { return p.changed }
+
+// SetChanged sets what Changed reports. The pool sets it to true when a ticket becomes available.
+func (p *Pool) SetChanged(changed bool) { p.changed = changed }
+
+// Unassigned returns the tickets that are certainly not assigned.
+func (p *Pool) Unassigned() []string {
+	var ids []string
+	for id, e := range p.tickets {
+		if e.isUnassigned() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// IsCertain reports whether a ticket is known whose outcome is certain.
+func (p *Pool) IsCertain(id string) bool {
+	e := p.tickets[id]
+	return e != nil && !e.uncertain
+}
+
+func (e *entry) isUnassigned() bool { return e.state != claimed && !e.uncertain }
+
+// parking is a heap of parked tickets, by the time at which they become available.
+type parking []*entry
+
+func (h parking) Len() int           { return len(h) }
+func (h parking) Less(i, j int) bool { return h[i].until.Before(h[j].until) }
+func (h parking) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *parking) Push(x any) {
+	e, _ := x.(*entry)
+	e.index = len(*h)
+	*h = append(*h, e)
+}
+
+// Pop implements heap.Interface.
+func (h *parking) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return e
+}

@@ -1,0 +1,113 @@
+package director
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+)
+
+const (
+	sweepLimit = 500
+	sweepEvery = time.Second // or a quarter of a ticket's life
+	sweepTasks = 16          // players that are released at the same time
+)
+
+// sweeper takes expired tickets out of the queue. It first ends the fetches that wait on their channels: a director that
+// dies in between leaves the rest to the next one.
+type sweeper struct {
+	store interface {
+		Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error)
+	}
+	players *players
+	queue   string
+	every   time.Duration
+	metrics TermMetrics
+	log     *slog.Logger
+	out     chan []string // expired tickets, before they are taken out
+}
+
+func newSweeper(d *director, p *players) *sweeper {
+	every := min(sweepEvery, d.Definition.TicketTTL.Std()/4)
+	if beat := d.Definition.Heartbeat.Std(); beat > 0 {
+		every = min(every, beat/4)
+	}
+	return &sweeper{
+		store: d.Store, players: p, queue: d.Definition.Name, every: every, metrics: d.metrics, log: d.log,
+		out: make(chan []string),
+	}
+}
+
+// run sweeps until ctx ends.
+func (s *sweeper) run(ctx context.Context) {
+	down := outage.New(s.log, "cannot take expired tickets out of the queue")
+	for pace.Sleep(ctx, pace.Jitter(s.every)) {
+		var released []string
+		for more := true; more && ctx.Err() == nil; more = len(released) > 0 {
+			swept, err := s.store.Sweep(ctx, s.queue, released, sweepLimit)
+			down.Report(ctx, err)
+			s.metrics.Expired(swept.Taken)
+			released = s.expire(ctx, swept.Expired)
+		}
+	}
+}
+
+// expire reports expired tickets to the term and ends the waits of their players. It returns those for which that worked.
+func (s *sweeper) expire(ctx context.Context, ids []string) (released []string) {
+	if len(ids) == 0 {
+		return nil
+	}
+	select {
+	case s.out <- ids:
+	case <-ctx.Done(): // the pool is dropped; the players are released all the same
+	}
+	done := make([]bool, len(ids))
+	var group errgroup.Group
+	group.SetLimit(sweepTasks)
+	for i, id := range ids {
+		group.Go(func() error {
+			done[i] = s.players.release(ctx, id)
+			return nil
+		})
+	}
+	_ = group.Wait() // no task returns an error
+	for i, id := range ids {
+		if done[i] {
+			released = append(released, id)
+		}
+	}
+	return released
+}
+
+// players ends the waits of players whose tickets are over without a match.
+type players struct {
+	subscriptions matchmaking.Subscriptions
+	log           *slog.Logger
+}
+
+// A player's subscription is removed in this many tries and this time at most.
+const (
+	releaseTries   = 3
+	releaseTimeout = 5 * time.Second
+)
+
+// release ends the fetches that wait on a ticket's channel, and reports whether that worked.
+func (p *players) release(ctx context.Context, ticketID string) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	wait := pace.NewBackoff()
+	var err error
+	for range releaseTries {
+		if err = p.subscriptions.Unsubscribe(ctx, ticketID); err == nil {
+			return true
+		}
+		pace.Sleep(ctx, wait.NextBackOff())
+	}
+	p.log.WarnContext(ctx, "cannot end the wait of a ticket's player", "ticket", ticketID, "error", err)
+	return false
+}
