@@ -20,10 +20,15 @@ type Definition struct {
 	// AssignmentTTL is how long an assignment, and a ticket that has ended, can be read.
 	AssignmentTTL Duration `json:"assignmentTTL"`
 	// Heartbeat makes a ticket drop out whose player hasn't polled or watched for so long; 0: players needn't.
-	Heartbeat      Duration `json:"heartbeat"`
-	Teammates      bool     `json:"teammates"` // assignments tell the IDs of the team's other tickets
-	MaxTickets     int      `json:"maxTickets"`
-	MaxTicketBytes int      `json:"maxTicketBytes"`
+	Heartbeat Duration `json:"heartbeat"`
+	Teammates bool     `json:"teammates"` // assignments contain the IDs of the team's other tickets
+	Limits
+}
+
+// Limits bounds what a queue accepts.
+type Limits struct {
+	MaxTickets     int `json:"maxTickets"`     // that wait at a time; 0: no limit
+	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's fields as JSON
 }
 
 // Match is how a queue's matches are formed.

@@ -16,7 +16,7 @@ const (
 	evaluatorHTTP      = "http"
 )
 
-// MaxMatchTickets is how many tickets a match can have, whoever proposes it.
+// MaxMatchTickets is the largest number of tickets in a match, whoever proposes it.
 const MaxMatchTickets = 100
 
 // Check returns the first thing that is wrong with a definition, apart from what its parts find. Errors: SlugInvalidQueue.
@@ -34,12 +34,12 @@ func (d Definition) Check() error {
 	if d.Heartbeat != 0 {
 		c.atLeast("heartbeat", d.Heartbeat, MinLifetime)
 	}
-	c.require(d.MaxTickets >= 0, "maxTickets", "%d is negative (0: no limit)", d.MaxTickets)
-	c.require(d.MaxTicketBytes >= 1, "maxTicketBytes", "%d isn't positive", d.MaxTicketBytes)
+	c.require(d.MaxTickets >= 0, "maxTickets", "must be 0 (no limit) or more, not %d", d.MaxTickets)
+	c.require(d.MaxTicketBytes >= 1, "maxTicketBytes", "must be positive, not %d", d.MaxTicketBytes)
 	return c.err
 }
 
-// checker keeps the first thing that is wrong.
+// checker keeps the first error.
 type checker struct{ err error }
 
 func (c *checker) require(holds bool, path, format string, args ...any) {
@@ -49,12 +49,12 @@ func (c *checker) require(holds bool, path, format string, args ...any) {
 }
 
 func (c *checker) oneOf(path, has string, allowed ...string) {
-	c.require(slices.Contains(allowed, has), path, "%q is none of %q", has, allowed)
+	c.require(slices.Contains(allowed, has), path, "must be one of %q, not %q", allowed, has)
 }
 
 func (c *checker) atLeast(path string, has Duration, least time.Duration) {
-	c.require(has.Std() >= least, path, "%s is shorter than %s", has, least)
-	c.require(has.Std() <= maxLifetime, path, "%s is longer than %s", has, maxLifetime)
+	c.require(has.Std() >= least, path, "must be at least %s, not %s", least, has)
+	c.require(has.Std() <= maxLifetime, path, "must be at most %s, not %s", maxLifetime, has)
 }
 
 // maxLifetime bounds all durations of a definition.
@@ -63,49 +63,49 @@ const maxLifetime = 365 * 24 * time.Hour
 func (c *checker) match(m Match) {
 	c.oneOf("match.function", string(m.Function),
 		string(MatchFirstCome), string(MatchCriteria), string(MatchHTTP), string(MatchGRPC))
-	c.require(m.Teams >= 1, "match.teams", "%d isn't positive", m.Teams)
-	c.require(m.TeamSize >= 1, "match.teamSize", "%d isn't positive", m.TeamSize)
-	c.require(m.Teams <= MaxMatchTickets, "match.teams", "%d is more than %d", m.Teams, MaxMatchTickets)
+	c.require(m.Teams >= 1, "match.teams", "must be positive, not %d", m.Teams)
+	c.require(m.TeamSize >= 1, "match.teamSize", "must be positive, not %d", m.TeamSize)
+	c.require(m.Teams <= MaxMatchTickets, "match.teams", "must be at most %d, not %d", MaxMatchTickets, m.Teams)
 	c.require(c.err != nil || m.TeamSize <= MaxMatchTickets/m.Teams, "match.teamSize",
 		"%d teams of %d are more than %d tickets", m.Teams, m.TeamSize, MaxMatchTickets)
 	c.oneOf("match.acceptance", string(m.Acceptance), string(AcceptMutual), string(AcceptOneSided))
 	for _, name := range slices.Sorted(maps.Keys(m.Weights)) {
 		path := below("match.weights", name)
-		c.require(name != "", path, "the name is empty")
-		c.require(m.Weights[name] >= 0, path, "%v is negative", m.Weights[name])
+		c.require(name != "", path, "the name must not be empty")
+		c.require(m.Weights[name] >= 0, path, "must be 0 or more, not %v", m.Weights[name])
 	}
 	for i, w := range m.Widen {
 		path := fmt.Sprintf("match.widen[%d]", i)
 		c.atLeast(path+".after", w.After, time.Millisecond)
-		c.require(len(w.By) > 0, path+".by", "names no criterion")
+		c.require(len(w.By) > 0, path+".by", "must name a criterion")
 		for _, name := range slices.Sorted(maps.Keys(w.By)) {
-			c.require(w.By[name] > 0, below(path+".by", name), "%v isn't positive", w.By[name])
+			c.require(w.By[name] > 0, below(path+".by", name), "must be positive, not %v", w.By[name])
 		}
 	}
 	c.called("match", string(m.Function), m.URL)
 	c.atLeast("match.timeout", m.Timeout, time.Millisecond)
-	c.require(m.Debounce >= 0, "match.debounce", "%s is negative", m.Debounce)
-	c.require(m.Debounce.Std() <= time.Minute, "match.debounce", "%s is longer than a minute", m.Debounce)
+	c.require(m.Debounce >= 0, "match.debounce", "must be 0 or more, not %s", m.Debounce)
+	c.require(m.Debounce.Std() <= time.Minute, "match.debounce", "must be at most a minute, not %s", m.Debounce)
 }
 
 func (c *checker) profile(p Profile) {
 	names := map[string]bool{}
 	for i, pool := range p.Pools {
 		path := fmt.Sprintf("profile.pools[%d]", i)
-		c.require(!names[pool.Name], path+".name", "another pool is called %q, too", pool.Name)
+		c.require(!names[pool.Name], path+".name", "duplicate pool %q", pool.Name)
 		names[pool.Name] = true
 		for j, f := range pool.DoubleRanges {
 			at := fmt.Sprintf("%s.doubleRangeFilters[%d]", path, j)
-			c.require(f.DoubleArg != "", at+".doubleArg", "is empty")
-			c.require(f.Min <= f.Max, at+".min", "%v is more than max, %v", f.Min, f.Max)
+			c.require(f.DoubleArg != "", at+".doubleArg", "must not be empty")
+			c.require(f.Min <= f.Max, at+".min", "must be at most max, %v, not %v", f.Max, f.Min)
 			c.oneOf(at+".exclude", string(f.Exclude),
 				"", string(ExcludeNone), string(ExcludeMin), string(ExcludeMax), string(ExcludeBoth))
 		}
 		for j, f := range pool.StringEquals {
-			c.require(f.StringArg != "", fmt.Sprintf("%s.stringEqualsFilters[%d].stringArg", path, j), "is empty")
+			c.require(f.StringArg != "", fmt.Sprintf("%s.stringEqualsFilters[%d].stringArg", path, j), "must not be empty")
 		}
 		for j, f := range pool.TagsPresent {
-			c.require(f.Tag != "", fmt.Sprintf("%s.tagPresentFilters[%d].tag", path, j), "is empty")
+			c.require(f.Tag != "", fmt.Sprintf("%s.tagPresentFilters[%d].tag", path, j), "must not be empty")
 		}
 	}
 }
@@ -115,27 +115,30 @@ func (c *checker) assigner(a AssignBy) {
 	if a.Kind != AssignStatic {
 		c.url("assigner.url", a.URL)
 	}
-	c.require(a.Secret == "" || a.SecretFile == "", "assigner.secretFile", "there is a secret, too")
+	c.require(a.Secret == "" || a.SecretFile == "", "assigner.secretFile", "must be empty if there is a secret")
 	c.atLeast("assigner.timeout", a.Timeout, time.Millisecond)
 }
 
-// called checks the URL of what is called out for, by its kind.
+// called checks the URL of a part that calls out, by its kind.
 func (c *checker) called(path, kind, address string) {
 	switch kind {
 	case evaluatorHTTP:
 		c.url(path+".url", address)
 	case evaluatorGRPC:
-		c.require(address != "", path+".url", "is empty")
+		c.require(address != "", path+".url", "must not be empty")
 	}
 }
 
 func (c *checker) url(path, address string) {
-	c.require(address != "", path, "is empty")
+	c.require(address != "", path, "must not be empty")
 	u, err := url.Parse(address)
 	var parse *url.Error
 	if errors.As(err, &parse) {
-		err = parse.Err // without the URL, which may have a password in it
+		err = parse.Err // without the URL, which may contain a password
 	}
-	c.require(err == nil, path, "isn't a URL: %v", err)
-	c.require(c.err != nil || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", path, "isn't like http://host/path")
+	c.require(err == nil, path, "must be a URL: %v", err)
+	c.require(c.err != nil || (u.Scheme == "http" || u.Scheme == "https") && u.Host != "", path, "must be a URL such as http://host/path")
 }
+
+// below returns the path of a member.
+func below(path, name string) string { return path + "." + name }

@@ -1,36 +1,64 @@
 package matchmaking
 
-// ParseDefinition reads a queue's definition from JSON, fills in what is left out, and checks all that can be checked
-// without building the queue's parts. What it gives is written by json.Marshal in a form that it reads as the same
-// again. Keys that a definition doesn't have, or that are there twice, are refused. Errors: fault.SlugInvalidQueue; the
-// field, and the beginning of the detail, is the path of what is wrong, as in match.widen[0].after.
+import (
+	"encoding/json"
+	"errors"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
+)
+
+// ParseDefinition reads a queue's definition from JSON, sets the defaults of keys that are missing or null, and checks all
+// that can be checked without building the queue's parts. json.Marshal writes the result in a form that is read as the
+// same again. Unknown and duplicate keys are errors. Errors: fault.SlugInvalidQueue; the field, and the beginning of the
+// detail, is the path of what is wrong, such as match.widen[0].after. An error about the
+// text itself wraps a *strictjson.Error, too.
 func ParseDefinition(name string, text []byte) (Definition, error) {
-	tree, err := parseTree(text)
-	if err != nil {
-		return Definition{}, err
-	}
-	return parseDefinition(name, tree, false)
+	return parseDefinition(name, text, strictjson.NullIsUnset)
 }
 
-// ParseDefinitionText is ParseDefinition for a tree of map[string]any, []any and text, as it is read from a
-// configuration file in which every value is text: numbers and truths are read from it where they are expected. nil,
-// as the tree or in it, is what is left out.
+// ParseDefinitionText is ParseDefinition for a tree of map[string]any, []any and strings, as it is read from a
+// configuration file whose values are all text: numbers and booleans are read from strings. nil, as the tree or in it, is
+// a missing value.
 func ParseDefinitionText(name string, tree any) (Definition, error) {
-	return parseDefinition(name, tree, true)
+	text, err := json.Marshal(tree)
+	if err != nil {
+		return Definition{}, InvalidQueue("", "the definition can't be written as JSON: %v", err)
+	}
+	return parseDefinition(name, text, strictjson.NullIsUnset, strictjson.TextIsPlain)
 }
 
-func parseDefinition(name string, tree any, text bool) (Definition, error) {
+func parseDefinition(name string, text []byte, options ...strictjson.Option) (Definition, error) {
 	if err := CheckQueueName(name); err != nil {
 		return Definition{}, err
 	}
 	d := DefaultDefinition(name)
-	if err := (treeReader{text: text}).read(tree, &d); err != nil {
-		return Definition{}, err
+	var wrong *strictjson.Error
+	if err := strictjson.Unmarshal(text, &d, options...); errors.As(err, &wrong) {
+		return Definition{}, malformed{wrong}
 	}
 	if err := d.Check(); err != nil {
 		return Definition{}, err
 	}
 	return d, nil
+}
+
+// malformed is the error of a text that isn't a definition's JSON. It wraps what the client is told, and what tells where
+// in the text it is.
+type malformed struct{ wrong *strictjson.Error }
+
+// Error returns what is wrong.
+func (m malformed) Error() string {
+	if m.wrong.Path == "" {
+		return "the definition is malformed: " + m.wrong.Reason
+	}
+	return m.wrong.Error()
+}
+
+// Unwrap returns a *fault.Error and the *strictjson.Error.
+func (m malformed) Unwrap() []error {
+	told := &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: m.wrong.Path, Detail: m.Error()}
+	return []error{told, m.wrong}
 }
 
 // DefaultDefinition returns the definition of a queue for which no key is given.
@@ -46,6 +74,6 @@ func DefaultDefinition(name string) Definition {
 		TicketTTL:      Duration(DefaultTicketTTL),
 		PendingTimeout: Duration(DefaultPendingTimeout),
 		AssignmentTTL:  Duration(DefaultAssignmentTTL),
-		MaxTicketBytes: DefaultMaxTicketBytes,
+		Limits:         Limits{MaxTicketBytes: DefaultMaxTicketBytes},
 	}
 }

@@ -2,7 +2,6 @@ package matchmaking_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func TestDefinitionDefaults(t *testing.T) {
 		TicketTTL:      matchmaking.Duration(10 * time.Minute),
 		PendingTimeout: matchmaking.Duration(time.Minute),
 		AssignmentTTL:  matchmaking.Duration(time.Minute),
-		MaxTicketBytes: 16 << 10,
+		Limits:         matchmaking.Limits{MaxTicketBytes: 16 << 10},
 	}, d)
 }
 
@@ -109,7 +108,7 @@ func TestDefinitionOfText(t *testing.T) {
 	require.Equal(t, define(t, "q", `{}`), d)
 
 	_, err = matchmaking.ParseDefinitionText("q", map[string]any{"match": map[string]any{"teams": "two"}})
-	requireInvalidQueue(t, err, "match.teams", `match.teams: "two" isn't an integer`)
+	requireInvalidQueue(t, err, "match.teams", `match.teams: must be an integer, not "two"`)
 }
 
 func requireInvalidQueue(t *testing.T, err error, field, detail string) {
@@ -125,51 +124,53 @@ func requireInvalidQueue(t *testing.T, err error, field, detail string) {
 func TestDefinitionsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ text, field, detail string }{
-		{`{`, "", "isn't JSON"},
-		{`{} {}`, "", "isn't one JSON value"},
-		{`[]`, "", "isn't an object"},
-		{`{"match":{"teem":1}}`, "match.teem", "match.teem: there is no such key"},
-		{`{"Match":{}}`, "Match", "there is no such key"},
-		{`{"name":"x"}`, "name", "there is no such key"},
-		{`{"-":"x"}`, "-", "there is no such key"},
-		{`{"match":{"teams":1,"teams":2}}`, "match.teams", "match.teams: is there twice"},
-		{`{"match":{"widen":[{"after":"5s","by":{"a":1}},{"after":5}]}}`, "match.widen[1].after", `match.widen[1].after: "5" isn't a duration`},
-		{`{"match":{"widen":[{"after":"0s","by":{"a":1}}]}}`, "match.widen[0].after", "shorter than 1ms"},
-		{`{"match":{"widen":[{"after":"5s"}]}}`, "match.widen[0].by", "names no criterion"},
-		{`{"match":{"widen":[{"after":"5s","by":{"a":0}}]}}`, "match.widen[0].by.a", "isn't positive"},
-		{`{"match":{"teams":"2"}}`, "match.teams", "isn't an integer"},
-		{`{"match":{"teams":2.5}}`, "match.teams", "isn't an integer"},
-		{`{"match":{"teams":0}}`, "match.teams", "isn't positive"},
-		{`{"match":{"teams":11,"teamSize":10}}`, "match.teamSize", "more than 100 tickets"},
-		{`{"match":{"function":"magic"}}`, "match.function", `"magic" is none of`},
-		{`{"match":{"function":"http"}}`, "match.url", "is empty"},
-		{`{"match":{"function":"http","url":"ftp://x"}}`, "match.url", "isn't like http://"},
-		{`{"match":{"acceptance":""}}`, "match.acceptance", "is none of"},
-		{`{"match":{"weights":{"a":1e999}}}`, "match.weights.a", "isn't a finite number"},
-		{`{"match":{"weights":{"a":-1}}}`, "match.weights.a", "is negative"},
+		{``, "", "unexpected end of JSON"},
+		{`{`, "", "unexpected end of JSON"},
+		{`{} {}`, "", "after top-level value"},
+		{`[]`, "", "must be an object, not an array"},
+		{`{"match":{"teem":1}}`, "match.teem", `match.teem: unknown member "teem" (known: function, teams, `},
+		{`{"Match":{}}`, "Match", "unknown member"},
+		{`{"name":"x"}`, "name", "unknown member"},
+		{`{"-":"x"}`, "-", "unknown member"},
+		{`{"match":{"teams":1,"teams":2}}`, "match.teams", "match.teams: duplicate member"},
+		{`{"match":{"widen":[{"after":"5s","by":{"a":1}},{"after":5}]}}`, "match.widen[1].after",
+			"match.widen[1].after: must be a duration, such as \"500ms\" or \"10m\", not 5"},
+		{`{"match":{"widen":[{"after":"0s","by":{"a":1}}]}}`, "match.widen[0].after", "must be at least 1ms, not 0s"},
+		{`{"match":{"widen":[{"after":"5s"}]}}`, "match.widen[0].by", "must name a criterion"},
+		{`{"match":{"widen":[{"after":"5s","by":{"a":0}}]}}`, "match.widen[0].by.a", "must be positive, not 0"},
+		{`{"match":{"teams":"2"}}`, "match.teams", "must be an integer, not a string"},
+		{`{"match":{"teams":2.5}}`, "match.teams", "must be an integer, not 2.5"},
+		{`{"match":{"teams":0}}`, "match.teams", "must be positive, not 0"},
+		{`{"match":{"teams":101}}`, "match.teams", "must be at most 100, not 101"},
+		{`{"match":{"teams":11,"teamSize":10}}`, "match.teamSize", "11 teams of 10 are more than 100 tickets"},
+		{`{"match":{"function":"magic"}}`, "match.function", `must be one of ["first-come" "criteria" "http" "grpc"], not "magic"`},
+		{`{"match":{"function":"http"}}`, "match.url", "must not be empty"},
+		{`{"match":{"function":"http","url":"ftp://x"}}`, "match.url", "must be a URL such as http://host/path"},
+		{`{"match":{"function":"http","url":"http://u:secret@:x"}}`, "match.url", "must be a URL: invalid port"},
+		{`{"match":{"acceptance":""}}`, "match.acceptance", "must be one of"},
+		{`{"match":{"weights":{"a":1e999}}}`, "match.weights.a", "1e999 is too large for a double"},
+		{`{"match":{"weights":{"a":-1}}}`, "match.weights.a", "must be 0 or more, not -1"},
+		{`{"match":{"debounce":"2m"}}`, "match.debounce", "must be at most a minute, not 2m0s"},
 		{`{"profile":{"pools":[{"doubleRangeFilters":[{"doubleArg":"a","min":2,"max":1}]}]}}`,
-			"profile.pools[0].doubleRangeFilters[0].min", "more than max"},
-		{`{"profile":{"pools":[{"name":"a"},{"name":"a"}]}}`, "profile.pools[1].name", "another pool"},
-		{`{"profile":{"pools":[{"createdAfter":"yesterday"}]}}`, "profile.pools[0].createdAfter", "isn't a time"},
-		{`{"evaluator":{"kind":"grpc"}}`, "evaluator.url", "is empty"},
-		{`{"assigner":{"kind":"webhook"}}`, "assigner.url", "is empty"},
-		{`{"assigner":{"kind":"webhook","url":"http://x","secret":"a","secretFile":"b"}}`, "assigner.secretFile", "there is a secret"},
-		{`{"ticketTTL":"199ms"}`, "ticketTTL", "ticketTTL: 199ms is shorter than 200ms"},
-		{`{"pendingTimeout":"100ms"}`, "pendingTimeout", "shorter"},
-		{`{"assignmentTTL":"100ms"}`, "assignmentTTL", "shorter"},
-		{`{"heartbeat":"100ms"}`, "heartbeat", "shorter"},
-		{`{"heartbeat":"-1s"}`, "heartbeat", "shorter"},
-		{`{"maxTickets":-1}`, "maxTickets", "negative"},
-		{`{"maxTicketBytes":0}`, "maxTicketBytes", "isn't positive"},
-		{`{"teammates":"true"}`, "teammates", "isn't true or false"},
-		{strings.Repeat(`{"match":`, 20) + `1` + strings.Repeat(`}`, 20), "", "nested too deeply"},
+			"profile.pools[0].doubleRangeFilters[0].min", "must be at most max, 1, not 2"},
+		{`{"profile":{"pools":[{"name":"a"},{"name":"a"}]}}`, "profile.pools[1].name", `duplicate pool "a"`},
+		{`{"profile":{"pools":[{"createdAfter":"yesterday"}]}}`, "profile.pools[0].createdAfter", "must be a time"},
+		{`{"evaluator":{"kind":"grpc"}}`, "evaluator.url", "must not be empty"},
+		{`{"assigner":{"kind":"webhook"}}`, "assigner.url", "must not be empty"},
+		{`{"assigner":{"kind":"webhook","url":"http://x","secret":"a","secretFile":"b"}}`, "assigner.secretFile", "must be empty if there is a secret"},
+		{`{"ticketTTL":"199ms"}`, "ticketTTL", "ticketTTL: must be at least 200ms, not 199ms"},
+		{`{"pendingTimeout":"100ms"}`, "pendingTimeout", "must be at least"},
+		{`{"assignmentTTL":"10000h"}`, "assignmentTTL", "must be at most 8760h0m0s, not 10000h0m0s"},
+		{`{"heartbeat":"-1s"}`, "heartbeat", "must be at least"},
+		{`{"maxTickets":-1}`, "maxTickets", "must be 0 (no limit) or more, not -1"},
+		{`{"maxTicketBytes":0}`, "maxTicketBytes", "must be positive, not 0"},
+		{`{"teammates":"true"}`, "teammates", "must be true or false, not a string"},
 	} {
-		_, err := matchmaking.ParseDefinition("q", []byte(c.text))
-		if c.field == "" {
-			require.ErrorContains(t, err, c.detail, c.text)
-			continue
-		}
-		requireInvalidQueue(t, err, c.field, c.detail)
+		t.Run(c.text, func(t *testing.T) {
+			t.Parallel()
+			_, err := matchmaking.ParseDefinition("q", []byte(c.text))
+			requireInvalidQueue(t, err, c.field, c.detail)
+		})
 	}
 	_, err := matchmaking.ParseDefinition("a{b", []byte(`{}`))
 	requireInvalidQueue(t, err, "queue", `"a{b"`)

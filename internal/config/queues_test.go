@@ -69,19 +69,19 @@ func TestBadQueues(t *testing.T) {
 	tests := []struct{ name, yaml, want string }{
 		{"not a mapping", "queues: [duel]", `tidemark.yaml: isn't a value of the kind "queues"`},
 		{"text", "queues: duel", "tidemark.yaml: queues: invalid JSON"},
-		{"queue that is text", "queues: {duel: fast}", "tidemark.yaml: queues.duel: the definition isn't an object"},
+		{"queue that is text", "queues: {duel: fast}", "tidemark.yaml: queues.duel: the definition is malformed: must be an object, not a string"},
 		{"name", "queues: {'a b': {}}", `tidemark.yaml: queues.a b: the queue's name "a b" must match`},
-		{"unknown key", "queues: {duel: {match: {team: 1}}}", "tidemark.yaml: queues.duel.match.team: there is no such key"},
-		{"widening", "queues: {ranked: {match: {widen: [{after: 5, by: {skill: 1}}]}}}", `tidemark.yaml: queues.ranked.match.widen[0].after: "5" isn't a duration`},
-		{"number", "queues: {duel: {match: {teams: two}}}", `tidemark.yaml: queues.duel.match.teams: "two" isn't an integer`},
-		{"truth", "queues: {duel: {teammates: yes}}", `tidemark.yaml: queues.duel.teammates: "yes" isn't true or false`},
+		{"unknown key", "queues: {duel: {match: {team: 1}}}", "tidemark.yaml: queues.duel.match.team: unknown member"},
+		{"widening", "queues: {ranked: {match: {widen: [{after: 5, by: {skill: 1}}]}}}", `tidemark.yaml: queues.ranked.match.widen[0].after: must be a duration, such as "500ms" or "10m", not "5"`},
+		{"number", "queues: {duel: {match: {teams: two}}}", `tidemark.yaml: queues.duel.match.teams: must be an integer, not "two"`},
+		{"truth", "queues: {duel: {teammates: yes}}", `tidemark.yaml: queues.duel.teammates: must be true or false, not "yes"`},
 		{"there twice", "queues: {duel: {}, duel: {}}", "line 1: duplicate key duel"},
-		{"url", "queues: {duel: {assigner: {kind: webhook}}}", "tidemark.yaml: queues.duel.assigner.url: is empty"},
+		{"url", "queues: {duel: {assigner: {kind: webhook}}}", "tidemark.yaml: queues.duel.assigner.url: must not be empty"},
 		{"file", "queues: {duel: {assigner: {kind: webhook, url: 'http://a', secretFile: " + missing + "}}}", "queues.duel.assigner.secretFile: open " + missing},
 		{"matchmaking", "matchmaking: maybe", `tidemark.yaml: matchmaking: "maybe" isn't on or off`},
 		{"replicas", "ticketsReadReplicas: yes", `tidemark.yaml: ticketsReadReplicas: "yes" isn't on, off or a URL`},
 		{"lease", "leaseTtl: 1ms", "tidemark.yaml: leaseTtl: 1ms is too short, at least 200ms is needed"},
-		{"deep", "queues: {a: {b: {c: {d: {e: {f: {g: {h: {i: {j: {k: {l: {}}}}}}}}}}}}}", "nested too deeply"},
+		{"deep", "queues: {a: {b: {c: {d: {e: {f: {g: {h: {i: {j: {k: {l: {}}}}}}}}}}}}}", "line 1: nested too deeply"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,7 +91,7 @@ func TestBadQueues(t *testing.T) {
 		})
 	}
 	_, err := load(t, "", []string{`TIDEMARK_QUEUES={"duel":{"match":{"teams":"2"}}}`}, nil)
-	require.ErrorContains(t, err, `TIDEMARK_QUEUES: queues.duel.match.teams: "2" isn't an integer`)
+	require.ErrorContains(t, err, `TIDEMARK_QUEUES: queues.duel.match.teams: must be an integer, not a string`)
 	_, err = load(t, "", nil, []string{"--queues", `{"duel":{},"duel":{}}`})
 	require.ErrorContains(t, err, "--queues: queues.duel: duplicate member")
 }
