@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
 // Subscriber is the name of the subscriber that a ticket's channel is made with.
@@ -52,6 +54,10 @@ type SearchFields struct {
 	DoubleArgs Doubles           `json:"doubleArgs,omitempty"`
 	StringArgs map[string]string `json:"stringArgs,omitempty"`
 }
+
+// Doubles are numbers by name. Unlike JSON's own they may be NaN or infinite, which are written as the strings "NaN",
+// "Infinity" and "-Infinity", as protobuf's JSON does.
+type Doubles = strictjson.Doubles
 
 // Criterion is a range that a statistic of another ticket must be in, both ends included.
 type Criterion struct {

@@ -69,7 +69,7 @@ func (h *tickets) cancel(c *web.Call) error {
 func specOf(s wire.TicketSpec) matchmaking.Spec {
 	spec := matchmaking.Spec{
 		SearchFields: matchmaking.SearchFields{
-			Tags: s.SearchFields.Tags, DoubleArgs: matchmaking.Doubles(s.SearchFields.DoubleArgs), StringArgs: s.SearchFields.StringArgs,
+			Tags: s.SearchFields.Tags, DoubleArgs: s.SearchFields.DoubleArgs, StringArgs: s.SearchFields.StringArgs,
 		},
 		NumTeams: s.NumTeams, TeamSize: s.TeamSize, Extensions: s.Extensions, PersistentField: s.PersistentField,
 	}
@@ -97,7 +97,7 @@ func ticketOf(t matchmaking.Ticket) wire.Ticket {
 		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(), LifeMillis: t.Life.Milliseconds(),
 		TicketSpec: wire.TicketSpec{
 			SearchFields: wire.SearchFields{
-				Tags: t.SearchFields.Tags, DoubleArgs: wire.Doubles(t.SearchFields.DoubleArgs), StringArgs: t.SearchFields.StringArgs,
+				Tags: t.SearchFields.Tags, DoubleArgs: t.SearchFields.DoubleArgs, StringArgs: t.SearchFields.StringArgs,
 			},
 			NumTeams: t.NumTeams, TeamSize: t.TeamSize, Extensions: t.Extensions, PersistentField: t.PersistentField,
 		},
