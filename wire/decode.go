@@ -63,12 +63,20 @@ func DecodeContent(body []byte) ([]byte, error) {
 	return content.Of(body), nil
 }
 
-// DecodeDefinition checks that a body is a JSON object, and returns it without the white space around it. Its members
-// are checked by package matchmaking. The error is an *InputError with SlugInvalidBody.
-func DecodeDefinition(body []byte) ([]byte, error) {
-	var members map[string]any
-	err := decode(body, &members, fault.SlugInvalidBody)
-	return trim(body), err
+// DefinitionError returns an *InputError for an error of package matchmaking that is about the text of a queue's
+// definition, which is the whole body: with SlugInvalidBody if the body isn't a JSON object, and SlugInvalidQueue
+// otherwise. It returns other errors as they are.
+func DefinitionError(body []byte, err error) error {
+	var e *strictjson.Error
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case len(trim(body)) == 0:
+		return emptyBody(fault.SlugInvalidBody)
+	case e.Path == "":
+		return inputError(e, fault.SlugInvalidBody)
+	}
+	return inputError(e, fault.SlugInvalidQueue)
 }
 
 // DecodeSubscribe decodes the body of a subscribe, which may be empty. The error is an *InputError with
@@ -127,12 +135,21 @@ func decodeOptional(body []byte, v any) error {
 // decode decodes the body into v. The error is an *InputError, with slug unless the type of a value has another.
 func decode(body []byte, v any, slug fault.Slug) error {
 	if len(trim(body)) == 0 {
-		return &InputError{Slug: slug, Detail: "the body is empty, it must be JSON"}
+		return emptyBody(slug)
 	}
 	var e *strictjson.Error
 	if err := strictjson.Unmarshal(body, v); !errors.As(err, &e) {
 		return err
 	}
+	return inputError(e, slug)
+}
+
+func emptyBody(slug fault.Slug) *InputError {
+	return &InputError{Slug: slug, Detail: "the body is empty, it must be JSON"}
+}
+
+// inputError returns what a client is told about an error of the decoder.
+func inputError(e *strictjson.Error, slug fault.Slug) *InputError {
 	input := &InputError{Slug: slug, Detail: e.Error(), Field: e.Pointer, Offset: e.Offset}
 	var cause *InputError
 	switch {

@@ -2,6 +2,8 @@ package wire_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -111,20 +114,19 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 	}
 }
 
-func TestDecodeDefinition(t *testing.T) {
+func TestDefinitionError(t *testing.T) {
 	t.Parallel()
-	got, err := wire.DecodeDefinition([]byte(" {\"match\" : {\"url\":null}}\n"))
-	require.NoError(t, err)
-	require.Equal(t, `{"match" : {"url":null}}`, string(got))
 	for body, want := range map[string]wire.InputError{
-		"":                    {Detail: "the body is empty, it must be JSON"},
+		" ":                   {Detail: "the body is empty, it must be JSON"},
 		`"x"`:                 {Detail: "the body must be an object, not a string"},
-		`{"a":{"b":1,"b":2}}`: {Detail: "a.b: duplicate member", Field: "/a/b", Offset: 12},
-		`{"a":"\ud83d"}`:      {Detail: `a: "\ud83d" contains half of a surrogate pair, which is not a character`, Field: "/a", Offset: 5},
+		`{"a":{"b":1,"b":2}}`: {Slug: fault.SlugInvalidQueue, Detail: "a.b: duplicate member", Field: "/a/b", Offset: 12},
 	} {
-		_, err := wire.DecodeDefinition([]byte(body))
-		refused(t, err, want)
+		var members map[string]any
+		err := strictjson.Unmarshal([]byte(body), &members)
+		refused(t, wire.DefinitionError([]byte(body), fmt.Errorf("queue q: %w", err)), want)
 	}
+	other := errors.New("other")
+	require.Equal(t, other, wire.DefinitionError(nil, other))
 }
 
 func TestCreatedTicketAppendJSON(t *testing.T) {

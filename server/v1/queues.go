@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -70,17 +69,13 @@ func (h *queues) put(c *web.Call) error {
 		return err
 	}
 	defer body.Release()
-	definition, err := wire.DecodeDefinition(body.Bytes)
-	if err != nil {
-		return err
-	}
 	name := c.Param(0)
-	d, created, err := h.service.PutQueue(c.Context(), name, definition)
+	d, created, err := h.service.PutQueue(c.Context(), name, body.Bytes)
 	switch {
-	case err != nil && channel.CheckChannel(name) != nil:
+	case err != nil && matchmaking.CheckQueueName(name) != nil:
 		return err // about the name, not the body
 	case err != nil:
-		return inBody(err)
+		return inBody(wire.DefinitionError(body.Bytes, err))
 	}
 	answer, err := queueOf(d)
 	if err != nil {
