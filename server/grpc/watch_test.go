@@ -28,7 +28,10 @@ type watching struct {
 func (w *watching) receives(t testing.TB) *openmatch.Assignment {
 	t.Helper()
 	message, ok := <-w.received
-	require.True(t, ok, "%v", w.err)
+	if !ok {
+		require.NoError(t, w.err)
+		require.Fail(t, "the watch has ended")
+	}
 	return message.GetAssignment()
 }
 
