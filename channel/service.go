@@ -2,7 +2,6 @@ package channel
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -98,16 +98,11 @@ func withIDs(drafts []Draft) []Draft {
 	drafts = slices.Clone(drafts)
 	for i := range drafts {
 		if drafts[i].ID == "" {
-			drafts[i].ID = newID()
+			drafts[i].ID = id.New()
 		}
 	}
 	return drafts
 }
-
-// newID makes a message ID that no other server makes: the same one twice would be taken for a repeat, and the
-// second message dropped. So its chance comes from crypto/rand, and not from ulid's default, which is seeded with
-// the time.
-func newID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 
 func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 	if len(drafts) == 0 {

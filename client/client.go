@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/redact"
 )
 
 // Client calls one Tidemark service. It may be used by many goroutines at the same time, and is best made once: it
@@ -25,11 +27,11 @@ func New(baseURL string, opts ...Option) (*Client, error) {
 	case err != nil:
 		return nil, errors.New("the service's URL can't be read") // what url.Parse says repeats a password
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("the service's URL %q doesn't start with http:// or https://", u.Redacted())
+		return nil, fmt.Errorf("the service's URL %q doesn't start with http:// or https://", redact.URL(baseURL))
 	case u.Host == "":
-		return nil, fmt.Errorf("the service's URL %q has no host", u.Redacted())
+		return nil, fmt.Errorf("the service's URL %q has no host", redact.URL(baseURL))
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("the service's URL %q has a query or a fragment", u.Redacted())
+		return nil, fmt.Errorf("the service's URL %q has a query or a fragment", redact.URL(baseURL))
 	}
 	c := &Client{base: strings.TrimRight(u.String(), "/")}
 	c.userAgent, c.timeout = "tidemark-go", 30*time.Second

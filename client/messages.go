@@ -6,8 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/oklog/ulid/v2"
-
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -49,7 +48,7 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 			return nil, fmt.Errorf("%s: content %d of %d isn't JSON: %w", what, i+1, len(drafts), err)
 		}
 		if made[i] = drafts[i].ID == ""; made[i] {
-			drafts[i].ID = ulid.Make().String()
+			drafts[i].ID = id.New()
 		}
 	}
 	r := request{what: what, method: http.MethodPost, path: []string{"channels", channel, "messages"}}

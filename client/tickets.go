@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -59,7 +58,7 @@ const (
 // makes sure that there is none.
 func (c *Client) CreateTicket(ctx context.Context, t NewTicket) (CreatedTicket, error) {
 	if t.ID == "" {
-		t.ID = ulid.Make().String()
+		t.ID = id.New()
 	}
 	r := request{what: "create ticket " + t.ID, method: http.MethodPost, path: []string{"tickets"}}
 	body, err := json.Marshal(wire.NewTicket{Queue: t.Queue, ID: t.ID, TicketSpec: t.TicketSpec, TTL: wire.TTL(t.TTL)})

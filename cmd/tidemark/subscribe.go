@@ -9,12 +9,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/id"
 )
 
 // farewell is how long the last acknowledgement, and the removal of a temporary subscriber, may take.
@@ -122,7 +122,7 @@ func (s *subscribing) run(ctx context.Context, from client.From) (err error) {
 		return err
 	}
 	if temporary {
-		s.subscriber = "cli-" + ulid.Make().String()
+		s.subscriber = "cli-" + id.New()
 		if _, err := s.client.Subscribe(ctx, s.channel, s.subscriber, from); err != nil {
 			return err
 		}

@@ -2,12 +2,9 @@ package callout
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
@@ -62,6 +59,3 @@ func timeoutOf(d matchmaking.Duration) time.Duration {
 	}
 	return d.Std()
 }
-
-// newMatchID makes the ID of a match that its function gave none.
-func newMatchID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }

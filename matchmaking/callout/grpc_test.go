@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -395,8 +396,8 @@ func TestGRPCEvaluatorAnswersWhileItIsAsked(t *testing.T) {
 	})
 	proposals := make([]matchmaking.Proposal, 300)
 	for i := range proposals {
-		id := strings.Repeat("x", 50) + string(rune('a'+i%26)) + time.Duration(i).String()
-		proposals[i] = matchmaking.Proposal{ID: newMatchID(), Teams: [][]*matchmaking.Ticket{ticketsNamed(id)}}
+		name := strings.Repeat("x", 50) + string(rune('a'+i%26)) + time.Duration(i).String()
+		proposals[i] = matchmaking.Proposal{ID: id.New(), Teams: [][]*matchmaking.Ticket{ticketsNamed(name)}}
 	}
 	accepted, err := grpcEvaluatorAt(t, url).Evaluate(t.Context(), proposals)
 	require.NoError(t, err)

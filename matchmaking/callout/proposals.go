@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -50,7 +51,7 @@ func (e *unknownTicketError) Error() string {
 func (p *proposals) add(a answered) error {
 	made := matchmaking.Proposal{ID: a.ID, Score: a.Score, Extensions: a.Extensions}
 	if made.ID == "" {
-		made.ID = newMatchID()
+		made.ID = id.New()
 	} else if err := matchmaking.CheckMatchID(a.ID); err != nil {
 		return err
 	}

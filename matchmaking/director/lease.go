@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
@@ -46,7 +47,7 @@ func (c candidacy) isCertain() bool {
 
 // request asks for the lease once. If it may have been given after ctx has ended, it is released.
 func (d *director) request(ctx context.Context) candidacy {
-	l := &lease{id: matchmaking.NewID(), ttl: d.LeaseTTL}
+	l := &lease{id: id.New(), ttl: d.LeaseTTL}
 	c := candidacy{lease: l, err: d.ask(ctx, l, d.Store.Campaign)}
 	if ctx.Err() != nil && !c.isCertain() {
 		d.resign(ctx, l)

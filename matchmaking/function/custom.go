@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidwall/btree"
 
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -137,7 +138,7 @@ func (c *custom) check(proposals []matchmaking.Proposal) ([]matchmaking.Proposal
 	ids := make(map[string]bool, len(proposals))
 	for i, p := range proposals {
 		if p.ID == "" {
-			p.ID = newMatchID()
+			p.ID = id.New()
 		}
 		if err := matchmaking.CheckMatchID(p.ID); err != nil {
 			return nil, fmt.Errorf("%w: proposal %d: %w", ErrProposal, i, err)

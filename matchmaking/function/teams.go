@@ -2,10 +2,7 @@ package function
 
 import (
 	"cmp"
-	"crypto/rand"
 	"math"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -50,6 +47,3 @@ func alternate[T any](sorted []T, teams int) [][]T {
 func older(a, b *matchmaking.Ticket) int {
 	return cmp.Or(a.CreateTime.Compare(b.CreateTime), cmp.Compare(a.ID, b.ID))
 }
-
-// newMatchID returns a unique ID. It uses crypto/rand, since ulid's default source is seeded with the time.
-func newMatchID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }

@@ -111,21 +111,6 @@ func TestShownDefinitionsCanBePutAgain(t *testing.T) {
 	require.Contains(t, string(stored["secret"]), `"secret":""`)
 }
 
-func TestRedactURL(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"":                             "",
-		"http://a/b":                   "http://a/b",
-		"127.0.0.1:50503":              "127.0.0.1:50503",
-		"http://u:p@a/b":               "http://u:xxxxx@a/b",
-		"http://token@a/b":             "http://xxxxx@a/b",
-		"https://a/b?token=t&x=&plain": "https://a/b?token=xxxxx&x=xxxxx&xxxxx",
-	} {
-		require.Equal(t, want, matchmaking.RedactURL(address))
-		require.Equal(t, want, matchmaking.RedactURL(want))
-	}
-}
-
 func TestQueuesThatCannotBePut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

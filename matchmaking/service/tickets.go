@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
@@ -43,7 +44,7 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
 	if n.ID == "" {
-		n.ID = matchmaking.NewID()
+		n.ID = id.New()
 		return s.createOnce(ctx, q, n)
 	}
 	return s.createNamed(ctx, q, n)
@@ -145,7 +146,7 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 	if q.Heartbeat > 0 {
 		ttl = min(ttl, q.Heartbeat.Std())
 	}
-	attempt := matchmaking.NewID()
+	attempt := id.New()
 	t, created, err = s.o.Store.Create(ctx, matchmaking.CreateRequest{
 		Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch,
 		Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
@@ -165,7 +166,7 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 
 // find finds the ticket for an attempt to make it. Errors: ErrNoTicket; then none is made in the life with the epoch.
 func (s *Service) find(ctx context.Context, n NewTicket, epoch ulid.ULID) (matchmaking.Ticket, error) {
-	attempt := matchmaking.NewID()
+	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
 	if err != nil {
 		s.undoUnknown(ctx, undone{queue: n.Queue, id: n.ID, attempt: attempt, until: time.Now().Add(matchmaking.UndoneFor)}, err)

@@ -14,7 +14,7 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/redact"
 )
 
 // ContentType is the media type of the bodies that are sent.
@@ -147,11 +147,11 @@ func CheckURL(text string) error {
 	case err != nil:
 		return errors.New("it can't be read as a URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%q isn't an address of http:// or https://", matchmaking.RedactURL(text))
+		return fmt.Errorf("%q isn't an address of http:// or https://", redact.URL(text))
 	case u.Hostname() == "":
-		return fmt.Errorf("%q has no host", matchmaking.RedactURL(text))
+		return fmt.Errorf("%q has no host", redact.URL(text))
 	case u.Fragment != "":
-		return fmt.Errorf("%q has a fragment, which is never sent", matchmaking.RedactURL(text))
+		return fmt.Errorf("%q has a fragment, which is never sent", redact.URL(text))
 	}
 	return nil
 }

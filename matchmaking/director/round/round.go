@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
 )
@@ -128,7 +129,7 @@ func (f *Result) choose(p *pool.Pool, chosen []matchmaking.Proposal) {
 	names := make(map[string]bool, len(chosen))
 	for _, proposal := range chosen {
 		if proposal.ID == "" {
-			proposal.ID = matchmaking.NewID()
+			proposal.ID = id.New()
 		}
 		m, err := check(p, proposal)
 		if err == nil && names[m.ID] {

@@ -1,0 +1,44 @@
+// Package redact removes secrets from text that is shown or logged.
+package redact
+
+import (
+	"net/url"
+	"strings"
+)
+
+// Mark stands for a secret.
+const Mark = "xxxxx"
+
+// URL returns a URL with Mark in place of what may be a password or a token: the password, a user name without one, and
+// the values of the query. A text that isn't a URL stays as it is.
+func URL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.User == nil && u.RawQuery == "" {
+		return text
+	}
+	if u.User != nil {
+		if _, has := u.User.Password(); has {
+			u.User = url.UserPassword(u.User.Username(), Mark)
+		} else {
+			u.User = url.User(Mark)
+		}
+	}
+	if u.RawQuery != "" {
+		parameters := strings.Split(u.RawQuery, "&")
+		for i, p := range parameters {
+			name, _, hasValue := strings.Cut(p, "=")
+			parameters[i] = Mark
+			if hasValue {
+				parameters[i] = name + "=" + Mark
+			}
+		}
+		u.RawQuery = strings.Join(parameters, "&")
+	}
+	return u.String()
+}
+
+// InURL reports whether Mark stands for a secret of the URL.
+func InURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && strings.Contains(u.User.String()+"?"+u.RawQuery, Mark)
+}

@@ -1,0 +1,25 @@
+package redact_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redact"
+)
+
+func TestURL(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"":                             "",
+		"http://a/b":                   "http://a/b",
+		"127.0.0.1:50503":              "127.0.0.1:50503",
+		"http://u:p@a/b":               "http://u:xxxxx@a/b",
+		"http://token@a/b":             "http://xxxxx@a/b",
+		"https://a/b?token=t&x=&plain": "https://a/b?token=xxxxx&x=xxxxx&xxxxx",
+	} {
+		require.Equal(t, want, redact.URL(address))
+		require.Equal(t, want, redact.URL(want))
+		require.Equal(t, want != address, redact.InURL(want))
+	}
+}
