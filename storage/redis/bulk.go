@@ -2,8 +2,6 @@ package redis
 
 import (
 	"context"
-	"net"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -20,20 +18,6 @@ const (
 	bulkKeys  = 256     // keys that one MGET reads at most
 )
 
-// bulkOptions changes the options for the second client, which large reads and replicated writes use. Without
-// pipelining and pings in the background its dedicated connections never unsubscribe when they are given back: see
-// subscriptions.
-// timeout is that of the store: WAIT, and a large answer, may take as long.
-func bulkOptions(c rueidis.ClientOption, timeout time.Duration) rueidis.ClientOption {
-	c.ClientName = "tidemark-bulk"
-	c.AlwaysPipelining = false
-	c.ConnWriteTimeout = timeout
-	c.Dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: c.Dialer.KeepAlive, Interval: c.Dialer.KeepAlive}
-	c.Dialer.KeepAlive = -1
-	c.BlockingPoolCleanup = 10 * time.Second
-	return c
-}
-
 // first is a request for what the script reads.
 func first(r channel.FetchRequest) channel.FetchRequest {
 	r.MaxBytes = min(r.MaxBytes, firstRead)
@@ -48,9 +32,9 @@ func (s *Store) rest(ctx context.Context, r channel.FetchRequest, b channel.Batc
 	if r.MaxBytes <= firstRead || b.Through == b.Clock || len(b.Messages) == 0 || len(b.Messages) >= r.Max || left <= 0 {
 		return b
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout())
 	defer cancel()
-	granted, release, err := s.budget.acquire(ctx, r.Channel, left)
+	granted, release, err := s.LargeRead(ctx, r.Channel, left)
 	if err != nil {
 		return b
 	}
@@ -60,7 +44,7 @@ func (s *Store) rest(ctx context.Context, r channel.FetchRequest, b channel.Batc
 		err = rd.read(ctx, &b)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.logger.DebugContext(ctx, "a large fetch was answered with a part", "channel", r.Channel, "error", err)
+		s.Logger().DebugContext(ctx, "a large fetch was answered with a part", "channel", r.Channel, "error", err)
 	}
 	return b
 }
@@ -101,7 +85,7 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	if err != nil {
 		return err
 	}
-	c := rd.store.bulk
+	c := rd.store.Bulk()
 	found, err := c.Do(ctx, c.B().Mget().Key(keys...).Build()).ToArray()
 	if err != nil {
 		return err
@@ -124,7 +108,7 @@ func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, err
 	if len(keys)*rd.largest <= rd.left {
 		return keys, nil
 	}
-	c, bytes := rd.store.bulk, 0
+	c, bytes := rd.store.Bulk(), 0
 	commands := make(rueidis.Commands, len(keys)-1)
 	for i, key := range keys[1:] {
 		commands[i] = c.B().Strlen().Key(key).Build()

@@ -86,7 +86,7 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	all := fill(t, s, "x", 100)
 	keys := s.channel("x")
 	args := append([]string{keys.messagePrefix()}, readArgs(first(all))...)
-	rep, err := s.exec(t.Context(), fetchScript, keys.forSubscriber(reader), args)
+	rep, err := s.Run(t.Context(), fetchScript, keys.forSubscriber(reader), args)
 	require.NoError(t, err)
 	b, err := s.batch(t.Context(), rep)
 	require.NoError(t, err)

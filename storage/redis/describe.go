@@ -22,55 +22,44 @@ func (s *Store) Describe(ctx context.Context, r channel.DescribeRequest) (channe
 		ch.messagePrefix(), ch.markPrefix(), strconv.Itoa(r.Policy.MaxMessages),
 		strconv.FormatUint(uint64(r.Page.Cursor), 10), strconv.Itoa(r.Page.Limit),
 	}
-	rep, err := s.exec(ctx, describeScript, keys, args)
+	rep, err := s.Run(ctx, describeScript, keys, args)
 	if err != nil {
 		return channel.Description{}, err
 	}
-	return rep.description()
+	return description(rep)
 }
 
 // description decodes what describe.lua returns.
-func (r reply) description() (channel.Description, error) {
-	if r.status != statusOK {
-		return channel.Description{}, r.refusal()
+func description(r Reply) (channel.Description, error) {
+	if r.Status != OK {
+		return channel.Description{}, refusals.Error(r)
 	}
-	d := r.decoder()
-	about := channel.Description{Position: channel.Position{Epoch: d.epoch(), Clock: d.clock()}}
-	about.TTL = time.Duration(d.int64()) * time.Millisecond
-	if steps := d.int64(); steps >= 0 {
+	d := r.Decoder()
+	about := channel.Description{Position: channel.Position{Epoch: epochOf(d), Clock: clockOf(d)}}
+	about.TTL = time.Duration(d.Int64()) * time.Millisecond
+	if steps := d.Int64(); steps >= 0 {
 		about.Oldest, about.Live = about.Clock.Sub(uint64(steps)), uint64(steps)+1
 	}
-	about.Names, about.Next = uint64(d.int64()), d.cursor()
-	list := d.list()
-	for len(list.values) > 0 && list.err == nil {
-		sub := channel.SubscriberLag{Name: list.text(), Mark: list.clock()}
+	about.Names, about.Next = uint64(d.Int64()), channel.Cursor(number(d))
+	d.Each(func(list *Decoder) {
+		sub := channel.SubscriberLag{Name: list.Text(), Mark: clockOf(list)}
 		sub.Lag = clock.Distance(sub.Mark, about.Clock)
 		about.Subscribers = append(about.Subscribers, sub)
-	}
+	})
 	slices.SortFunc(about.Subscribers, func(a, b channel.SubscriberLag) int { return cmp.Compare(a.Name, b.Name) })
-	if err := cmp.Or(list.err, d.end()); err != nil {
+	if err := d.End(); err != nil {
 		return channel.Description{}, err
 	}
 	return about, nil
-}
-
-func (d *decoder) cursor() channel.Cursor {
-	text := d.text()
-	if d.err != nil {
-		return 0
-	}
-	c, err := strconv.ParseUint(text, 10, 64)
-	d.fail(err)
-	return channel.Cursor(c)
 }
 
 // Position reads a channel's clock and epoch with one command, or two where the channel's slot is half moved.
 func (s *Store) Position(ctx context.Context, name string) (channel.Position, error) {
 	ch := s.channel(name)
 	var at channel.Position
-	err := s.retry(ctx, "position", func(ctx context.Context) error {
-		found, err := s.client.Do(ctx, s.client.B().Mget().Key(ch.clock(), ch.epoch()).Build()).ToArray()
-		if err != nil && code(err) == codeTryAgain {
+	err := s.Retry(ctx, "position", func(ctx context.Context) error {
+		found, err := s.Client().Do(ctx, s.Client().B().Mget().Key(ch.clock(), ch.epoch()).Build()).ToArray()
+		if SlotMoving(err) {
 			at, err = singleReads{store: s, keys: ch}.channelPosition(ctx)
 			return err
 		}
@@ -78,7 +67,7 @@ func (s *Store) Position(ctx context.Context, name string) (channel.Position, er
 			return err
 		}
 		if len(found) != 2 {
-			return fmt.Errorf("%w: MGET of 2 keys gave %d values", errReply, len(found))
+			return fmt.Errorf("%w: MGET of 2 keys gave %d values", ErrReply, len(found))
 		}
 		at, err = parsePosition(found[0].ToString, found[1].ToString)
 		return err
@@ -93,13 +82,13 @@ func parsePosition(clockText, epochText func() (string, error)) (channel.Positio
 		return at, channel.ErrNoChannel
 	}
 	if at.Clock, err = clock.Parse(text); err != nil {
-		return at, fmt.Errorf("%w: clock: %w", errReply, err)
+		return at, fmt.Errorf("%w: clock: %w", ErrReply, err)
 	}
 	if text, err = epochText(); err != nil {
 		return at, nil // made by the predecessor: the epoch 0
 	}
 	if at.Epoch, err = ulid.ParseStrict(text); err != nil {
-		return at, fmt.Errorf("%w: epoch: %w", errReply, err)
+		return at, fmt.Errorf("%w: epoch: %w", ErrReply, err)
 	}
 	return at, nil
 }

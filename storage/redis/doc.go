@@ -1,8 +1,23 @@
-// Package redis keeps channels, and the queues of matchmaking, in Redis 7.0 or newer, or Valkey: standalone, behind
-// Sentinel, or a Cluster.
+// Package redis is the connection to Redis 7.0 or newer, or Valkey: standalone, behind Sentinel, or a Cluster. The packages
+// below it keep one domain each in that Redis; docs/redis-internals.md documents their keys and scripts.
 //
-// Every operation on a channel or a queue is one Lua script and one round trip; the scripts are in lua/, and
-// docs/redis-internals.md tells of every key. What a script can't do while its slot is half moved is
-// tried again until the request's deadline is near, except for reading a channel, which single-key reads
-// then do. [Store] has the channels; [Queues], on the same connections, the queues.
+// Start from [Connect], which returns a [Conn]. A store needs of it:
+//
+//   - [Conn.Run] runs a script; the script's [Reply] begins with a status, and a [Decoder] reads the rest.
+//   - [Conn.RunMany] runs a script for many calls in one round trip.
+//   - [Conn.Retry] does the same for plain commands on [Conn.Client], or on [Conn.Bulk] if their replies are large.
+//   - [Conn.LargeRead] limits the memory of large reads.
+//   - [Conn.Session] runs scripts on a connection of the caller's own and waits until replicas have what they wrote.
+//   - [Conn.Listen] subscribes to a topic of sharded publish/subscribe.
+//   - [Conn.Prefix] is what each key begins with.
+//   - [Replicas] runs read-only scripts on replicas.
+//
+// # Failures
+//
+// All operations are safe to run twice, so that they are tried again after errors that may pass: a lost connection, a
+// fail-over, a script that can't run while its slot is being moved. That ends at the time limit of the connection or at
+// the caller's deadline. Errors that remain are those of package fault: ErrUnavailable, ErrStorageFull, or an internal one
+// for a reply that no script returns. If ctx is cancelled the error is ctx's.
+//
+// Everything may be used by many goroutines, except a [Session] and a [Decoder].
 package redis

@@ -10,15 +10,14 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/receipt"
-	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
 // Fetch runs fetch.lua, and reads the rest of a large batch beside it. While the channel's slot is half moved it reads
 // key by key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
-	until := time.Now().Add(s.timeout)
-	rep, err := s.execUnlessMoving(ctx, fetchScript, s.channel(r.Channel).forSubscriber(r.Subscriber), s.fetchArgs(r))
-	if errors.Is(err, errMoving) {
+	until := time.Now().Add(s.Timeout())
+	rep, err := s.RunUnlessMoving(ctx, fetchScript, s.channel(r.Channel).forSubscriber(r.Subscriber), s.fetchArgs(r))
+	if errors.Is(err, ErrMoving) {
 		return s.fetchUntil(ctx, until, nil, r)
 	}
 	if err != nil {
@@ -33,7 +32,7 @@ func (s *Store) fetchArgs(r channel.FetchRequest) []string {
 }
 
 // completed decodes what a script has read, and reads the rest of a large batch.
-func (s *Store) completed(ctx context.Context, rep reply, r channel.FetchRequest) (channel.Batch, error) {
+func (s *Store) completed(ctx context.Context, rep Reply, r channel.FetchRequest) (channel.Batch, error) {
 	b, err := s.batch(ctx, rep)
 	if err != nil {
 		return channel.Batch{}, err
@@ -57,19 +56,19 @@ func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.Ac
 func (s *Store) Ack(ctx context.Context, r channel.AckRequest) error {
 	ch := s.channel(r.Receipt.Channel)
 	args := append(receiptArgs(r.Receipt), ttlMillis(r.Policy), strconv.Itoa(r.Policy.MaxMessages))
-	rep, err := s.exec(ctx, ackScript, ackKeys(ch, r.Receipt), args)
+	rep, err := s.Run(ctx, ackScript, ackKeys(ch, r.Receipt), args)
 	if err != nil {
 		return err
 	}
-	return rep.oneOf(statusOK, statusStale)
+	return refusals.Check(rep, OK, statusStale)
 }
 
 // Next runs next.lua, and reads on as Fetch does. Where only the reading can't be done because the slot is half moved, it
 // reads key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
-	until := time.Now().Add(s.timeout)
-	rep, err := s.execUnlessMoving(ctx, nextScript, ackKeys(s.channel(r.Channel), a.Receipt), nextArgs(a, r))
-	if errors.Is(err, errMoving) {
+	until := time.Now().Add(s.Timeout())
+	rep, err := s.RunUnlessMoving(ctx, nextScript, ackKeys(s.channel(r.Channel), a.Receipt), nextArgs(a, r))
+	if errors.Is(err, ErrMoving) {
 		return s.fetchUntil(ctx, until, &a, r)
 	}
 	if err != nil {
@@ -80,27 +79,6 @@ func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchR
 
 func nextArgs(a channel.AckRequest, r channel.FetchRequest) []string {
 	return append(receiptArgs(a.Receipt), readArgs(first(r))...)
-}
-
-// execUnlessMoving is exec, but it gives errMoving at once where the channel's slot is half moved.
-func (s *Store) execUnlessMoving(ctx context.Context, sc *lua.Script, keys, args []string) (reply, error) {
-	var r reply
-	moving := false
-	err := s.retry(ctx, sc.Name(), func(ctx context.Context) error {
-		values, err := sc.Exec(ctx, s.client, keys, args).ToArray()
-		if moving = err != nil && code(err) == codeTryAgain; moving {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		r, err = newReply(sc.Name(), values)
-		return err
-	})
-	if err == nil && (moving || r.status == statusMoving) {
-		return reply{}, errMoving
-	}
-	return r, err
 }
 
 func ackKeys(ch channelKeys, r receipt.Receipt) []string {
@@ -123,21 +101,21 @@ func readArgs(r channel.FetchRequest) []string {
 }
 
 // batch decodes what fetch.lua and next.lua return.
-func (s *Store) batch(ctx context.Context, rep reply) (channel.Batch, error) {
-	if rep.status != statusOK {
-		return channel.Batch{}, rep.refusal()
+func (s *Store) batch(ctx context.Context, rep Reply) (channel.Batch, error) {
+	if rep.Status != OK {
+		return channel.Batch{}, refusals.Error(rep)
 	}
-	d := rep.decoder()
-	b := channel.Batch{Epoch: d.epoch(), Mark: d.clock(), Clock: d.clock(), Through: d.clock(), Expired: uint64(d.int64())}
-	list := d.list()
-	b.Messages = make([]channel.Message, 0, len(list.values)/2)
-	for len(list.values) > 0 && list.err == nil {
-		at, envelope := list.clock(), list.bytes()
-		if list.err == nil {
+	d := rep.Decoder()
+	b := channel.Batch{Epoch: epochOf(d), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d), Expired: uint64(d.Int64())}
+	list := d.List()
+	b.Messages = make([]channel.Message, 0, list.Len()/2)
+	for list.More() {
+		at, envelope := clockOf(list), list.Bytes()
+		if list.Err() == nil {
 			s.open(ctx, &b, at, envelope)
 		}
 	}
-	if err := cmp.Or(list.err, d.end()); err != nil {
+	if err := cmp.Or(list.Err(), d.End()); err != nil {
 		return channel.Batch{}, err
 	}
 	return b, nil
@@ -148,7 +126,7 @@ func (s *Store) batch(ctx context.Context, rep reply) (channel.Batch, error) {
 func (s *Store) open(ctx context.Context, b *channel.Batch, at clock.Clock, envelope []byte) {
 	m, err := parseEnvelope(envelope, at)
 	if err != nil {
-		s.logger.ErrorContext(ctx, "a stored message can't be read and is passed over", "error", err)
+		s.Logger().ErrorContext(ctx, "a stored message can't be read and is passed over", "error", err)
 		b.Expired++
 		return
 	}

@@ -25,7 +25,7 @@ type singleReads struct {
 
 func (s *Store) fetchSingly(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	var b channel.Batch
-	err := s.retry(ctx, "fetch singly", func(ctx context.Context) error {
+	err := s.Retry(ctx, "fetch singly", func(ctx context.Context) error {
 		var err error
 		b, err = singleReads{store: s, keys: s.channel(r.Channel)}.fetch(ctx, r)
 		return err
@@ -111,7 +111,7 @@ func (f singleReads) epoch(ctx context.Context) (ulid.ULID, error) {
 	}
 	epoch, err := ulid.ParseStrict(string(text))
 	if err != nil {
-		return epoch, fmt.Errorf("%w: epoch: %w", errReply, err)
+		return epoch, fmt.Errorf("%w: epoch: %w", ErrReply, err)
 	}
 	return epoch, nil
 }
@@ -123,7 +123,7 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 		return 0, false, err
 	}
 	if c, err = clock.Parse(string(text)); err != nil {
-		return 0, false, fmt.Errorf("%w: %s: %w", errReply, key, err)
+		return 0, false, fmt.Errorf("%w: %s: %w", ErrReply, key, err)
 	}
 	return c, true, nil
 }
@@ -132,7 +132,7 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Clock) (clock.Clock, error) {
 	var failed error
 	alive := func(i int) bool {
-		n, err := f.store.client.Do(ctx, f.store.client.B().Exists().Key(f.keys.message(at.Add(uint64(i)+1))).Build()).AsInt64()
+		n, err := f.store.Client().Do(ctx, f.store.Client().B().Exists().Key(f.keys.message(at.Add(uint64(i)+1))).Build()).AsInt64()
 		if err != nil && failed == nil {
 			failed = err
 		}
@@ -150,7 +150,7 @@ func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Cl
 
 // get gives a key's value, nil where it isn't there.
 func (f singleReads) get(ctx context.Context, key string) ([]byte, error) {
-	value, err := f.store.client.Do(ctx, f.store.client.B().Get().Key(key).Build()).AsBytes()
+	value, err := f.store.Client().Do(ctx, f.store.Client().B().Get().Key(key).Build()).AsBytes()
 	if rueidis.IsRedisNil(err) {
 		return nil, nil
 	}

@@ -17,8 +17,8 @@ import (
 // info is what INFO tells of a node, by field.
 type info map[string]string
 
-func (s *Store) nodeInfo(ctx context.Context, node rueidis.Client) (info, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout/2) // leaves time for the others
+func (c *Conn) nodeInfo(ctx context.Context, node rueidis.Client) (info, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout/2) // leaves time for the others
 	defer cancel()
 	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
 	if err != nil {
@@ -72,16 +72,16 @@ func (i info) number(field string) int64 {
 }
 
 // primaries gives what every primary tells of itself that can be reached. A part of a cluster may be down.
-func (s *Store) primaries(ctx context.Context) ([]node, error) {
+func (c *Conn) primaries(ctx context.Context) ([]node, error) {
 	var found []node
 	var failed error
-	for address, client := range s.client.Nodes() {
-		fields, err := s.nodeInfo(ctx, client)
+	for address, client := range c.client.Nodes() {
+		fields, err := c.nodeInfo(ctx, client)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("INFO of %s: %w", address, err))
 			continue
 		}
-		if fields["role"] != "slave" || s.client.Mode() == rueidis.ClientModeStandalone {
+		if fields["role"] != "slave" || c.client.Mode() == rueidis.ClientModeStandalone {
 			found = append(found, node{address: address, client: client, info: fields})
 		}
 	}
@@ -98,8 +98,8 @@ type node struct {
 	info    info
 }
 
-func (s *Store) checkFit(ctx context.Context) error {
-	nodes, err := s.primaries(ctx)
+func (c *Conn) checkFit(ctx context.Context) error {
+	nodes, err := c.primaries(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,15 +113,15 @@ func (s *Store) checkFit(ctx context.Context) error {
 
 // Inspect tells what the channels are kept in and how safely; of a cluster, what its weakest primary gives.
 // Errors: ErrUnavailable.
-func (s *Store) Inspect(ctx context.Context) (channel.Storage, error) {
+func (c *Conn) Inspect(ctx context.Context) (channel.Storage, error) {
 	var found channel.Storage
-	err := s.retry(ctx, "inspect", func(ctx context.Context) error {
-		nodes, err := s.primaries(ctx)
+	err := c.Retry(ctx, "inspect", func(ctx context.Context) error {
+		nodes, err := c.primaries(ctx)
 		if err != nil {
 			return err
 		}
 		for i, n := range nodes {
-			if one := n.storage(ctx, s.kind); i == 0 {
+			if one := n.storage(ctx, c.kind); i == 0 {
 				found = one
 			} else {
 				found = weaker(found, one)

@@ -30,13 +30,11 @@ func (k keyspace) channel(name string) channelKeys {
 // receiptKey holds the key that signs receipts where none is configured.
 func (k keyspace) receiptKey() string { return k.prefix + "tidemark.receipt-key" }
 
-// readyTopic is a sharded pub/sub channel of one server, on which it checks that notifications arrive.
-func (k keyspace) readyTopic(server string) string {
-	return k.prefix + "tidemark.ready.{" + server + "}"
-}
+// readyTopic returns the topic of one connection, on which it checks that messages arrive.
+func readyTopic(prefix, server string) string { return prefix + "tidemark.ready.{" + server + "}" }
 
-// readyKey is what one server writes to check that it can.
-func (k keyspace) readyKey(server string) string { return k.readyTopic(server) + ".check" }
+// readyKey returns the key that one connection writes to check that it can.
+func readyKey(prefix, server string) string { return readyTopic(prefix, server) + ".check" }
 
 func (c channelKeys) clock() string                 { return c.base + ".clock" }
 func (c channelKeys) epoch() string                 { return c.base + ".epoch" }

@@ -96,8 +96,8 @@ func builders(prefix string) map[string]string {
 	ch, q := k.channel("ch"), k.queue("q")
 	return map[string]string{
 		"receiptKey":  k.receiptKey(),
-		"readyTopic":  k.readyTopic("<server>"),
-		"readyKey":    k.readyKey("<server>"),
+		"readyTopic":  readyTopic(prefix, "<server>"),
+		"readyKey":    readyKey(prefix, "<server>"),
 		"clock":       ch.clock(),
 		"epoch":       ch.epoch(),
 		"subscribers": ch.subscribers(),
@@ -289,14 +289,14 @@ func TestReadyLeavesOneKey(t *testing.T) {
 		require.NoError(t, s.Ready(t.Context()))
 	}
 	for want, command := range map[string][]string{
-		s.keys.readyKey(s.server):   {"KEYS", s.keys.prefix + "*"},
-		s.keys.readyTopic(s.server): {"PUBSUB", "SHARDCHANNELS", s.keys.prefix + "*"},
+		readyKey(s.prefix, s.server):   {"KEYS", s.keys.prefix + "*"},
+		readyTopic(s.prefix, s.server): {"PUBSUB", "SHARDCHANNELS", s.keys.prefix + "*"},
 	} {
 		left, err := node.Do(t, command...).AsStrSlice()
 		require.NoError(t, err)
 		require.Equal(t, []string{want}, left)
 	}
-	ends, err := node.Do(t, "PTTL", s.keys.readyKey(s.server)).AsInt64()
+	ends, err := node.Do(t, "PTTL", readyKey(s.prefix, s.server)).AsInt64()
 	require.NoError(t, err)
 	require.Positive(t, ends)
 	require.LessOrEqual(t, ends, readyTTL.Milliseconds())

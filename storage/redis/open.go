@@ -17,11 +17,11 @@ func (s *Store) Reserve(ctx context.Context, r matchmaking.Reservation) (matchma
 	args := []string{
 		matchmaking.Subscriber, r.Queue, r.Epoch.String(), epochText(r.Replaces), ch.markPrefix(), milliseconds(r.TTL),
 	}
-	rep, err := s.exec(ctx, openScript, keys, args)
+	rep, err := s.Run(ctx, openScript, keys, args)
 	if err != nil {
 		return matchmaking.Owner{}, err
 	}
-	return rep.owner()
+	return owner(rep)
 }
 
 // epochText returns an epoch as scripts get it: empty for none.
@@ -33,29 +33,29 @@ func epochText(epoch ulid.ULID) string {
 }
 
 // owner decodes what open.lua returns.
-func (r reply) owner() (matchmaking.Owner, error) {
-	if r.status != statusOK {
-		return matchmaking.Owner{}, r.refusal()
+func owner(r Reply) (matchmaking.Owner, error) {
+	if r.Status != OK {
+		return matchmaking.Owner{}, queueRefusals.Error(r)
 	}
-	d := r.decoder()
-	owner := matchmaking.Owner{Epoch: d.epoch(), Queue: d.text()}
-	return owner, d.end()
+	d := r.Decoder()
+	found := matchmaking.Owner{Epoch: epochOf(d), Queue: d.Text()}
+	return found, d.End()
 }
 
 // Owner reads the epoch and the label of a ticket's channel with one command.
 func (s *Store) Owner(ctx context.Context, ticketID string) (owner matchmaking.Owner, err error) {
 	ch := s.channel(matchmaking.ChannelOf(ticketID))
-	err = s.retry(ctx, "life", func(ctx context.Context) error {
-		found, err := s.client.Do(ctx, s.client.B().Mget().Key(ch.epoch(), ch.label()).Build()).ToArray()
+	err = s.Retry(ctx, "life", func(ctx context.Context) error {
+		found, err := s.Client().Do(ctx, s.Client().B().Mget().Key(ch.epoch(), ch.label()).Build()).ToArray()
 		if err != nil {
 			return err
 		}
 		if found[0].IsNil() || found[1].IsNil() {
 			return matchmaking.ErrNoTicket
 		}
-		d := decoder{script: "life", values: found}
-		owner = matchmaking.Owner{Epoch: d.epoch(), Queue: d.text()}
-		return d.end()
+		d := NewDecoder("life", found)
+		owner = matchmaking.Owner{Epoch: epochOf(d), Queue: d.Text()}
+		return d.End()
 	})
 	return owner, err
 }

@@ -208,3 +208,16 @@ func hosts(list []string) ([]string, error) {
 }
 
 const defaultPort = "6379"
+
+// bulkOptions returns the options of the second client, for large reads and replicated writes. Without pipelining and pings
+// in the background its dedicated connections never unsubscribe when they are released: see package pubsub. timeout is that
+// of the Conn: WAIT, and a large reply, may take as long.
+func bulkOptions(c rueidis.ClientOption, timeout time.Duration) rueidis.ClientOption {
+	c.ClientName = "tidemark-bulk"
+	c.AlwaysPipelining = false
+	c.ConnWriteTimeout = timeout
+	c.Dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: c.Dialer.KeepAlive, Interval: c.Dialer.KeepAlive}
+	c.Dialer.KeepAlive = -1
+	c.BlockingPoolCleanup = 10 * time.Second
+	return c
+}

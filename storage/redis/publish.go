@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
 )
@@ -14,38 +15,38 @@ import (
 // one finds are looked at once more.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
 	keys, args := s.publishCall(r)
-	var rep reply
+	var rep Reply
 	begun, doubtful := time.Now(), false
-	err := s.retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
+	err := s.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
 		if r.Policy.Replicas > 0 {
 			rep, err = s.tryReplicated(ctx, keys, args, r.Policy.Replicas)
 		} else {
-			rep, err = s.try(ctx, publishScript, keys, args)
+			rep, err = s.Try(ctx, publishScript, keys, args)
 		}
-		doubtful = doubtful || err != nil && (code(err) == codeNetwork || rep.status == statusOK)
+		doubtful = doubtful || err != nil && (ReplyLost(err) || rep.Status == OK)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	published, err := rep.published(r.Drafts)
+	published, err := decodePublished(rep, r.Drafts)
 	if err == nil && doubtful {
 		s.recognizeOwn(ctx, r, published, begun)
 	}
 	return published, err
 }
 
-// published decodes what publish.lua returns.
-func (r reply) published(drafts []channel.Draft) ([]channel.Published, error) {
-	if r.status != statusOK {
-		return nil, r.refusal()
+// decodePublished decodes what publish.lua returns.
+func decodePublished(r Reply, drafts []channel.Draft) ([]channel.Published, error) {
+	if r.Status != OK {
+		return nil, refusals.Error(r)
 	}
-	d := r.decoder()
+	d := r.Decoder()
 	published := make([]channel.Published, len(drafts))
 	for i, draft := range drafts {
-		published[i] = channel.Published{ID: draft.ID, Clock: d.clock(), Duplicate: d.int64() != 0}
+		published[i] = channel.Published{ID: draft.ID, Clock: clockOf(d), Duplicate: d.Int64() != 0}
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return nil, err
 	}
 	return published, nil
@@ -70,3 +71,29 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 }
 
 func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Milliseconds(), 10) }
+
+// tryReplicated publishes once and returns when as many replicas as the policy asks for have what was written. A repeat
+// finds the dedup records and waits again. It can return the script's reply together with an error.
+func (s *Store) tryReplicated(ctx context.Context, keys, args []string, replicas int) (Reply, error) {
+	var r Reply
+	err := s.Session(func(own *Session) (err error) {
+		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || r.Status != OK {
+			return err
+		}
+		return own.Confirm(ctx, replicas, touch(own.B(), keys[len(keys)-1], r)...)
+	})
+	return r, err
+}
+
+// touch returns a command that writes the last message's dedup record once more, as it is. If all messages were duplicates
+// the session has written nothing, and WAIT would wait for nothing.
+func touch(b rueidis.Builder, record string, r Reply) []rueidis.Completed {
+	last := ""
+	for d := r.Decoder(); d.More(); d.Int64() {
+		last = d.Text()
+	}
+	if last == "" {
+		return nil
+	}
+	return []rueidis.Completed{b.Set().Key(record).Value(last).Xx().Keepttl().Build()}
+}

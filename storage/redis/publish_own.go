@@ -21,7 +21,7 @@ func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, publ
 	if len(which) == 0 {
 		return
 	}
-	ctx, cancel := context.WithDeadline(ctx, begun.Add(s.timeout))
+	ctx, cancel := context.WithDeadline(ctx, begun.Add(s.Timeout()))
 	defer cancel()
 	keys := make([]string, len(which))
 	for n, i := range which {
@@ -50,12 +50,12 @@ type timedValues struct {
 // readTimed reads values and the time. It takes the time from when the key record ends and how long that is from now: the
 // command TIME has no key, so that in a Cluster any node could answer it.
 func (s *Store) readTimed(ctx context.Context, record string, keys []string) (found timedValues, err error) {
-	err = s.retry(ctx, "read own messages", func(ctx context.Context) error {
-		commands := rueidis.Commands{s.bulk.B().Pexpiretime().Key(record).Build(), s.bulk.B().Pttl().Key(record).Build()}
+	err = s.Retry(ctx, "read own messages", func(ctx context.Context) error {
+		commands := rueidis.Commands{s.Bulk().B().Pexpiretime().Key(record).Build(), s.Bulk().B().Pttl().Key(record).Build()}
 		for _, key := range keys {
-			commands = append(commands, s.bulk.B().Get().Key(key).Build())
+			commands = append(commands, s.Bulk().B().Get().Key(key).Build())
 		}
-		results := s.bulk.DoMulti(ctx, commands...)
+		results := s.Bulk().DoMulti(ctx, commands...)
 		ends, err := results[0].AsInt64()
 		left, errLeft := results[1].AsInt64()
 		if err = errors.Join(err, errLeft); err != nil {

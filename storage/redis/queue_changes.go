@@ -29,7 +29,7 @@ func (q *Queues) Changes(ctx context.Context, r matchmaking.ChangesRequest) (mat
 	last := q.takeFeed(r.Queue)
 	certain := last.after == r.After && time.Since(last.read) < sure
 	var entries []rueidis.XRangeEntry
-	err := q.store.retry(ctx, "changes", func(ctx context.Context) (err error) {
+	err := q.store.Retry(ctx, "changes", func(ctx context.Context) (err error) {
 		entries, err = q.store.readStream(ctx, key, r)
 		certain = certain && err == nil
 		return err
@@ -38,11 +38,11 @@ func (q *Queues) Changes(ctx context.Context, r matchmaking.ChangesRequest) (mat
 		return matchmaking.Changes{}, err
 	}
 	if !certain || len(entries) == 0 || len(entries) == r.Limit {
-		rep, err := q.store.exec(ctx, changesScript, []string{key}, []string{r.After})
+		rep, err := q.store.Run(ctx, changesScript, []string{key}, []string{r.After})
 		if err != nil {
 			return matchmaking.Changes{}, err
 		}
-		if err := rep.oneOf(statusOK); err != nil {
+		if err := queueRefusals.Check(rep, OK); err != nil {
 			return matchmaking.Changes{}, err
 		}
 	}
@@ -51,7 +51,7 @@ func (q *Queues) Changes(ctx context.Context, r matchmaking.ChangesRequest) (mat
 		found.After = e.ID
 		change, err := parseChange(r.Queue, e.FieldValues)
 		if err != nil {
-			q.store.logger.ErrorContext(ctx, "a change can't be read and is passed over", "queue", r.Queue, "entry", e.ID, "error", err)
+			q.store.Logger().ErrorContext(ctx, "a change can't be read and is passed over", "queue", r.Queue, "entry", e.ID, "error", err)
 			continue
 		}
 		found.Changes = append(found.Changes, change)
@@ -87,16 +87,16 @@ func (q *Queues) trim(ctx context.Context, key string, last *feed, news bool) {
 		return
 	}
 	last.trimmed = time.Now()
-	c := q.store.client
+	c := q.store.Client()
 	err := c.Do(ctx, c.B().Xtrim().Key(key).Minid().Almost().Threshold(last.after).Build()).Error()
 	if err != nil && ctx.Err() == nil {
-		q.store.logger.DebugContext(ctx, "changes that were read can't be removed now", "key", key, "error", err)
+		q.store.Logger().DebugContext(ctx, "changes that were read can't be removed now", "key", key, "error", err)
 	}
 }
 
 // readStream reads the entries of a stream after a point.
 func (s *Store) readStream(ctx context.Context, key string, r matchmaking.ChangesRequest) ([]rueidis.XRangeEntry, error) {
-	found, err := s.client.Do(ctx, s.client.B().Xread().Count(int64(r.Limit)).Streams().Key(key).Id(r.After).Build()).AsXRead()
+	found, err := s.Client().Do(ctx, s.Client().B().Xread().Count(int64(r.Limit)).Streams().Key(key).Id(r.After).Build()).AsXRead()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, err
 	}

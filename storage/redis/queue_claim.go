@@ -20,7 +20,7 @@ func (q *Queues) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchma
 		ids := r.IDs[first:min(first+maxIDs, len(r.IDs))]
 		rep, err := q.runConfirmed(ctx, claimScript, keys, slices.Concat(args, ids))
 		if err == nil {
-			err = rep.claimed(&all)
+			err = addClaimed(rep, &all)
 		}
 		if errors.Is(err, matchmaking.ErrLeaseLost) && len(all.IDs) > 0 {
 			return matchmaking.Claimed{}, errors.Join(err, q.Release(ctx, r.Queue, r.Token, all.IDs))
@@ -32,35 +32,34 @@ func (q *Queues) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchma
 	return all, nil
 }
 
-// claimed decodes what claim.lua returns, and adds it to what was claimed before.
-func (r reply) claimed(all *matchmaking.Claimed) error {
-	if r.status != statusOK {
-		return r.refusal()
+// addClaimed decodes what claim.lua returns, and adds it to what was claimed before.
+func addClaimed(r Reply, all *matchmaking.Claimed) error {
+	if r.Status != OK {
+		return queueRefusals.Error(r)
 	}
-	d := r.decoder()
-	now, deadline, mine, held, gone := d.micros(), d.millis(), d.texts(), d.list(), d.texts()
+	d := r.Decoder()
+	now, deadline, mine := d.Micros(), d.Millis(), d.Texts()
 	if all.Now.IsZero() {
 		all.Now, all.Deadline = now, deadline // the first is the earliest
 	}
-	for len(held.values) > 0 && held.err == nil {
-		id, until := held.text(), held.millis()
-		all.Held[id] = until
-	}
-	d.fail(held.err)
-	all.IDs, all.Gone = append(all.IDs, mine...), append(all.Gone, gone...)
-	return d.end()
+	d.Each(func(held *Decoder) {
+		id := held.Text()
+		all.Held[id] = held.Millis()
+	})
+	all.IDs, all.Gone = append(all.IDs, mine...), append(all.Gone, d.Texts()...)
+	return d.End()
 }
 
 // Release runs release.lua, once for 3,000 tickets.
 func (q *Queues) Release(ctx context.Context, queue, token string, ids []string) error {
 	k := q.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
-		rep, err := q.store.exec(ctx, releaseScript, []string{k.proposed(), k.claims(), k.director(), k.changes()},
+		rep, err := q.store.Run(ctx, releaseScript, []string{k.proposed(), k.claims(), k.director(), k.changes()},
 			slices.Concat([]string{token, k.nudges()}, some))
 		if err != nil {
 			return err
 		}
-		if err := rep.oneOf(statusOK); err != nil {
+		if err := queueRefusals.Check(rep, OK); err != nil {
 			return err
 		}
 	}
@@ -72,17 +71,17 @@ func (q *Queues) TakeOver(ctx context.Context, queue, lease string, ids []string
 	k := q.keys(queue)
 	var freed []string
 	for some := range slices.Chunk(ids, maxIDs) {
-		rep, err := q.store.exec(ctx, takeoverScript, []string{k.proposed(), k.claims(), k.director()},
+		rep, err := q.store.Run(ctx, takeoverScript, []string{k.proposed(), k.claims(), k.director()},
 			slices.Concat([]string{lease}, some))
 		if err != nil {
 			return nil, err
 		}
-		if rep.status != statusOK {
-			return nil, rep.refusal()
+		if rep.Status != OK {
+			return nil, queueRefusals.Error(rep)
 		}
-		d := rep.decoder()
-		freed = append(freed, d.texts()...)
-		if err := d.end(); err != nil {
+		d := rep.Decoder()
+		freed = append(freed, d.Texts()...)
+		if err := d.End(); err != nil {
 			return nil, err
 		}
 	}
@@ -94,14 +93,14 @@ func (q *Queues) Sweep(ctx context.Context, queue string, told []string, limit i
 	k := q.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats()}
 	args := append([]string{strconv.Itoa(min(limit, maxIDs))}, told[:min(len(told), maxIDs)]...)
-	rep, err := q.store.exec(ctx, sweepScript, keys, args)
+	rep, err := q.store.Run(ctx, sweepScript, keys, args)
 	if err != nil {
 		return matchmaking.Swept{}, err
 	}
-	if rep.status != statusOK {
-		return matchmaking.Swept{}, rep.refusal()
+	if rep.Status != OK {
+		return matchmaking.Swept{}, queueRefusals.Error(rep)
 	}
-	d := rep.decoder()
-	swept := matchmaking.Swept{Taken: int(d.int64()), Expired: d.texts()}
-	return swept, d.end()
+	d := rep.Decoder()
+	swept := matchmaking.Swept{Taken: int(d.Int64()), Expired: d.Texts()}
+	return swept, d.End()
 }

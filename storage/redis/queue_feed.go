@@ -15,30 +15,30 @@ import (
 func (q *Queues) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
 	k := q.keys(r.Queue)
 	keys := []string{k.director(), k.expiries(), k.outbox()}
-	rep, err := q.store.exec(ctx, campaignScript, keys, []string{r.Lease, milliseconds(r.TTL)})
+	rep, err := q.store.Run(ctx, campaignScript, keys, []string{r.Lease, milliseconds(r.TTL)})
 	if err != nil {
 		return time.Time{}, err
 	}
-	return rep.leased()
+	return leased(rep)
 }
 
 // Lease runs lease.lua.
 func (q *Queues) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	rep, err := q.store.exec(ctx, leaseScript, []string{q.keys(r.Queue).director()}, []string{r.Lease, milliseconds(r.TTL)})
+	rep, err := q.store.Run(ctx, leaseScript, []string{q.keys(r.Queue).director()}, []string{r.Lease, milliseconds(r.TTL)})
 	if err != nil {
 		return time.Time{}, err
 	}
-	return rep.leased()
+	return leased(rep)
 }
 
 // leased decodes what lease.lua and campaign.lua return.
-func (r reply) leased() (time.Time, error) {
-	if r.status != statusOK {
-		return time.Time{}, r.refusal()
+func leased(r Reply) (time.Time, error) {
+	if r.Status != OK {
+		return time.Time{}, queueRefusals.Error(r)
 	}
-	d := r.decoder()
-	now := d.micros()
-	return now, d.end()
+	d := r.Decoder()
+	now := d.Micros()
+	return now, d.End()
 }
 
 // Resign runs resign.lua.
@@ -47,11 +47,11 @@ func (q *Queues) Resign(ctx context.Context, queue, lease string) error {
 	delete(q.feeds, queue)
 	q.mu.Unlock()
 	k := q.keys(queue)
-	rep, err := q.store.exec(ctx, resignScript, []string{k.director()}, []string{lease, k.nudges()})
+	rep, err := q.store.Run(ctx, resignScript, []string{k.director()}, []string{lease, k.nudges()})
 	if err != nil {
 		return err
 	}
-	return rep.oneOf(statusOK)
+	return queueRefusals.Check(rep, OK)
 }
 
 // pageSize is how many tickets a snapshot reads at once.
@@ -71,11 +71,11 @@ func (q *Queues) Snapshot(ctx context.Context, queue string) (matchmaking.Snapsh
 	whole := matchmaking.Snapshot{Held: map[string]time.Time{}}
 	seen, limit := map[string]bool{}, pageSize
 	for from := "0"; ; {
-		rep, err := q.store.exec(ctx, snapshotScript, keys, []string{from, strconv.Itoa(limit)})
+		rep, err := q.store.Run(ctx, snapshotScript, keys, []string{from, strconv.Itoa(limit)})
 		if err != nil {
 			return matchmaking.Snapshot{}, err
 		}
-		page, err := rep.page(&whole)
+		page, err := decodePage(rep, &whole)
 		if err != nil {
 			return matchmaking.Snapshot{}, err
 		}
@@ -99,22 +99,21 @@ func (q *Queues) Snapshot(ctx context.Context, queue string) (matchmaking.Snapsh
 	}
 }
 
-// page decodes what snapshot.lua returns. The snapshot gets the point of the first page.
-func (r reply) page(s *matchmaking.Snapshot) ([]waitingTicket, error) {
-	if r.status != statusOK {
-		return nil, r.refusal()
+// decodePage decodes what snapshot.lua returns. The snapshot gets the point of the first page.
+func decodePage(r Reply, s *matchmaking.Snapshot) ([]waitingTicket, error) {
+	if r.Status != OK {
+		return nil, queueRefusals.Error(r)
 	}
-	d := r.decoder()
-	now, point, list := d.micros(), d.text(), d.list()
+	d := r.Decoder()
+	now, point := d.Micros(), d.Text()
 	if s.Now = now; s.After == "" {
 		s.After = point
 	}
-	page := make([]waitingTicket, 0, len(list.values)/4)
-	for len(list.values) > 0 && list.err == nil {
-		page = append(page, waitingTicket{id: list.text(), created: list.text(), expires: list.millis(), heldFor: list.millis()})
-	}
-	d.fail(list.err)
-	return page, d.end()
+	var page []waitingTicket
+	d.Each(func(list *Decoder) {
+		page = append(page, waitingTicket{id: list.Text(), created: list.Text(), expires: list.Millis(), heldFor: list.Millis()})
+	})
+	return page, d.End()
 }
 
 // readPage adds the tickets of a page to a snapshot. Those that have ended since are left out, and one that can't be
@@ -134,7 +133,7 @@ func (q *Queues) readPage(ctx context.Context, queue string, page []waitingTicke
 		}
 		record, err := parseTicketRecord(values[i])
 		if err != nil {
-			q.store.logger.ErrorContext(ctx, "a stored ticket can't be read and is passed over", "queue", queue, "ticket", w.id, "error", err)
+			q.store.Logger().ErrorContext(ctx, "a stored ticket can't be read and is passed over", "queue", queue, "ticket", w.id, "error", err)
 			continue
 		}
 		if record.cancelled {
@@ -157,9 +156,9 @@ func (s *Store) readAll(ctx context.Context, keys []string) ([][]byte, error) {
 		return nil, nil
 	}
 	values := make([][]byte, len(keys))
-	err := s.retry(ctx, "read tickets", func(ctx context.Context) error {
-		found, err := s.bulk.Do(ctx, s.bulk.B().Mget().Key(keys...).Build()).ToArray()
-		if err != nil && code(err) == codeTryAgain {
+	err := s.Retry(ctx, "read tickets", func(ctx context.Context) error {
+		found, err := s.Bulk().Do(ctx, s.Bulk().B().Mget().Key(keys...).Build()).ToArray()
+		if SlotMoving(err) {
 			return s.readSingly(ctx, keys, values)
 		}
 		if err != nil {
@@ -181,9 +180,9 @@ func (s *Store) readAll(ctx context.Context, keys []string) ([][]byte, error) {
 func (s *Store) readSingly(ctx context.Context, keys []string, values [][]byte) error {
 	commands := make(rueidis.Commands, len(keys))
 	for i, key := range keys {
-		commands[i] = s.bulk.B().Get().Key(key).Build()
+		commands[i] = s.Bulk().B().Get().Key(key).Build()
 	}
-	for i, result := range s.bulk.DoMulti(ctx, commands...) {
+	for i, result := range s.Bulk().DoMulti(ctx, commands...) {
 		value, err := result.AsBytes()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return err

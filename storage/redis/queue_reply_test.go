@@ -11,16 +11,16 @@ import (
 )
 
 // queueDecoders decode a reply to each operation on a queue, and give only the error.
-var queueDecoders = map[string]func(r reply) error{
-	"create": func(r reply) error { return errorOf(r.created(matchmaking.CreateRequest{})) },
-	"ticket": func(r reply) error { return errorOf(r.decoder().ticket("duel", "a")) },
-	"claim": func(r reply) error {
-		return r.claimed(&matchmaking.Claimed{Held: map[string]time.Time{}})
+var queueDecoders = map[string]func(r Reply) error{
+	"create": func(r Reply) error { return errorOf(createdTicket(r, matchmaking.CreateRequest{})) },
+	"ticket": func(r Reply) error { return errorOf(decodeTicket(r, "duel", "a")) },
+	"claim": func(r Reply) error {
+		return addClaimed(r, &matchmaking.Claimed{Held: map[string]time.Time{}})
 	},
-	"assign":   func(r reply) error { return assigned(answer{reply: r}).Err },
-	"snapshot": func(r reply) error { return errorOf(r.page(&matchmaking.Snapshot{})) },
-	"outgoing": func(r reply) error { return errorOf(r.outgoing()) },
-	"queue":    func(r reply) error { return errorOf(r.queueState()) },
+	"assign":   func(r Reply) error { return assigned("m", Result{Reply: r}).Err },
+	"snapshot": func(r Reply) error { return errorOf(decodePage(r, &matchmaking.Snapshot{})) },
+	"outgoing": func(r Reply) error { return errorOf(decodeOutgoing(r)) },
+	"queue":    func(r Reply) error { return errorOf(queueState(r)) },
 }
 
 const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`
@@ -105,7 +105,7 @@ func TestQueueRefusals(t *testing.T) {
 	} {
 		r, err := replyOf(t, "{'"+value+"'}")
 		require.NoError(t, err)
-		require.ErrorIs(t, r.refusal(), want)
+		require.ErrorIs(t, queueRefusals.Error(r), want)
 	}
 }
 

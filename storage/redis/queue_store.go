@@ -12,7 +12,7 @@ import (
 // it shares. It may be used by many goroutines.
 type Queues struct {
 	store    *Store
-	replicas *replicas // nil: tickets are read from the primary
+	replicas *Replicas // nil: tickets are read from the primary
 	// confirmations is how many replicas must have a claim, and an assignment, before it counts.
 	confirmations int
 
@@ -36,7 +36,9 @@ type QueueOptions struct {
 func (s *Store) Queues(o QueueOptions) *Queues {
 	q := &Queues{store: s, confirmations: o.Confirmations, feeds: map[string]feed{}}
 	if o.Replicas != nil {
-		q.replicas = newReplicas(*o.Replicas, s.logger)
+		replicas := *o.Replicas
+		replicas.Logger = s.Logger()
+		q.replicas = NewReplicas(replicas)
 	}
 	return q
 }
@@ -44,7 +46,7 @@ func (s *Store) Queues(o QueueOptions) *Queues {
 // Close ends the connections to replicas.
 func (q *Queues) Close() {
 	if q.replicas != nil {
-		q.replicas.close()
+		q.replicas.Close()
 	}
 }
 
@@ -54,34 +56,3 @@ func (q *Queues) keys(queue string) queueKeys { return q.store.keys.queue(queue)
 const maxIDs = 3000
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-
-// micros decodes a time in microseconds.
-func (d *decoder) micros() time.Time {
-	us := d.int64()
-	if d.err != nil {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
-
-// millis decodes a time in milliseconds, or the zero time where there is none.
-func (d *decoder) millis() time.Time {
-	text := d.text()
-	if d.err != nil || text == "" {
-		return time.Time{}
-	}
-	ms, err := strconv.ParseInt(text, 10, 64)
-	d.fail(err)
-	return time.UnixMilli(ms).UTC()
-}
-
-// texts decodes a list of strings.
-func (d *decoder) texts() []string {
-	list := d.list()
-	var found []string
-	for len(list.values) > 0 && list.err == nil {
-		found = append(found, list.text())
-	}
-	d.fail(list.err)
-	return found
-}

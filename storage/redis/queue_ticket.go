@@ -23,15 +23,15 @@ func (q *Queues) Create(ctx context.Context, r matchmaking.CreateRequest) (match
 		r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets),
 		r.Attempt + " " + epochText(r.Epoch), string(spec), k.nudges(),
 	}
-	rep, err := q.store.exec(ctx, createScript, keys, args)
+	rep, err := q.store.Run(ctx, createScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
-	if rep.status == statusExists {
-		t, err := rep.decoder().ticket(r.Queue, r.ID)
+	if rep.Status == statusExists {
+		t, err := decodeTicket(rep, r.Queue, r.ID)
 		return t, false, err
 	}
-	t, err := rep.created(r)
+	t, err := createdTicket(rep, r)
 	return t, err == nil, err
 }
 
@@ -40,48 +40,49 @@ func (q *Queues) Find(ctx context.Context, r matchmaking.CreateRequest) (matchma
 	k := q.keys(r.Queue)
 	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.expiries(), k.proposed()}
 	args := []string{r.ID, r.Attempt, r.Epoch.String(), milliseconds(matchmaking.UndoneFor)}
-	rep, err := q.store.exec(ctx, findScript, keys, args)
+	rep, err := q.store.Run(ctx, findScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	if rep.status != statusExists {
-		return matchmaking.Ticket{}, rep.refusal()
+	if rep.Status != statusExists {
+		return matchmaking.Ticket{}, queueRefusals.Error(rep)
 	}
-	return rep.decoder().ticket(r.Queue, r.ID)
+	return decodeTicket(rep, r.Queue, r.ID)
 }
 
-// created decodes what create.lua returns for a ticket that it made.
-func (r reply) created(made matchmaking.CreateRequest) (matchmaking.Ticket, error) {
-	if r.status != statusCreated {
-		return matchmaking.Ticket{}, r.refusal()
+// createdTicket decodes what create.lua returns for a ticket that it made.
+func createdTicket(r Reply, made matchmaking.CreateRequest) (matchmaking.Ticket, error) {
+	if r.Status != statusCreated {
+		return matchmaking.Ticket{}, queueRefusals.Error(r)
 	}
-	d := r.decoder()
-	record := ticketRecord{created: d.micros(), ttl: made.TTL, life: max(made.Life, made.TTL), epoch: made.Epoch, spec: made.Spec}
-	expires := d.millis()
-	return record.ticket(made.Queue, made.ID, expires), d.end()
+	d := r.Decoder()
+	record := ticketRecord{created: d.Micros(), ttl: made.TTL, life: max(made.Life, made.TTL), epoch: made.Epoch, spec: made.Spec}
+	expires := d.Millis()
+	return record.ticket(made.Queue, made.ID, expires), d.End()
 }
 
-// ticket decodes a status, an end, a ticket and its assignment.
-func (d *decoder) ticket(queue, id string) (matchmaking.Ticket, error) {
-	status, expires, value, assigned := matchmaking.Status(d.text()), d.millis(), d.bytes(), d.bytes()
-	if err := d.end(); err != nil {
+// decodeTicket decodes a status, an end, a ticket and its assignment.
+func decodeTicket(r Reply, queue, id string) (matchmaking.Ticket, error) {
+	d := r.Decoder()
+	status, expires, value, assigned := matchmaking.Status(d.Text()), d.Millis(), d.Bytes(), d.Bytes()
+	if err := d.End(); err != nil {
 		return matchmaking.Ticket{}, err
 	}
 	record, err := parseTicketRecord(value)
-	d.fail(err)
+	d.Fail(err)
 	t := record.ticket(queue, id, expires)
 	t.Status = status
 	switch status {
 	case matchmaking.MatchFound:
 		t.Assignment = new(matchmaking.Assignment)
-		d.fail(json.Unmarshal(assigned, t.Assignment))
+		d.Fail(json.Unmarshal(assigned, t.Assignment))
 		t.MatchID = t.Assignment.MatchID
 	case matchmaking.Searching, matchmaking.Pending, matchmaking.Cancelled, matchmaking.Expired:
 	default:
-		d.fail(fmt.Errorf("status %q", status))
+		d.Fail(fmt.Errorf("status %q", status))
 	}
-	if d.err != nil {
-		return matchmaking.Ticket{}, d.err
+	if err := d.Err(); err != nil {
+		return matchmaking.Ticket{}, err
 	}
 	return t, nil
 }
@@ -93,11 +94,11 @@ var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 func (q *Queues) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
 	k := q.keys(queue)
 	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes()}
-	rep, err := q.store.exec(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges()})
+	rep, err := q.store.Run(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges()})
 	if err != nil {
 		return false, err
 	}
-	return rep.status == statusKept, rep.oneOf(statusOK, statusKept)
+	return rep.Status == statusKept, queueRefusals.Check(rep, OK, statusKept)
 }
 
 // Ticket runs ticket.lua, on a replica first where there are any.
@@ -105,18 +106,18 @@ func (q *Queues) Ticket(ctx context.Context, queue, id string) (matchmaking.Tick
 	k := q.keys(queue)
 	keys, args := []string{k.ticket(id), k.assignment(id), k.expiries(), k.proposed()}, []string{id}
 	if q.replicas != nil {
-		if rep, ok := q.replicas.read(ctx, keys, args); ok {
-			return rep.decoder().ticket(queue, id)
+		if rep, ok := q.replicas.Run(ctx, ticketScript, keys, args); ok {
+			return decodeTicket(rep, queue, id)
 		}
 	}
-	rep, err := q.store.exec(ctx, ticketScript, keys, args)
+	rep, err := q.store.Run(ctx, ticketScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	if rep.status != statusOK {
-		return matchmaking.Ticket{}, rep.refusal()
+	if rep.Status != OK {
+		return matchmaking.Ticket{}, queueRefusals.Error(rep)
 	}
-	return rep.decoder().ticket(queue, id)
+	return decodeTicket(rep, queue, id)
 }
 
 // Cancel runs cancel.lua.
@@ -125,11 +126,11 @@ func (q *Queues) Cancel(ctx context.Context, r matchmaking.CancelRequest) error 
 	keys := []string{
 		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
 	}
-	rep, err := q.store.exec(ctx, cancelScript, keys, []string{r.ID, milliseconds(r.Keep), k.nudges()})
+	rep, err := q.store.Run(ctx, cancelScript, keys, []string{r.ID, milliseconds(r.Keep), k.nudges()})
 	if err != nil {
 		return err
 	}
-	return rep.oneOf(statusOK)
+	return queueRefusals.Check(rep, OK)
 }
 
 // Renew runs renew.lua.
@@ -140,11 +141,11 @@ func (q *Queues) Renew(ctx context.Context, queue string, ids []string) error {
 		for _, id := range some {
 			keys = append(keys, k.ticket(id))
 		}
-		rep, err := q.store.exec(ctx, renewScript, keys, some)
+		rep, err := q.store.Run(ctx, renewScript, keys, some)
 		if err != nil {
 			return err
 		}
-		if err := rep.oneOf(statusOK); err != nil {
+		if err := queueRefusals.Check(rep, OK); err != nil {
 			return err
 		}
 	}

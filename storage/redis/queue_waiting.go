@@ -56,12 +56,12 @@ func (q *Queues) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each
 func (q *Queues) waitingPage(ctx context.Context, queue, from string, limit int) ([]waitingTicket, time.Time, error) {
 	k := q.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.changes()}
-	rep, err := q.store.exec(ctx, snapshotScript, keys, []string{from, strconv.Itoa(limit)})
+	rep, err := q.store.Run(ctx, snapshotScript, keys, []string{from, strconv.Itoa(limit)})
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	var about matchmaking.Snapshot
-	page, err := rep.page(&about)
+	page, err := decodePage(rep, &about)
 	return page, about.Now, err
 }
 
@@ -87,7 +87,7 @@ func (q *Queues) contents(
 		}
 		t, err := q.content(r, w, values, i)
 		if err != nil {
-			q.store.logger.ErrorContext(ctx, "a stored ticket can't be read and is passed over", "queue", r.Queue, "ticket", w.id, "error", err)
+			q.store.Logger().ErrorContext(ctx, "a stored ticket can't be read and is passed over", "queue", r.Queue, "ticket", w.id, "error", err)
 			continue
 		}
 		if w.heldFor.After(now) {

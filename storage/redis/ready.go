@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
 // readiness lets calls of Ready share checks.
@@ -30,17 +31,17 @@ const readyTTL = time.Minute
 // Ready reports whether Redis takes writes and notifications arrive. Calls at the same time share one check, and checks
 // begin at least 100 ms apart, so that many calls cost Redis no more than few. Errors: ErrUnavailable, which names what
 // Redis refuses writes with.
-func (s *Store) Ready(ctx context.Context) error {
-	checked := s.readiness.flights.DoChan("", func() (any, error) {
+func (c *Conn) Ready(ctx context.Context) error {
+	checked := c.readiness.flights.DoChan("", func() (any, error) {
 		detached := context.WithoutCancel(ctx) // of the first call: others share the check
-		s.pause(detached, s.readiness.begin())
-		return nil, s.retry(detached, "readiness", s.checkReady)
+		c.pause(detached, c.readiness.begin())
+		return nil, c.Retry(detached, "readiness", c.checkReady)
 	})
 	select {
 	case <-ctx.Done():
-		return outcome(fmt.Errorf("readiness: %w", ctx.Err()))
-	case c := <-checked:
-		return c.Err
+		return faultOf(fmt.Errorf("readiness: %w", ctx.Err()))
+	case check := <-checked:
+		return check.Err
 	}
 }
 
@@ -53,45 +54,45 @@ func (r *readiness) begin() time.Duration {
 	return delay
 }
 
-// checkReady writes a key, tells itself of it, and waits for that. Every check uses the same key and topic.
-func (s *Store) checkReady(ctx context.Context) error {
-	topic, nonce := s.keys.readyTopic(s.server), ulid.Make().String()
-	var listening sync.WaitGroup
-	defer listening.Wait()
-	ctx, done := context.WithCancel(ctx)
-	defer done()
-	confirmed, arrived := make(chan struct{}, 1), make(chan struct{}, 1)
-	ended := make(chan error, 1)
-	listening.Go(func() {
-		ended <- s.receive(ctx, topic, receiver{
-			confirmed: func() { signal(confirmed) },
-			message: func(text string) {
-				if text == nonce {
-					signal(arrived)
-				}
-			},
-		})
-	})
+// checkReady writes a key, publishes a message to itself, and waits for it. Every check uses the same key and topic.
+func (c *Conn) checkReady(ctx context.Context) error {
+	topic, nonce := readyTopic(c.prefix, c.server), ulid.Make().String()
+	confirmed, arrived, failed := make(chan struct{}, 1), make(chan struct{}, 1), make(chan error, 1)
+	defer c.subscriptions.Listen(topic, pubsub.Listener{
+		Confirmed: func() { signal(confirmed) },
+		Message: func(text string) {
+			if text == nonce {
+				signal(arrived)
+			}
+		},
+		Interrupted: func(err error) {
+			select {
+			case failed <- err:
+			default:
+			}
+		},
+	})()
 	for {
 		select {
 		case <-confirmed:
-			if err := s.writeReady(ctx, nonce); err != nil {
+			if err := c.writeReady(ctx, nonce); err != nil {
 				return err
 			}
 		case <-arrived:
 			return nil
-		case err := <-ended:
+		case err := <-failed:
 			return fmt.Errorf("no notification arrived: %w", err)
+		case <-ctx.Done():
+			return fmt.Errorf("no notification arrived: %w", ctx.Err())
 		}
 	}
 }
 
 // writeReady writes the key and publishes. What Redis refuses any write with is told to the client, at once.
-func (s *Store) writeReady(ctx context.Context, nonce string) error {
-	c := s.client
-	results := c.DoMulti(ctx,
-		c.B().Set().Key(s.keys.readyKey(s.server)).Value(nonce).Px(readyTTL).Build(),
-		c.B().Spublish().Channel(s.keys.readyTopic(s.server)).Message(nonce).Build())
+func (c *Conn) writeReady(ctx context.Context, nonce string) error {
+	results := c.client.DoMulti(ctx,
+		c.client.B().Set().Key(readyKey(c.prefix, c.server)).Value(nonce).Px(readyTTL).Build(),
+		c.client.B().Spublish().Channel(readyTopic(c.prefix, c.server)).Message(nonce).Build())
 	for _, result := range results {
 		err := result.Error()
 		var refusal *rueidis.RedisError
@@ -106,16 +107,6 @@ func (s *Store) writeReady(ctx context.Context, nonce string) error {
 		}
 	}
 	return nil
-}
-
-// refusesWrites reports whether an error code says that a server serves reads only.
-func refusesWrites(code string) bool {
-	switch code {
-	case codeReadOnly, "MISCONF", "OOM", "NOREPLICAS":
-		return true
-	default:
-		return false
-	}
 }
 
 func signal(c chan<- struct{}) {

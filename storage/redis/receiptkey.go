@@ -46,7 +46,7 @@ func (s *Store) ReceiptKeys(ctx context.Context) (*ReceiptKeys, error) {
 		return nil, err
 	}
 	if found.restored {
-		s.logger.InfoContext(ctx, "no receipt key in redis, made one")
+		s.Logger().InfoContext(ctx, "no receipt key in redis, made one")
 	}
 	return &ReceiptKeys{Keyring: ring, store: s, keys: found.keys}, nil
 }
@@ -70,7 +70,7 @@ func (k *ReceiptKeys) Run(ctx context.Context) error {
 func (k *ReceiptKeys) compare(ctx context.Context) {
 	err := k.check(ctx)
 	if err != nil && !k.failing && ctx.Err() == nil {
-		k.store.logger.WarnContext(ctx, "cannot compare the receipt keys with those in redis", "error", err)
+		k.store.Logger().WarnContext(ctx, "cannot compare the receipt keys with those in redis", "error", err)
 	}
 	k.failing = err != nil
 }
@@ -82,7 +82,7 @@ func (k *ReceiptKeys) check(ctx context.Context) error {
 	}
 	if found.restored {
 		k.store.metrics.receiptKeysChanged("restored")
-		k.store.logger.WarnContext(ctx, "receipt keys were missing in redis, put back")
+		k.store.Logger().WarnContext(ctx, "receipt keys were missing in redis, put back")
 	}
 	all := mergeKeys(found.keys, k.keys)
 	if !slices.EqualFunc(all, k.keys, sameKey) {
@@ -90,7 +90,7 @@ func (k *ReceiptKeys) check(ctx context.Context) error {
 			return err
 		}
 		k.store.metrics.receiptKeysChanged("adopted")
-		k.store.logger.WarnContext(ctx, "other receipt keys found in redis, adopted",
+		k.store.Logger().WarnContext(ctx, "other receipt keys found in redis, adopted",
 			"another_signs", !sameKey(all[0], k.keys[0]), "accepted", len(all))
 		k.keys = all
 	}
@@ -124,11 +124,11 @@ func (s *Store) findReceiptKeys(ctx context.Context, offered []receipt.Key) (fou
 	var text string
 	restored := false
 	name, offer := s.keys.receiptKey(), encodeKeys(offered)
-	err := s.retry(ctx, "receipt key", func(ctx context.Context) (err error) {
-		text, err = s.client.Do(ctx, s.client.B().Get().Key(name).Build()).ToString()
+	err := s.Retry(ctx, "receipt key", func(ctx context.Context) (err error) {
+		text, err = s.Client().Do(ctx, s.Client().B().Get().Key(name).Build()).ToString()
 		if rueidis.IsRedisNil(err) { // only then: a Redis that is full or read-only refuses to set what is there
-			set := s.client.B().Set().Key(name).Value(offer).Nx().Get().Build()
-			text, err = s.client.Do(ctx, set).ToString()
+			set := s.Client().B().Set().Key(name).Value(offer).Nx().Get().Build()
+			text, err = s.Client().Do(ctx, set).ToString()
 		}
 		if rueidis.IsRedisNil(err) {
 			restored, err = true, nil
@@ -151,9 +151,9 @@ func (s *Store) findReceiptKeys(ctx context.Context, offered []receipt.Key) (fou
 // addReceiptKeys replaces the keys in Redis. If another server replaces them at the same time, the next check of the one
 // that came first finds its own missing and adds them again.
 func (s *Store) addReceiptKeys(ctx context.Context, keys []receipt.Key) error {
-	return s.retry(ctx, "receipt key", func(ctx context.Context) error {
-		set := s.client.B().Set().Key(s.keys.receiptKey()).Value(encodeKeys(keys)).Xx().Build()
-		err := s.client.Do(ctx, set).Error()
+	return s.Retry(ctx, "receipt key", func(ctx context.Context) error {
+		set := s.Client().B().Set().Key(s.keys.receiptKey()).Value(encodeKeys(keys)).Xx().Build()
+		err := s.Client().Do(ctx, set).Error()
 		if rueidis.IsRedisNil(err) {
 			return nil // it is lost again: the next check puts it back
 		}

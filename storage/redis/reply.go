@@ -4,124 +4,95 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
-
-	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// status is the first element of a script's reply.
-type status string
+// Status is the first element of a script's reply. The header of each script lists those that it returns.
+type Status string
 
-// The statuses of all scripts; which script gives which is in its header.
+// The statuses that have the same meaning for all scripts. Run handles Moving and Again itself.
 const (
-	statusOK           status = "OK"
-	statusStale        status = "STALE"
-	statusCreated      status = "CREATED"
-	statusExists       status = "EXISTS"
-	statusMoving       status = "MOVING"
-	statusAgain        status = "AGAIN"
-	statusNoChannel    status = "NO_CHANNEL"
-	statusNoSubscriber status = "NO_SUBSCRIBER"
-	statusEpoch        status = "EPOCH"
-	statusAhead        status = "AHEAD"
-	statusSuperseded   status = "SUPERSEDED"
-	statusFull         status = "FULL"
-	statusNoTicket     status = "NO_TICKET"
-	statusMatched      status = "MATCHED"
-	statusConflict     status = "CONFLICT"
-	statusLease        status = "LEASE"
-	statusLost         status = "LOST"
-	statusIdle         status = "IDLE"
-	statusUndone       status = "UNDONE"
-	statusLife         status = "LIFE"
-	statusVacant       status = "VACANT"
-	statusKept         status = "KEPT"
+	OK     Status = "OK"
+	Moving Status = "MOVING" // the slot is being moved, and a key that the script needs isn't there
+	Again  Status = "AGAIN"  // the script has done a part of its work: call it again
 )
 
-// errReply is the error of a reply that no script of ours gives.
-var errReply = errors.New("malformed script reply")
+// ErrReply is the error of a reply that no script of ours returns.
+var ErrReply = errors.New("malformed script reply")
 
-// reply is what a script answered: its status and the values after it.
-type reply struct {
+// Reply is what a script returned.
+type Reply struct {
+	Status Status
 	script string
-	status status
-	values []rueidis.RedisMessage
+	values []rueidis.RedisMessage // after the status
 }
 
-func newReply(script string, values []rueidis.RedisMessage) (reply, error) {
+// NewReply decodes the status of a result. script is the script's name, for errors. Errors: ErrReply, and the result's own.
+func NewReply(script string, result rueidis.RedisResult) (Reply, error) {
+	values, err := result.ToArray()
+	if err != nil {
+		return Reply{}, err
+	}
 	if len(values) == 0 {
-		return reply{}, fmt.Errorf("%w: %s answered nothing", errReply, script)
+		return Reply{}, fmt.Errorf("%w: %s returned nothing", ErrReply, script)
 	}
 	text, err := values[0].ToString()
 	if err != nil {
-		return reply{}, fmt.Errorf("%w: %s: status: %w", errReply, script, err)
+		return Reply{}, fmt.Errorf("%w: %s: status: %w", ErrReply, script, err)
 	}
-	return reply{script: script, status: status(text), values: values[1:]}, nil
+	return Reply{Status: Status(text), script: script, values: values[1:]}, nil
 }
 
-// oneOf is the error of a reply that has another status than these, or values after it.
-func (r reply) oneOf(successes ...status) error {
-	if !slices.Contains(successes, r.status) {
-		return r.refusal()
+// Decoder returns a decoder of the values after the status.
+func (r Reply) Decoder() *Decoder { return &Decoder{name: r.script, values: r.values} }
+
+// Refusals maps the statuses by which the scripts of a store refuse a call to the errors that they stand for.
+type Refusals map[Status]error
+
+// Error returns the error for the status of a reply, or an internal error if the status isn't one of the refusals.
+func (m Refusals) Error(r Reply) error {
+	if err := m[r.Status]; err != nil {
+		return err
 	}
-	return r.decoder().end()
+	return faultOf(fmt.Errorf("%w: %s returned %q", ErrReply, r.script, r.Status))
 }
 
-// refusal is the error for a status that isn't one of success.
-func (r reply) refusal() error {
-	switch r.status {
-	case statusNoChannel:
-		return channel.ErrNoChannel
-	case statusNoSubscriber:
-		return channel.ErrNoSubscriber
-	case statusEpoch:
-		return channel.ErrReceiptEpoch
-	case statusAhead:
-		return channel.ErrReceiptAhead
-	case statusSuperseded:
-		return channel.ErrReceiptSuperseded
-	case statusFull:
-		return matchmaking.ErrQueueFull
-	case statusNoTicket:
-		return matchmaking.ErrNoTicket
-	case statusMatched:
-		return matchmaking.ErrTicketMatched
-	case statusLease:
-		return matchmaking.ErrLeaseLost
-	case statusLost:
-		return matchmaking.ErrChangesLost
-	case statusIdle:
-		return matchmaking.ErrQueueIdle
-	case statusUndone:
-		return errUndone
-	case statusLife:
-		return channel.ErrLaterLife
-	case statusVacant:
-		return matchmaking.ErrNoTicket
-	case statusOK, statusStale, statusCreated, statusExists, statusMoving, statusAgain, statusConflict, statusKept:
+// Check returns nil if a reply has one of the given statuses and no values. Otherwise it returns the error for its status.
+func (m Refusals) Check(r Reply, successes ...Status) error {
+	if !slices.Contains(successes, r.Status) {
+		return m.Error(r)
 	}
-	return outcome(fmt.Errorf("%w: %s answered %q", errReply, r.script, r.status))
+	return r.Decoder().End()
 }
 
-// decoder reads values one after the other and keeps the first error.
-type decoder struct {
-	script string
+// Decoder reads values one after the other. After the first error its methods return zero values; End returns the error.
+type Decoder struct {
+	name   string // of the script or command, for errors
 	values []rueidis.RedisMessage
 	err    error
 }
 
-func (r reply) decoder() *decoder { return &decoder{script: r.script, values: r.values} }
+// NewDecoder returns a decoder of the values that a command returned. name is for errors.
+func NewDecoder(name string, values []rueidis.RedisMessage) *Decoder {
+	return &Decoder{name: name, values: values}
+}
 
-func (d *decoder) next() (rueidis.RedisMessage, bool) {
+// More reports whether values are left and there was no error.
+func (d *Decoder) More() bool { return len(d.values) > 0 && d.err == nil }
+
+// Len returns how many values are left.
+func (d *Decoder) Len() int { return len(d.values) }
+
+func (d *Decoder) next() (rueidis.RedisMessage, bool) {
 	if d.err != nil {
 		return rueidis.RedisMessage{}, false
 	}
 	if len(d.values) == 0 {
-		d.fail(errors.New("too few values"))
+		d.Fail(errors.New("too few values"))
 		return rueidis.RedisMessage{}, false
 	}
 	v := d.values[0]
@@ -129,76 +100,128 @@ func (d *decoder) next() (rueidis.RedisMessage, bool) {
 	return v, true
 }
 
-func (d *decoder) fail(err error) {
-	if err != nil && d.err == nil {
-		d.err = outcome(fmt.Errorf("%w: %s: %w", errReply, d.script, err))
+// Fail records an error of the caller, if there is none yet: nil changes nothing.
+func (d *Decoder) Fail(err error) {
+	if err == nil || d.err != nil {
+		return
 	}
+	if errors.Is(err, ErrReply) { // of a list in this reply
+		d.err = err
+		return
+	}
+	d.err = faultOf(fmt.Errorf("%w: %s: %w", ErrReply, d.name, err))
 }
 
-func (d *decoder) text() string {
+// Err returns the first error.
+func (d *Decoder) Err() error { return d.err }
+
+// End returns the first error, or an error if values are left.
+func (d *Decoder) End() error {
+	if len(d.values) > 0 {
+		d.Fail(fmt.Errorf("%d values too many", len(d.values)))
+	}
+	return d.err
+}
+
+// Text reads a string.
+func (d *Decoder) Text() string {
 	v, ok := d.next()
 	if !ok {
 		return ""
 	}
 	text, err := v.ToString()
-	d.fail(err)
+	d.Fail(err)
 	return text
 }
 
-func (d *decoder) clock() clock.Clock {
-	text := d.text()
-	if d.err != nil {
-		return 0
-	}
-	c, err := clock.Parse(text)
-	d.fail(err)
-	return c
-}
-
-func (d *decoder) epoch() ulid.ULID {
-	text := d.text()
-	if d.err != nil {
-		return ulid.ULID{}
-	}
-	e, err := ulid.ParseStrict(text)
-	d.fail(err)
-	return e
-}
-
-func (d *decoder) int64() int64 {
-	v, ok := d.next()
-	if !ok {
-		return 0
-	}
-	n, err := v.AsInt64()
-	d.fail(err)
-	return n
-}
-
-func (d *decoder) list() *decoder {
-	v, ok := d.next()
-	if !ok {
-		return d
-	}
-	values, err := v.ToArray()
-	d.fail(err)
-	return &decoder{script: d.script, values: values, err: d.err}
-}
-
-// end refuses what is left, and gives the first error.
-func (d *decoder) end() error {
-	if len(d.values) > 0 {
-		d.fail(fmt.Errorf("%d values too many", len(d.values)))
-	}
-	return d.err
-}
-
-func (d *decoder) bytes() []byte {
+// Bytes reads a string as bytes, which the caller may keep.
+func (d *Decoder) Bytes() []byte {
 	v, ok := d.next()
 	if !ok {
 		return nil
 	}
 	b, err := v.AsBytes()
-	d.fail(err)
+	d.Fail(err)
 	return b
+}
+
+// Int64 reads an integer, or a string that holds one.
+func (d *Decoder) Int64() int64 {
+	v, ok := d.next()
+	if !ok {
+		return 0
+	}
+	n, err := v.AsInt64()
+	d.Fail(err)
+	return n
+}
+
+// Micros reads a time in microseconds since 1970.
+func (d *Decoder) Micros() time.Time {
+	us := d.Int64()
+	if d.err != nil {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// Millis reads a time in milliseconds since 1970; the empty string is the zero time.
+func (d *Decoder) Millis() time.Time {
+	text := d.Text()
+	if d.err != nil || text == "" {
+		return time.Time{}
+	}
+	ms, err := strconv.ParseInt(text, 10, 64)
+	d.Fail(err)
+	return time.UnixMilli(ms).UTC()
+}
+
+// List reads a list, of which the decoder returned reads the elements. Pass its error to Fail, or call All.
+func (d *Decoder) List() *Decoder {
+	v, ok := d.next()
+	if !ok {
+		return &Decoder{name: d.name, err: d.err}
+	}
+	values, err := v.ToArray()
+	d.Fail(err)
+	return &Decoder{name: d.name, values: values, err: d.err}
+}
+
+// Each reads a list and calls read until all its elements are read.
+func (d *Decoder) Each(read func(list *Decoder)) {
+	list := d.List()
+	for list.More() {
+		read(list)
+	}
+	d.Fail(list.err)
+}
+
+// Texts reads a list of strings.
+func (d *Decoder) Texts() []string {
+	var found []string
+	d.Each(func(list *Decoder) { found = append(found, list.Text()) })
+	return found
+}
+
+// Entry reads an entry of a stream: its ID and its fields.
+func (d *Decoder) Entry() (id string, fields map[string]string) {
+	fields = map[string]string{}
+	entry := d.List()
+	id = entry.Text()
+	entry.Each(func(list *Decoder) {
+		name := list.Text()
+		fields[name] = list.Text()
+	})
+	d.Fail(entry.End())
+	return id, fields
+}
+
+// EntryTime returns when an entry was added to a stream, to the millisecond.
+func EntryTime(id string) (time.Time, error) {
+	text, _, _ := strings.Cut(id, "-")
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("entry %q: %w", id, err)
+	}
+	return time.UnixMilli(ms).UTC(), nil
 }

@@ -57,13 +57,7 @@ func (l *listener) requirePublished(t *testing.T, s *Store, name, id string) {
 // requireNotListening expects no connection of the store to have a listener to a channel.
 func requireNotListening(t *testing.T, s *Store, name string) {
 	t.Helper()
-	s.subscriptions.mu.Lock()
-	defer s.subscriptions.mu.Unlock()
-	for address, at := range s.subscriptions.nodes {
-		at.mu.Lock()
-		require.NotContains(t, at.topics, s.channel(name).topic(), address)
-		at.mu.Unlock()
-	}
+	require.Zero(t, s.subscriptions.Listeners(s.channel(name).topic()))
 }
 
 // A listener is told of each interruption that a slot's move brings, and hears everything from then on.

@@ -17,28 +17,28 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 		r.Subscriber, fromText(r.From), ch.messagePrefix(), ch.markPrefix(), ttlMillis(r.Policy),
 		ulid.Make().String(), strconv.Itoa(r.Policy.MaxMessages),
 	}
-	rep, err := s.exec(ctx, subscribeScript, ch.forSubscriber(r.Subscriber), args)
+	rep, err := s.Run(ctx, subscribeScript, ch.forSubscriber(r.Subscriber), args)
 	if err != nil {
 		return channel.Subscription{}, err
 	}
-	return rep.subscription()
+	return subscription(rep)
 }
 
 // subscription decodes what subscribe.lua returns.
-func (r reply) subscription() (channel.Subscription, error) {
-	switch r.status {
+func subscription(r Reply) (channel.Subscription, error) {
+	switch r.Status {
 	case statusCreated, statusExists:
 	case statusAhead:
 		return channel.Subscription{}, channel.ErrClockAhead
 	default:
-		return channel.Subscription{}, r.refusal()
+		return channel.Subscription{}, refusals.Error(r)
 	}
-	d := r.decoder()
-	at := channel.Position{Epoch: d.epoch(), Clock: d.clock()}
-	if err := d.end(); err != nil {
+	d := r.Decoder()
+	at := channel.Position{Epoch: epochOf(d), Clock: clockOf(d)}
+	if err := d.End(); err != nil {
 		return channel.Subscription{}, err
 	}
-	return channel.Subscription{Created: r.status == statusCreated, Position: at}, nil
+	return channel.Subscription{Created: r.Status == statusCreated, Position: at}, nil
 }
 
 func fromText(f channel.From) string {
@@ -56,9 +56,9 @@ func fromText(f channel.From) string {
 // Unsubscribe runs unsubscribe.lua.
 func (s *Store) Unsubscribe(ctx context.Context, name, subscriber string) error {
 	ch := s.channel(name)
-	rep, err := s.exec(ctx, unsubscribeScript, ch.forSubscriber(subscriber), []string{subscriber, ch.topic()})
+	rep, err := s.Run(ctx, unsubscribeScript, ch.forSubscriber(subscriber), []string{subscriber, ch.topic()})
 	if err != nil {
 		return err
 	}
-	return rep.oneOf(statusOK, statusNoSubscriber)
+	return refusals.Check(rep, OK, statusNoSubscriber)
 }

@@ -26,6 +26,7 @@ type Script struct {
 	source string
 	sha1   string
 	run    *rueidis.Lua
+	read   *rueidis.Lua // run, by the commands that replicas accept
 }
 
 // Must returns a script by its name, such as "channels/publish". It panics if there is no such script: the files are part
@@ -40,7 +41,10 @@ func Must(name string) *Script {
 		panic(err)
 	}
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA identifies scripts by SHA-1
-	return &Script{name: path.Base(name), source: source, sha1: hex.EncodeToString(sum[:]), run: rueidis.NewLuaScript(source)}
+	return &Script{
+		name: path.Base(name), source: source, sha1: hex.EncodeToString(sum[:]), run: rueidis.NewLuaScript(source),
+		read: rueidis.NewLuaScriptReadOnly(source),
+	}
 }
 
 // Names returns the names of a domain's scripts, sorted: "channels/ack" and so on.
@@ -71,6 +75,12 @@ func (s *Script) SHA1() string { return s.sha1 }
 // Exec runs the script by EVALSHA, or by EVAL if Redis doesn't know it.
 func (s *Script) Exec(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
 	return s.run.Exec(ctx, c, keys, args)
+}
+
+// ExecReadOnly runs a script that writes nothing by EVALSHA_RO, which replicas accept, or by EVAL_RO if Redis doesn't know
+// the script.
+func (s *Script) ExecReadOnly(ctx context.Context, c rueidis.Client, keys, args []string) rueidis.RedisResult {
+	return s.read.Exec(ctx, c, keys, args)
 }
 
 // Evalsha returns the EVALSHA command of one call. Redis answers it with NOSCRIPT if it doesn't know the script.

@@ -1,0 +1,139 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+)
+
+// Conn is a connection to one Redis, whose nodes, retries, time limit and metrics all stores on it share. It may be used
+// by many goroutines.
+type Conn struct {
+	client        rueidis.Client
+	bulk          rueidis.Client // for large reads and replicated writes: see bulkOptions
+	budget        *budget
+	subscriptions *pubsub.Subscriptions
+	prefix        string
+	timeout       time.Duration
+	kind          string
+	server        string // names this connection among those to the same Redis
+	readiness     readiness
+	closed        atomic.Bool
+	logger        *slog.Logger
+	metrics       metrics
+}
+
+// ErrOptions is the error of Connect for options that can never work, such as a malformed URL.
+var ErrOptions = errors.New("redis options")
+
+// Errors of Connect for servers that the scripts cannot run on.
+var (
+	ErrTooOld = errors.New("redis 7.0 or newer, or valkey, is needed")
+	Err32Bit  = errors.New("a redis built for 64 bits is needed")
+)
+
+// Connect connects to Redis and checks that scripts can run there. While Redis can't be reached or is loading, Connect
+// tries again until ctx ends. It returns permanent errors, such as a wrong password, at once. Errors: ErrOptions,
+// ErrTooOld, Err32Bit, and those of the connection.
+func Connect(ctx context.Context, o Options) (*Conn, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	copts, err := o.client()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	m, err := newMetrics(o.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("redis metrics: %w", err)
+	}
+	c := &Conn{
+		prefix: o.KeyPrefix, timeout: o.Timeout, server: ulid.Make().String(), logger: o.Logger, metrics: m,
+		budget: newBudget(o.LargeFetchBytes, m),
+	}
+	if err := c.connect(ctx, copts); err != nil {
+		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)
+	}
+	c.kind = cmp.Or(o.Kind, string(c.client.Mode()))
+	return c, nil
+}
+
+func (c *Conn) connect(ctx context.Context, copts rueidis.ClientOption) error {
+	wait := newBackOff()
+	wait.MaxInterval = 2 * time.Second
+	for {
+		err := c.tryConnect(ctx, copts)
+		if err == nil || !transient(err) {
+			return err
+		}
+		delay := wait.NextBackOff()
+		c.logger.WarnContext(ctx, "redis isn't ready, trying again", "error", err, "delay", delay)
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(delay):
+		}
+	}
+}
+
+func (c *Conn) tryConnect(ctx context.Context, copts rueidis.ClientOption) error {
+	client, err := rueidis.NewClient(copts)
+	if err != nil {
+		return err
+	}
+	c.client = client
+	if err := c.checkFit(ctx); err != nil {
+		client.Close()
+		return err
+	}
+	if c.bulk, err = rueidis.NewClient(bulkOptions(copts, c.timeout)); err != nil {
+		client.Close()
+		return err
+	}
+	c.subscriptions = pubsub.New(ctx, client, func() backoff.BackOff { return newBackOff() })
+	return nil
+}
+
+// Close closes all connections. Operations in progress return ErrUnavailable.
+func (c *Conn) Close() {
+	c.closed.Store(true)
+	c.subscriptions.Close()
+	c.bulk.Close()
+	c.client.Close()
+}
+
+// Prefix returns what every key and topic must begin with.
+func (c *Conn) Prefix() string { return c.prefix }
+
+// Timeout returns the time limit of an operation, its retries included.
+func (c *Conn) Timeout() time.Duration { return c.timeout }
+
+// Logger returns the logger of the options.
+func (c *Conn) Logger() *slog.Logger { return c.logger }
+
+// Client returns the client for commands. All callers share one connection to each node, so that their requests share
+// system calls. It doesn't retry: call it inside Retry.
+func (c *Conn) Client() rueidis.Client { return c.client }
+
+// Bulk returns the client for commands with large replies, which other requests then don't wait for. It doesn't retry:
+// call it inside Retry.
+func (c *Conn) Bulk() rueidis.Client { return c.bulk }
+
+// LargeRead waits until the caller may read so many bytes, or the whole budget (Options.LargeFetchBytes) if that is less.
+// It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in order of
+// arrival, no more than two for one owner, such as a channel. The only error is that of ctx.
+func (c *Conn) LargeRead(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
+	return c.budget.acquire(ctx, owner, bytes)
+}

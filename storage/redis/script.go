@@ -1,0 +1,128 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+// Call is the keys and arguments of one call of a script.
+type Call struct {
+	Keys, Args []string
+}
+
+// Result is the outcome of one call: a reply or an error.
+type Result struct {
+	Reply Reply
+	Err   error
+}
+
+// ErrMoving reports that a script could not run because its slot is being moved. Only RunUnlessMoving and Try return it.
+var ErrMoving = errors.New("the slot is being moved")
+
+// Run runs a script, which must be safe to run twice, and tries again after errors that may pass. A script that returns
+// AGAIN is called again at once. While its slot is being moved it is tried again.
+func (c *Conn) Run(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
+	var r Reply
+	err := c.Retry(ctx, script.Name(), func(ctx context.Context) (err error) {
+		r, err = c.Try(ctx, script, keys, args)
+		return err
+	})
+	return r, err
+}
+
+// Try runs a script without trying again after errors: call it inside Retry.
+func (c *Conn) Try(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
+	for {
+		r, err := NewReply(script.Name(), script.Exec(ctx, c.client, keys, args))
+		switch {
+		case err != nil:
+			return Reply{}, err
+		case r.Status == Moving:
+			return r, ErrMoving
+		case r.Status != Again:
+			return r, nil
+		}
+	}
+}
+
+// RunUnlessMoving is Run, except that it returns ErrMoving at once while the script's slot is being moved.
+func (c *Conn) RunUnlessMoving(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
+	var r Reply
+	moving := false
+	err := c.Retry(ctx, script.Name(), func(ctx context.Context) (err error) {
+		r, err = c.Try(ctx, script, keys, args)
+		if moving = errors.Is(err, ErrMoving) || SlotMoving(err); moving {
+			return nil
+		}
+		return err
+	})
+	if err == nil && moving {
+		return Reply{}, ErrMoving
+	}
+	return r, err
+}
+
+// RunMany runs a script once for each call, all in one round trip, and returns the results in the same order. Calls that
+// failed with errors that may pass are tried again together. The calls must be independent of each other; they may be for
+// different slots.
+func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []Result {
+	return c.RetryMany(ctx, script, calls, func(ctx context.Context, calls []Call) []Result {
+		commands := make(rueidis.Commands, len(calls))
+		for i, l := range calls {
+			commands[i] = script.Evalsha(c.client.B(), l.Keys, l.Args)
+		}
+		results := make([]Result, len(calls))
+		for i, result := range c.client.DoMulti(ctx, commands...) {
+			if code(result.Error()) == codeNoScript {
+				result = script.Exec(ctx, c.client, calls[i].Keys, calls[i].Args)
+			}
+			results[i].Reply, results[i].Err = NewReply(script.Name(), result)
+		}
+		return results
+	})
+}
+
+// RetryMany calls try with all calls of a script, and then again with those whose results are errors that may pass. try
+// returns a result for each call that it gets.
+func (c *Conn) RetryMany(
+	ctx context.Context, script *lua.Script, calls []Call, try func(context.Context, []Call) []Result,
+) []Result {
+	results := make([]Result, len(calls))
+	if len(calls) == 0 {
+		return results
+	}
+	left := make([]int, len(calls)) // indices of the calls to try
+	for i := range left {
+		left[i] = i
+	}
+	err := c.Retry(ctx, script.Name(), func(ctx context.Context) error {
+		some := make([]Call, len(left))
+		for i, at := range left {
+			some[i] = calls[at]
+		}
+		var again []int
+		var failed error
+		for i, r := range try(ctx, some) {
+			at := left[i]
+			if r.Err != nil && transient(r.Err) {
+				again, failed = append(again, at), r.Err
+				continue
+			}
+			if r.Err != nil {
+				r.Err = fmt.Errorf("%s: %w", script.Name(), faultOf(r.Err))
+			}
+			results[at] = r
+		}
+		left = again
+		return failed
+	})
+	for _, at := range left {
+		results[at].Err = err
+	}
+	return results
+}
