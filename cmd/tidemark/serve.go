@@ -34,8 +34,8 @@ func newServe(t cli.Terminal) *cobra.Command {
 }
 
 func newLogger(w io.Writer, c config.Config) *slog.Logger {
-	o := &slog.HandlerOptions{Level: c.LogLevel}
-	if c.LogFormat == "json" {
+	o := &slog.HandlerOptions{Level: c.Log.Level}
+	if c.Log.Format == "json" {
 		return slog.New(slog.NewJSONHandler(w, o))
 	}
 	return slog.New(slog.NewTextHandler(w, o))

@@ -53,7 +53,7 @@ type partNeeds struct {
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
-	if err := checkListen(ctx, c.Listen); err != nil {
+	if err := checkListen(ctx, c.Server.Listen); err != nil {
 		return err // before a managed Redis is started for nothing
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
@@ -78,19 +78,19 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		Storage: func() channel.Storage { return stores.storage },
 		Ready:   stores.ready,
 		Version: thisBuild().version,
-		CORS:    server.CORS{AllowOrigins: c.CORSOrigins}, AllowHosts: c.AllowHosts,
+		CORS:    server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
 		Limits: server.Limits{
-			MaxBodyBytes: int64(c.MaxBodyBytes), BodyMemory: int64(c.BodyMemory),
-			MaxConnections: hostlimits.Connections(ctx, c.MaxConnections, log), MaxStreams: c.MaxStreams,
+			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
+			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, log), MaxStreams: c.Server.MaxStreams,
 		},
-		Grace: max(c.Grace, time.Nanosecond), DrainDelay: c.DrainDelay, // a grace of 0 would be the default
+		Grace: max(c.Server.Grace, time.Nanosecond), DrainDelay: c.Server.DrainDelay, // a grace of 0 would be the default
 		Logger: log, Metrics: metrics,
 	}
 	if matches != nil {
 		options.Matchmaking = matches
 	}
 	s := server.New(options)
-	l, err := listen(ctx, c.Listen)
+	l, err := listen(ctx, c.Server.Listen)
 	if err != nil {
 		return err
 	}
@@ -137,8 +137,8 @@ func newService(ctx context.Context, c config.Config, store *redis.Store, needs 
 // openReceipts returns a keyring with the configured keys, or with those that the servers share. It keeps those up to
 // date as a part of the service.
 func openReceipts(ctx context.Context, c config.Config, store *redis.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
-	if len(c.ReceiptKeys) > 0 {
-		return receipt.NewKeyring(c.ReceiptKeys...)
+	if len(c.Receipts.Keys) > 0 {
+		return receipt.NewKeyring(c.Receipts.Keys...)
 	}
 	shared, err := store.ReceiptKeys(ctx)
 	if err != nil {

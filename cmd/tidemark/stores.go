@@ -70,7 +70,7 @@ func ticketsRedis(c config.Config, needs storeNeeds) (redis.Options, error) {
 		return o, nil
 	}
 	var err error
-	if o.TLS, err = c.Redis.TLS(); err != nil {
+	if o.TLS, err = c.Redis.TLSConfig(); err != nil {
 		return o, &cli.UsageError{Err: err}
 	}
 	return o, nil
@@ -122,12 +122,12 @@ type storeNeeds struct {
 func openStore(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Store, redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
-		SentinelMaster: c.Redis.SentinelMaster, SentinelUsername: c.Redis.SentinelUsername, SentinelPassword: c.Redis.SentinelPassword,
+		SentinelMaster: c.Redis.Sentinel.Master, SentinelUsername: c.Redis.Sentinel.Username, SentinelPassword: c.Redis.Sentinel.Password,
 		KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout,
 		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"}, needs.metrics),
 	}
 	var err error
-	if o.TLS, err = c.Redis.TLS(); err != nil {
+	if o.TLS, err = c.Redis.TLSConfig(); err != nil {
 		return nil, o, &cli.UsageError{Err: err}
 	}
 	if o.URL == "" {

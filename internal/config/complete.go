@@ -15,17 +15,17 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// newConfig returns a configuration with what has no option.
+// newConfig returns a configuration with the limits that have no option.
 func newConfig() Config { return Config{Limits: channel.DefaultLimits()} }
 
-// complete checks options against each other and reads the files that they name. Its errors name the YAML key,
-// which every source's name follows from.
+// complete checks options against each other, and reads the files that they name. Its errors name the YAML key, since the
+// options can come from different sources.
 func (c *Config) complete() error {
 	if err := c.completeBodies(); err != nil {
 		return err
 	}
-	if c.DrainDelay > c.Grace {
-		return errors.New("drainDelay: is longer than grace, which it is part of")
+	if c.Server.DrainDelay > c.Server.Grace {
+		return errors.New("drainDelay: is longer than grace, of which it is a part")
 	}
 	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
 	if err := c.Redis.complete(); err != nil {
@@ -37,18 +37,18 @@ func (c *Config) complete() error {
 	return c.readReceiptKeys()
 }
 
-// completeBodies checks that a body can have the largest message, and that there is memory for the largest body.
+// completeBodies checks that a body can hold the largest message, and that there is memory for the largest body.
 func (c *Config) completeBodies() error {
-	if c.MaxBodyBytes < c.Channel.MaxMessageBytes {
-		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes, so that no such message could come in")
+	if c.Server.MaxBodyBytes < c.Channel.MaxMessageBytes {
+		return errors.New("maxBodyBytes: is smaller than channelMaxMessageBytes: such a message could never be received")
 	}
 	for i, rule := range c.Rules {
-		if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.MaxBodyBytes < n { // else it names a capture
-			return fmt.Errorf("maxBodyBytes: is smaller than maxMessageBytes of rule %d of channels, so that no such message could come in", i+1)
+		if n, err := strconv.Atoi(rule.MaxMessageBytes); err == nil && c.Server.MaxBodyBytes < n { // else it names a capture
+			return fmt.Errorf("maxBodyBytes: is smaller than channels[%d].maxMessageBytes: such a message could never be received", i)
 		}
 	}
-	if c.BodyMemory < c.MaxBodyBytes {
-		return errors.New("bodyMemory: is smaller than maxBodyBytes, so that no such body could come in")
+	if c.Server.BodyMemory < c.Server.MaxBodyBytes {
+		return errors.New("bodyMemory: is smaller than maxBodyBytes: such a body could never be received")
 	}
 	return nil
 }
@@ -67,25 +67,25 @@ func (m *Matchmaking) complete() error {
 func (r *Redis) complete() error {
 	if r.Address == "" {
 		for key, value := range map[string]string{
-			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile, "redisCaFile": r.CAFile,
-			"redisCertFile": r.CertFile, "redisSentinelMaster": r.SentinelMaster,
+			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile, "redisCaFile": r.TLS.CAFile,
+			"redisCertFile": r.TLS.CertFile, "redisSentinelMaster": r.Sentinel.Master,
 		} {
 			if value != "" {
-				return fmt.Errorf("%s: is set but redis isn't, and the managed Redis has no use for it", key)
+				return fmt.Errorf("%s: is set but redis isn't: the managed Redis doesn't use it", key)
 			}
 		}
 	}
-	if (r.CertFile == "") != (r.KeyFile == "") {
-		return errors.New("redisCertFile: needs redisKeyFile, and the other way round")
+	if (r.TLS.CertFile == "") != (r.TLS.KeyFile == "") {
+		return errors.New("redisCertFile: redisCertFile and redisKeyFile must be set together")
 	}
-	if r.SentinelMaster == "" && r.SentinelUsername+r.SentinelPassword != "" {
+	if r.Sentinel.Master == "" && r.Sentinel.Username+r.Sentinel.Password != "" {
 		return errors.New("redisSentinelMaster: isn't set, but a user or password for Sentinels is")
 	}
 	if r.PasswordFile == "" {
 		return nil
 	}
 	if r.Password != "" {
-		return errors.New("redisPasswordFile: redisPassword is set too, use one of them")
+		return errors.New("redisPasswordFile: redisPassword is set too: use one of them")
 	}
 	password, err := os.ReadFile(r.PasswordFile)
 	if err != nil {
@@ -95,15 +95,15 @@ func (r *Redis) complete() error {
 	return nil
 }
 
-// readReceiptKeys adds the keys of the file. Lines that are empty or start with # are left out.
+// readReceiptKeys reads the file of keys. Lines that are empty or start with # are left out.
 func (c *Config) readReceiptKeys() error {
-	if c.ReceiptKeysFile == "" {
+	if c.Receipts.KeysFile == "" {
 		return nil
 	}
-	if len(c.ReceiptKeys) > 0 {
-		return errors.New("receiptKeysFile: receiptKeys is set too, use one of them")
+	if len(c.Receipts.Keys) > 0 {
+		return errors.New("receiptKeysFile: receiptKeys is set too: use one of them")
 	}
-	content, err := os.ReadFile(c.ReceiptKeysFile)
+	content, err := os.ReadFile(c.Receipts.KeysFile)
 	if err != nil {
 		return fmt.Errorf("receiptKeysFile: %w", err)
 	}
@@ -114,35 +114,35 @@ func (c *Config) readReceiptKeys() error {
 		}
 		key, err := parseReceiptKey(line)
 		if err != nil {
-			return fmt.Errorf("receiptKeysFile: %s: %w", c.ReceiptKeysFile, err)
+			return fmt.Errorf("receiptKeysFile: %s: %w", c.Receipts.KeysFile, err)
 		}
 		keys = append(keys, key)
 	}
 	if len(keys) == 0 {
-		return fmt.Errorf("receiptKeysFile: %s has no key", c.ReceiptKeysFile)
+		return fmt.Errorf("receiptKeysFile: %s contains no key", c.Receipts.KeysFile)
 	}
-	c.ReceiptKeys = keys
+	c.Receipts.Keys = keys
 	return nil
 }
 
-// TLS returns the configuration that the files make, or nil where none is set.
-func (r Redis) TLS() (*tls.Config, error) {
-	if r.CAFile == "" && r.CertFile == "" {
+// TLSConfig returns the configuration that the files make, or nil if none is set.
+func (r Redis) TLSConfig() (*tls.Config, error) {
+	if r.TLS.CAFile == "" && r.TLS.CertFile == "" {
 		return nil, nil
 	}
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.CAFile != "" {
-		pem, err := os.ReadFile(r.CAFile)
+	if r.TLS.CAFile != "" {
+		pem, err := os.ReadFile(r.TLS.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("redisCaFile: %w", err)
 		}
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("redisCaFile: %s has no certificate in PEM form", r.CAFile)
+			return nil, fmt.Errorf("redisCaFile: %s contains no certificate in PEM form", r.TLS.CAFile)
 		}
 	}
-	if r.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(r.CertFile, r.KeyFile)
+	if r.TLS.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(r.TLS.CertFile, r.TLS.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("redisCertFile: %w", err)
 		}

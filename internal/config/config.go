@@ -9,66 +9,85 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Config is everything that can be set for serve. options says how each field is set and documented.
+// Config is everything that can be set for serve. optionGroups says how each field is set and documented.
 type Config struct {
-	Listen      string
-	CORSOrigins []string
-	AllowHosts  []string
-	Grace       time.Duration
-	DrainDelay  time.Duration
-
-	Redis   Redis
-	Managed Managed
-
-	Channel channel.Policy
-	Rules   []channel.Rule
-
+	Server      Server
+	Redis       Redis
+	Managed     Managed
+	Channel     channel.Policy // of channels that no rule matches
+	Rules       []channel.Rule
+	Limits      channel.Limits
 	Matchmaking Matchmaking
+	Receipts    Receipts
+	Log         Log
+}
 
-	Limits         channel.Limits
+// Server configures the HTTP server.
+type Server struct {
+	Listen         string // host:port
+	CORSOrigins    []string
+	AllowHosts     []string
+	Grace          time.Duration
+	DrainDelay     time.Duration // part of Grace
 	MaxBodyBytes   int
-	BodyMemory     int
-	MaxConnections int
-	MaxStreams     int
-
-	ReceiptKeys     []receipt.Key
-	ReceiptKeysFile string
-
-	LogLevel  slog.Level
-	LogFormat string
+	BodyMemory     int // bytes
+	MaxConnections int // 0: as many as the limit on open files allows
+	MaxStreams     int // of one HTTP/2 connection
 }
 
-// Redis says which Redis to use and how to get in. An empty Address means the managed one.
+// Redis says which Redis to use and how to log in. An empty Address means the managed one.
 type Redis struct {
-	Address          string
-	KeyPrefix        string
-	Username         string
-	Password         string
-	PasswordFile     string
-	CAFile           string
-	CertFile         string
-	KeyFile          string
-	SentinelMaster   string
-	SentinelUsername string
-	SentinelPassword string
-	Timeout          time.Duration
-	ConnectTimeout   time.Duration
+	Address        string
+	KeyPrefix      string
+	Username       string
+	Password       string
+	PasswordFile   string // read into Password
+	TLS            TLSFiles
+	Sentinel       Sentinel
+	Timeout        time.Duration // of one operation
+	ConnectTimeout time.Duration // at start-up
 }
 
-// Managed is about the Redis that the service runs itself.
+// TLSFiles are PEM files. If any is set, TLS is on.
+type TLSFiles struct {
+	CAFile   string
+	CertFile string
+	KeyFile  string
+}
+
+// Sentinel says how to find the primary. An empty Master means without Sentinels.
+type Sentinel struct {
+	Master   string
+	Username string
+	Password string
+}
+
+// Managed configures the Redis that the service runs itself.
 type Managed struct {
 	DataDir string
 	Binary  string
 }
 
-// Matchmaking is about tickets and queues.
+// Matchmaking configures tickets and queues.
 type Matchmaking struct {
 	On           bool
 	Queues       []matchmaking.Definition // by name
 	MaxQueues    int
 	CalloutAllow []string // what queues that are put at run time may call
-	Redis        string   // of tickets and queues; "": that of the channels
+	Redis        string   // URL of another Redis for tickets and queues; "": that of the channels
 	ReadReplicas string   // "off", "on", or the URL of a replica
 	Replicas     int      // that must have a claim or an assignment
 	LeaseTTL     time.Duration
+}
+
+// Receipts configures the keys of receipt handles. Without keys the servers share one in Redis.
+type Receipts struct {
+	Keys     []receipt.Key // the first signs, all verify
+	KeysFile string        // read into Keys
+}
+
+// Log configures what is logged to standard error.
+type Log struct {
+	Level  slog.Level
+	Format string // "text" or "json"
 }

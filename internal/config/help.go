@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// AddFlags gives flags all options, without defaults: those come from the weakest source instead.
+// AddFlags adds all options to flags, without defaults: those are a source of their own.
 func AddFlags(flags *pflag.FlagSet) {
 	flags.String("config", "", configHelp)
 	for _, o := range allOptions() {
@@ -23,17 +23,17 @@ func AddFlags(flags *pflag.FlagSet) {
 
 const configHelp = "YAML file with options."
 
-// serveHelp is what serve says about itself before it lists its options.
-const serveHelp = `Run the service until SIGTERM or SIGINT, which it obeys when the requests in flight are answered.
+// serveHelp is the help of serve up to its list of options.
+const serveHelp = `Run the service until SIGTERM or SIGINT. It then answers the requests in flight, and exits.
 
-Without --redis it runs a redis-server of its own, which keeps everything in --data-dir.
+Without --redis it runs a redis-server of its own, which keeps its data in --data-dir.
 
-Options come from flags, over environment variables, over the YAML file, over defaults. In the file an option's
-name is that of its flag with capitals in place of dashes: data-dir is dataDir. Unknown names and bad values are
-refused wherever they stand; an empty variable counts as not set.
+An option is read from its flag, else from its environment variable, else from the YAML file, else it has its default.
+In the file its name is that of the flag in camel case: data-dir is dataDir. Unknown names and invalid values are
+errors in every source. An empty variable counts as not set.
 `
 
-// WriteHelp documents every option.
+// WriteHelp writes the help of serve, with every option.
 func WriteHelp(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(serveHelp + "\nUsage:\n  tidemark serve [options]\n\nOptions:\n")
@@ -60,7 +60,7 @@ func writeOptionHelp(b *strings.Builder, head, help, names string) {
 	fmt.Fprintf(b, "        (%s)\n", names)
 }
 
-// wrap breaks text between words into lines of at most width bytes, where words allow it.
+// wrap breaks text between words into lines of at most width bytes, unless a word is longer.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""

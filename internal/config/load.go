@@ -23,15 +23,15 @@ import (
 // keyDelimiter would join the keys of nested mappings; no option is nested.
 const keyDelimiter = "."
 
-// source is one of the places that options come from.
+// source is a place that options come from.
 type source struct {
 	values *koanf.Koanf           // by option.key
-	name   func(o option) string  // of an option, as its user knows it here
-	other  func(key string) error // what to say of a key that no option has
+	name   func(o option) string  // of an option in this source
+	other  func(key string) error // the error for a key that isn't an option
 }
 
-// Load reads the options from flags over environment variables over the YAML file over defaults, and
-// checks them, those that another source overrides too. Every error names the option as its source knows it.
+// Load reads the options: from flags, over environment variables (KEY=value), over the YAML file, over defaults. It
+// checks all values, also those that another source overrides. Every error names the option as its source does.
 func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
 	sources, err := readSources(flags, environ)
 	if err != nil {
@@ -53,7 +53,7 @@ func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
 	return c, c.complete()
 }
 
-// check tries all values of the source, and refuses keys that aren't options.
+// check parses all values of the source, and refuses keys that aren't options.
 func (s source) check() error {
 	for _, key := range slices.Sorted(maps.Keys(s.values.Raw())) {
 		known := func(o option) bool { return o.key() == key }
@@ -65,7 +65,7 @@ func (s source) check() error {
 	return apply(&scratch, s.values, s.name)
 }
 
-// apply sets what values has.
+// apply sets the options that values holds. name names an option in errors.
 func apply(c *Config, values *koanf.Koanf, name func(option) string) error {
 	for _, o := range allOptions() {
 		value := values.Get(o.key())
@@ -91,7 +91,7 @@ func (o option) apply(c *Config, value any) error {
 	return o.set(c, text)
 }
 
-// text gives an option's value in the form that its set function reads.
+// text returns a value in the form that the option's set function reads.
 func (o option) text(value any) (string, error) {
 	switch value := value.(type) {
 	case string:
@@ -117,7 +117,7 @@ func (o option) text(value any) (string, error) {
 	return "", fmt.Errorf("isn't a value of the kind %q", o.kind)
 }
 
-// readSources gives the sources, the weakest first.
+// readSources returns the sources, the weakest first.
 func readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
 	defaults := make(map[string]any)
 	for _, o := range allOptions() {
@@ -199,11 +199,11 @@ func readEnviron(environ []string) (source, error) {
 	}, nil
 }
 
-// ownVariables are the variables of this program that aren't serve's options.
+// ownVariables are variables of this program that aren't options of serve.
 var ownVariables = []string{EnvPrefix + "CONFIG", ServerVariable}
 
-// serviceLink matches the variables that Kubernetes and Docker set in a container for a service whose name
-// starts with tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.
+// serviceLink matches the variables that Kubernetes and Docker set in a container for each service whose name starts with
+// tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.
 var serviceLink = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_.+)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
 func notForServe(name string) bool {
@@ -230,7 +230,7 @@ func readFlags(flags *pflag.FlagSet) (source, error) {
 	return source{values: values, name: option.flag, other: func(key string) error { return errors.New(key) }}, nil
 }
 
-// configPath gives the path of the YAML file, or "".
+// configPath returns the path of the YAML file, or "".
 func configPath(flags *pflag.FlagSet, environ []string) string {
 	if f := flags.Lookup("config"); f != nil && f.Changed {
 		return f.Value.String()
@@ -243,7 +243,7 @@ func configPath(flags *pflag.FlagSet, environ []string) string {
 	return ""
 }
 
-// didYouMean returns a hint at the option that somebody may have meant who wrote key, by the name that it has there.
+// didYouMean returns a hint at the option that was probably meant by key. name names an option in the source of key.
 func didYouMean(key string, name func(option) string) string {
 	plain := func(s string) string {
 		s = strings.TrimPrefix(strings.ToLower(s), strings.ToLower(EnvPrefix))

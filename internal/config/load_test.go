@@ -38,15 +38,15 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 
 	want := newConfig()
-	want.Listen = "127.0.0.1:8080"
-	want.Grace = 30 * time.Second
+	want.Server.Listen = "127.0.0.1:8080"
+	want.Server.Grace = 30 * time.Second
 	want.Redis.Timeout, want.Redis.ConnectTimeout = 5*time.Second, 30*time.Second
 	want.Managed.DataDir = "./tidemark-data"
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
-	want.MaxBodyBytes, want.BodyMemory = 1<<20, 64<<20
-	want.MaxStreams = 250
+	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
+	want.Server.MaxStreams = 250
 	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: service.DefaultLeaseTTL}
-	want.LogLevel, want.LogFormat = slog.LevelInfo, "text"
+	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
 }
 
@@ -81,7 +81,7 @@ func TestPrecedence(t *testing.T) {
 			t.Parallel()
 			c, err := load(t, tt.yaml, tt.environ, tt.args)
 			require.NoError(t, err)
-			require.Equal(t, tt.want, c.LogLevel)
+			require.Equal(t, tt.want, c.Log.Level)
 		})
 	}
 }
@@ -124,13 +124,13 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, fromYAML, fromEnviron)
 	require.Equal(t, fromYAML, fromFlags)
 
-	require.Equal(t, []string{"https://a.example", "https://b.example"}, fromYAML.CORSOrigins)
+	require.Equal(t, []string{"https://a.example", "https://b.example"}, fromYAML.Server.CORSOrigins)
 	require.Equal(t, "0123", fromYAML.Redis.Password)
-	require.Equal(t, "1e3", fromYAML.Redis.SentinelPassword)
+	require.Equal(t, "1e3", fromYAML.Redis.Sentinel.Password)
 	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2"}}, fromYAML.Rules)
-	require.Equal(t, 4<<20, fromYAML.MaxBodyBytes)
+	require.Equal(t, 4<<20, fromYAML.Server.MaxBodyBytes)
 	require.Equal(t, 40, fromYAML.Limits.DefaultMax, "never more than max-fetch")
-	require.Len(t, fromYAML.ReceiptKeys, 2)
+	require.Len(t, fromYAML.Receipts.Keys, 2)
 	require.Len(t, fromYAML.Matchmaking.Queues, 2)
 	require.Equal(t, "eu.west", fromYAML.Matchmaking.Queues[1].Name)
 	require.Equal(t, 3, fromYAML.Matchmaking.Queues[0].Match.Teams)
@@ -149,7 +149,7 @@ func TestRepeatedListFlag(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, "", nil, []string{"--cors-origins", "https://a.example", "--cors-origins", "https://b.example"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"https://a.example", "https://b.example"}, c.CORSOrigins)
+	require.Equal(t, []string{"https://a.example", "https://b.example"}, c.Server.CORSOrigins)
 }
 
 func TestSecretsFromFiles(t *testing.T) {
@@ -161,7 +161,7 @@ func TestSecretsFromFiles(t *testing.T) {
 	c, err := load(t, "redis: localhost\nredisPasswordFile: "+password+"\nreceiptKeysFile: "+keys, nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, " se cret ", c.Redis.Password)
-	require.Len(t, c.ReceiptKeys, 2)
+	require.Len(t, c.Receipts.Keys, 2)
 }
 
 func TestVariablesOfOthersAreLeftAlone(t *testing.T) {

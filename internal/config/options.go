@@ -13,14 +13,14 @@ const EnvPrefix = "TIDEMARK_"
 // ServerVariable names the service for the commands that are its clients. It is none of serve's options.
 const ServerVariable = EnvPrefix + "SERVER"
 
-// option is one setting of serve. Its flag, environment variable and YAML key all follow from its name.
+// option is a setting of serve. Its flag, environment variable and YAML key follow from its name.
 type option struct {
 	name string // of the flag, without the dashes
-	kind string // what its value is, as help shows it
-	def  string // the default, as one would write it; "": not set
-	help string // one sentence or more, without the names and the default
+	kind string // sort of value, as the help shows it
+	def  string // default, as a user would write it; "": not set
+	help string // one or more sentences, without the names and the default
 	set  func(*Config, string) error
-	// setTree sets what a YAML file has as a mapping, in which every value is text. nil: it can't be one.
+	// setTree sets the option from a mapping of a YAML file, whose values are all text. nil: a mapping is refused.
 	setTree func(*Config, map[string]any) error
 }
 
@@ -29,7 +29,7 @@ func (o option) env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
 }
 
-// key is the option's name in a YAML file: data-dir is dataDir there.
+// key returns the option's name in a YAML file: dataDir for data-dir.
 func (o option) key() string {
 	words := strings.Split(o.name, "-")
 	for i, w := range words[1:] {
@@ -38,14 +38,14 @@ func (o option) key() string {
 	return strings.Join(words, "")
 }
 
-// The kinds of options whose values aren't one piece of text.
+// The kinds of options that hold more than one value.
 const (
-	kindList   = "list"   // commas separate its values; the flag may be repeated
+	kindList   = "list"   // separated by commas; the flag may be repeated
 	kindRules  = "rules"  // a list of mappings
 	kindQueues = "queues" // a mapping of mappings
 )
 
-// into makes an option's set function of where its value goes and how it is read.
+// into returns an option's set function: parse reads the value, which is stored in field.
 func into[T any](field func(*Config) *T, parse func(string) (T, error)) func(*Config, string) error {
 	return func(c *Config, text string) error {
 		value, err := parse(text)
@@ -57,19 +57,19 @@ func into[T any](field func(*Config) *T, parse func(string) (T, error)) func(*Co
 	}
 }
 
-// optionGroup is options that belong together, under the title that help and the documentation give them.
+// optionGroup is options that belong together, under a title in the help and the documentation.
 type optionGroup struct {
 	title   string
 	options []option
 }
 
-// optionGroups is all that can be configured. Help, docs/operations.md and what is accepted all come from it.
+// optionGroups returns all options. The help, docs/operations.md and what is accepted follow from it.
 func optionGroups() []optionGroup {
 	return []optionGroup{
 		{"Server", serverOptions()},
 		{"Redis", redisOptions()},
 		{"Redis behind TLS or Sentinels", redisAccessOptions()},
-		{"Managed Redis (where --redis isn't set)", managedOptions()},
+		{"Managed Redis (if --redis isn't set)", managedOptions()},
 		{"Channels", channelOptions()},
 		{"Matchmaking", matchmakingOptions()},
 		{"Limits", limitOptions()},
@@ -78,7 +78,7 @@ func optionGroups() []optionGroup {
 	}
 }
 
-// allOptions is optionGroups in one list.
+// allOptions returns the options of all groups.
 func allOptions() []option {
 	var all []option
 	for _, g := range optionGroups() {
@@ -87,40 +87,40 @@ func allOptions() []option {
 	return all
 }
 
-// forever is as long as a duration can be where nothing else bounds it.
+// forever is the longest duration of options that nothing else bounds.
 const forever = 365 * 24 * time.Hour
 
 func serverOptions() []option {
 	return []option{
 		{
 			name: "listen", kind: "host:port", def: "127.0.0.1:8080",
-			help: "Where to listen for HTTP. An empty host is every address; port 0 is any free one, which the log tells.",
-			set:  into(func(c *Config) *string { return &c.Listen }, parseListen),
+			help: "Address to listen on for HTTP. An empty host means all addresses; port 0 means any free port, which is logged.",
+			set:  into(func(c *Config) *string { return &c.Server.Listen }, parseListen),
 		},
 		{
 			name: "grace", kind: "duration", def: "30s",
 			help: "How long requests in flight may take to finish after SIGTERM or SIGINT.",
-			set:  into(func(c *Config) *time.Duration { return &c.Grace }, durationFrom(0, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Server.Grace }, durationFrom(0, forever)),
 		},
 		{
 			name: "drain-delay", kind: "duration", def: "0s",
-			help: "How long to serve as before after readiness has turned 503, for load balancers to notice. It is part of the grace.",
-			set:  into(func(c *Config) *time.Duration { return &c.DrainDelay }, durationFrom(0, forever)),
+			help: "How long to keep serving after readiness has turned 503, so that load balancers notice. It is part of the grace.",
+			set:  into(func(c *Config) *time.Duration { return &c.Server.DrainDelay }, durationFrom(0, forever)),
 		},
 		{
 			name: "cors-origins", kind: kindList,
-			help: "Origins whose pages may call the API, such as https://example.com, or * for all. Not set: none but the service's own.",
-			set:  into(func(c *Config) *[]string { return &c.CORSOrigins }, listOf(parseOrigin)),
+			help: "Origins whose pages may call the API, such as https://example.com, or * for all. Not set: only the service's own.",
+			set:  into(func(c *Config) *[]string { return &c.Server.CORSOrigins }, listOf(parseOrigin)),
 		},
 		{
 			name: "allow-hosts", kind: kindList,
-			help: "Host names that the service may be called under, such as tidemark.example.com or *.example.com. IP addresses and localhost always are. Not set: all names, but none where it listens on a loopback address.",
-			set:  into(func(c *Config) *[]string { return &c.AllowHosts }, listOf(parseHost)),
+			help: "Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback address.",
+			set:  into(func(c *Config) *[]string { return &c.Server.AllowHosts }, listOf(parseHost)),
 		},
 	}
 }
 
-// redisText makes the set function of an option that is plain text about Redis.
+// redisText returns the set function of an option that is plain text about Redis.
 func redisText(field func(*Redis) *string) func(*Config, string) error {
 	return into(func(c *Config) *string { return field(&c.Redis) }, parseText)
 }
@@ -129,12 +129,12 @@ func redisOptions() []option {
 	return []option{
 		{
 			name: "redis", kind: "url",
-			help: "The Redis to use: redis://host:port/db, rediss:// for TLS, unix:///path, or host:port,host:port for a Cluster or Sentinels. Not set: the service runs one of its own.",
+			help: "Redis to use: redis://host:port/db, rediss:// for TLS, unix:///path, or host:port,host:port for a Cluster or Sentinels. Not set: the service runs one of its own.",
 			set:  redisText(func(r *Redis) *string { return &r.Address }),
 		},
 		{
 			name: "key-prefix", kind: "text",
-			help: "Stands in front of every key, so that several installations can share a Redis.",
+			help: "Prefix of every key, so that several installations can share a Redis.",
 			set:  into(func(c *Config) *string { return &c.Redis.KeyPrefix }, parseKeyPrefix),
 		},
 		{
@@ -147,17 +147,17 @@ func redisOptions() []option {
 			set:  redisText(func(r *Redis) *string { return &r.Password }),
 		},
 		{
-			name: "redis-password-file", kind: "file", help: "File with the password to log in with; the line end is not part of it.",
+			name: "redis-password-file", kind: "file", help: "File that contains the password. A line end is not part of it.",
 			set: redisText(func(r *Redis) *string { return &r.PasswordFile }),
 		},
 		{
 			name: "redis-timeout", kind: "duration", def: "5s",
-			help: "How long one operation on Redis may take, its retries included, before it is answered 503.",
+			help: "Time limit of one operation on Redis, with its retries. Beyond it the request is answered 503.",
 			set:  into(func(c *Config) *time.Duration { return &c.Redis.Timeout }, durationFrom(time.Millisecond, forever)),
 		},
 		{
 			name: "redis-connect-timeout", kind: "duration", def: "30s",
-			help: "How long to try to reach Redis at start-up before giving up.",
+			help: "How long to try to reach Redis at start-up.",
 			set:  into(func(c *Config) *time.Duration { return &c.Redis.ConnectTimeout }, durationFrom(time.Millisecond, forever)),
 		},
 	}
@@ -166,28 +166,28 @@ func redisOptions() []option {
 func redisAccessOptions() []option {
 	return []option{
 		{
-			name: "redis-ca-file", kind: "file", help: "PEM file of the authorities that may sign Redis's certificate, instead of the system's. Turns TLS on.",
-			set: redisText(func(r *Redis) *string { return &r.CAFile }),
+			name: "redis-ca-file", kind: "file", help: "PEM file with the authorities that may sign Redis's certificate, in place of the system's. Turns TLS on.",
+			set: redisText(func(r *Redis) *string { return &r.TLS.CAFile }),
 		},
 		{
-			name: "redis-cert-file", kind: "file", help: "PEM file of the service's own certificate, for a Redis that asks for one. Turns TLS on.",
-			set: redisText(func(r *Redis) *string { return &r.CertFile }),
+			name: "redis-cert-file", kind: "file", help: "PEM file with the service's own certificate, for a Redis that asks for one. Turns TLS on.",
+			set: redisText(func(r *Redis) *string { return &r.TLS.CertFile }),
 		},
 		{
-			name: "redis-key-file", kind: "file", help: "PEM file of the key of redis-cert-file.",
-			set: redisText(func(r *Redis) *string { return &r.KeyFile }),
+			name: "redis-key-file", kind: "file", help: "PEM file with the private key of redis-cert-file.",
+			set: redisText(func(r *Redis) *string { return &r.TLS.KeyFile }),
 		},
 		{
-			name: "redis-sentinel-master", kind: "text", help: "Name of the primary to ask the Sentinels for. The addresses of --redis are then theirs.",
-			set: redisText(func(r *Redis) *string { return &r.SentinelMaster }),
+			name: "redis-sentinel-master", kind: "text", help: "Name of the primary that the Sentinels watch. The addresses of --redis are then those of the Sentinels.",
+			set: redisText(func(r *Redis) *string { return &r.Sentinel.Master }),
 		},
 		{
 			name: "redis-sentinel-username", kind: "text", help: "User to log in to the Sentinels as.",
-			set: redisText(func(r *Redis) *string { return &r.SentinelUsername }),
+			set: redisText(func(r *Redis) *string { return &r.Sentinel.Username }),
 		},
 		{
 			name: "redis-sentinel-password", kind: "text", help: "Password to log in to the Sentinels with.",
-			set: redisText(func(r *Redis) *string { return &r.SentinelPassword }),
+			set: redisText(func(r *Redis) *string { return &r.Sentinel.Password }),
 		},
 	}
 }
@@ -196,12 +196,12 @@ func managedOptions() []option {
 	return []option{
 		{
 			name: "data-dir", kind: "directory", def: "./tidemark-data",
-			help: "Where the managed Redis keeps its data. One service at a time can use it.",
+			help: "Directory in which the managed Redis keeps its data. Only one service at a time can use it.",
 			set:  into(func(c *Config) *string { return &c.Managed.DataDir }, parseText),
 		},
 		{
 			name: "redis-binary", kind: "file",
-			help: "The server to run, a path or a name in PATH. Not set: redis-server or valkey-server, whichever is found first.",
+			help: "Redis server to run, as a path or a name in PATH. Not set: redis-server or valkey-server, whichever is found first.",
 			set:  into(func(c *Config) *string { return &c.Managed.Binary }, parseText),
 		},
 	}
@@ -211,27 +211,27 @@ func channelOptions() []option {
 	return []option{
 		{
 			name: "channel-ttl", kind: "duration", def: "24h",
-			help: "Life of a message from its publish, and of a channel and its subscribers without activity.",
+			help: "How long a message lives after its publish, and how long a channel and its subscribers live without activity.",
 			set:  into(func(c *Config) *time.Duration { return &c.Channel.TTL }, durationFrom(channel.MinTTL, channel.MaxTTL)),
 		},
 		{
 			name: "channel-max-messages", kind: "int", def: "0",
-			help: "Messages that a channel keeps at most; the oldest go first. 0: as many as live.",
+			help: "Most messages that a channel keeps; the oldest are removed first. 0: no limit but their lifetime.",
 			set:  into(func(c *Config) *int { return &c.Channel.MaxMessages }, intFrom(0)),
 		},
 		{
 			name: "channel-max-message-bytes", kind: "bytes", def: "256KiB",
-			help: "Size of one message's content at most.",
+			help: "Largest content of a message.",
 			set:  into(func(c *Config) *int { return &c.Channel.MaxMessageBytes }, parseBytes),
 		},
 		{
 			name: "channel-replicas", kind: "int", def: "0",
-			help: "Replicas of Redis that must have a message before its publish is answered; where they don't confirm in time it is answered 503, and trying again is safe. 0: don't wait.",
+			help: "Replicas of Redis that must confirm a publish before it is answered. If they don't confirm in time, the answer is 503, and trying again is safe. 0: don't wait.",
 			set:  into(func(c *Config) *int { return &c.Channel.Replicas }, intFrom(0)),
 		},
 		{
 			name: "channels", kind: kindRules,
-			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes and replicas, of which the first that matches holds. A JSON array in a flag or variable.",
+			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes and replicas. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
 			set:  into(func(c *Config) *[]channel.Rule { return &c.Rules }, parseRules),
 		},
 	}

@@ -13,12 +13,12 @@ func matchmakingOptions() []option {
 	return []option{
 		{
 			name: "matchmaking", kind: "switch", def: "on",
-			help: "Whether there are tickets and queues: on or off.",
+			help: "Whether to serve tickets and queues: on or off.",
 			set:  into(func(c *Config) *bool { return &c.Matchmaking.On }, parseSwitch),
 		},
 		{
 			name: "queues", kind: kindQueues,
-			help: "Queues of tickets: a mapping of their names to their definitions. The queue default is there also where it isn't named. A JSON object in a flag or variable.",
+			help: "Queues of tickets: a mapping from name to definition. The queue default always exists. In a flag or variable: a JSON object.",
 			set:  into(func(c *Config) *[]matchmaking.Definition { return &c.Matchmaking.Queues }, parseQueues),
 			setTree: func(c *Config, tree map[string]any) (err error) {
 				c.Matchmaking.Queues, err = queuesOf(tree)
@@ -27,38 +27,38 @@ func matchmakingOptions() []option {
 		},
 		{
 			name: "max-queues", kind: "int", def: "1000",
-			help: "Queues that there may be, those of the configuration included, when one is put at run time; beyond that it is answered 409.",
+			help: "Most queues, those of the configuration included. A PUT of one more is answered 409.",
 			set:  into(func(c *Config) *int { return &c.Matchmaking.MaxQueues }, intFrom(1)),
 		},
 		{
 			name: "callout-allow", kind: kindList,
-			help: "What queues that are put at run time may call as match functions, evaluators and assigners: hosts or addresses with or without a port, networks such as 10.0.0.0/8, or beginnings of URLs. Addresses that aren't public only where an address or network here has them. Not set: nothing.",
+			help: "What queues that are put at run time may call as match functions, evaluators and assigners: hosts or addresses with or without a port, networks such as 10.0.0.0/8, or prefixes of URLs. Private addresses can be called only if an address or network here contains them. Not set: nothing.",
 			set:  into(func(c *Config) *[]string { return &c.Matchmaking.CalloutAllow }, listOf(parseTarget)),
 		},
 		{
 			name: "tickets-redis", kind: "url",
-			help: "Another Redis to keep tickets and queues in, with user and password where it needs them. Not set: that of the channels.",
+			help: "Another Redis for tickets and queues, with user and password in the URL if it needs them. Not set: that of the channels.",
 			set:  into(func(c *Config) *string { return &c.Matchmaking.Redis }, parseText),
 		},
 		{
 			name: "tickets-read-replicas", kind: "replicas", def: "off",
-			help: "Where to read single tickets: off for the primary, on for replicas of a Cluster or behind Sentinels, or the URL of a replica. What a replica doesn't have is read from the primary.",
+			help: "Where to read single tickets: off for the primary, on for the replicas of a Cluster or behind Sentinels, or the URL of a replica. A ticket that a replica doesn't have is read from the primary.",
 			set:  into(func(c *Config) *string { return &c.Matchmaking.ReadReplicas }, parseReplicas),
 		},
 		{
 			name: "ticket-replicas", kind: "int", def: "0",
-			help: "Replicas of Redis that must have a claim of tickets, and an assignment, before it counts, so that a fail-over that loses writes puts no ticket into two matches. No match is made while fewer confirm. 0: don't wait.",
+			help: "Replicas of Redis that must confirm a claim of tickets, and an assignment, before it counts, so that a fail-over that loses writes can't put a ticket into two matches. While fewer confirm, no match is made. 0: don't wait.",
 			set:  into(func(c *Config) *int { return &c.Matchmaking.Replicas }, intFrom(0)),
 		},
 		{
 			name: "lease-ttl", kind: "duration", def: "3s",
-			help: "How long a queue is kept for a server that gives no sign of life, before another one directs it.",
+			help: "How long a queue stays with a server that has stopped responding, before another server directs it.",
 			set:  into(func(c *Config) *time.Duration { return &c.Matchmaking.LeaseTTL }, durationFrom(matchmaking.MinLifetime, forever)),
 		},
 	}
 }
 
-// parseReplicas reads on, off, or what looks like a URL or host:port.
+// parseReplicas accepts on, off, or what looks like a URL or host:port.
 func parseReplicas(text string) (string, error) {
 	if text != "on" && text != "off" && !strings.Contains(text, ":") {
 		return "", fmt.Errorf("%q isn't on, off or a URL", text)
@@ -71,7 +71,7 @@ func parseSwitch(text string) (bool, error) {
 	return word == "on", err
 }
 
-// parseTarget reads a pattern of what may be called.
+// parseTarget accepts a pattern of what may be called.
 func parseTarget(text string) (string, error) {
 	_, err := jsonhttp.ParseTargets([]string{text})
 	return text, err

@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// parseQueues reads the definitions of queues from a JSON object, and checks them. Its errors name the queue and the
-// key, as in `queues.ranked.match.teams: …`.
+// parseQueues parses a JSON object of queue definitions by name, and checks them. Its errors name the queue and the key,
+// as in `queues.ranked.match.teams: …`.
 func parseQueues(text string) ([]matchmaking.Definition, error) {
 	var byName map[string]json.RawMessage
 	var wrong *strictjson.Error
@@ -29,7 +29,7 @@ func parseQueues(text string) ([]matchmaking.Definition, error) {
 	})
 }
 
-// queuesOf is parseQueues for what a YAML file has.
+// queuesOf is parseQueues for a mapping of a YAML file.
 func queuesOf(tree map[string]any) ([]matchmaking.Definition, error) {
 	return eachQueue(tree, matchmaking.ParseDefinitionText)
 }
@@ -46,7 +46,7 @@ func eachQueue[T any](byName map[string]T, parse func(name string, from T) (matc
 	return definitions, nil
 }
 
-// inQueue puts before an error in which queue it is, and makes one path of that and of the key that it names.
+// inQueue adds the queue to an error, and makes one path of the queue and the key that the error names.
 func inQueue(name string, err error) error {
 	var told *fault.Error
 	if errors.As(err, &told) && told.Field != "" && strings.HasPrefix(told.Detail, told.Field+":") {

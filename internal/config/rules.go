@@ -12,25 +12,26 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// ruleValue is a value of a rule as it is written: text or a number.
+// ruleValue is a value of a rule as it is written.
 type ruleValue string
 
-// UnmarshalJSON reads text or a number.
+// UnmarshalJSON accepts a string or a number.
 func (v *ruleValue) UnmarshalJSON(text []byte) error {
-	switch kind := jsontext.Value(text).Kind(); {
-	case kind == jsontext.KindString:
-		plain, err := jsontext.AppendUnquote(nil, text)
-		*v = ruleValue(plain)
-		return err
-	case kind == jsontext.KindNumber:
+	kind := jsontext.Value(text).Kind()
+	if kind == jsontext.KindNumber {
 		*v = ruleValue(text)
 		return nil
 	}
-	return errors.New("must be a string or a number")
+	if kind != jsontext.KindString {
+		return errors.New("must be a string or a number")
+	}
+	plain, err := jsontext.AppendUnquote(nil, text)
+	*v = ruleValue(plain)
+	return err
 }
 
-// parseRules reads the policies of channels by pattern, from a JSON array, and checks all of them. Its errors
-// name the rule and the key, as in `channels[1].ttl: …`.
+// parseRules parses a JSON array of policies for channels, and checks them. Its errors name the rule and the key, as in
+// `channels[1].ttl: …`.
 func parseRules(text string) ([]channel.Rule, error) {
 	var list []struct {
 		Pattern         ruleValue `json:"pattern"`
@@ -64,7 +65,7 @@ func parseRules(text string) ([]channel.Rule, error) {
 	return rules, nil
 }
 
-// ruleBytes returns a number of bytes without its unit. A text with captures stays as it is.
+// ruleBytes returns a number of bytes without its unit. Text that refers to captures stays as it is.
 func ruleBytes(text string) (string, error) {
 	if text == "" || strings.Contains(text, "$") {
 		return text, nil

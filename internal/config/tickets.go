@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// leastTicketLife is how long tickets' channels live at least: as long as a ticket of the default queue can, and
-	// its assignment after it.
+	// leastTicketLife is the shortest life of tickets' channels: that of a ticket of the default queue, and of its
+	// assignment after it.
 	leastTicketLife = matchmaking.DefaultTicketTTL + matchmaking.DefaultAssignmentTTL
-	// leastAssignmentBytes is how large an assignment may be at least, however small other messages are.
+	// leastAssignmentBytes is a size that assignments may have even if other messages must be smaller.
 	leastAssignmentBytes = 256 << 10
 )
 

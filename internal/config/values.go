@@ -15,18 +15,18 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// The functions of this file read one value of an option from text. Their errors say what is wrong with the
-// value; who calls them says which option it is, and where it was set.
+// The functions of this file parse the value of an option. Their errors say what is wrong with the value; the caller
+// adds which option it is, and where it was set.
 
 func parseText(text string) (string, error) { return text, nil }
 
-// parseKeyPrefix refuses what would move the hash tag of every key.
+// parseKeyPrefix refuses braces, which would change the hash tag of every key.
 func parseKeyPrefix(text string) (string, error) {
 	if strings.ContainsAny(text, "{}") {
-		return "", fmt.Errorf("%q has a brace: the hash tag of every key must stay the channel", text)
+		return "", fmt.Errorf("%q contains a brace: the hash tag of every key must be the channel", text)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-		return "", fmt.Errorf("%q has a space or a control character", text)
+		return "", fmt.Errorf("%q contains a space or a control character", text)
 	}
 	return text, nil
 }
@@ -53,7 +53,7 @@ func parseOrigin(text string) (string, error) {
 	return text, nil
 }
 
-// parseHost reads a host name, perhaps with a star for its first label.
+// parseHost parses a host name whose first label may be a star.
 func parseHost(text string) (string, error) {
 	name := strings.ToLower(strings.TrimPrefix(text, "*."))
 	if name == "" || strings.ContainsAny(name, "*?[]\\/:@ ") {
@@ -62,7 +62,7 @@ func parseHost(text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
-// durationFrom reads a duration that is at least least and at most most.
+// durationFrom parses a duration between least and most.
 func durationFrom(least, most time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
@@ -78,12 +78,12 @@ func durationFrom(least, most time.Duration) func(string) (time.Duration, error)
 	}
 }
 
-// ParseDuration reads a duration that is at least least, as the options of serve are read.
+// ParseDuration parses a duration that is at least least, with the errors of serve's options.
 func ParseDuration(text string, least time.Duration) (time.Duration, error) {
 	return durationFrom(least, forever)(text)
 }
 
-// intFrom reads an integer that is at least least.
+// intFrom parses an integer that is at least least.
 func intFrom(least int) func(string) (int, error) { return intBetween(least, math.MaxInt) }
 
 func intBetween(least, most int) func(string) (int, error) {
@@ -107,7 +107,7 @@ var byteUnits = []struct {
 	bytes  int
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
 
-// parseBytes reads a number of bytes, perhaps with a unit.
+// parseBytes parses a number of bytes, with or without a unit.
 func parseBytes(text string) (int, error) {
 	number, unit := text, 1
 	for _, u := range byteUnits {
@@ -126,7 +126,7 @@ func parseBytes(text string) (int, error) {
 	return n * unit, nil
 }
 
-// listOf reads values that commas separate. Empty ones are left out.
+// listOf parses values that are separated by commas. Empty ones are left out.
 func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	return func(text string) ([]T, error) {
 		var list []T
@@ -144,7 +144,7 @@ func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
-// parseReceiptKey never repeats the key in its error.
+// parseReceiptKey parses a key. Its error never contains the key.
 func parseReceiptKey(text string) (receipt.Key, error) {
 	key, err := receipt.ParseKey(text)
 	switch {
@@ -165,7 +165,7 @@ func parseLogLevel(text string) (slog.Level, error) {
 	return level, err
 }
 
-// oneOf reads one of the words.
+// oneOf accepts one of the words.
 func oneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if !slices.Contains(words, text) {

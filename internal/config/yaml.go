@@ -9,11 +9,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlText is a koanf.Parser that keeps every value as it is written. A password 0123 stays one, where YAML's own
-// rules would make it the number 83.
+// yamlText is a koanf.Parser that keeps every value as it is written. The password 0123 stays as it is; by YAML's own
+// rules it would be the number 83.
 type yamlText struct{}
 
-// Unmarshal reads the one document of a file. What has no value is left out.
+// Unmarshal reads the only document of a file.
 func (yamlText) Unmarshal(data []byte) (map[string]any, error) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
@@ -23,7 +23,7 @@ func (yamlText) Unmarshal(data []byte) (map[string]any, error) {
 		return nil, err
 	}
 	if err := d.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more than one document in the file")
+		return nil, errors.New("the file contains more than one document")
 	}
 	value, err := plainValue(doc.Content[0], 0)
 	if err != nil {
@@ -44,10 +44,10 @@ func (yamlText) Marshal(map[string]any) ([]byte, error) {
 	return nil, errors.New("writing YAML isn't supported")
 }
 
-// maxYAMLDepth is deeper than any option, and keeps aliases from leading round in circles.
+// maxYAMLDepth is deeper than any option. It ends the expansion of an alias that contains itself.
 const maxYAMLDepth = 12
 
-// plainValue gives a node as text, []any, map[string]any, or nil.
+// plainValue returns a node as text, []any, map[string]any, or nil.
 func plainValue(n *yaml.Node, depth int) (any, error) {
 	if depth > maxYAMLDepth {
 		return nil, fmt.Errorf("line %d: nested too deeply", n.Line)
