@@ -19,10 +19,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// What the game servers of matches are marked with.
+// Labels and annotations of game servers.
 const (
-	LabelMatch      = "tidemark.dev/match"    // a label, and an annotation for IDs that no label can have
-	LabelReleased   = "tidemark.dev/released" // a label, "true": the match fell through
+	LabelMatch      = "tidemark.dev/match"    // a label, and an annotation, since not every ID is a valid label
+	LabelReleased   = "tidemark.dev/released" // a label, "true" if the match failed
 	AnnotationQueue = "tidemark.dev/queue"
 )
 
@@ -35,17 +35,17 @@ const (
 	digestLabelBytes = 16
 )
 
-// labelValue is what Kubernetes allows as the value of a label.
+// labelValue matches the values that Kubernetes allows for a label.
 var labelValue = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?$`)
 
-// agones asks Agones's allocator.
+// agones calls the allocator of Agones.
 type agones struct {
 	client    *jsonhttp.Client
 	url       string
 	queue     string
 	namespace string
 	selector  map[string]string
-	tokenFile string // empty: no token is sent
+	tokenFile string // empty: no token
 }
 
 func newAgones(d matchmaking.Definition, targets *jsonhttp.Targets) (*agones, error) {
@@ -75,7 +75,7 @@ func newAgones(d matchmaking.Definition, targets *jsonhttp.Targets) (*agones, er
 	return a, nil
 }
 
-// The bodies below are AllocationRequest and AllocationResponse of Agones's allocation service, in their JSON form.
+// The types below are the JSON forms of AllocationRequest and AllocationResponse of Agones's allocation service.
 
 type agonesRequest struct {
 	Namespace string           `json:"namespace"`
@@ -104,7 +104,7 @@ type agonesPort struct {
 	Port uint16 `json:"port"`
 }
 
-// Allocate asks for a game server until there is one, or the context's deadline is near.
+// Allocate repeats the request until there is a game server, or the context's deadline is near.
 func (a *agones) Allocate(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error) {
 	answer, err := a.post(ctx, agonesRequest{
 		Namespace: a.namespace,
@@ -124,8 +124,7 @@ func (a *agones) Allocate(ctx context.Context, p matchmaking.Proposal) (matchmak
 	return found, nil
 }
 
-// Release marks the match's game server as released, for it to see; there is no other way. No such game server is
-// no error.
+// Release sets the released label of the match's game server. It does nothing if there is no such game server.
 func (a *agones) Release(ctx context.Context, matchID string, given matchmaking.Allocation) error {
 	_, err := a.post(ctx, agonesRequest{
 		Namespace: a.namespace,
@@ -141,30 +140,30 @@ func (a *agones) Release(ctx context.Context, matchID string, given matchmaking.
 	return fmt.Errorf("mark game server %s of match %s as released: %w", given.Token, matchID, err)
 }
 
-// allocated selects the game server that a match got.
+// allocated selects the game server of a match.
 func (a *agones) allocated(matchID string) agonesSelector {
 	labels := a.labels()
 	labels[LabelMatch] = matchLabel(matchID)
 	return agonesSelector{MatchLabels: labels, State: stateAllocated}
 }
 
-// labels copies the selector's.
+// labels returns a copy of the selector's labels.
 func (a *agones) labels() map[string]string {
 	labels := make(map[string]string, len(a.selector)+1)
 	maps.Copy(labels, a.selector)
 	return labels
 }
 
-func (a *agones) post(ctx context.Context, request agonesRequest, again func(error) bool) (jsonhttp.Answer, error) {
+func (a *agones) post(ctx context.Context, request agonesRequest, again func(error) bool) (jsonhttp.Response, error) {
 	body, err := jsonhttp.Encode(request)
 	if err != nil {
-		return jsonhttp.Answer{}, err
+		return jsonhttp.Response{}, err
 	}
 	return keepTrying(ctx, call{
-		try: func(ctx context.Context) (jsonhttp.Answer, error) {
+		try: func(ctx context.Context) (jsonhttp.Response, error) {
 			header, err := a.authorization()
 			if err != nil {
-				return jsonhttp.Answer{}, err
+				return jsonhttp.Response{}, err
 			}
 			return a.client.Post(ctx, a.url, header, body)
 		},
@@ -172,7 +171,7 @@ func (a *agones) post(ctx context.Context, request agonesRequest, again func(err
 	})
 }
 
-// authorization reads the token for each call, since tokens are replaced while the service runs.
+// authorization reads the token for each call, since it may be replaced while the service runs.
 func (a *agones) authorization() (http.Header, error) {
 	if a.tokenFile == "" {
 		return nil, nil
@@ -184,25 +183,25 @@ func (a *agones) authorization() (http.Header, error) {
 	return http.Header{"Authorization": {"Bearer " + token}}, nil
 }
 
-// none tells of the answers of an allocator that has no such game server. Which one it is can be configured there.
+// none reports whether the allocator has no such game server. The status is configurable in Agones.
 func none(err error) bool {
 	var status *jsonhttp.StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusNotFound)
 }
 
-// scarce tells whether an allocation may succeed later. 409 is Agones's answer to too many calls at once.
+// scarce reports whether an allocation may succeed later. Agones responds with 409 to too many calls at a time.
 func scarce(err error) bool {
 	var status *jsonhttp.StatusError
 	if errors.As(err, &status) && status.Status == http.StatusConflict {
 		return true
 	}
-	return none(err) || jsonhttp.Passing(err)
+	return none(err) || jsonhttp.Retryable(err)
 }
 
-// notNone tells whether a release may succeed later.
+// notNone reports whether a release may succeed later.
 func notNone(err error) bool { return scarce(err) && !none(err) }
 
-// matchLabel is a match's ID as the value of a label: itself, or a digest where it can't be one.
+// matchLabel returns a match's ID as the value of a label: the ID, or a digest if the ID is not valid there.
 func matchLabel(matchID string) string {
 	if labelValue.MatchString(matchID) {
 		return matchID
@@ -214,13 +213,13 @@ func matchLabel(matchID string) string {
 func readAgones(body []byte) (matchmaking.Allocation, error) {
 	var answer agonesResponse
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return matchmaking.Allocation{}, fmt.Errorf("read the answer: %w", err)
+		return matchmaking.Allocation{}, fmt.Errorf("read the response: %w", err)
 	}
 	switch {
 	case answer.GameServerName == "":
-		return matchmaking.Allocation{}, errors.New("the answer has no gameServerName")
+		return matchmaking.Allocation{}, errors.New("the response has no gameServerName")
 	case answer.Address == "":
-		return matchmaking.Allocation{}, fmt.Errorf("the answer has no address for game server %s", answer.GameServerName)
+		return matchmaking.Allocation{}, fmt.Errorf("the response has no address for game server %s", answer.GameServerName)
 	}
 	found := matchmaking.Allocation{
 		Connection: answer.Address, Token: answer.GameServerName, Extensions: map[string]json.RawMessage{},

@@ -1,18 +1,17 @@
 package assigner
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// answerBytes is how large the answer to an allocation may be.
-const answerBytes = 64 << 10
+// responseBytes is the largest response to an allocation.
+const responseBytes = 64 << 10
 
-// New makes the assigner that a queue's definition asks for. It is safe for concurrent use. Its errors say what is
-// wrong with the definition and start with the key, such as "assigner.url". It calls targets only; nil: any.
+// New returns the assigner of a queue's definition. It calls targets only, or any service if targets is nil. An error
+// starts with the key of the definition that is invalid, such as "assigner.url".
 func New(d matchmaking.Definition, targets *jsonhttp.Targets) (matchmaking.Assigner, error) {
 	switch d.Assigner.Kind {
 	case matchmaking.AssignStatic:
@@ -22,17 +21,13 @@ func New(d matchmaking.Definition, targets *jsonhttp.Targets) (matchmaking.Assig
 	case matchmaking.AssignAgones:
 		return newAgones(d, targets)
 	}
-	return nil, fmt.Errorf("assigner.kind: %q is none of static, webhook and agones", d.Assigner.Kind)
+	return nil, fmt.Errorf("assigner.kind: %q is not static, webhook or agones", d.Assigner.Kind)
 }
 
-// newClient makes the client of an assigner that calls a service.
+// newClient returns the client of an assigner that calls a service.
 func newClient(d matchmaking.Definition, targets *jsonhttp.Targets) (*jsonhttp.Client, error) {
-	if err := cmp.Or(jsonhttp.CheckURL(d.Assigner.URL), targets.Check(d.Assigner.URL)); err != nil {
+	if err := targets.Check(d.Assigner.URL); err != nil {
 		return nil, fmt.Errorf("assigner.url: %w", err)
 	}
-	timeout := d.Assigner.Timeout.Std()
-	if timeout <= 0 {
-		timeout = matchmaking.DefaultCallTimeout
-	}
-	return jsonhttp.New(targets, timeout, answerBytes), nil
+	return jsonhttp.New(targets, d.Assigner.Timeout.Std(), responseBytes), nil
 }

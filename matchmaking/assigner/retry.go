@@ -16,19 +16,19 @@ import (
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = 2 * time.Second
-	// lastTry is the time to the deadline that a further try must have: less, and its answer would come too late.
+	// lastTry is the least time before the deadline at which another try makes sense.
 	lastTry = 20 * time.Millisecond
 )
 
-// call is one that is tried again.
+// call is a call that may be repeated.
 type call struct {
-	try   func(ctx context.Context) (jsonhttp.Answer, error)
-	again func(error) bool // tells whether a failure may pass
+	try   func(ctx context.Context) (jsonhttp.Response, error)
+	again func(error) bool // reports whether to repeat the call after a failure
 }
 
-// keepTrying makes the call until it succeeds, it fails for good, or ctx has ended or is about to. A context without
-// a deadline ends it after DefaultPendingTimeout.
-func keepTrying(ctx context.Context, c call) (jsonhttp.Answer, error) {
+// keepTrying repeats the call until it succeeds, fails permanently, or the deadline of ctx is near. Without a deadline it
+// stops after DefaultPendingTimeout.
+func keepTrying(ctx context.Context, c call) (jsonhttp.Response, error) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
 		deadline = time.Now().Add(matchmaking.DefaultPendingTimeout)
@@ -42,31 +42,31 @@ func keepTrying(ctx context.Context, c call) (jsonhttp.Answer, error) {
 		case err == nil:
 			return answer, nil
 		case ctx.Err() != nil && last != nil:
-			return jsonhttp.Answer{}, fmt.Errorf("%w (the last try: %w)", err, last)
+			return jsonhttp.Response{}, fmt.Errorf("%w (the last try: %w)", err, last)
 		case ctx.Err() != nil || !c.again(err):
-			return jsonhttp.Answer{}, err
+			return jsonhttp.Response{}, err
 		}
 		last = err
 		pause := max(pauses.NextBackOff(), asked(err))
 		if time.Until(deadline) < pause+lastTry {
-			return jsonhttp.Answer{}, fmt.Errorf("there is no time left to try again: %w", err)
+			return jsonhttp.Response{}, fmt.Errorf("no time left to try again: %w", err)
 		}
 		if ended := sleep(ctx, pause); ended != nil {
-			return jsonhttp.Answer{}, fmt.Errorf("%w (the last try: %w)", ended, err)
+			return jsonhttp.Response{}, fmt.Errorf("%w (the last try: %w)", ended, err)
 		}
 	}
 }
 
-// asked is the pause that the answer asked for, a little stretched so that not all matches come back at once.
+// asked returns the pause that the response requested, with jitter added.
 func asked(err error) time.Duration {
 	var status *jsonhttp.StatusError
 	if !errors.As(err, &status) || status.RetryAfter <= 0 {
 		return 0
 	}
-	return status.RetryAfter + rand.N(status.RetryAfter/4+1) //nolint:gosec // chance to spread load, not to keep a secret
+	return status.RetryAfter + rand.N(status.RetryAfter/4+1) //nolint:gosec // jitter needs no secure randomness
 }
 
-// sleep returns early, with an error, when ctx ends.
+// sleep waits for d. It fails if ctx ends before.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// secretBytes is how long a secret or a token may be. It also keeps a path to a wrong file from doing much.
+// secretBytes is the longest secret or token. It also limits what is read from a wrong file.
 const secretBytes = 16 << 10
 
-// readSecret reads one line of text from a file, without its line end.
+// readSecret returns the only line of a file, without the line end.
 func readSecret(path string) (string, error) {
-	file, err := os.Open(path) //nolint:gosec // the definition's, which whoever runs the service wrote
+	file, err := os.Open(path) //nolint:gosec // the operator chose the path
 	if err != nil {
 		return "", err
 	}
@@ -34,11 +34,11 @@ func readSecret(path string) (string, error) {
 	return text, nil
 }
 
-// secretOf gives the secret of one of two keys, or none.
+// secretOf returns the secret from one of two keys, or none.
 func secretOf(secret, file string) (string, error) {
 	switch {
 	case secret != "" && file != "":
-		return "", errors.New("assigner.secret: it and secretFile can't both be set")
+		return "", errors.New("assigner.secret: secret and secretFile are both set")
 	case file == "":
 		return secret, nil
 	}

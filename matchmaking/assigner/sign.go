@@ -12,50 +12,49 @@ import (
 	"time"
 )
 
-// The headers of a webhook's calls.
+// Headers of a webhook's requests.
 const (
 	HeaderTimestamp      = "Tidemark-Timestamp"
 	HeaderSignature      = "Tidemark-Signature"
 	HeaderIdempotencyKey = "Idempotency-Key"
 )
 
-// DefaultTolerance is how far a call's time may be from the receiver's, where a Verifier doesn't say.
+// DefaultTolerance is the default of Verifier.Tolerance.
 const DefaultTolerance = 5 * time.Minute
 
 const signatureVersion = "v1="
 
 // Errors of a Verifier.
 var (
-	ErrSignature = errors.New("the webhook's signature isn't right")
-	ErrTimestamp = errors.New("the webhook's timestamp isn't right")
+	ErrSignature = errors.New("invalid webhook signature")
+	ErrTimestamp = errors.New("invalid webhook timestamp")
 )
 
-// Verifier tells whether a webhook's call comes from who knows the secret, for those who write webhooks in Go. It is
-// safe for concurrent use.
+// Verifier checks the signatures of webhook requests, in webhooks written in Go. It is safe for concurrent use.
 type Verifier struct {
-	// Secrets are those that are accepted: one, or two while a secret is being replaced. Empty ones aren't counted.
+	// Secrets are the accepted secrets: one, or two while a secret is being replaced. Empty ones are ignored.
 	Secrets []string
-	// Tolerance is how far the call's time may be from Now. 0: DefaultTolerance.
+	// Tolerance is the largest difference between the timestamp and Now. 0: DefaultTolerance.
 	Tolerance time.Duration
 	// Now is the receiver's clock. nil: time.Now.
 	Now func() time.Time
 }
 
-// Verify checks the headers and the body of a call, the body as it was received. Errors: ErrTimestamp, where the
-// call's time is missing or too far off; ErrSignature, where none of the signatures is made with one of the secrets.
-// How long it takes tells nothing of the secrets.
+// Verify checks the headers and the unchanged body of a request. It fails with ErrTimestamp if the timestamp is missing or
+// outside the tolerance, and with ErrSignature if no signature was made with one of the secrets. Its running time does not
+// depend on the secrets.
 func (v Verifier) Verify(header http.Header, body []byte) error {
 	timestamp := header.Get(HeaderTimestamp)
 	seconds, err := strconv.ParseInt(timestamp, 10, 64)
 	if err != nil {
-		return fmt.Errorf("%w: %s has no number of seconds", ErrTimestamp, HeaderTimestamp)
+		return fmt.Errorf("%w: %s is not a number of seconds", ErrTimestamp, HeaderTimestamp)
 	}
 	tolerance := v.Tolerance
 	if tolerance <= 0 {
 		tolerance = DefaultTolerance
 	}
 	if off := v.now().Sub(time.Unix(seconds, 0)).Abs(); off > tolerance {
-		return fmt.Errorf("%w: it is more than %s off", ErrTimestamp, tolerance)
+		return fmt.Errorf("%w: more than %s from the current time", ErrTimestamp, tolerance)
 	}
 	for _, secret := range v.Secrets {
 		if secret != "" && signed(header, signature(secret, timestamp, body)) {
@@ -72,7 +71,7 @@ func (v Verifier) now() time.Time {
 	return v.Now()
 }
 
-// signed tells whether one of the header's signatures, which commas may separate, is this one.
+// signed reports whether want is among the signatures, which may be separated by commas.
 func signed(header http.Header, want string) bool {
 	found := false
 	for _, line := range header.Values(HeaderSignature) {
@@ -85,7 +84,7 @@ func signed(header http.Header, want string) bool {
 	return found
 }
 
-// Sign sets the headers that sign a body, as a webhook's calls have them: for tests of webhooks.
+// Sign sets the headers that sign a body, as in a webhook's requests. It is meant for tests of webhooks.
 func Sign(header http.Header, secret string, at time.Time, body []byte) {
 	timestamp := strconv.FormatInt(at.Unix(), 10)
 	header.Set(HeaderTimestamp, timestamp)

@@ -111,7 +111,7 @@ func TestSecretsAreOneOrNone(t *testing.T) {
 	t.Parallel()
 	by := matchmaking.AssignBy{Kind: matchmaking.AssignWebhook, URL: "http://127.0.0.1:1", Secret: "a", SecretFile: "b"}
 	_, err := New(matchmaking.Definition{Assigner: by}, nil)
-	require.EqualError(t, err, "assigner.secret: it and secretFile can't both be set")
+	require.EqualError(t, err, "assigner.secret: secret and secretFile are both set")
 	by.Secret, by.SecretFile = "", filepath.Join(t.TempDir(), "none")
 	_, err = New(matchmaking.Definition{Assigner: by}, nil)
 	require.ErrorIs(t, err, os.ErrNotExist)

@@ -8,14 +8,14 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// static gives every match the same text, with the match's ID between its pieces.
+// static assigns the same text to every match, with the match's ID between its pieces.
 type static struct {
 	pieces []string // the text around each {match}
 }
 
 var _ matchmaking.Immediate = (*static)(nil)
 
-// newStatic reads the template: {match} and {queue} stand for the match's ID and the queue's name, {{ and }} for
+// newStatic parses the template: {match} and {queue} are replaced by the match's ID and the queue's name, {{ and }} by
 // single braces.
 func newStatic(d matchmaking.Definition) (*static, error) {
 	s, piece := &static{}, ""
@@ -32,7 +32,7 @@ func newStatic(d matchmaking.Definition) (*static, error) {
 		}
 		name, after, closed := strings.Cut(rest[1:], "}")
 		if rest[0] == '}' || !closed || strings.Contains(name, "{") {
-			return nil, fmt.Errorf("assigner.connection: a single brace at %q: a brace itself is written twice", rest)
+			return nil, fmt.Errorf("assigner.connection: single brace at %q: write {{ or }} for a brace", rest)
 		}
 		switch name {
 		case "match":
@@ -40,7 +40,7 @@ func newStatic(d matchmaking.Definition) (*static, error) {
 		case "queue":
 			piece += d.Name
 		default:
-			return nil, fmt.Errorf("assigner.connection: the placeholder {%s} is neither {match} nor {queue}", name)
+			return nil, fmt.Errorf("assigner.connection: unknown placeholder {%s}: only {match} and {queue} exist", name)
 		}
 		rest = after
 	}
@@ -48,7 +48,7 @@ func newStatic(d matchmaking.Definition) (*static, error) {
 	return s, nil
 }
 
-// Allocate gives the text.
+// Allocate returns the text.
 func (s *static) Allocate(_ context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error) {
 	if len(s.pieces) == 1 {
 		return matchmaking.Allocation{Connection: s.pieces[0]}, nil
@@ -56,8 +56,8 @@ func (s *static) Allocate(_ context.Context, p matchmaking.Proposal) (matchmakin
 	return matchmaking.Allocation{Connection: strings.Join(s.pieces, p.ID)}, nil
 }
 
-// Immediate tells that Allocate waits for nothing.
+// Immediate reports that Allocate does not block.
 func (s *static) Immediate() bool { return true }
 
-// Release has nothing to give back.
+// Release does nothing.
 func (s *static) Release(context.Context, string, matchmaking.Allocation) error { return nil }

@@ -31,12 +31,12 @@ func TestStaticFillsItsTemplate(t *testing.T) {
 func TestStaticRefusesTemplatesItCannotFill(t *testing.T) {
 	t.Parallel()
 	for template, want := range map[string]string{
-		"{region}.example": "assigner.connection: the placeholder {region} is neither {match} nor {queue}",
-		"{}":               "assigner.connection: the placeholder {} is neither {match} nor {queue}",
-		"{Match}":          "assigner.connection: the placeholder {Match} is neither {match} nor {queue}",
-		"a{match":          `assigner.connection: a single brace at "{match": a brace itself is written twice`,
-		"a}b":              `assigner.connection: a single brace at "}b": a brace itself is written twice`,
-		"{a{match}":        `assigner.connection: a single brace at "{a{match}": a brace itself is written twice`,
+		"{region}.example": "assigner.connection: unknown placeholder {region}: only {match} and {queue} exist",
+		"{}":               "assigner.connection: unknown placeholder {}: only {match} and {queue} exist",
+		"{Match}":          "assigner.connection: unknown placeholder {Match}: only {match} and {queue} exist",
+		"a{match":          `assigner.connection: single brace at "{match": write {{ or }} for a brace`,
+		"a}b":              `assigner.connection: single brace at "}b": write {{ or }} for a brace`,
+		"{a{match}":        `assigner.connection: single brace at "{a{match}": write {{ or }} for a brace`,
 	} {
 		_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: matchmaking.AssignStatic, Connection: template}}, nil)
 		require.EqualError(t, err, want)
@@ -52,11 +52,11 @@ func TestStaticCostsNothing(t *testing.T) { //nolint:paralleltest // testing.All
 func TestNewRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	_, err := New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: "carrier-pigeon"}}, nil)
-	require.EqualError(t, err, `assigner.kind: "carrier-pigeon" is none of static, webhook and agones`)
+	require.EqualError(t, err, `assigner.kind: "carrier-pigeon" is not static, webhook or agones`)
 	for _, kind := range []matchmaking.AssignerKind{matchmaking.AssignWebhook, matchmaking.AssignAgones} {
 		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind}}, nil)
-		require.EqualError(t, err, "assigner.url: there is none")
+		require.EqualError(t, err, "assigner.url: missing URL")
 		_, err = New(matchmaking.Definition{Assigner: matchmaking.AssignBy{Kind: kind, URL: "unix:///run/game"}}, nil)
-		require.EqualError(t, err, `assigner.url: "unix:///run/game" isn't an address of http:// or https://`)
+		require.EqualError(t, err, `assigner.url: "unix:///run/game" is not an http:// or https:// URL`)
 	}
 }

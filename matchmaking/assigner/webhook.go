@@ -12,12 +12,12 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// webhook asks a service of the operator's own.
+// webhook calls a service of the operator.
 type webhook struct {
 	client *jsonhttp.Client
 	url    string
 	queue  string
-	secret string // empty: calls aren't signed
+	secret string // empty: requests are not signed
 }
 
 func newWebhook(d matchmaking.Definition, targets *jsonhttp.Targets) (*webhook, error) {
@@ -32,7 +32,7 @@ func newWebhook(d matchmaking.Definition, targets *jsonhttp.Targets) (*webhook, 
 	return &webhook{client: client, url: d.Assigner.URL, queue: d.Name, secret: secret}, nil
 }
 
-// releaseKey starts the idempotency keys of releases: an allocation's answer must not be repeated for one.
+// releaseKey is the prefix of a release's idempotency key, which must differ from the allocation's.
 const releaseKey = "release-"
 
 type allocateCall struct {
@@ -64,13 +64,13 @@ type allocateAnswer struct {
 	Token      string                     `json:"token"`
 }
 
-// Allocate asks until there is an answer that holds, or the context's deadline is near.
+// Allocate repeats the request until it succeeds or fails permanently, or the context's deadline is near.
 func (w *webhook) Allocate(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error) {
 	body, err := jsonhttp.Encode(allocateCall{
 		Action: "allocate", MatchID: p.ID, Queue: w.queue, Teams: ticketsOf(p.Teams), Extensions: p.Extensions,
 	})
 	if err != nil {
-		return matchmaking.Allocation{}, fmt.Errorf("write match %s for the webhook: %w", p.ID, err)
+		return matchmaking.Allocation{}, fmt.Errorf("encode match %s: %w", p.ID, err)
 	}
 	answer, err := w.post(ctx, p.ID, body)
 	if err != nil {
@@ -78,21 +78,21 @@ func (w *webhook) Allocate(ctx context.Context, p matchmaking.Proposal) (matchma
 	}
 	var found allocateAnswer
 	if err := json.Unmarshal(answer.Body, &found); err != nil {
-		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: read the answer: %w", p.ID, err)
+		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: read the response: %w", p.ID, err)
 	}
 	if found.Connection == "" {
-		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: the answer has no connection", p.ID)
+		return matchmaking.Allocation{}, fmt.Errorf("allocate match %s by webhook: the response has no connection", p.ID)
 	}
 	return matchmaking.Allocation(found), nil
 }
 
-// Release tells that a place isn't needed.
+// Release notifies the webhook that a connection is not needed.
 func (w *webhook) Release(ctx context.Context, matchID string, a matchmaking.Allocation) error {
 	body, err := jsonhttp.Encode(releaseCall{
 		Action: "release", MatchID: matchID, Queue: w.queue, Connection: a.Connection, Token: a.Token, Extensions: a.Extensions,
 	})
 	if err != nil {
-		return fmt.Errorf("write match %s for the webhook: %w", matchID, err)
+		return fmt.Errorf("encode match %s: %w", matchID, err)
 	}
 	_, err = w.post(ctx, releaseKey+matchID, body)
 	if err != nil && !gone(err) {
@@ -101,22 +101,22 @@ func (w *webhook) Release(ctx context.Context, matchID string, a matchmaking.All
 	return nil
 }
 
-// post sends a body, signed anew for each try, so that no receiver finds a later one too old.
-func (w *webhook) post(ctx context.Context, key string, body []byte) (jsonhttp.Answer, error) {
+// post sends a body. Each try is signed again, so that its timestamp is current.
+func (w *webhook) post(ctx context.Context, key string, body []byte) (jsonhttp.Response, error) {
 	header := http.Header{}
 	header.Set(HeaderIdempotencyKey, key)
 	return keepTrying(ctx, call{
-		try: func(ctx context.Context) (jsonhttp.Answer, error) {
+		try: func(ctx context.Context) (jsonhttp.Response, error) {
 			if w.secret != "" {
 				Sign(header, w.secret, time.Now(), body)
 			}
 			return w.client.Post(ctx, w.url, header, body)
 		},
-		again: jsonhttp.Passing,
+		again: jsonhttp.Retryable,
 	})
 }
 
-// gone tells of answers that say that there is nothing to release.
+// gone reports whether there is nothing to release.
 func gone(err error) bool {
 	var status *jsonhttp.StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)

@@ -1,29 +1,26 @@
 package callout
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// The kinds of evaluators that are called.
+// Kinds of evaluators.
 const (
 	EvaluatorHTTP = "http"
 	EvaluatorGRPC = "grpc"
 )
 
-// answerBytes is how large an answer may be: some hundred thousand matches.
-const answerBytes = 32 << 20
+// responseBytes is the largest response: some hundred thousand matches.
+const responseBytes = 32 << 20
 
-// Function makes the match function that a queue's definition says is called: of the kinds http and grpc. It is safe
-// for concurrent use. Its errors say what is wrong with the definition and start with the key, such as "match.url". It
-// calls targets only; nil: any.
+// Function returns the match function of a queue's definition, whose kind is http or grpc. It calls targets only, or any
+// service if targets is nil. An error starts with the key of the definition that is invalid, such as "match.url".
 func Function(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (matchmaking.MatchFunction, error) {
-	if err := cmp.Or(jsonhttp.CheckURL(d.Match.URL), targets.Check(d.Match.URL)); err != nil {
+	if err := targets.Check(d.Match.URL); err != nil {
 		return nil, fmt.Errorf("match.url: %w", err)
 	}
 	switch d.Match.Function {
@@ -32,30 +29,21 @@ func Function(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targ
 	case matchmaking.MatchGRPC:
 		return newGRPCFunction(d, log, targets), nil
 	default:
-		return nil, fmt.Errorf("match.function: %q isn't called: only http and grpc are", d.Match.Function)
+		return nil, fmt.Errorf("match.function: %q is not http or grpc", d.Match.Function)
 	}
 }
 
-// Evaluator makes the evaluator that a queue's definition says is called: of the kinds http and grpc. It is safe for
-// concurrent use. Its errors say what is wrong with the definition and start with the key, such as "evaluator.url".
-// It calls targets only; nil: any.
+// Evaluator returns the evaluator of a queue's definition, whose kind is http or grpc. It calls targets only, or any
+// service if targets is nil. An error starts with the key of the definition that is invalid, such as "evaluator.url".
 func Evaluator(d matchmaking.Definition, targets *jsonhttp.Targets) (matchmaking.Evaluator, error) {
-	if err := cmp.Or(jsonhttp.CheckURL(d.Evaluator.URL), targets.Check(d.Evaluator.URL)); err != nil {
+	if err := targets.Check(d.Evaluator.URL); err != nil {
 		return nil, fmt.Errorf("evaluator.url: %w", err)
 	}
 	switch d.Evaluator.Kind {
 	case EvaluatorHTTP:
-		return &evaluator{queue: d.Name, ask: newHTTPEvaluator(d, targets).ask}, nil
+		return &evaluator{queue: d.Name, call: newHTTPEvaluator(d, targets).call}, nil
 	case EvaluatorGRPC:
-		return &evaluator{queue: d.Name, ask: newGRPCEvaluator(d, targets).ask}, nil
+		return &evaluator{queue: d.Name, call: newGRPCEvaluator(d, targets).call}, nil
 	}
-	return nil, fmt.Errorf("evaluator.kind: %q isn't called: only http and grpc are", d.Evaluator.Kind)
-}
-
-// timeoutOf gives a definition's time limit, or the default where it has none.
-func timeoutOf(d matchmaking.Duration) time.Duration {
-	if d <= 0 {
-		return matchmaking.DefaultCallTimeout
-	}
-	return d.Std()
+	return nil, fmt.Errorf("evaluator.kind: %q is not http or grpc", d.Evaluator.Kind)
 }

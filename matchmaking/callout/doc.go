@@ -1,39 +1,37 @@
-// Package callout calls the match functions and evaluators of those who don't embed this module: services of their
-// own, over HTTP or by Open Match's gRPC services.
+// Package callout calls match functions and evaluators that are services of their own, over HTTP or through Open Match's
+// gRPC services. Start with [Function] and [Evaluator].
+//
+// A call is never repeated here: the next round makes another one. The results are safe for concurrent use.
 //
 // # Match functions over HTTP
 //
-// The function is sent, by POST, all tickets that wait, the oldest of each pool first:
+// The function receives, by POST, all waiting tickets, the oldest of each pool first:
 //
 //	{"queue": "duel", "profile": {"name": "…", "pools": […]},
 //	 "pools": {"<name>": [{"id": "…", "createTime": "…", "searchFields": {…}, "criteria": […], …}, …]}}
 //
-// and answers 2xx with the matches that it would like to make:
+// The response has status 2xx and the proposed matches:
 //
-//	{"matches": [{"id": "…", "teams": [["<ticket's id>", …], …], "score": 1.5, "extensions": {…}}, …]}
+//	{"matches": [{"id": "…", "teams": [["<ticket ID>", …], …], "score": 1.5, "extensions": {…}}, …]}
 //
-// or, with the content type application/x-ndjson, with one such match a line, as it finds them. Only teams must be
-// there. An ID names a match for good: a function that gives IDs never gives one twice. A ticket may be in several
-// matches, of which an evaluator chooses, but only once in each. An answer that breaks a rule, or that has a ticket
-// that wasn't sent, is refused as a whole, as is one that breaks off: then nothing is proposed.
+// With the content type application/x-ndjson it has one such match per line instead. Only teams is required. A match ID
+// must be unique forever. A ticket may be in several matches, among which an evaluator chooses, but only once in each. A
+// response that breaks a rule, contains a ticket that was not sent, or is incomplete, is rejected as a whole.
 //
 // # Match functions over gRPC
 //
-// The function is Open Match's MatchFunction service. It gets the profile and reads tickets by itself, through the
-// QueryService: for the right queue it sends the metadata tidemark-queue, which it gets with the call, and which is
-// in the profile's extensions too, as a google.protobuf.StringValue named tidemark.queue. A match with tickets that
-// don't wait any more is left out. A score is read from the match's extension evaluation_input, an
-// openmatch.DefaultEvaluationCriteria. Open Match knows no teams: where the queue says how many there are, tickets
-// are dealt out to them in turn; else all of a match are one team.
+// The function is Open Match's MatchFunction service. It receives the profile and queries tickets from the QueryService.
+// To name the queue there, it sends the metadata tidemark-queue. It receives the queue's name in the metadata of the call,
+// and in the profile's extension tidemark.queue, a google.protobuf.StringValue. A match with a ticket that no longer waits
+// is ignored. A match's score is in its extension evaluation_input, an openmatch.DefaultEvaluationCriteria. Open Match has
+// no teams: if the queue has several, tickets are assigned to them in turn.
 //
 // # Evaluators
 //
-// Over HTTP an evaluator is sent, by POST,
+// Over HTTP, an evaluator receives, by POST,
 //
-//	{"queue": "duel", "proposals": [{"id": "…", "score": 1.5, "tickets": ["<id>", …], "extensions": {…}}, …]}
+//	{"queue": "duel", "proposals": [{"id": "…", "score": 1.5, "tickets": ["<ticket ID>", …], "extensions": {…}}, …]}
 //
-// and answers 2xx with the IDs of the matches to make: {"accepted": ["…", …]}. Over gRPC it is Open Match's
-// Evaluator service. Either way an ID that wasn't sent, or two matches that share a ticket, fail the round.
-//
-// Nothing here is called a second time by itself: the next round does that.
+// and responds with status 2xx and the IDs of the matches to make: {"accepted": ["…", …]}. Over gRPC it is Open Match's
+// Evaluator service. An ID that was not sent, or two accepted matches that share a ticket, fail the round.
 package callout

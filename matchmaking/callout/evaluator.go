@@ -11,47 +11,47 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// evaluator checks what an evaluator that is called accepts.
+// evaluator calls an evaluator and validates what it accepts.
 type evaluator struct {
 	queue string
-	ask   func(ctx context.Context, proposals []matchmaking.Proposal) (accepted []string, err error)
+	call  func(ctx context.Context, proposals []matchmaking.Proposal) (accepted []string, err error)
 }
 
-// Evaluate calls the evaluator once, unless there is nothing to choose from. The accepted are in its order.
+// Evaluate calls the evaluator once, unless there are no proposals. It returns the accepted ones in the evaluator's order.
 func (e *evaluator) Evaluate(ctx context.Context, proposals []matchmaking.Proposal) ([]matchmaking.Proposal, error) {
 	if len(proposals) == 0 {
 		return nil, nil
 	}
-	ids, err := e.ask(ctx, proposals)
+	ids, err := e.call(ctx, proposals)
 	if err != nil {
 		return nil, fmt.Errorf("call the evaluator of queue %s: %w", e.queue, err)
 	}
 	accepted, err := choose(proposals, ids)
 	if err != nil {
-		return nil, fmt.Errorf("the evaluator of queue %s: %w", e.queue, err)
+		return nil, fmt.Errorf("response of the evaluator of queue %s: %w", e.queue, err)
 	}
 	return accepted, nil
 }
 
-// choose gives the proposals of these IDs, which must be there, and share no tickets.
+// choose returns the proposals with these IDs. They must exist and share no tickets.
 func choose(proposals []matchmaking.Proposal, ids []string) ([]matchmaking.Proposal, error) {
 	byID := make(map[string]matchmaking.Proposal, len(proposals))
 	for _, p := range proposals {
 		byID[p.ID] = p
 	}
 	var accepted []matchmaking.Proposal
-	taken := map[string]string{} // the match that a ticket is in
+	taken := map[string]string{} // ticket ID to match ID
 	for i, id := range ids {
 		p, known := byID[id]
 		switch {
 		case !known:
-			return nil, fmt.Errorf("it accepts the match %q, which wasn't proposed", id)
+			return nil, fmt.Errorf("match %q was not proposed", id)
 		case slices.Contains(ids[:i], id):
-			return nil, fmt.Errorf("it accepts the match %q twice", id)
+			return nil, fmt.Errorf("duplicate match %q", id)
 		}
 		for _, t := range p.Tickets() {
 			if other, there := taken[t.ID]; there {
-				return nil, fmt.Errorf("it accepts the matches %q and %q, which share the ticket %q", other, id, t.ID)
+				return nil, fmt.Errorf("matches %q and %q share the ticket %q", other, id, t.ID)
 			}
 			taken[t.ID] = id
 		}
@@ -60,7 +60,7 @@ func choose(proposals []matchmaking.Proposal, ids []string) ([]matchmaking.Propo
 	return accepted, nil
 }
 
-// httpEvaluator is an evaluator that is called over HTTP.
+// httpEvaluator calls an evaluator over HTTP.
 type httpEvaluator struct {
 	client *jsonhttp.Client
 	url    string
@@ -68,7 +68,7 @@ type httpEvaluator struct {
 }
 
 func newHTTPEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) *httpEvaluator {
-	return &httpEvaluator{client: jsonhttp.New(targets, timeoutOf(d.Evaluator.Timeout), answerBytes), url: d.Evaluator.URL, queue: d.Name}
+	return &httpEvaluator{client: jsonhttp.New(targets, d.Evaluator.Timeout.Std(), responseBytes), url: d.Evaluator.URL, queue: d.Name}
 }
 
 type evaluatorCall struct {
@@ -83,14 +83,14 @@ type proposed struct {
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
-func (e *httpEvaluator) ask(ctx context.Context, proposals []matchmaking.Proposal) ([]string, error) {
-	question := evaluatorCall{Queue: e.queue, Proposals: make([]proposed, len(proposals))}
+func (e *httpEvaluator) call(ctx context.Context, proposals []matchmaking.Proposal) ([]string, error) {
+	request := evaluatorCall{Queue: e.queue, Proposals: make([]proposed, len(proposals))}
 	for i, p := range proposals {
-		question.Proposals[i] = proposed{ID: p.ID, Score: p.Score, Tickets: idsOf(p), Extensions: p.Extensions}
+		request.Proposals[i] = proposed{ID: p.ID, Score: p.Score, Tickets: idsOf(p), Extensions: p.Extensions}
 	}
-	body, err := jsonhttp.Encode(question)
+	body, err := jsonhttp.Encode(request)
 	if err != nil {
-		return nil, fmt.Errorf("write the proposals: %w", err)
+		return nil, fmt.Errorf("encode the proposals: %w", err)
 	}
 	answer, err := e.client.Post(ctx, e.url, nil, body)
 	if err != nil {
@@ -100,10 +100,10 @@ func (e *httpEvaluator) ask(ctx context.Context, proposals []matchmaking.Proposa
 		Accepted *[]string `json:"accepted"`
 	}
 	if err := json.Unmarshal(answer.Body, &all); err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	if all.Accepted == nil {
-		return nil, errors.New(`the answer has no "accepted"`)
+		return nil, errors.New(`the response has no "accepted"`)
 	}
 	return *all.Accepted, nil
 }

@@ -35,7 +35,7 @@ func TestHTTPEvaluatorChooses(t *testing.T) {
 		{"id":"m3","score":-3,"tickets":["c","d"]}]}`, <-got)
 }
 
-func TestEvaluatorIsNotAskedAboutNothing(t *testing.T) {
+func TestEvaluatorIsNotCalledWithoutProposals(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{EvaluatorHTTP, EvaluatorGRPC} {
 		accepted, err := evaluatorOf(t, matchmaking.Caller{Kind: kind, URL: "http://127.0.0.1:1"}).Evaluate(t.Context(), nil)
@@ -44,18 +44,16 @@ func TestEvaluatorIsNotAskedAboutNothing(t *testing.T) {
 	}
 }
 
-func TestHTTPEvaluatorAnswersBadly(t *testing.T) {
+func TestHTTPEvaluatorInvalidResponse(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status     int
 		body, want string
 	}{
-		"unknown":     {200, `{"accepted":["m9"]}`, `the evaluator of queue duel: it accepts the match "m9", which wasn't proposed`},
-		"overlapping": {200, `{"accepted":["m1","m2"]}`, `the evaluator of queue duel: it accepts the matches "m1" and "m2", which share the ticket "b"`},
-		"twice":       {200, `{"accepted":["m1","m1"]}`, `the evaluator of queue duel: it accepts the match "m1" twice`},
-		"nothing":     {200, `{}`, `call the evaluator of queue duel: the answer has no "accepted"`},
-		"no JSON":     {200, `hello`, "call the evaluator of queue duel: read the answer: "},
-		"500":         {500, `oh`, `call the evaluator of queue duel: the answer is 500 Internal Server Error: "oh"`},
+		"invalid": {200, `{"accepted":["m9"]}`, `response of the evaluator of queue duel: match "m9" was not proposed`},
+		"nothing": {200, `{}`, `call the evaluator of queue duel: the response has no "accepted"`},
+		"no JSON": {200, `hello`, "call the evaluator of queue duel: read the response: "},
+		"500":     {500, `oh`, `call the evaluator of queue duel: status 500 Internal Server Error: "oh"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,20 +12,20 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// What a gRPC call tells of its queue.
+// Where a gRPC call has the name of its queue.
 const (
 	metadataQueue  = "tidemark-queue" // of the call
 	extensionQueue = "tidemark.queue" // of the profile, a google.protobuf.StringValue
 )
 
 const (
-	grpcMessageBytes = 4 << 20 // of one message, as gRPC's own servers have it
+	grpcMessageBytes = 4 << 20 // of one message, the default of gRPC's own servers
 	grpcPingAfter    = 15 * time.Second
 	grpcPingTimeout  = 5 * time.Second
 )
 
-// newHTTP2 makes the client of a gRPC service. An http:// URL is called with HTTP/2 from the first byte on, as gRPC's
-// servers without TLS expect. A connection that has nobody at its other end is given up, not used again and again.
+// newHTTP2 returns the HTTP client of a gRPC service. For an http:// URL it uses HTTP/2 with prior knowledge, as gRPC
+// servers without TLS expect. Pings detect dead connections, which are then closed.
 func newHTTP2(url string, targets *jsonhttp.Targets) *http.Client {
 	protocols := &http.Protocols{}
 	if strings.HasPrefix(url, "http:") {
@@ -48,13 +48,12 @@ func grpcOptions() []connect.ClientOption {
 	return []connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(grpcMessageBytes)}
 }
 
-// why tells whether a call, whose context one is made of ctx, failed by itself, or since its time was over, or since its
-// caller left.
-func why(ctx, one context.Context, err error) error {
+// callError returns why a call failed whose context, call, was derived from ctx: the end of ctx, the call's timeout, or err.
+func callError(ctx, call context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(one.Err(), context.DeadlineExceeded):
+	case errors.Is(call.Err(), context.DeadlineExceeded):
 		return jsonhttp.ErrTimeout
 	}
 	return err

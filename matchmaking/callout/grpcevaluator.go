@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
-// grpcEvaluator is an evaluator that serves Open Match's Evaluator.
+// grpcEvaluator calls Open Match's Evaluator service.
 type grpcEvaluator struct {
 	client  openmatchconnect.EvaluatorClient
 	queue   string
@@ -29,18 +29,18 @@ func newGRPCEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) *grpc
 		client:  openmatchconnect.NewEvaluatorClient(newHTTP2(d.Evaluator.URL, targets), d.Evaluator.URL, grpcOptions()...),
 		queue:   d.Name,
 		profile: cmp.Or(d.Profile.Name, d.Name),
-		timeout: timeoutOf(d.Evaluator.Timeout),
+		timeout: cmp.Or(d.Evaluator.Timeout.Std(), matchmaking.DefaultCallTimeout),
 	}
 }
 
 type evaluation = connect.BidiStreamForClient[openmatch.EvaluateRequest, openmatch.EvaluateResponse]
 
-func (e *grpcEvaluator) ask(ctx context.Context, proposals []matchmaking.Proposal) ([]string, error) {
+func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Proposal) ([]string, error) {
 	matches := make([]*openmatch.Match, len(proposals))
 	for i, p := range proposals {
 		match, err := matchOf(p, e.profile)
 		if err != nil {
-			return nil, fmt.Errorf("write match %s: %w", p.ID, err)
+			return nil, fmt.Errorf("encode match %s: %w", p.ID, err)
 		}
 		matches[i] = match
 	}
@@ -50,20 +50,20 @@ func (e *grpcEvaluator) ask(ctx context.Context, proposals []matchmaking.Proposa
 	stream.RequestHeader().Set(metadataQueue, e.queue)
 	accepted, err := exchange(stream, matches, cancel)
 	if err != nil {
-		return nil, why(ctx, one, err)
+		return nil, callError(ctx, one, err)
 	}
 	return accepted, nil
 }
 
-// exchange sends the matches while it receives what is accepted, since an evaluator may answer before it has them
-// all. stop ends the call.
+// exchange sends the matches and receives the accepted IDs at the same time, since an evaluator may respond before it has
+// all matches. stop ends the call.
 func exchange(stream *evaluation, matches []*openmatch.Match, stop context.CancelFunc) ([]string, error) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		for _, match := range matches {
 			if stream.Send(&openmatch.EvaluateRequest{Match: match}) != nil {
-				return // Receive tells why
+				return // Receive returns the reason
 			}
 		}
 		_ = stream.CloseRequest()
@@ -75,7 +75,7 @@ func exchange(stream *evaluation, matches []*openmatch.Match, stop context.Cance
 	return accepted, err
 }
 
-// receive reads what is accepted to its end: at most as many as were proposed.
+// receive returns the accepted IDs, which must not be more than were proposed.
 func receive(stream *evaluation, most int) ([]string, error) {
 	var accepted []string
 	for len(accepted) <= most {
@@ -88,5 +88,5 @@ func receive(stream *evaluation, most int) ([]string, error) {
 		}
 		accepted = append(accepted, answer.GetMatchId())
 	}
-	return nil, errors.New("it accepts more matches than were proposed")
+	return nil, errors.New("more matches accepted than proposed")
 }

@@ -1,6 +1,7 @@
 package callout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,14 +17,14 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
-// grpcFunction is a match function that serves Open Match's MatchFunction.
+// grpcFunction calls Open Match's MatchFunction service.
 type grpcFunction struct {
 	client  openmatchconnect.MatchFunctionClient
 	log     *slog.Logger
 	queue   string
-	teams   int // that a match's tickets are dealt out to
+	teams   int // of a match
 	timeout time.Duration
-	limit   int // bytes of an answer in all
+	limit   int // of all bytes of a response
 }
 
 func newGRPCFunction(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) *grpcFunction {
@@ -32,8 +33,8 @@ func newGRPCFunction(d matchmaking.Definition, log *slog.Logger, targets *jsonht
 		log:     log,
 		queue:   d.Name,
 		teams:   max(d.Match.Teams, 1),
-		timeout: timeoutOf(d.Match.Timeout),
-		limit:   answerBytes,
+		timeout: cmp.Or(d.Match.Timeout.Std(), matchmaking.DefaultCallTimeout),
+		limit:   responseBytes,
 	}
 }
 
@@ -43,19 +44,19 @@ func (f *grpcFunction) Match(
 ) ([]matchmaking.Proposal, error) {
 	profile, err := profileOf(f.queue, p, pools)
 	if err != nil {
-		return nil, fmt.Errorf("write the profile of queue %s for its match function: %w", f.queue, err)
+		return nil, fmt.Errorf("encode the profile of queue %s for its match function: %w", f.queue, err)
 	}
 	one, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	found := newProposals(pools)
-	if err := f.run(one, profile, found); err != nil {
-		return nil, fmt.Errorf("call the match function of queue %s: %w", f.queue, why(ctx, one, err))
+	all := newProposals(pools)
+	if err := f.run(one, profile, all); err != nil {
+		return nil, fmt.Errorf("call the match function of queue %s: %w", f.queue, callError(ctx, one, err))
 	}
-	return found.made, nil
+	return all.made, nil
 }
 
-// run receives proposals until the function has no more.
-func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, found *proposals) error {
+// run receives matches until the function ends the stream.
+func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) error {
 	request := connect.NewRequest(&openmatch.RunRequest{Profile: profile})
 	request.Header().Set(metadataQueue, f.queue)
 	stream, err := f.client.Run(ctx, request)
@@ -67,24 +68,24 @@ func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile,
 		if size += proto.Size(stream.Msg()); size > f.limit {
 			return fmt.Errorf("%w: over %d bytes", jsonhttp.ErrTooLarge, f.limit)
 		}
-		if err := f.add(ctx, stream.Msg().GetProposal(), found); err != nil {
+		if err := f.add(ctx, stream.Msg().GetProposal(), all); err != nil {
 			return err
 		}
 	}
 	return stream.Err()
 }
 
-// add takes a match, unless a ticket of it doesn't wait any more: the function reads tickets by itself, a little
-// earlier or later than the queue's director.
-func (f *grpcFunction) add(ctx context.Context, match *openmatch.Match, found *proposals) error {
-	a, err := answeredOf(match, f.teams)
+// add adds a match, unless one of its tickets is not waiting: the function queries tickets itself, a little before or after
+// the queue's director.
+func (f *grpcFunction) add(ctx context.Context, match *openmatch.Match, all *proposals) error {
+	a, err := foundOf(match, f.teams)
 	if err != nil {
 		return err
 	}
-	err = found.add(a)
+	err = all.add(a)
 	var unknown *unknownTicketError
 	if errors.As(err, &unknown) {
-		f.log.LogAttrs(ctx, slog.LevelDebug, "a match is left out, since a ticket of it isn't waiting",
+		f.log.LogAttrs(ctx, slog.LevelDebug, "ignored a match with a ticket that is not waiting",
 			slog.String("queue", f.queue), slog.String("match", unknown.match), slog.String("ticket", unknown.ticket))
 		return nil
 	}

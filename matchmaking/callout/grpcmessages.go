@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// profileOf is what a function is called with. A profile without pools has those that the queue gives it, without
-// filters: Open Match's functions ask for tickets pool by pool.
+// profileOf returns the profile to call a function with. A profile without pools gets those of the call, without filters:
+// Open Match's functions query tickets by pool.
 func profileOf(
 	queue string, p matchmaking.Profile, pools map[string][]*matchmaking.Ticket,
 ) (*openmatch.MatchProfile, error) {
@@ -35,23 +35,23 @@ func profileOf(
 	return profile, nil
 }
 
-// answeredOf reads a match that a function proposes. Its tickets are dealt out to teams, or to as many as there are
-// tickets. An evaluation_input of another type than the usual is for the function's own evaluator.
-func answeredOf(match *openmatch.Match, teams int) (answered, error) {
-	a := answered{ID: match.GetMatchId()}
+// foundOf converts a match that a function proposes. Its tickets are assigned in turn to teams teams, or to as many as it
+// has tickets. An evaluation_input of an unknown type is for the function's own evaluator.
+func foundOf(match *openmatch.Match, teams int) (found, error) {
+	a := found{ID: match.GetMatchId()}
 	if match.GetBackfill() != nil {
-		return answered{}, fmt.Errorf("match %q has a backfill, which there aren't yet", a.ID)
+		return found{}, fmt.Errorf("match %q has a backfill, which is not supported", a.ID)
 	}
 	if match.GetExtensions()[convert.EvaluationInput].MessageIs((*openmatch.DefaultEvaluationCriteria)(nil)) {
 		score, err := convert.ScoreOf(match)
 		if err != nil {
-			return answered{}, fmt.Errorf("match %q: %w", a.ID, err)
+			return found{}, fmt.Errorf("match %q: %w", a.ID, err)
 		}
 		a.Score = score
 	}
 	extensions, err := convert.ToExtensions(match.GetExtensions())
 	if err != nil {
-		return answered{}, fmt.Errorf("match %q: %w", a.ID, err)
+		return found{}, fmt.Errorf("match %q: %w", a.ID, err)
 	}
 	a.Extensions = extensions
 	a.Teams = make([][]string, min(teams, len(match.GetTickets())))
@@ -61,8 +61,8 @@ func answeredOf(match *openmatch.Match, teams int) (answered, error) {
 	return a, nil
 }
 
-// matchOf is what an evaluator is sent. It always has a score: Open Match's own evaluator puts matches without one
-// behind all others.
+// matchOf converts a proposal for an evaluator. It always has a score: Open Match's default evaluator ranks matches without
+// one last.
 func matchOf(p matchmaking.Proposal, profile string) (*openmatch.Match, error) {
 	match := convert.FromProposal(p, profile)
 	if match.GetExtensions()[convert.EvaluationInput] != nil {

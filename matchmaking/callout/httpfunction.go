@@ -15,10 +15,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
 
-// linesType is the content type of answers that have a match a line.
+// linesType is the content type of responses with one match per line.
 const linesType = "application/x-ndjson"
 
-// httpFunction is a match function that is called over HTTP.
+// httpFunction calls a match function over HTTP.
 type httpFunction struct {
 	client *jsonhttp.Client
 	url    string
@@ -26,7 +26,7 @@ type httpFunction struct {
 }
 
 func newHTTPFunction(d matchmaking.Definition, targets *jsonhttp.Targets) *httpFunction {
-	return &httpFunction{client: jsonhttp.New(targets, timeoutOf(d.Match.Timeout), answerBytes), url: d.Match.URL, queue: d.Name}
+	return &httpFunction{client: jsonhttp.New(targets, d.Match.Timeout.Std(), responseBytes), url: d.Match.URL, queue: d.Name}
 }
 
 type functionCall struct {
@@ -47,17 +47,17 @@ func (f *httpFunction) Match(
 ) ([]matchmaking.Proposal, error) {
 	body, err := jsonhttp.Encode(functionCall{Queue: f.queue, Profile: p, Pools: poolsOf(pools)})
 	if err != nil {
-		return nil, fmt.Errorf("write the tickets of queue %s for its match function: %w", f.queue, err)
+		return nil, fmt.Errorf("encode the tickets of queue %s for its match function: %w", f.queue, err)
 	}
 	answer, err := f.client.Post(ctx, f.url, nil, body)
 	if err != nil {
 		return nil, fmt.Errorf("call the match function of queue %s: %w", f.queue, err)
 	}
-	found := newProposals(pools)
-	if err := read(answer, found.add); err != nil {
-		return nil, fmt.Errorf("read what the match function of queue %s answers: %w", f.queue, err)
+	all := newProposals(pools)
+	if err := read(answer, all.add); err != nil {
+		return nil, fmt.Errorf("response of the match function of queue %s: %w", f.queue, err)
 	}
-	return found.made, nil
+	return all.made, nil
 }
 
 func poolsOf(pools map[string][]*matchmaking.Ticket) map[string][]ticket {
@@ -72,8 +72,8 @@ func poolsOf(pools map[string][]*matchmaking.Ticket) map[string][]ticket {
 	return all
 }
 
-// read hands on each match of an answer, in either of its forms.
-func read(answer jsonhttp.Answer, add func(answered) error) error {
+// read calls add with each match of a response, in either form.
+func read(answer jsonhttp.Response, add func(found) error) error {
 	if kind, _, err := mime.ParseMediaType(answer.Header.Get("Content-Type")); err == nil && kind == linesType {
 		return readLines(answer.Body, add)
 	}
@@ -81,13 +81,13 @@ func read(answer jsonhttp.Answer, add func(answered) error) error {
 		return nil
 	}
 	var all struct {
-		Matches *[]answered `json:"matches"`
+		Matches *[]found `json:"matches"`
 	}
 	if err := json.Unmarshal(answer.Body, &all); err != nil {
 		return err
 	}
 	if all.Matches == nil {
-		return errors.New(`there is no "matches"`)
+		return errors.New(`"matches" is missing`)
 	}
 	for _, match := range *all.Matches {
 		if err := add(match); err != nil {
@@ -97,10 +97,10 @@ func read(answer jsonhttp.Answer, add func(answered) error) error {
 	return nil
 }
 
-func readLines(text []byte, add func(answered) error) error {
+func readLines(text []byte, add func(found) error) error {
 	lines := json.NewDecoder(bytes.NewReader(text))
 	for n := 1; ; n++ {
-		var match answered
+		var match found
 		switch err := lines.Decode(&match); {
 		case errors.Is(err, io.EOF):
 			return nil

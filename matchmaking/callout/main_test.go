@@ -83,7 +83,7 @@ func teamsOf(p matchmaking.Proposal) [][]string {
 	return teams
 }
 
-// proposed3 are proposals of which the second shares a ticket with each of the others.
+// proposed3 returns three proposals. The second shares a ticket with each of the others.
 func proposed3() []matchmaking.Proposal {
 	t := ticketsNamed("a", "b", "c", "d")
 	return []matchmaking.Proposal{
@@ -100,9 +100,9 @@ func TestDefinitionsThatCannotBeCalled(t *testing.T) {
 		match matchmaking.Match
 		want  string
 	}{
-		{matchmaking.Match{Function: matchmaking.MatchHTTP}, "match.url: there is none"},
-		{matchmaking.Match{Function: matchmaking.MatchGRPC, URL: "games:9000"}, `match.url: "games:9000" isn't an address of http:// or https://`},
-		{matchmaking.Match{Function: matchmaking.MatchCriteria, URL: "http://h"}, `match.function: "criteria" isn't called: only http and grpc are`},
+		{matchmaking.Match{Function: matchmaking.MatchHTTP}, "match.url: missing URL"},
+		{matchmaking.Match{Function: matchmaking.MatchGRPC, URL: "games:9000"}, `match.url: "games:9000" is not an http:// or https:// URL`},
+		{matchmaking.Match{Function: matchmaking.MatchCriteria, URL: "http://h"}, `match.function: "criteria" is not http or grpc`},
 	} {
 		_, err := Function(matchmaking.Definition{Match: c.match}, log, nil)
 		require.EqualError(t, err, c.want)
@@ -111,9 +111,9 @@ func TestDefinitionsThatCannotBeCalled(t *testing.T) {
 		evaluator matchmaking.Caller
 		want      string
 	}{
-		{matchmaking.Caller{Kind: EvaluatorHTTP}, "evaluator.url: there is none"},
-		{matchmaking.Caller{Kind: EvaluatorGRPC, URL: "grpc://h"}, `evaluator.url: "grpc://h" isn't an address of http:// or https://`},
-		{matchmaking.Caller{Kind: "decollide", URL: "http://h"}, `evaluator.kind: "decollide" isn't called: only http and grpc are`},
+		{matchmaking.Caller{Kind: EvaluatorHTTP}, "evaluator.url: missing URL"},
+		{matchmaking.Caller{Kind: EvaluatorGRPC, URL: "grpc://h"}, `evaluator.url: "grpc://h" is not an http:// or https:// URL`},
+		{matchmaking.Caller{Kind: "decollide", URL: "http://h"}, `evaluator.kind: "decollide" is not http or grpc`},
 	} {
 		_, err := Evaluator(matchmaking.Definition{Evaluator: c.evaluator}, nil)
 		require.EqualError(t, err, c.want)

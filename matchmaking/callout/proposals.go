@@ -9,22 +9,22 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// answered is a match as a function names it.
-type answered struct {
+// found is a match in a function's response.
+type found struct {
 	ID         string                     `json:"id"`
-	Teams      [][]string                 `json:"teams"` // IDs of tickets
+	Teams      [][]string                 `json:"teams"` // ticket IDs
 	Score      float64                    `json:"score"`
 	Extensions map[string]json.RawMessage `json:"extensions"`
 }
 
-// proposals turns what a function answers, one match after the other, into proposals. It is for one call.
+// proposals converts the matches of one response into proposals.
 type proposals struct {
-	tickets map[string]*matchmaking.Ticket // those that can be in a match, by ID
-	ids     map[string]bool                // of the matches so far
+	tickets map[string]*matchmaking.Ticket // of all pools, by ID
+	ids     map[string]bool                // of the matches
 	made    []matchmaking.Proposal
 }
 
-// newProposals knows the tickets of all pools.
+// newProposals returns proposals without any match.
 func newProposals(pools map[string][]*matchmaking.Ticket) *proposals {
 	most := 0
 	for _, pool := range pools {
@@ -39,16 +39,16 @@ func newProposals(pools map[string][]*matchmaking.Ticket) *proposals {
 	return p
 }
 
-// unknownTicketError tells of a ticket in a match that isn't in any pool.
+// unknownTicketError means that a match has a ticket that is in no pool.
 type unknownTicketError struct{ match, ticket string }
 
-// Error names both.
+// Error names the match and the ticket.
 func (e *unknownTicketError) Error() string {
-	return fmt.Sprintf("match %q has the ticket %q, which isn't in any pool", e.match, e.ticket)
+	return fmt.Sprintf("match %q has the ticket %q, which is in no pool", e.match, e.ticket)
 }
 
-// add checks a match and makes a proposal of it. Errors: *unknownTicketError, and what else is wrong with it.
-func (p *proposals) add(a answered) error {
+// add validates a match and adds it. It fails with *unknownTicketError or another error that describes the match.
+func (p *proposals) add(a found) error {
 	made := matchmaking.Proposal{ID: a.ID, Score: a.Score, Extensions: a.Extensions}
 	if made.ID == "" {
 		made.ID = id.New()
@@ -61,7 +61,7 @@ func (p *proposals) add(a answered) error {
 	case len(a.Teams) == 0:
 		return fmt.Errorf("match %q has no teams", a.ID)
 	case math.IsNaN(a.Score):
-		return fmt.Errorf("match %q has a score that isn't a number", a.ID)
+		return fmt.Errorf("match %q has the score NaN", a.ID)
 	}
 	seen := map[string]bool{}
 	for i, team := range a.Teams {
@@ -79,7 +79,7 @@ func (p *proposals) add(a answered) error {
 	return nil
 }
 
-// team looks the tickets of a team up. seen are those of the match so far.
+// team looks up the tickets of a team. seen has those of the match so far.
 func (p *proposals) team(match string, ids []string, seen map[string]bool) ([]*matchmaking.Ticket, error) {
 	tickets := make([]*matchmaking.Ticket, len(ids))
 	for i, id := range ids {
@@ -88,7 +88,7 @@ func (p *proposals) team(match string, ids []string, seen map[string]bool) ([]*m
 		case !known:
 			return nil, &unknownTicketError{match: match, ticket: id}
 		case seen[id]:
-			return nil, fmt.Errorf("match %q has the ticket %q twice", match, id)
+			return nil, fmt.Errorf("match %q has a duplicate ticket %q", match, id)
 		}
 		tickets[i], seen[id] = t, true
 	}

@@ -1,10 +1,14 @@
-// Package jsonhttp calls the HTTP services that matchmaking asks: allocators of game servers, match functions,
-// evaluators. It posts JSON, bounds what it reads, follows no redirects, and tells failures that trying again may
-// mend from those that it won't.
+// Package jsonhttp calls the HTTP services of matchmaking: game server allocators, match functions and evaluators.
+//
+// A [Client] posts JSON, limits the size of responses, and follows no redirects. [Retryable] reports whether a failed call
+// may succeed if it is repeated. [Targets] restricts which services may be called.
+//
+// All types are safe for concurrent use.
 package jsonhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,34 +19,35 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/redact"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// ContentType is the media type of the bodies that are sent.
+// ContentType is the media type of request bodies.
 const ContentType = "application/json"
 
 const (
 	userAgent       = "tidemark"
-	idleConnections = 64 // kept to one host, so that as many calls at the same time need no new ones
+	idleConnections = 64 // per host, so that this many calls at a time need no new connection
 	idleFor         = 30 * time.Second
-	textBytes       = 512      // of a refusal's body, for its error
-	drainBytes      = 64 << 10 // read on of a body that isn't wanted, so that its connection can be used again
+	textBytes       = 512      // of the body of an error response, for the error
+	drainBytes      = 64 << 10 // read of an unused body, so that its connection can be reused
 )
 
-// Client sends calls over connections that are kept. It is safe for concurrent use.
+// Client calls services over persistent connections.
 type Client struct {
 	http    *http.Client
 	timeout time.Duration
 	limit   int64
 }
 
-// New makes a client of targets; nil: of any. Each call may take up to timeout, and a body that it is answered with may
-// have up to limit bytes.
+// New returns a client that calls targets only, or any service if targets is nil. timeout limits each call; 0 means
+// [matchmaking.DefaultCallTimeout]. limit is the largest response body in bytes.
 func New(targets *Targets, timeout time.Duration, limit int64) *Client {
 	t := transport()
 	targets.Restrict(t)
 	return &Client{
 		http:    &http.Client{Transport: t, CheckRedirect: followNone},
-		timeout: timeout,
+		timeout: cmp.Or(timeout, matchmaking.DefaultCallTimeout),
 		limit:   limit,
 	}
 }
@@ -53,37 +58,37 @@ func transport() *http.Transport {
 	return t
 }
 
-// followNone makes a redirect the answer: a signed body, or a bearer token, goes only where it was meant for.
+// followNone returns a redirect as the response: a signed body or a bearer token must not be sent elsewhere.
 func followNone(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// CloseIdle closes the connections that no call uses. The client can still be used.
+// CloseIdle closes idle connections. The client can still be used.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// Answer is a successful one: its status is 2xx.
-type Answer struct {
+// Response is a response with status 2xx.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Post sends a JSON body. header may be nil; it isn't changed. Errors: *StatusError for an answer that isn't 2xx,
-// ErrTooLarge, ErrTimeout, and those of the network; ctx's, where it has ended.
-func (c *Client) Post(ctx context.Context, target string, header http.Header, body []byte) (Answer, error) {
+// Post sends a JSON body. header, which may be nil, has additional headers. Post fails with *StatusError if the status is
+// not 2xx, with ErrTooLarge, ErrTimeout or a network error, or with the cause of ctx if ctx has ended.
+func (c *Client) Post(ctx context.Context, target string, header http.Header, body []byte) (Response, error) {
 	one, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	answer, err := c.post(one, target, header, body)
+	response, err := c.post(one, target, header, body)
 	switch {
 	case err == nil:
-		return answer, nil
+		return response, nil
 	case ctx.Err() != nil:
-		return Answer{}, context.Cause(ctx)
+		return Response{}, context.Cause(ctx)
 	case one.Err() != nil:
-		return Answer{}, fmt.Errorf("%w within %s", ErrTimeout, c.timeout)
+		return Response{}, fmt.Errorf("%w within %s", ErrTimeout, c.timeout)
 	}
-	return Answer{}, withoutURL(err)
+	return Response{}, withoutURL(err)
 }
 
-// withoutURL returns an error without the URL that was called, which may have a token in it.
+// withoutURL removes the URL, which may contain a token, from an error.
 func withoutURL(err error) error {
 	var failed *url.Error
 	if errors.As(err, &failed) {
@@ -92,10 +97,10 @@ func withoutURL(err error) error {
 	return err
 }
 
-func (c *Client) post(ctx context.Context, target string, header http.Header, body []byte) (Answer, error) {
+func (c *Client) post(ctx context.Context, target string, header http.Header, body []byte) (Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, target, bytes.NewReader(body))
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	request.Header.Set("Content-Type", ContentType)
 	request.Header.Set("User-Agent", userAgent)
@@ -104,29 +109,29 @@ func (c *Client) post(ctx context.Context, target string, header http.Header, bo
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	defer drain(response.Body)
 	if response.StatusCode < 200 || response.StatusCode > 299 {
-		return Answer{}, statusError(response)
+		return Response{}, statusError(response)
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, c.limit+1))
 	if err != nil {
-		return Answer{}, fmt.Errorf("read the answer: %w", err)
+		return Response{}, fmt.Errorf("read the response: %w", err)
 	}
 	if int64(len(text)) > c.limit {
-		return Answer{}, fmt.Errorf("%w: over %d bytes", ErrTooLarge, c.limit)
+		return Response{}, fmt.Errorf("%w: over %d bytes", ErrTooLarge, c.limit)
 	}
-	return Answer{Status: response.StatusCode, Header: response.Header, Body: text}, nil
+	return Response{Status: response.StatusCode, Header: response.Header, Body: text}, nil
 }
 
-// drain reads what is left of a body, within reason, since only then its connection is used again.
+// drain reads the rest of a body up to a limit, so that the connection can be reused.
 func drain(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, drainBytes)
 	_ = body.Close()
 }
 
-// Encode writes value as JSON, with <, > and & as they are.
+// Encode returns value as JSON, without escaping <, > and &.
 func Encode(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -137,21 +142,21 @@ func Encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// CheckURL tells whether text is a URL that can be called: one of http or https, with a host and without a fragment.
-func CheckURL(text string) error {
+// parseURL returns the URL of a service, or why text is none.
+func parseURL(text string) (*url.URL, error) {
 	if text == "" {
-		return errors.New("there is none")
+		return nil, errors.New("missing URL")
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return errors.New("it can't be read as a URL")
+		return nil, errors.New("invalid URL")
 	case u.Scheme != "http" && u.Scheme != "https":
-		return fmt.Errorf("%q isn't an address of http:// or https://", redact.URL(text))
+		return nil, fmt.Errorf("%q is not an http:// or https:// URL", redact.URL(text))
 	case u.Hostname() == "":
-		return fmt.Errorf("%q has no host", redact.URL(text))
+		return nil, fmt.Errorf("%q has no host", redact.URL(text))
 	case u.Fragment != "":
-		return fmt.Errorf("%q has a fragment, which is never sent", redact.URL(text))
+		return nil, fmt.Errorf("%q has a fragment", redact.URL(text))
 	}
-	return nil
+	return u, nil
 }

@@ -17,7 +17,7 @@ import (
 
 const generous = time.Minute
 
-// serve answers with handle for as long as the test runs.
+// serve starts a server that ends with the test.
 func serve(t *testing.T, handle http.HandlerFunc) string {
 	t.Helper()
 	server := httptest.NewServer(handle)
@@ -32,7 +32,7 @@ func newClient(t *testing.T, timeout time.Duration, limit int64) *Client {
 	return c
 }
 
-func TestPostSendsJSONAndReadsTheAnswer(t *testing.T) {
+func TestPostSendsJSON(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -49,7 +49,7 @@ func TestPostSendsJSONAndReadsTheAnswer(t *testing.T) {
 	require.Equal(t, `got {"a":1}`, string(answer.Body))
 }
 
-func TestPostBoundsTheAnswer(t *testing.T) {
+func TestPostLimitsTheResponse(t *testing.T) {
 	t.Parallel()
 	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		n := 8
@@ -63,7 +63,7 @@ func TestPostBoundsTheAnswer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.Post(t.Context(), url+"/large", nil, nil)
 	require.ErrorIs(t, err, ErrTooLarge)
-	require.False(t, Passing(err))
+	require.False(t, Retryable(err))
 }
 
 func TestPostFollowsNoRedirects(t *testing.T) {
@@ -77,8 +77,8 @@ func TestPostFollowsNoRedirects(t *testing.T) {
 		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	})
 	_, err := newClient(t, generous, 8).Post(t.Context(), url, nil, []byte("{}"))
-	require.ErrorContains(t, err, "307 Temporary Redirect, and redirects aren't followed")
-	require.False(t, Passing(err))
+	require.ErrorContains(t, err, "status 307 Temporary Redirect, redirects are not followed")
+	require.False(t, Retryable(err))
 	require.False(t, followed.Load())
 }
 
@@ -95,7 +95,7 @@ func TestPostEndsWithItsTimeoutAndWithTheContext(t *testing.T) {
 
 	_, err := newClient(t, time.Millisecond, 8).Post(t.Context(), url, nil, []byte("{}"))
 	require.ErrorIs(t, err, ErrTimeout)
-	require.True(t, Passing(err))
+	require.True(t, Retryable(err))
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	left := errors.New("the director has left")
@@ -107,7 +107,7 @@ func TestPostEndsWithItsTimeoutAndWithTheContext(t *testing.T) {
 	require.ErrorIs(t, err, left)
 }
 
-func TestConnectionsAreUsedAgain(t *testing.T) {
+func TestConnectionsAreReused(t *testing.T) {
 	t.Parallel()
 	var connections atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	require.EqualValues(t, 1, connections.Load())
 }
 
-func TestStatusErrorsTellWhatToKnow(t *testing.T) {
+func TestStatusError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status  int
@@ -141,15 +141,15 @@ func TestStatusErrorsTellWhatToKnow(t *testing.T) {
 		passing bool
 		text    string
 	}{
-		"408":  {status: 408, passing: true, text: "the answer is 408 Request Timeout"},
-		"425":  {status: 425, passing: true, text: "the answer is 425 Too Early"},
-		"429":  {status: 429, body: " no server\n", passing: true, text: `the answer is 429 Too Many Requests: "no server"`},
-		"500":  {status: 500, passing: true, text: "the answer is 500 Internal Server Error"},
-		"503":  {status: 503, passing: true, text: "the answer is 503 Service Unavailable"},
-		"400":  {status: 400, body: "bad\x1b[31m", text: `the answer is 400 Bad Request: "bad\x1b[31m"`},
-		"404":  {status: 404, text: "the answer is 404 Not Found"},
-		"long": {status: 422, body: strings.Repeat("é", 300) + "a", text: `the answer is 422 Unprocessable Entity: "` + strings.Repeat("é", 256) + `"`},
-		"odd":  {status: 422, body: "a" + strings.Repeat("é", 300), text: `the answer is 422 Unprocessable Entity: "a` + strings.Repeat("é", 255) + `"`},
+		"408":  {status: 408, passing: true, text: "status 408 Request Timeout"},
+		"425":  {status: 425, passing: true, text: "status 425 Too Early"},
+		"429":  {status: 429, body: " no server\n", passing: true, text: `status 429 Too Many Requests: "no server"`},
+		"500":  {status: 500, passing: true, text: "status 500 Internal Server Error"},
+		"503":  {status: 503, passing: true, text: "status 503 Service Unavailable"},
+		"400":  {status: 400, body: "bad\x1b[31m", text: `status 400 Bad Request: "bad\x1b[31m"`},
+		"404":  {status: 404, text: "status 404 Not Found"},
+		"long": {status: 422, body: strings.Repeat("é", 300) + "a", text: `status 422 Unprocessable Entity: "` + strings.Repeat("é", 256) + `"`},
+		"odd":  {status: 422, body: "a" + strings.Repeat("é", 300), text: `status 422 Unprocessable Entity: "a` + strings.Repeat("é", 255) + `"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,7 +159,7 @@ func TestStatusErrorsTellWhatToKnow(t *testing.T) {
 			})
 			_, err := newClient(t, generous, 8).Post(t.Context(), url, nil, nil)
 			require.EqualError(t, err, c.text)
-			require.Equal(t, c.passing, Passing(err))
+			require.Equal(t, c.passing, Retryable(err))
 		})
 	}
 }
@@ -181,16 +181,16 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestNobodyThereIsPassing(t *testing.T) {
+func TestNobodyThereIsRetryable(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)
 	server.Close()
 	_, err := newClient(t, generous, 8).Post(t.Context(), server.URL, nil, nil)
 	require.Error(t, err)
-	require.True(t, Passing(err))
+	require.True(t, Retryable(err))
 }
 
-// TestErrorsHaveNoTokens calls addresses that end in errors of every stage, which are logged.
+// TestErrorsHaveNoTokens makes calls fail at every stage. The errors are logged.
 func TestErrorsHaveNoTokens(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(nil)
@@ -200,24 +200,24 @@ func TestErrorsHaveNoTokens(t *testing.T) {
 		require.Error(t, err)
 		require.NotContains(t, err.Error(), "hush")
 	}
-	require.NotContains(t, CheckURL("http:///?token=hush").Error(), "hush")
+	require.NotContains(t, (*Targets)(nil).Check("http:///?token=hush").Error(), "hush")
 }
 
-func TestCheckURL(t *testing.T) {
+func TestCheckWithoutRestriction(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"http://127.0.0.1:9000/allocate": "",
 		"https://games.example":          "",
 		"http://[::1]:80/":               "",
-		"":                               "there is none",
-		"127.0.0.1:9000":                 "it can't be read as a URL",
-		"games.example/allocate":         `"games.example/allocate" isn't an address of http:// or https://`,
-		"ftp://u:secret@games.example":   `"ftp://u:xxxxx@games.example" isn't an address of http:// or https://`,
-		"file:///etc/passwd":             `"file:///etc/passwd" isn't an address of http:// or https://`,
+		"":                               "missing URL",
+		"127.0.0.1:9000":                 "invalid URL",
+		"games.example/allocate":         `"games.example/allocate" is not an http:// or https:// URL`,
+		"ftp://u:secret@games.example":   `"ftp://u:xxxxx@games.example" is not an http:// or https:// URL`,
+		"file:///etc/passwd":             `"file:///etc/passwd" is not an http:// or https:// URL`,
 		"http://:9000/":                  `"http://:9000/" has no host`,
-		"http://games.example/#here":     `"http://games.example/#here" has a fragment, which is never sent`,
+		"http://games.example/#here":     `"http://games.example/#here" has a fragment`,
 	} {
-		if err := CheckURL(text); want == "" {
+		if err := (*Targets)(nil).Check(text); want == "" {
 			require.NoError(t, err, text)
 		} else {
 			require.EqualError(t, err, want, text)
@@ -225,7 +225,7 @@ func TestCheckURL(t *testing.T) {
 	}
 }
 
-func TestEncodeKeepsTextAsItIs(t *testing.T) {
+func TestEncodeEscapesNothing(t *testing.T) {
 	t.Parallel()
 	text, err := Encode(map[string]string{"a": "<b> & c"})
 	require.NoError(t, err)

@@ -15,22 +15,22 @@ import (
 
 // Errors of calls.
 var (
-	ErrTimeout  = errors.New("there was no answer")
-	ErrTooLarge = errors.New("the answer is too large")
+	ErrTimeout  = errors.New("no response")
+	ErrTooLarge = errors.New("the response is too large")
 )
 
-// StatusError is an answer that isn't 2xx.
+// StatusError is a response whose status is not 2xx.
 type StatusError struct {
 	Status     int
-	Text       string        // the start of the answer's body
-	RetryAfter time.Duration // as the answer says; 0: it doesn't
+	Text       string        // start of the body
+	RetryAfter time.Duration // from the Retry-After header; 0: none
 }
 
-// Error gives the status and the start of the body.
+// Error returns the status and the start of the body.
 func (e *StatusError) Error() string {
-	text := fmt.Sprintf("the answer is %d %s", e.Status, http.StatusText(e.Status))
+	text := fmt.Sprintf("status %d %s", e.Status, http.StatusText(e.Status))
 	if 300 <= e.Status && e.Status <= 399 {
-		text += ", and redirects aren't followed"
+		text += ", redirects are not followed"
 	}
 	if e.Text != "" {
 		text += fmt.Sprintf(": %q", e.Text)
@@ -47,7 +47,7 @@ func statusError(r *http.Response) *StatusError {
 	}
 }
 
-// cut leaves out the half of a character that a cut text ends with.
+// cut removes an incomplete character at the end of a text.
 func cut(text []byte) string {
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if start := len(text) - i; utf8.RuneStart(text[start]) && !utf8.FullRune(text[start:]) {
@@ -57,7 +57,7 @@ func cut(text []byte) string {
 	return string(text)
 }
 
-// retryAfter reads the header of that name: seconds, or a date.
+// retryAfter parses a Retry-After header: seconds or a date.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -68,23 +68,23 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// Passing tells whether trying again may mend the error of a call: the network's are, a call's timeout, and the
-// statuses 408, 425, 429 and 5xx. An answer that breaks a rule isn't, nor a certificate that isn't trusted, nor the
-// end of the caller's context.
-func Passing(err error) bool {
+// Retryable reports whether a call that failed with err may succeed if it is repeated: after network errors, timeouts, and
+// the statuses 408, 425, 429 and 5xx. It reports false for invalid responses, untrusted certificates, and the end of the
+// caller's context.
+func Retryable(err error) bool {
 	var status *StatusError
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
 	switch {
 	case errors.As(err, &status):
-		return passingStatus(status.Status)
+		return retryableStatus(status.Status)
 	case errors.As(err, &certificate), errors.As(err, &notTLS), errors.Is(err, ErrTooLarge):
 		return false
 	}
 	return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-func passingStatus(status int) bool {
+func retryableStatus(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return true

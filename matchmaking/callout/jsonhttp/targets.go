@@ -15,9 +15,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Targets are the services that queues which are put at run time may call. Whoever may put a queue decides on its URLs,
-// so they are checked twice: the URL when the queue is put, and the address at each dial, whatever the name resolves
-// to by then. A nil *Targets allows everything: queues of the configuration are the operator's own.
+// Targets are the services that queues created at run time may call. Whoever may create a queue chooses its URLs, so they
+// are checked twice: the URL when the queue is created, and the address at each dial, since a name can resolve to another
+// address by then. A nil *Targets allows everything, for queues of the configuration, which the operator controls.
 type Targets struct {
 	hosts    []hostPort
 	prefixes []netip.Prefix
@@ -25,13 +25,13 @@ type Targets struct {
 	guard    *ssrf.Guardian
 }
 
-// hostPort is a name or an address, in lower case; a port of "" stands for all.
+// hostPort is a name or an address in lower case. An empty port means any.
 type hostPort struct{ host, port string }
 
-// ParseTargets reads patterns: a host or an address, with a port or without ("fn.example.com", "10.0.0.7:9000",
-// "[fd00::7]:9000"), a network ("10.0.0.0/8"), or the beginning of a URL ("https://fn.example.com/match"). Without
-// patterns nothing is allowed. Addresses that aren't public (loopback, private, link-local and so on) are dialled only
-// where an address or a network among the patterns has them; a name alone doesn't allow them.
+// ParseTargets parses patterns: a host or an address, with or without a port ("fn.example.com", "10.0.0.7:9000",
+// "[fd00::7]:9000"), a network ("10.0.0.0/8"), or the start of a URL ("https://fn.example.com/match"). Without patterns
+// nothing is allowed. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a pattern
+// that is an address or a network contains them; a pattern with a name does not allow them.
 func ParseTargets(patterns []string) (*Targets, error) {
 	t := &Targets{}
 	for _, pattern := range patterns {
@@ -54,9 +54,9 @@ func ParseTargets(patterns []string) (*Targets, error) {
 
 func (t *Targets) add(pattern string) error {
 	if strings.Contains(pattern, "://") {
-		u, err := url.Parse(pattern)
-		if err != nil || CheckURL(pattern) != nil || u.User != nil || u.RawQuery != "" {
-			return fmt.Errorf("%q isn't the beginning of a URL of http:// or https://", pattern)
+		u, err := parseURL(pattern)
+		if err != nil || u.User != nil || u.RawQuery != "" {
+			return fmt.Errorf("%q is not the start of an http:// or https:// URL", pattern)
 		}
 		t.urls = append(t.urls, u)
 		return nil
@@ -70,13 +70,13 @@ func (t *Targets) add(pattern string) error {
 		u, err = url.Parse("http://[" + pattern + "]")
 	}
 	if err != nil || u.Hostname() == "" || u.Host == "" || u.Path != "" || u.User != nil || strings.Contains(u.Host, "*") {
-		return fmt.Errorf("%q is no host, network or beginning of a URL", pattern)
+		return fmt.Errorf("%q is not a host, a network or the start of a URL", pattern)
 	}
 	t.hosts = append(t.hosts, hostPort{host: hostOf(u), port: u.Port()})
 	return nil
 }
 
-// addresses are the networks and single addresses among the patterns.
+// addresses returns the networks and single addresses among the patterns.
 func (t *Targets) addresses() []netip.Prefix {
 	all := append([]netip.Prefix(nil), t.prefixes...)
 	hosts := append([]hostPort(nil), t.hosts...)
@@ -91,7 +91,7 @@ func (t *Targets) addresses() []netip.Prefix {
 	return all
 }
 
-// hostOf returns a URL's host in the form in which hosts are compared.
+// hostOf returns a URL's host, normalized for comparison.
 func hostOf(u *url.URL) string {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if addr, err := netip.ParseAddr(host); err == nil {
@@ -100,7 +100,7 @@ func hostOf(u *url.URL) string {
 	return host
 }
 
-// portOf returns a URL's port, also where that is its scheme's.
+// portOf returns a URL's port, or the default port of its scheme.
 func portOf(u *url.URL) string {
 	switch {
 	case u.Port() != "":
@@ -111,19 +111,17 @@ func portOf(u *url.URL) string {
 	return "80"
 }
 
-// Check reports whether a URL may be called, as far as can be told without looking its host up.
+// Check reports whether text is the URL of a service that may be called: one of http or https, with a host and without a
+// fragment. It does not resolve the host.
 func (t *Targets) Check(target string) error {
-	if t == nil {
-		return nil
-	}
-	u, err := url.Parse(target)
+	u, err := parseURL(target)
 	switch {
-	case err != nil:
-		return errors.New("it can't be read as a URL")
+	case err != nil || t == nil:
+		return err
 	case u.User != nil:
-		return errors.New("a URL with credentials in it can only be configured")
+		return errors.New("only a queue of the configuration may have a URL with credentials")
 	case !t.allows(u):
-		return fmt.Errorf("%s isn't allowed for a queue that is put at run time: the service's option callout-allow has the targets that are",
+		return fmt.Errorf("%s is not allowed for a queue created at run time: see the option callout-allow of the service",
 			net.JoinHostPort(hostOf(u), portOf(u)))
 	}
 	return nil
@@ -150,14 +148,14 @@ func (t *Targets) allows(u *url.URL) bool {
 	return false
 }
 
-// below reports whether a path is another one or below it.
+// below reports whether target equals base or is below it.
 func below(base, target string) bool {
 	base = strings.TrimSuffix(path.Clean("/"+base), "/")
 	target = path.Clean("/" + target)
 	return target == base || strings.HasPrefix(target, base+"/")
 }
 
-// Restrict makes a transport dial only what is allowed, and nothing through a proxy, which would look names up itself.
+// Restrict makes a transport dial only allowed addresses, and without a proxy, which would resolve names itself.
 func (t *Targets) Restrict(transport *http.Transport) {
 	if t == nil {
 		return
@@ -170,7 +168,7 @@ const dialTimeout = 10 * time.Second
 
 func (t *Targets) control(network, address string, c syscall.RawConn) error {
 	if err := t.guard.Safe(network, address, c); err != nil {
-		return fmt.Errorf("%s isn't allowed for a queue that was put at run time (option callout-allow): %w", address, err)
+		return fmt.Errorf("%s is not allowed for a queue created at run time (option callout-allow): %w", address, err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func targetsOf(t *testing.T, patterns ...string) *Targets {
 	return targets
 }
 
-func TestTargetsThatCanBePut(t *testing.T) {
+func TestTargetsCheck(t *testing.T) {
 	t.Parallel()
 	targets := targetsOf(t, "fn.example.com", "FN2.example.com:9000", "10.1.0.0/16", "192.0.2.7:80", "fd00::7", "[fd00::8]:90", "https://a.example/match/")
 	for url, allowed := range map[string]bool{
@@ -58,7 +58,7 @@ func TestTargetsThatCanBePut(t *testing.T) {
 			require.NotContains(t, err.Error(), "secret")
 		}
 	}
-	require.ErrorContains(t, targetsOf(t).Check("http://fn.example.com:9000/x?token=1"), "fn.example.com:9000 isn't allowed for a queue that is put at run time: the service's option callout-allow")
+	require.ErrorContains(t, targetsOf(t).Check("http://fn.example.com:9000/x?token=1"), "fn.example.com:9000 is not allowed for a queue created at run time: see the option callout-allow")
 	require.ErrorContains(t, targets.Check("http://u@fn.example.com"), "credentials")
 	require.NoError(t, (*Targets)(nil).Check("http://user:secret@127.0.0.1"), "a queue of the configuration")
 	for _, wrong := range []string{"", "a b", "*.example.com", "10.0.0.0/33", "ftp://a", "http://", "http://u@a", "http://a?x=1", "a/b", ":80"} {
@@ -67,8 +67,8 @@ func TestTargetsThatCanBePut(t *testing.T) {
 	}
 }
 
-// TestTargetsThatAreDialled are checked again, after names were resolved.
-func TestTargetsThatAreDialled(t *testing.T) {
+// TestTargetsDial tests the check after names were resolved.
+func TestTargetsDial(t *testing.T) {
 	t.Parallel()
 	targets := targetsOf(t, "fn.example.com", "10.1.0.0/16", "[fd00::8]:90")
 	for address, allowed := range map[string]bool{
@@ -87,8 +87,8 @@ func TestTargetsThatAreDialled(t *testing.T) {
 	}
 }
 
-// TestCallsOfTargets on real listeners, which are on a loopback address.
-func TestCallsOfTargets(t *testing.T) {
+// TestTargetsCalls uses real listeners on a loopback address.
+func TestTargetsCalls(t *testing.T) {
 	t.Parallel()
 	called := make(chan string, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -108,12 +108,12 @@ func TestCallsOfTargets(t *testing.T) {
 		_, err := c.Post(context.WithoutCancel(t.Context()), url, nil, []byte("{}"))
 		return err
 	}
-	// The name was allowed, and resolves to where it may not lead.
+	// The name is allowed but resolves to a forbidden address.
 	rebound := "http://localhost:" + port
 	named := targetsOf(t, "localhost")
 	require.NoError(t, named.Check(rebound))
-	require.ErrorContains(t, post(named, rebound), "isn't allowed for a queue that was put at run time (option callout-allow)")
-	require.ErrorContains(t, post(targetsOf(t), server.URL), "isn't allowed")
+	require.ErrorContains(t, post(named, rebound), "is not allowed for a queue created at run time (option callout-allow)")
+	require.ErrorContains(t, post(targetsOf(t), server.URL), "is not allowed")
 	require.Empty(t, called)
 
 	require.NoError(t, post(targetsOf(t, host), server.URL))
