@@ -98,7 +98,7 @@ func stallBodies(s *stage) {
 	})
 	now := s.resident()
 	s.must(pause(s.ctx, 5*time.Second))
-	s.note("the service refused %d of %d publishes meanwhile, took %d MB, and %d MB 5 s later",
+	s.note("the service refused %d of %d publishes, used %d MB of memory, and %d MB 5 s later",
 		answered.Load(), stalledBodies, now/mib, s.resident()/mib)
 }
 

@@ -57,10 +57,10 @@ func fetchLargely(s *stage) {
 		}
 		return nil
 	})
-	s.note("%d of %d large fetches were answered with %d MiB in %s, after %d that were refused or broke",
+	s.note("%d of %d large fetches returned %d MiB in %s, after %d that were refused or broke",
 		answered.Load(), largeChannels*largeReaders, bytes.Load()/mib, seconds(time.Since(started)), refused.Load())
 	if answered.Load() < largeChannels*largeReaders {
-		s.complain("%d of %d large fetches had no answer after %s", largeChannels*largeReaders-answered.Load(),
+		s.complain("%d of %d large fetches had no response after %s", largeChannels*largeReaders-answered.Load(),
 			largeChannels*largeReaders, largeLimit)
 	}
 }
@@ -103,13 +103,13 @@ func putQueues(s *stage) {
 	s.must(pause(s.ctx, 3*time.Second))
 	lines, err := s.metricLines(`queue="crowd-`)
 	s.must(err)
-	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d metric lines after their deletion",
+	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d lines of metrics left after their deletion",
 		put, before, during, memory/mib, lines)
 	if during-before > queueConnections {
-		s.complain("%d queues took %d connections to Redis", put, during-before)
+		s.complain("%d queues needed %d connections to Redis", put, during-before)
 	}
 	if lines > 0 {
-		s.complain("%d metric lines of deleted queues are left", lines)
+		s.complain("%d lines of metrics of deleted queues are left", lines)
 	}
 }
 

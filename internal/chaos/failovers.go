@@ -15,7 +15,7 @@ import (
 func failovers() []scenario {
 	return []scenario{
 		{
-			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster one after the other; each comes back as a replica",
+			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted as a replica",
 			layout: cluster, failover: true, players: 4, limits: limits{gap: 15 * time.Second}, inject: failCluster,
 		},
 		{
@@ -27,11 +27,11 @@ func failovers() []scenario {
 			layout: cluster, limits: limits{gap: 5 * time.Second}, inject: reshard,
 		},
 		{
-			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it comes back as a replica",
+			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it is restarted as a replica",
 			layout: sentinel, failover: true, players: 4, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
 		},
 		{
-			name: "lossy-failover", fault: "three fail-overs to a replica that misses what the primary wrote in its last second",
+			name: "lossy-failover", fault: "three failovers to a replica without the last second of the primary's writes",
 			failover: true, redisVia: true, players: 4, limits: limits{gap: 10 * time.Second}, inject: failWithLoss,
 		},
 	}

@@ -32,7 +32,7 @@ func hostiles() []scenario {
 			inject: fetchLargely,
 		},
 		{
-			name: "many-queues", fault: "1,000 queues put and deleted", flags: []string{"--max-queues", "1100"},
+			name: "many-queues", fault: "1,000 queues created and deleted", flags: []string{"--max-queues", "1100"},
 			limits: limits{gap: 2 * time.Second, p99: 300 * time.Millisecond, noErrors: true, memory: 200 * mib},
 			inject: putQueues,
 		},
@@ -59,7 +59,7 @@ func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Cont
 	}()
 	for pause(ctx, lookEvery) == nil && !isClosed(done) {
 		if now := s.resident(); now > endurance {
-			s.complain("the attack was ended when a service took %d MB of memory", now/mib)
+			s.complain("the attack was stopped when a service used %d MB of memory", now/mib)
 			cancel()
 		}
 	}

@@ -9,7 +9,7 @@ import (
 func kills() []scenario {
 	return []scenario{
 		{
-			name: "service-kill", fault: "SIGKILL of one service after the other, four times, each started again after 0.5 s",
+			name: "service-kill", fault: "SIGKILL of one service after the other, four times, each restarted after 0.5 s",
 			limits: limits{gap: 3 * time.Second}, inject: killServices,
 		},
 		{
@@ -18,15 +18,15 @@ func kills() []scenario {
 			limits: limits{gap: time.Second, noErrors: true}, inject: restartServices,
 		},
 		{
-			name: "service-stop", fault: "SIGSTOP of one service after the other for 5 s, longer than its leases",
+			name: "service-stop", fault: "SIGSTOP of one service after the other for 5 s, longer than its leases last",
 			limits: limits{gap: 8 * time.Second}, inject: stopServices,
 		},
 		{
-			name: "redis-kill", fault: "SIGKILL of Redis with `appendfsync always`, twice, started again after 1 s",
+			name: "redis-kill", fault: "SIGKILL of Redis with `appendfsync always`, twice, restarted after 1 s",
 			redisArgs: alwaysSync(), limits: limits{gap: 6 * time.Second}, inject: killRedis,
 		},
 		{
-			name: "kill-all", fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; started again after 0.5 s",
+			name: "kill-all", fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; all restarted after 0.5 s",
 			redisArgs: alwaysSync(), limits: limits{gap: 6 * time.Second}, inject: killAll,
 		},
 	}

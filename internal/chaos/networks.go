@@ -15,27 +15,27 @@ func networks() []scenario {
 			inject: func(s *stage) { s.cut(s.toRedis) },
 		},
 		{
-			name: "redis-half-open", fault: "connections of one service, then of both, to Redis silent for 8 s and then reset",
+			name: "redis-half-open", fault: "connections to Redis of one service, then of both, silent for 8 s and then reset",
 			redisVia: true, limits: limits{gap: 15 * time.Second},
 			inject: func(s *stage) { s.silence(s.toRedis) },
 		},
 		{
-			name: "redis-slow", fault: "20 ms and at most 512 KiB/s on every connection to Redis for 8 s",
+			name: "redis-slow", fault: "20 ms of delay and at most 512 KiB/s on every connection to Redis for 8 s",
 			redisVia: true, limits: limits{gap: 3 * time.Second},
 			inject: func(s *stage) { s.slow(s.toRedis, 20*time.Millisecond, 512<<10) },
 		},
 		{
-			name: "client-cut", fault: "all connections of clients reset, ten times, half a second apart",
+			name: "client-cut", fault: "all client connections reset, ten times, half a second apart",
 			clientVia: true, limits: limits{gap: 2 * time.Second},
 			inject: func(s *stage) { s.cut(s.toService) },
 		},
 		{
-			name: "client-half-open", fault: "clients' connections to one service, then to both, silent for 8 s and then reset",
+			name: "client-half-open", fault: "client connections to one service, then to both, silent for 8 s and then reset",
 			clientVia: true, limits: limits{gap: 20 * time.Second},
 			inject: func(s *stage) { s.silence(s.toService) },
 		},
 		{
-			name: "client-slow", fault: "50 ms and at most 64 KiB/s on every connection of clients for 8 s",
+			name: "client-slow", fault: "50 ms of delay and at most 64 KiB/s on every client connection for 8 s",
 			clientVia: true, limits: limits{gap: 3 * time.Second},
 			inject: func(s *stage) { s.slow(s.toService, 50*time.Millisecond, 64<<10) },
 		},

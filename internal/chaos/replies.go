@@ -17,15 +17,15 @@ import (
 func replies() []scenario {
 	return []scenario{
 		{
-			name: "oom", fault: "maxmemory reached for 5 s, then raised",
+			name: "oom", fault: "`maxmemory` reached for 5 s, then raised: OOM",
 			limits: limits{gap: 8 * time.Second}, inject: fillRedis,
 		},
 		{
-			name: "readonly", fault: "the primary made a replica for 5 s: READONLY",
+			name: "readonly", fault: "the primary is made a replica for 5 s: READONLY",
 			limits: limits{gap: 8 * time.Second}, inject: readOnly,
 		},
 		{
-			name: "masterdown", fault: "the primary made a replica without stale data for 5 s: MASTERDOWN",
+			name: "masterdown", fault: "the primary is made a replica that serves no stale data for 5 s: MASTERDOWN",
 			limits: limits{gap: 8 * time.Second}, inject: masterDown,
 		},
 		{
@@ -33,7 +33,7 @@ func replies() []scenario {
 			redisArgs: append(alwaysSync(), "--key-load-delay", "100"), limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
 		},
 		{
-			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with readiness checks all the time",
+			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with constant readiness checks",
 			redisArgs: []string{"--save", "3600 1"}, limits: limits{gap: 8 * time.Second}, inject: failSaves,
 		},
 		{
@@ -41,7 +41,7 @@ func replies() []scenario {
 			limits: limits{gap: 2 * time.Second}, inject: flushScripts,
 		},
 		{
-			name: "key-lost", fault: "the key of receipts deleted, and one of two services restarted; receipts may be refused for 8 s",
+			name: "key-lost", fault: "the receipt key is deleted and one of two services is restarted; receipts may be refused for 8 s",
 			limits: limits{gap: 3 * time.Second}, inject: loseKey,
 		},
 	}
@@ -85,7 +85,7 @@ func (s *stage) unwritable(d time.Duration) {
 		looks++
 	}
 	for name, n := range ready {
-		s.complain("%s said %d of %d times that it was ready, while Redis took no writes", name, n, looks)
+		s.complain("%s reported %d of %d times that it was ready while Redis refused writes", name, n, looks)
 	}
 }
 

@@ -27,8 +27,8 @@ func markdown(results []result, where string) string {
 		}
 	}
 	fmt.Fprintf(&b, "%d of %d scenarios passed, %s.\n", passed, len(results), where)
-	fmt.Fprintf(&b, "Fail-over scenarios ran with `%s`.\n\n", strings.Join(waitForReplica, " "))
-	b.WriteString("| scenario | fault | messages: acknowledged, delivered | lost, doubled, out of order | tickets matched | in two matches, stuck " +
+	fmt.Fprintf(&b, "Failover scenarios ran with `%s`.\n\n", strings.Join(waitForReplica, " "))
+	b.WriteString("| scenario | fault | messages: published, delivered | lost, duplicated, out of order | tickets matched | in two matches, stuck " +
 		"| longest gap | publish p99 | requests: tried, failed | services crashed, memory | verdict |\n" +
 		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, r := range results {

@@ -33,7 +33,7 @@ func (r *result) passed() bool { return len(r.faults()) == 0 }
 func (r *result) faults() []string {
 	faults := slices.Clone(r.broken)
 	if !r.judged {
-		return append(faults, "the scenario did not come to its end")
+		return append(faults, "the scenario did not finish")
 	}
 	faults = append(faults, r.crashes...)
 	faults = append(faults, r.complaints...)
@@ -41,17 +41,17 @@ func (r *result) faults() []string {
 		n    int
 		what string
 	}{
-		{r.messages.Lost, "acknowledged messages not delivered"},
-		{r.messages.Doubled, "messages delivered again after they were acknowledged, or at two clocks"},
+		{r.messages.Lost, "published messages not delivered"},
+		{r.messages.Doubled, "messages delivered again after their acknowledgement, or with two clocks"},
 		{r.messages.Reordered, "messages delivered out of order"},
-		{r.messages.Wrong, "messages delivered at another clock than the publisher was answered"},
-		{int(r.messages.Expired), "messages passed over as expired"},
+		{r.messages.Wrong, "messages delivered with another clock than the publisher received"},
+		{int(r.messages.Expired), "messages expired"},
 		{r.tickets.TwoMatches, "tickets in two matches"},
-		{r.tickets.Stuck, "players waiting without an end"},
+		{r.tickets.Stuck, "players that never received a match"},
 		{r.tickets.Ended, "tickets ended without a match"},
 		{r.tickets.Crowded, "matches with too many tickets"},
-		{r.tickets.Split, "matches of which a player knows nothing"},
-		{r.tickets.Forgotten, "matches that the service forgot after it had told a player"},
+		{r.tickets.Split, "matches of which a player was not notified"},
+		{r.tickets.Forgotten, "matches missing after a player was notified"},
 	} {
 		if c.n > 0 {
 			faults = append(faults, fmt.Sprintf("%d %s", c.n, c.what))
@@ -74,7 +74,7 @@ func counted(what string, texts []string) []string {
 	}
 	slices.Sort(all)
 	if len(all) > most {
-		all = append(all[:most], fmt.Sprintf("and %d other answers that were refused", len(all)-most))
+		all = append(all[:most], fmt.Sprintf("and %d other refused requests", len(all)-most))
 	}
 	return all
 }
@@ -82,16 +82,16 @@ func counted(what string, texts []string) []string {
 func (r *result) overLimits() (faults []string) {
 	l := r.limits
 	if l.gap > 0 && r.requests.Gap > l.gap {
-		faults = append(faults, fmt.Sprintf("%s without a successful publish, more than %s", seconds(r.requests.Gap), seconds(l.gap)))
+		faults = append(faults, fmt.Sprintf("no successful publish for %s, more than %s", seconds(r.requests.Gap), seconds(l.gap)))
 	}
 	if l.p99 > 0 && r.requests.P99 > l.p99 {
-		faults = append(faults, fmt.Sprintf("publishes took %s at p99, more than %s", millis(r.requests.P99), millis(l.p99)))
+		faults = append(faults, fmt.Sprintf("publish p99 of %s, more than %s", millis(r.requests.P99), millis(l.p99)))
 	}
 	if l.noErrors && r.requests.Failed > 0 {
 		faults = append(faults, fmt.Sprintf("%d requests failed: %v", r.requests.Failed, r.requests.Reasons))
 	}
 	if l.memory > 0 && r.peak > l.memory {
-		faults = append(faults, fmt.Sprintf("a service took %d MB of memory, more than %d MB", r.peak/mib, l.memory/mib))
+		faults = append(faults, fmt.Sprintf("a service used %d MB of memory, more than %d MB", r.peak/mib, l.memory/mib))
 	}
 	return faults
 }

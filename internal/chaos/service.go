@@ -89,7 +89,7 @@ func (s *service) supervise(ctx context.Context, exited <-chan struct{}, start i
 	s.mu.Lock()
 	asked := s.ended >= start
 	if !asked {
-		s.crashes = append(s.crashes, s.name+" ended by itself: "+process.LastLines(s.process.Log(), 1))
+		s.crashes = append(s.crashes, s.name+" exited: "+process.LastLines(s.process.Log(), 1))
 	}
 	s.mu.Unlock()
 	if !asked && pause(ctx, restartPause) == nil {

@@ -81,7 +81,7 @@ func perform(ctx context.Context, set settings, c scenario) result {
 	s.run(func() { s.play(&r) })
 	r.broken = append(r.broken, s.failed()...)
 	if ctx.Err() != nil {
-		r.broken = append(r.broken, fmt.Sprintf("it was ended after %s", time.Since(started).Round(time.Second)))
+		r.broken = append(r.broken, fmt.Sprintf("aborted after %s", time.Since(started).Round(time.Second)))
 	}
 	r.took = time.Since(started)
 	r.complaints, r.measures = s.complaints, s.measures
@@ -306,12 +306,12 @@ func (s *stage) drain(ctx context.Context) {
 		}
 	}
 	if n := s.load.Busy(); n > 0 {
-		s.complain("%d publishers and players had no answer %s after the load", n, drainLimit)
+		s.complain("%d publishers and players had no response %s after the load", n, drainLimit)
 	}
 	audit, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
 	if err := s.load.Audit(audit); err != nil {
-		s.complain("read the tickets in the end: %v", err)
+		s.complain("read the tickets at the end: %v", err)
 	}
 }
 
@@ -354,7 +354,7 @@ func (s *stage) judge(r *result) {
 		r.peak = max(r.peak, most)
 	}
 	if n := r.tickets.Gone; n > 0 {
-		s.note("%d tickets were lost, and their players told", n)
+		s.note("%d tickets were lost and their players were notified", n)
 	}
 	r.judged = true
 }
