@@ -1,4 +1,4 @@
-# Everything that one does with Tidemark. `make` alone lists it.
+# Targets to build, run and test Tidemark. `make` alone lists them.
 
 SHELL := bash
 .DEFAULT_GOAL := help
@@ -8,36 +8,36 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 GOLANGCI := go tool -modfile=tools/go.mod golangci-lint
 
-# The race detector needs a C compiler, without which Go turns cgo off.
+# The race detector needs cgo, which needs a C compiler.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 10s
 ARGS ?=
 
-help: ## list these targets
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
 	go build -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/tidemark ./cmd/tidemark
 
-run: build ## start the service on 127.0.0.1:8080, with a Redis of its own; ARGS are for `tidemark serve`
+run: build ## start the service on 127.0.0.1:8080 with a managed Redis; ARGS are passed to `tidemark serve`
 	@scripts/install-redis.sh
 	bin/tidemark serve $(ARGS)
 
-test: ## run all tests; PKG and TESTFLAGS narrow them, such as PKG=./clock TESTFLAGS='-run Next -v'
+test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTFLAGS='-run Next -v'
 	@scripts/install-redis.sh
 	@scripts/install-curl.sh
 	@scripts/install-valkey.sh
-	@[ -n '$(RACE)' ] || echo 'test: no C compiler, so the race detector is off (Debian: gcc and libc6-dev)'
+	@[ -n '$(RACE)' ] || echo 'test: the race detector is off, since there is no C compiler (Debian: gcc and libc6-dev)'
 	go test $(RACE) -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
 
-lint: ## check style, comments and who imports whom
+lint: ## check style, comments and the import rules
 	$(GOLANGCI) run
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
-	else echo 'lint: no shellcheck on PATH, so scripts are not checked'; fi
+	else echo 'lint: scripts are not checked, since there is no shellcheck on PATH'; fi
 
-openapi: ## check docs/openapi.yaml, and clients that are generated from it
+openapi: ## check docs/openapi.yaml and clients generated from it
 	@scripts/install-redis.sh
 	@scripts/check-openapi.sh
 
@@ -48,19 +48,19 @@ bench: build ## measure, and write docs/benchmarks.md
 	@scripts/install-redis.sh
 	go run ./internal/bench $(ARGS)
 
-chaos: build ## run the service under faults for ten minutes, and write docs/reliability.md
+chaos: build ## test the service under faults for ten minutes, and write docs/reliability.md
 	@scripts/install-redis.sh
 	@scripts/install-faketime.sh
 	go run ./internal/chaos -faketime "$$(scripts/install-faketime.sh --path)" $(ARGS)
 
-check: ## what CI runs: lint, all tests with the race detector, and openapi
+check: ## run what CI runs: lint, all tests with the race detector, and openapi
 	@scripts/install-cc.sh
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory openapi
 
-generate: ## write the Go of the .proto files anew
+generate: ## generate Go code from the .proto files
 	@scripts/generate.sh
 
-clean: ## remove what was built; data of a service stays
+clean: ## remove build results, but not the data of a service
 	rm -rf bin coverage tools/openapi/generated tools/openapi/typescript/{generated,node_modules}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks docs/openapi.yaml, generates a Go client from it and, where there is npm, a TypeScript client, and runs a
-# session with each against a service.
+# Checks docs/openapi.yaml, generates a Go client from it and, if npm is installed, a TypeScript client, and tests each
+# with a running service.
 set -euo pipefail
 cd "$(dirname "$0")/../tools/openapi"
 
@@ -15,7 +15,7 @@ flags=()
 if command -v npm >/dev/null && node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)'; then
   npm ci --prefix typescript --loglevel=error --no-audit --no-fund
 else
-  echo 'openapi: no npm with Node 20 or newer on PATH, so the TypeScript client is left out'
+  echo 'openapi: the TypeScript client is not tested, since there is no npm with Node 20 or newer on PATH'
   flags=(-skip TypeScript)
 fi
 TIDEMARK_TEST_BINARY="$built/tidemark" go test -count=1 -timeout 10m "${flags[@]}" ./...

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module, one after the other, for the time given (such as 30s).
+# Runs each fuzz target of the module for the given time, such as 30s.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

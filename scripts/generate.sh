@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the Go of the .proto files anew: openmatch/*.pb.go, and the services' in the packages named …connect. The
-# plugins are pinned in tools/go.mod; what they write is the same for every protoc.
+# Generates Go code from the .proto files: openmatch/*.pb.go, and the services in the packages named …connect. The plugins
+# are pinned in tools/go.mod; their output does not depend on the version of protoc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/packages.sh
@@ -8,7 +8,7 @@ source scripts/packages.sh
 
 protos=(openmatch/*.proto openmatch/*/*.proto)
 if ! protoc --proto_path=. --descriptor_set_out=/dev/null "${protos[@]}" 2>/dev/null; then
-  install_packages 'protoc, and the .proto files that come with it' 'protobuf-compiler libprotobuf-dev' protobuf
+  install_packages 'protoc and its .proto files' 'protobuf-compiler libprotobuf-dev' protobuf
 fi
 
 plugins=$(mktemp -d)
@@ -21,6 +21,6 @@ find openmatch \( -name '*.pb.go' -o -name '*.connect.go' \) -delete
 PATH="$plugins:$PATH" protoc --proto_path=. \
   --go_out=. --go_opt=module="$module" --connect-go_out=. --connect-go_opt=module="$module" "${protos[@]}"
 
-# The version of protoc is no part of what is generated.
+# Remove the version of protoc from the generated code.
 find openmatch -name '*.pb.go' -exec sed -i.bak '/^\/\/ .*protoc  *v/d' {} +
 find openmatch -name '*.pb.go.bak' -delete

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Sees to it that Go has the C compiler that the race detector needs. Does nothing where cgo is on.
+# Installs the C compiler that the race detector needs, unless cgo is enabled.
 set -euo pipefail
 # shellcheck source=scripts/packages.sh
 source "$(dirname "$0")/packages.sh"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs curl where it is missing. Tests run the examples of the documentation with it.
+# Installs curl unless it is on PATH. The tests run the examples of the documentation with it.
 set -euo pipefail
 # shellcheck source=scripts/packages.sh
 source "$(dirname "$0")/packages.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs libfaketime, with which `make chaos` sets the clock of a Redis, unless it is installed. Prints the library's
-# path with --path.
+# Installs libfaketime unless it is installed. `make chaos` uses it to set the clock of a Redis. With --path, prints the
+# path of the library.
 set -euo pipefail
 # shellcheck source=scripts/packages.sh
 source "$(dirname "$0")/packages.sh"

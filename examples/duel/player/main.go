@@ -1,4 +1,4 @@
-// Command player is a player who looks for a duel: the same as player.sh, with the Go client.
+// Command player looks for a duel with the Go client, as player.sh does with curl.
 package main
 
 import (
@@ -34,7 +34,7 @@ func play(ctx context.Context) error {
 	}
 	fmt.Fprintln(os.Stderr, "looking for an opponent with ticket", ticket.ID)
 	a, err := c.AwaitAssignment(ctx, ticket.ID)
-	if ctx.Err() != nil { // the player gives up; where a match was quicker this is an error that says so
+	if ctx.Err() != nil { // the player gives up; this fails if there is a match already
 		return c.CancelTicket(context.WithoutCancel(ctx), ticket.ID)
 	}
 	if err != nil {
