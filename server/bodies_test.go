@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // batch is the body of a publish of one message, padded to size bytes.
@@ -120,6 +121,39 @@ func TestBodyMemoryComesBack(t *testing.T) {
 	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(h.createLarge(len(body))))
 	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, fault.SlugInvalidBody)
 	require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience, servertest.Step)
+}
+
+// TestBodyLimit: a body may have as many bytes as allowed, announced or not, and what is refused changes nothing.
+func TestBodyLimit(t *testing.T) {
+	t.Parallel()
+	const limit, path = 2000, "/v1/channels/c/messages"
+	h := start(t, func(s *setup) { s.Limits.MaxBodyBytes = limit })
+	for size, status := range map[int]int{limit: 201, limit + 1: 413} {
+		require.Equal(t, status, h.do("POST", path, batch(size)).status)
+		got, err := h.try(t.Context(), "POST", path, io.MultiReader(strings.NewReader(batch(size)))) // without a length
+		require.NoError(t, err)
+		require.Equal(t, status, got.status)
+	}
+	h.do("PUT", "/channel/c/message/b", batch(limit+1)).oldError(413, "")
+	require.EqualValues(t, 2, decode[wire.Description](h.do("GET", "/v1/channels/c", "")).Clock)
+	require.Equal(t, server.DefaultMaxBodyBytes, decode[wire.Info](start(t).do("GET", "/v1/info", "")).Limits.MaxBodyBytes)
+}
+
+// TestIncompleteBody is refused, and a large one that arrives in parts is not.
+func TestIncompleteBody(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const post = "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
+	h.raw(post+"Content-Length: 100\r\n\r\n{\"content\":1").problem(400, fault.SlugInvalidBody)
+	h.do("GET", "/v1/channels/c", "").problem(404, fault.SlugNoChannel)
+	const n = 900
+	large := "[" + strings.Repeat(`{"content":"`+strings.Repeat("x", 300)+`"},`, n-1) + `{"content":1}]`
+	for _, body := range []io.Reader{strings.NewReader(large), io.MultiReader(strings.NewReader(large))} {
+		got, err := h.try(t.Context(), "POST", "/v1/channels/c/messages", body)
+		require.NoError(t, err)
+		require.Equal(t, 201, got.status, "%s", got.body)
+		require.Len(t, decode[[]wire.Published](got), n)
+	}
 }
 
 // TestTooLargeBodyIsRead sends all of a body that is too large before it reads the answer.

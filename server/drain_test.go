@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
-	"os"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +39,7 @@ func TestDrain(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	h.subscribe("c", "s")
-	polls := h.waiting(t.Context(), 3, "GET", at+"/messages?wait=1m", "")
+	polls := h.waiting(t.Context(), 3, "GET "+at+"/messages?wait=1m")
 	entered, release := make(chan struct{}), make(chan struct{})
 	h.store.intercept(func(_ context.Context, call string) error {
 		if call == "Publish" {
@@ -84,7 +81,7 @@ func TestDrainDelay(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
 	h.subscribe("c", "s")
-	polls := h.waiting(t.Context(), 1, "POST", at+"/next", `{"wait":"1m"}`)
+	polls := h.waiting(t.Context(), 1, "POST "+at+"/next"+` {"wait":"1m"}`)
 	h.stop()
 	h.awaitDraining()
 	got := <-polls
@@ -165,16 +162,4 @@ func TestListenerFails(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 	require.ErrorIs(t, s.Run(t.Context(), l), net.ErrClosed)
-}
-
-// TestSlowBody gives up on a body that doesn't come in.
-func TestSlowBody(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	recorder := httptest.NewRecorder()
-	request := httptest.NewRequestWithContext(t.Context(), "POST", "http://localhost/v1/channels/c/messages", iotest.ErrReader(os.ErrDeadlineExceeded))
-	h.server.Handler().ServeHTTP(recorder, request)
-	got := answer{t: t, status: recorder.Code, header: recorder.Header(), body: recorder.Body.Bytes()}
-	checkContract(t, "POST", "/v1/channels/c/messages", got)
-	got.problem(http.StatusRequestTimeout, fault.SlugInvalidBody)
 }

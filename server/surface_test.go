@@ -143,7 +143,9 @@ func TestMetrics(t *testing.T) {
 	h.subscribe("c", "s")
 	h.do("POST", "/v1/channels/c/messages", `[{"id":"a","content":1},{"id":"b","content":1},{"id":"a","content":1}]`)
 	h.redis.Do(t, "DEL", h.prefix+"c.{c}.m.1")
-	handle := h.fetch("c", "s").ReceiptHandle
+	fetched := h.fetch("c", "s")
+	require.EqualValues(t, 1, fetched.Expired)
+	handle := fetched.ReceiptHandle
 	h.do("POST", at+"/next", `{"receiptHandle":"`+handle+`"}`)
 	h.do("POST", at+"/ack", `{"receiptHandle":"`+handle+`"}`)
 	h.do("PUT", "/channel/c/message/c", "1")
@@ -152,7 +154,7 @@ func TestMetrics(t *testing.T) {
 	h.do("BREW", "/v1/info", "")
 	h.do("BREW", "/nothing", "")
 	h.do("POST", "/v1/channels/c/messages", "")
-	polls := h.waiting(t.Context(), 1, "GET", "/v1/channels/c/subscribers/s/messages?wait=1m&max=1", "")
+	polls := h.waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=1m&max=1")
 	got := h.do("GET", "/metrics", "")
 	require.Equal(t, http.StatusOK, got.status)
 	h.do("HEAD", "/metrics", "")
