@@ -6,8 +6,7 @@ import (
 	"maps"
 )
 
-// Assignment is what a player gets: where to play, and with whom. Its JSON is the content of the message on the ticket's
-// channel.
+// Assignment tells a player where to play, and with whom. As JSON it is the content of the message on the ticket's channel.
 type Assignment struct {
 	TicketID   string                     `json:"ticketId"`
 	MatchID    string                     `json:"matchId"`
@@ -18,8 +17,8 @@ type Assignment struct {
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
-// Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment in JSON. Of an
-// extension that both the match function and the assigner give, the assigner's holds.
+// Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment as JSON. An
+// extension of the assigner replaces one of the match function with the same name.
 func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, error) {
 	extensions := p.Extensions
 	if len(place.Extensions) > 0 {

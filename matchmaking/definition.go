@@ -2,24 +2,24 @@ package matchmaking
 
 import "time"
 
-// DefaultQueue is the queue that exists without configuration. Open Match clients that name no queue get it.
+// DefaultQueue is the queue that exists without configuration, for clients that name no queue.
 const DefaultQueue = "default"
 
-// Definition says what a queue does. It is the same in the service's configuration, where it is YAML, and in
-// PUT /v1/queues/{queue}, where it is JSON. [ParseDefinition] fills in what is left out.
+// Definition is what a queue does. It has the same keys in the service's configuration, as YAML, and in
+// PUT /v1/queues/{queue}, as JSON. [ParseDefinition] sets defaults.
 type Definition struct {
 	Name      string   `json:"-"`
-	RunTime   bool     `json:"-"` // it was put at run time, perhaps not by the operator: it can't call any host
+	RunTime   bool     `json:"-"` // it was put at run time, perhaps not by the operator: only hosts that the operator allows are called
 	Match     Match    `json:"match"`
 	Profile   Profile  `json:"profile"`
 	Evaluator Caller   `json:"evaluator"` // kinds: decollide (the default), grpc, http
 	Assigner  AssignBy `json:"assigner"`
-	TicketTTL Duration `json:"ticketTTL"` // life of a ticket at most, and where it names none
-	// PendingTimeout is how long a claim holds tickets: how long an allocation may take.
+	TicketTTL Duration `json:"ticketTTL"` // the longest life of a ticket, and the default
+	// PendingTimeout is how long a claim holds tickets, which bounds how long an allocation can take.
 	PendingTimeout Duration `json:"pendingTimeout"`
-	// AssignmentTTL is how long an assignment, and a ticket that has ended, can be read.
+	// AssignmentTTL is how long an assignment, and a ticket that was cancelled or has expired, can be read.
 	AssignmentTTL Duration `json:"assignmentTTL"`
-	// Heartbeat makes a ticket drop out whose player hasn't polled or watched for so long; 0: players needn't.
+	// Heartbeat is how long a ticket stays in the queue while its player doesn't poll or watch; 0: for its whole life.
 	Heartbeat Duration `json:"heartbeat"`
 	Teammates bool     `json:"teammates"` // assignments contain the IDs of the team's other tickets
 	Limits
@@ -31,34 +31,34 @@ type Limits struct {
 	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's fields as JSON
 }
 
-// Match is how a queue's matches are formed.
+// Match is how matches are proposed.
 type Match struct {
 	Function MatchKind `json:"function"`
-	Teams    int       `json:"teams"`    // of a match, where its tickets don't say
-	TeamSize int       `json:"teamSize"` // of a team, where its tickets don't say
-	// Acceptance, Weights and Widen are of the function criteria.
+	Teams    int       `json:"teams"`    // of a match, unless its tickets say otherwise
+	TeamSize int       `json:"teamSize"` // of a team, unless its tickets say otherwise
+	// Acceptance, Weights and Widen are for MatchCriteria.
 	Acceptance Acceptance         `json:"acceptance"`
 	Weights    map[string]float64 `json:"weights"`
 	Widen      []Widening         `json:"widen"`
-	// URL and Timeout are of the functions that are called: http and grpc.
+	// URL and Timeout are for MatchHTTP and MatchGRPC.
 	URL     string   `json:"url"`
 	Timeout Duration `json:"timeout"`
-	// Debounce is how long to wait for more tickets at most before matches are formed, while rounds follow each other.
+	// Debounce is the longest pause between two rounds under load, in which tickets gather.
 	Debounce Duration `json:"debounce"`
 }
 
-// MatchKind is a match function.
+// MatchKind is the kind of a match function.
 type MatchKind string
 
 // The match functions.
 const (
 	MatchFirstCome MatchKind = "first-come" // teams of n, the oldest tickets first
 	MatchCriteria  MatchKind = "criteria"   // tickets that accept each other, the fittest first
-	MatchHTTP      MatchKind = "http"       // your own, called over HTTP
-	MatchGRPC      MatchKind = "grpc"       // your own, Open Match's MatchFunction service
+	MatchHTTP      MatchKind = "http"       // a service of the operator's, called over HTTP
+	MatchGRPC      MatchKind = "grpc"       // a service of the operator's, with Open Match's MatchFunction API
 )
 
-// Acceptance says whose criteria count.
+// Acceptance is whose criteria must hold.
 type Acceptance string
 
 // The acceptances.
@@ -67,19 +67,19 @@ const (
 	AcceptOneSided Acceptance = "one-sided" // the oldest ticket of a match must accept the others
 )
 
-// Widening widens criteria of a ticket that has waited: each step that has come holds, and they add up.
+// Widening widens the criteria of a ticket that has waited. Steps add up.
 type Widening struct {
 	After Duration           `json:"after"`
-	By    map[string]float64 `json:"by"` // by how much both ends of a criterion move outwards, by its name
+	By    map[string]float64 `json:"by"` // how far both ends of a criterion move outwards, by its name
 }
 
-// Profile is which tickets a match function sees. Without pools it is all of the queue's.
+// Profile is which tickets are matched with each other. Without pools all tickets of the queue are.
 type Profile struct {
 	Name  string `json:"name"`
 	Pools []Pool `json:"pools"`
 }
 
-// Pool is tickets that pass all of its filters.
+// Pool is the tickets that pass all of its filters.
 type Pool struct {
 	Name          string         `json:"name"`
 	DoubleRanges  []DoubleRange  `json:"doubleRangeFilters"`
@@ -89,7 +89,7 @@ type Pool struct {
 	CreatedAfter  time.Time      `json:"createdAfter,omitzero"`
 }
 
-// DoubleRange passes tickets whose number is in a range. NaN never is.
+// DoubleRange is a filter for tickets with a number in a range. NaN is in none.
 type DoubleRange struct {
 	DoubleArg string  `json:"doubleArg"`
 	Min       float64 `json:"min"`
@@ -97,7 +97,7 @@ type DoubleRange struct {
 	Exclude   Exclude `json:"exclude"`
 }
 
-// Exclude says which ends of a range aren't part of it.
+// Exclude is which ends of a range aren't part of it.
 type Exclude string
 
 // The exclusions. The empty one is ExcludeNone.
@@ -108,43 +108,43 @@ const (
 	ExcludeBoth Exclude = "BOTH"
 )
 
-// StringEquals passes tickets whose text is this one.
+// StringEquals is a filter for tickets with a text.
 type StringEquals struct {
 	StringArg string `json:"stringArg"`
 	Value     string `json:"value"`
 }
 
-// TagPresent passes tickets that have a tag.
+// TagPresent is a filter for tickets with a tag.
 type TagPresent struct {
 	Tag string `json:"tag"`
 }
 
-// Caller is a part of a queue that may be called out for.
+// Caller is a part of a queue that may be a service of the operator's.
 type Caller struct {
 	Kind    string   `json:"kind"`
 	URL     string   `json:"url"`
 	Timeout Duration `json:"timeout"`
 }
 
-// AssignBy is where a queue's matches get a place to play at.
+// AssignBy is how game servers are allocated for a queue's matches.
 type AssignBy struct {
 	Kind AssignerKind `json:"kind"`
-	// Connection is of static: text with {match}, {queue} and {region}-like placeholders, see [docs/matchmaking.md].
+	// Connection is for AssignStatic: text in which {match} and {queue} are replaced.
 	Connection string `json:"connection"`
-	// URL is of webhook, and of agones: the allocator's.
+	// URL is for AssignWebhook and AssignAgones.
 	URL string `json:"url"`
-	// Secret signs webhook calls; SecretFile is a file that has it. At most one is set.
+	// Secret signs the calls of AssignWebhook; SecretFile is a file that contains it. At most one is set.
 	Secret     string `json:"secret"`
 	SecretFile string `json:"secretFile"`
-	// Timeout is of one call; an allocation is tried again until the claim's deadline is near.
+	// Timeout is for one call; an allocation is retried until the claim's deadline is near.
 	Timeout Duration `json:"timeout"`
-	// Namespace, Selector and TokenFile are of agones.
+	// Namespace, Selector and TokenFile are for AssignAgones.
 	Namespace string            `json:"namespace"`
 	Selector  map[string]string `json:"selector"`
 	TokenFile string            `json:"tokenFile"`
 }
 
-// AssignerKind is a way to find a place to play at.
+// AssignerKind is the kind of an assigner.
 type AssignerKind string
 
 // The assigners.
@@ -162,16 +162,16 @@ const (
 	DefaultDebounce       = 5 * time.Millisecond
 	DefaultCallTimeout    = 5 * time.Second
 	DefaultMaxTicketBytes = 16 << 10
-	MinLifetime           = 200 * time.Millisecond // of all that a definition gives a lifetime
+	MinLifetime           = 200 * time.Millisecond // of each lifetime in a definition
 )
 
-// Parts is what a definition is built into, for one director.
+// Parts is what a definition names, built for one director.
 type Parts struct {
 	Matcher   Matcher
 	Evaluator Evaluator
 	Assigner  Assigner
 }
 
-// Build makes the parts of a queue. It is called for every definition that is put or configured, so its errors are
-// what is wrong with one, and again for every director. Errors: fault.SlugInvalidQueue.
+// Build builds the parts of a queue. It is called for each definition that is put or configured, to validate it, and again
+// for each director. Errors: fault.SlugInvalidQueue.
 type Build func(d Definition) (Parts, error)

@@ -19,7 +19,8 @@ const (
 // MaxMatchTickets is the largest number of tickets in a match, whoever proposes it.
 const MaxMatchTickets = 100
 
-// Check returns the first thing that is wrong with a definition, apart from what its parts find. Errors: SlugInvalidQueue.
+// Check returns the first error of a definition, without those that building its parts finds. Errors:
+// fault.SlugInvalidQueue.
 func (d Definition) Check() error {
 	var c checker
 	c.match(d.Match)

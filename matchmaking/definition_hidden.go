@@ -1,15 +1,12 @@
 package matchmaking
 
-import (
-	"github.com/tidemark-dev/tidemark/internal/redact"
-)
+import "github.com/tidemark-dev/tidemark/internal/redact"
 
-// Hidden stands for each secret of a definition that is shown. In a definition that is put, it stands for the secret
-// that is stored.
+// Hidden replaces each secret of a definition that is shown. In a definition that is put it stands for the stored secret.
 const Hidden = redact.Mark
 
-// Redacted returns the definition as it can be shown: with Hidden in place of the webhook's secret, and of the user
-// information and the values of the query of each URL.
+// Redacted returns the definition with Hidden in place of the webhook's secret, and of the user information and the query's
+// values of each URL.
 func (d Definition) Redacted() Definition {
 	if d.Assigner.Secret != "" {
 		d.Assigner.Secret = Hidden
@@ -40,8 +37,9 @@ func (d Definition) Hides() bool {
 	return d.Assigner.Secret == Hidden
 }
 
-// Reveal puts the secrets of stored, which is of the same queue, in the places of Hidden. A secret is only used with the
-// URL that it is stored with, so that nobody who can't read it can send it elsewhere. Errors: SlugInvalidQueue.
+// Reveal replaces Hidden by the secrets of stored, the definition of the same queue. A secret is only used with the
+// URL that it is stored with, so that a client that can't read it can't send it
+// elsewhere. Errors: fault.SlugInvalidQueue.
 func (d *Definition) Reveal(stored Definition) error {
 	known := stored.addresses()
 	for i, a := range d.addresses() {

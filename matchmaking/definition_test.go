@@ -128,7 +128,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{`, "", "unexpected end of JSON"},
 		{`{} {}`, "", "after top-level value"},
 		{`[]`, "", "must be an object, not an array"},
-		{`{"match":{"teem":1}}`, "match.teem", `match.teem: unknown member "teem" (known: function, teams, `},
+		{`{"match":{"teem":1}}`, "match.teem", `match.teem: unknown member (known: function, teams, `},
 		{`{"Match":{}}`, "Match", "unknown member"},
 		{`{"name":"x"}`, "name", "unknown member"},
 		{`{"-":"x"}`, "-", "unknown member"},

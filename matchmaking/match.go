@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Proposal is a match that a match function would like to make. Its tickets are still anybody's.
+// Proposal is a match that a match function suggests. It holds none of its tickets: claiming them decides.
 type Proposal struct {
-	ID         string      // of the match, a ULID where the function gives none; matches [CheckMatchID]
-	Teams      [][]*Ticket // the tickets by team; each ticket once
-	Score      float64     // how good it is, for an evaluator: of two that share a ticket the higher one is kept
+	ID         string      // of the match, valid for [CheckMatchID]; empty: the director makes a ULID
+	Teams      [][]*Ticket // tickets by team, each ticket once
+	Score      float64     // for evaluators: of two proposals that share a ticket, the one with the higher score is kept
 	Extensions map[string]json.RawMessage
 }
 
-// Tickets gives the proposal's tickets, team by team.
+// Tickets returns the proposal's tickets, team by team.
 func (p Proposal) Tickets() []*Ticket {
 	var all []*Ticket
 	for _, team := range p.Teams {
@@ -23,54 +23,53 @@ func (p Proposal) Tickets() []*Ticket {
 	return all
 }
 
-// Matcher forms matches and keeps what it needs to know for that from one round to the next, so that a round costs
-// what has changed and not what waits. A director owns it: its methods are called by one goroutine at a time.
+// Matcher proposes matches of the tickets that it was given. It keeps state between rounds, so that the cost of a round
+// depends on what has changed, not on what waits. Its methods are called by one goroutine at a time.
 type Matcher interface {
-	// Add makes a ticket available. It is a new one, or one that was proposed and couldn't be had.
+	// Add makes a ticket available: a new one, or one that was proposed and could not be claimed or assigned.
 	Add(t *Ticket)
-	// Remove takes a ticket out, if it is there: it was cancelled, has expired, or is being assigned.
+	// Remove removes a ticket, if it is available: it was cancelled, has expired, or is being assigned.
 	Remove(id string)
-	// Match proposes matches of available tickets. What it proposes it takes out by itself: the director adds it
-	// again where that came to nothing. now is the storage's time. On an error nothing was proposed or taken out.
+	// Match proposes matches of available tickets, and removes their tickets: the director adds those again that are not
+	// assigned. now is the time of the storage's clock. On an error nothing was removed.
 	Match(ctx context.Context, now time.Time) ([]Proposal, error)
-	// Next is when Match may find more although nothing was added, as when criteria widen; zero: never.
+	// Next returns when Match may find more although nothing was added, for example as criteria widen; zero: never.
 	Next() time.Time
 }
 
-// MatchFunction is a match function of your own, for services that embed this one. It gets the whole pools, and so
-// is simpler and slower than a Matcher.
+// MatchFunction is a match function without state, for services that embed this one. It gets all tickets of each pool in
+// every round, and so is simpler and slower than a Matcher.
 type MatchFunction interface {
-	// Match proposes matches out of the waiting tickets that pass each pool's filters, the oldest first.
+	// Match proposes matches. pools holds the waiting tickets that pass each pool's filters, the oldest first.
 	Match(ctx context.Context, p Profile, pools map[string][]*Ticket) ([]Proposal, error)
 }
 
 // Evaluator chooses among proposals that share tickets.
 type Evaluator interface {
-	// Evaluate gives those of the proposals that are to be made, no two of which share a ticket.
+	// Evaluate returns those of the proposals that are to be assigned, no two of which share a ticket.
 	Evaluate(ctx context.Context, proposals []Proposal) ([]Proposal, error)
 }
 
-// Assigner finds a match a place to play at.
+// Assigner allocates game servers for matches. All methods may be called by many goroutines.
 type Assigner interface {
-	// Allocate finds a place for a match. It is called again with the same match ID where the outcome of the first
-	// call isn't known, and must then give the same place. It ends with ctx, whose deadline is the claim's.
+	// Allocate allocates a server for a match. It returns when ctx ends, whose deadline is close to that of the claim.
 	Allocate(ctx context.Context, p Proposal) (Allocation, error)
-	// Release gives a place back that no player was told of, since the match fell through. Allocate may have failed
-	// halfway: it is then called with what is known, perhaps only the match's ID.
+	// Release gives back the server of a match that was not assigned. If Allocate failed, a is what it returned, perhaps
+	// nothing: the match's ID then says what is to be released.
 	Release(ctx context.Context, matchID string, a Allocation) error
 }
 
-// Immediate is an Assigner that may say that its Allocate never waits for anything. Such matches are assigned
-// together, and without a goroutine each.
+// Immediate is an Assigner whose Allocate may never wait for anything. Such matches are assigned together, and without a
+// goroutine each.
 type Immediate interface {
 	Assigner
-	// Immediate tells whether it is so. The answer never changes.
+	// Immediate reports whether Allocate never waits. The answer never changes.
 	Immediate() bool
 }
 
-// Allocation is a place to play at.
+// Allocation is what an Assigner allocated.
 type Allocation struct {
 	Connection string
 	Extensions map[string]json.RawMessage
-	Token      string // the assigner's own, for its Release
+	Token      string // for the assigner's own use in Release
 }

@@ -2,8 +2,8 @@ package matchmaking
 
 import "regexp"
 
-// NamePattern is the regular expression that the names of queues and the IDs of tickets and matches match. It is the one
-// of channel names and message IDs, since tickets' channels and assignments' messages are named after them.
+// NamePattern is the regular expression of the names of queues and the IDs of tickets and matches. It is that of channel
+// names and message IDs, since tickets' channels and assignments' messages are named after them.
 const NamePattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`
 
 // maxNameBytes is the longest channel name and message ID.
@@ -17,7 +17,7 @@ const MaxTicketIDBytes = maxNameBytes - len(ChannelPrefix)
 // MaxMatchIDBytes is the longest match ID: its assignments' message ID must be one.
 const MaxMatchIDBytes = maxNameBytes - len(MessagePrefix)
 
-// CheckQueueName reports whether name can be a queue's: it matches NamePattern. Errors: SlugInvalidQueue, with the field
+// CheckQueueName returns an error unless name can be the name of a queue: it matches NamePattern. Errors: SlugInvalidQueue, with the field
 // "queue".
 func CheckQueueName(name string) error {
 	if !namePattern.MatchString(name) {
@@ -26,7 +26,7 @@ func CheckQueueName(name string) error {
 	return nil
 }
 
-// CheckTicketID reports whether id can be a ticket's: it matches NamePattern and has at most MaxTicketIDBytes. Errors:
+// CheckTicketID returns an error unless id can be the ID of a ticket: it matches NamePattern and has at most MaxTicketIDBytes. Errors:
 // SlugInvalidTicket, with the field "id".
 func CheckTicketID(id string) error {
 	switch {
@@ -38,7 +38,7 @@ func CheckTicketID(id string) error {
 	return nil
 }
 
-// CheckMatchID reports whether id can be a match's: it matches NamePattern and has at most MaxMatchIDBytes. Errors:
+// CheckMatchID returns an error unless id can be the ID of a match: it matches NamePattern and has at most MaxMatchIDBytes. Errors:
 // SlugInvalidTicket, with the field "matchId".
 func CheckMatchID(id string) error {
 	switch {

@@ -7,11 +7,11 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Store keeps queues and their tickets. Every method may be called at the same time by many goroutines, answers
-// within the context's deadline and the store's own time limit, and returns a *fault.Error (perhaps wrapped) for
-// outcomes that a client is told: fault.ErrUnavailable where the storage can't serve, fault.ErrStorageFull
-// where it has no memory. Every call may be repeated; each says what a repeat finds. Each is one step: it happens
-// wholly or not at all, also while a slot moves. Times are the storage's.
+// Store stores queues and their tickets. All methods may be called at the same time by many goroutines. They return within
+// the context's deadline and the store's own time limit. Outcomes that a client is told are a *fault.Error, perhaps
+// wrapped: fault.ErrUnavailable if the storage cannot serve, fault.ErrStorageFull if it has no memory. Every call may be
+// repeated; each says what a repetition finds. Each is atomic, also while a slot moves. Times are those of the storage's
+// clock.
 type Store interface {
 	Creations
 	Tickets
@@ -22,51 +22,51 @@ type Store interface {
 	Admin
 }
 
-// Creations is how tickets are made.
+// Creations creates tickets.
 type Creations interface {
-	// Create makes a ticket that can be matched. Where one with its ID is there, in whatever status, that one is
-	// returned and created is false; one that waits is this attempt's from then on. Errors: ErrQueueFull, and
-	// ErrUndone, where the attempt or its epoch was undone.
+	// Create creates a ticket that can be matched. If the queue has a ticket with its ID, in whatever status, Create
+	// returns that one, and created is false; one that waits belongs to this attempt from then on. Errors: ErrQueueFull,
+	// and ErrUndone if the attempt or its epoch was undone.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
-	// Find is Create where there is a ticket. Errors: ErrNoTicket; then no attempt with the request's epoch can make one
-	// for UndoneFor.
+	// Find is Create for a ticket that exists. Errors: ErrNoTicket; after that no attempt with the request's epoch can
+	// create one for UndoneFor.
 	Find(ctx context.Context, r CreateRequest) (Ticket, error)
-	// Undo takes a ticket out that an attempt to create it made, as if it had never been, unless another attempt has
-	// found it there, or it doesn't wait any more. Where there is none the attempt can make none for UndoneFor, should
-	// it still be on its way. In place of an attempt it may be given an epoch, which stands for all attempts that have
-	// it and takes no ticket out. It reports whether a ticket with the ID is there.
-	Undo(ctx context.Context, queue, id, attempt string) (there bool, err error)
+	// Undo removes the ticket that an attempt created, as if it had never existed, unless it belongs to another attempt or
+	// doesn't wait anymore. If there is none, the attempt can't create one for UndoneFor, in case it is still on its way.
+	// An epoch in place of an attempt stands for all attempts that have it, and removes no ticket. Undo reports whether a
+	// ticket with the ID exists.
+	Undo(ctx context.Context, queue, id, attempt string) (exists bool, err error)
 }
 
-// Tickets is what players do with theirs.
+// Tickets is what players do with their tickets.
 type Tickets interface {
-	// Ticket reads a ticket, from a replica where the store has been told to, and then, if it isn't there, from the
-	// primary. One whose life has ended is there for CreateRequest.Keep longer. Errors: ErrNoTicket.
+	// Ticket reads a ticket, from a replica if the store is configured so, and then, if it isn't found, from the primary.
+	// One whose life has ended can be read for CreateRequest.Keep longer. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
-	// Cancel takes a ticket out of its queue, unless it is assigned: then ErrTicketMatched, and nothing changes. One
-	// that is cancelled, has expired or isn't there is left as it is, and that is no error.
+	// Cancel removes a ticket from its queue. One that is cancelled, has expired or doesn't exist stays as it is, and that
+	// is no error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed.
 	Cancel(ctx context.Context, r CancelRequest) error
-	// Renew makes tickets that are waiting live for their TTL from now, up to the end of their Life. Those that aren't waiting are left out.
+	// Renew extends the life of tickets that wait to their TTL from now, up to the end of their Life. It ignores others.
 	Renew(ctx context.Context, queue string, ids []string) error
 }
 
-// UndoneFor is how long an attempt to make a ticket stays undone: longer than what was sent to Redis can be on its way.
+// UndoneFor is how long an undone attempt to create a ticket stays undone: longer than a command can be on its way to Redis.
 const UndoneFor = 10 * time.Minute
 
-// CreateRequest is the ticket that Create makes.
+// CreateRequest is the ticket that Create creates.
 type CreateRequest struct {
 	Queue      string
 	ID         string
-	Attempt    string    // names this attempt: a ULID, for Undo
+	Attempt    string    // identifies this attempt for Undo: a ULID
 	Epoch      ulid.ULID // of the life of its channel that the ticket begins; zero: the ID is never used again
 	Spec       Spec
-	TTL        time.Duration // how long it can be matched, 200 ms or more, unless it is renewed
+	TTL        time.Duration // how long it can be matched unless it is renewed, 200 ms or more
 	Life       time.Duration // how long it can be matched at most, however often it is renewed; less than TTL: TTL
-	Keep       time.Duration // how long it can be read after it has ended, whatever its end
-	MaxTickets int           // waiting in the queue at most, this one included; 0: no limit
+	Keep       time.Duration // how long it can be read after it has ended, in whatever way
+	MaxTickets int           // limit of tickets that wait in the queue, this one included; 0: no limit
 }
 
-// CancelRequest is the ticket that Cancel takes out.
+// CancelRequest is the ticket that Cancel removes.
 type CancelRequest struct {
 	Queue string
 	ID    string
@@ -75,137 +75,137 @@ type CancelRequest struct {
 
 // Claims is what a director does with tickets.
 type Claims interface {
-	// Claim holds tickets for a token until a deadline: those given, or the oldest up to a limit. Tickets that
-	// another token holds are left out until that one's deadline; those that this token holds get the new deadline.
-	// Errors: ErrLeaseLost, where a lease is given and isn't held: then nothing was claimed.
+	// Claim holds tickets for a token until a deadline: those given, or the oldest up to a limit. It leaves out tickets
+	// that another token holds until its deadline; those that this token holds get the new deadline. Errors: ErrLeaseLost
+	// if a lease is given and isn't held, and nothing was claimed.
 	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
-	// Assign assigns all tickets of each match or none of them: every one must be alive, unassigned, and held by the
-	// token before its deadline. The matches are independent of each other: there is an outcome for each, in order,
-	// with an error of its own where the storage failed it, after which a repeat tells what became of it. A match
-	// that was assigned before is OK again.
+	// Assign assigns all tickets of each match or none of them: each must be alive, unassigned, and held by the token
+	// before its deadline. The matches are independent of each other: there is an outcome for each, in order, with an
+	// error of its own if the storage failed; a repetition then returns what became of it. A match that was assigned
+	// before succeeds again.
 	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
 	// Release gives up those of the tickets that this token holds.
 	Release(ctx context.Context, queue, token string, ids []string) error
-	// TakeOver ends the claims that directors before the one with this lease have on some tickets, so that these can't
-	// assign them any more, and returns the tickets. Errors: ErrLeaseLost, where the lease isn't held.
+	// TakeOver ends the claims of directors before the one with this lease on some tickets, so that those directors can't
+	// assign them anymore, and returns the tickets. Errors: ErrLeaseLost if the lease isn't held.
 	TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error)
-	// Sweep takes tickets out of the queue that were told of, where their life has ended, and lists others, up to a limit.
+	// Sweep removes those of the told tickets whose life has ended from the queue, and lists others whose life has ended,
+	// up to a limit.
 	Sweep(ctx context.Context, queue string, told []string, limit int) (Swept, error)
 }
 
-// Swept is what Sweep did and found.
+// Swept is the result of Sweep.
 type Swept struct {
-	Taken   int      // tickets that were taken out
-	Expired []string // tickets whose life has ended and that are in the queue
+	Taken   int      // tickets that were removed
+	Expired []string // tickets whose life has ended and that are still in the queue
 }
 
-// ClaimRequest says what Claim holds.
+// ClaimRequest is what Claim holds.
 type ClaimRequest struct {
 	Queue string
-	Token string        // new for every claim: where a lease is given, that lease, a dot and a number
-	Lease string        // the director's, which must be held; empty: whoever claims needs none
+	Token string        // new for every claim: if a lease is given, the lease, a dot and a number
+	Lease string        // the director's, which must be held; empty: the claim needs no lease
 	Hold  time.Duration // from now to the deadline
 	IDs   []string      // tickets to hold; empty: the oldest
-	Limit int           // tickets at most, where IDs is empty
+	Limit int           // tickets at most, if IDs is empty
 }
 
-// Claimed is what became of a claim.
+// Claimed is the result of Claim.
 type Claimed struct {
 	Now      time.Time
 	Deadline time.Time
 	IDs      []string             // held by the token now
 	Held     map[string]time.Time // of the IDs asked for: held by another token, until then
-	Gone     []string             // of the IDs asked for: assigned, cancelled, expired, or never there
+	Gone     []string             // of the IDs asked for: assigned, cancelled, expired, or never created
 }
 
-// AssignRequest is the matches that Assign makes.
+// AssignRequest is the matches that Assign assigns.
 type AssignRequest struct {
 	Queue   string
 	Token   string
-	Keep    time.Duration // how long tickets and assignments can be read, the queue's AssignmentTTL
+	Keep    time.Duration // how long tickets and assignments can be read: the queue's AssignmentTTL
 	Matches []AssignMatch
 }
 
-// AssignMatch is one match.
+// AssignMatch is one match of an AssignRequest.
 type AssignMatch struct {
 	ID          string
 	Assignments []AssignTicket
 }
 
-// AssignTicket is one ticket of a match, with the message that its player gets.
+// AssignTicket is one ticket of a match, with the message for its player.
 type AssignTicket struct {
 	ID      string
-	Created time.Time // another ticket with this ID that was made at another time is gone; zero: any is meant
+	Created time.Time // a ticket with this ID that was created at another time is another ticket; zero: any is meant
 	Epoch   ulid.ULID // the ticket's
-	Content []byte    // JSON of an Assignment
+	Content []byte    // an Assignment as JSON
 }
 
-// AssignOutcome is what became of one match.
+// AssignOutcome is the result of Assign for one match.
 type AssignOutcome struct {
-	// Err is that the storage failed, and the match may be assigned or not: ask again; or ErrNotAssigned: it isn't.
+	// Err is ErrNotAssigned, and the match isn't assigned; or the storage failed, and it may be assigned or not: repeat.
 	Err error
-	// Conflicts are the tickets that couldn't be assigned. Where there is one nothing was assigned.
+	// Conflicts are the tickets that could not be assigned. If there is one, nothing was assigned.
 	Conflicts []Conflict
-	// Entries stand in the outbox, in the order of Assignments. Empty where the match was assigned by an earlier try.
+	// Entries are the entries of the outbox, in the order of Assignments. It is empty if an earlier call assigned the match.
 	Entries []string
-	// Waits are how long the tickets had waited, in the order of Assignments; empty as Entries is.
+	// Waits are how long the tickets had waited, in the order of Assignments. It is empty if Entries is.
 	Waits []time.Duration
 }
 
-// Conflict is a ticket that couldn't be assigned, and why.
+// Conflict is a ticket that could not be assigned.
 type Conflict struct {
 	ID     string
 	Reason ConflictReason
 }
 
-// ConflictReason is why a ticket couldn't be assigned.
+// ConflictReason is why a ticket could not be assigned.
 type ConflictReason string
 
 // The reasons of conflicts.
 const (
-	ConflictGone  ConflictReason = "gone"  // it is assigned to another match, cancelled, expired, or never was
+	ConflictGone  ConflictReason = "gone"  // it is assigned to another match, cancelled, expired, or was never created
 	ConflictClaim ConflictReason = "claim" // the token doesn't hold it, or its deadline is over
 )
 
-// Leases decide who directs a queue.
+// Leases decides who directs a queue.
 type Leases interface {
-	// Campaign takes the direction of a queue in which there is something to do, for r.TTL from now. Errors: ErrLeaseLost,
-	// where another holds it; ErrQueueIdle, where nobody does and the queue has neither tickets nor outgoing assignments.
+	// Campaign takes the lease of a queue that isn't idle, for r.TTL from now. Errors: ErrLeaseLost if another holds it;
+	// ErrQueueIdle if nobody does, and the queue has neither tickets nor outgoing assignments.
 	Campaign(ctx context.Context, r LeaseRequest) (now time.Time, err error)
-	// Lease takes or renews the direction of a queue, for r.TTL from now. Errors: ErrLeaseLost, where another holds it.
+	// Lease takes or renews the lease of a queue, for r.TTL from now. Errors: ErrLeaseLost if another holds it.
 	Lease(ctx context.Context, r LeaseRequest) (now time.Time, err error)
-	// Resign ends a lease, if it is still held, and tells those who watch the queue.
+	// Resign ends a lease, if it is still held, and notifies those who watch the queue.
 	Resign(ctx context.Context, queue, lease string) error
 }
 
-// Feed is how a director learns what there is.
+// Feed is how a director learns about the tickets of its queue.
 type Feed interface {
-	// Snapshot reads all waiting tickets, the oldest first, and the point in the changes from which on they may have
+	// Snapshot reads all tickets that wait, the oldest first, and the point in the changes after which they may have
 	// changed.
 	Snapshot(ctx context.Context, queue string) (Snapshot, error)
-	// Waiting calls each with the tickets that wait, the oldest first, a hundred at most at a time, until each returns an
-	// error. It holds no more of them in memory. A ticket that comes or goes meanwhile is among them or not.
+	// Waiting calls each with the tickets that wait, the oldest first, at most a hundred at a time, until each returns an
+	// error. It holds no more of them in memory. A ticket that comes or goes meanwhile may be among them or not.
 	Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error
-	// Changes reads the changes after a point, in order. None: nothing happened. Errors: ErrChangesLost, where some
-	// between the point and now are gone: take a Snapshot.
+	// Changes reads the changes after a point, in order; none if nothing happened. Errors: ErrChangesLost if some changes
+	// since the point are gone: take a Snapshot.
 	Changes(ctx context.Context, r ChangesRequest) (Changes, error)
-	// Watch calls told after each change of a queue, or after several at once, until ctx ends. free reports that the
-	// direction of the queue may be free. Calls that were missed while the connection was down are made up for by one
-	// with free when it is back, as when it is there for the first time. told must not block; it may be called by
-	// several goroutines.
-	Watch(ctx context.Context, queue string, told func(free bool))
+	// Watch calls notify after each change of a queue, or after several at once, until ctx ends. free reports that the
+	// lease of the queue may be free. While the connection is down calls are missed; when it is back, as when it is first
+	// established, there is one with free. notify must not block. Several goroutines may call it.
+	Watch(ctx context.Context, queue string, notify func(free bool))
 }
 
-// LeaseRequest asks for the direction of a queue.
+// LeaseRequest asks for the lease of a queue.
 type LeaseRequest struct {
 	Queue string
-	Lease string // names who asks, new for every term
+	Lease string // identifies the holder, new for every term
 	TTL   time.Duration
 }
 
 // Snapshot is all tickets that wait in a queue.
 type Snapshot struct {
-	After   string // the point
+	After   string // the point in the changes
 	Now     time.Time
 	Tickets []*Ticket            // Searching or Pending
 	Held    map[string]time.Time // those that are Pending, and until when
@@ -217,41 +217,42 @@ type WaitingRequest struct {
 	Fields Fields
 }
 
-// Fields is how much of tickets is to be read.
+// Fields is which fields of tickets are read.
 type Fields int
 
-// What can be read of tickets.
+// The fields that can be read.
 const (
-	FieldsNone   Fields = iota // their IDs, times and status
-	FieldsSearch               // the search fields, too
+	FieldsNone   Fields = iota // IDs, times and status
+	FieldsSearch               // and the search fields
 	FieldsAll
 )
 
-// ChangesRequest asks for what happened after a point.
+// ChangesRequest asks for the changes after a point.
 type ChangesRequest struct {
 	Queue string
 	After string
 	Limit int
 }
 
-// Changes is what happened in a queue. What a director does itself isn't among it.
+// Changes is what happened in a queue, without what its director did itself.
 type Changes struct {
-	After   string   // the point after these
+	After   string   // the point after these changes
 	Changes []Change // in order
 }
 
-// Change is one ticket that came, was cancelled, or was given up by whoever held it, if that wasn't the director.
+// Change is one ticket that was created, was cancelled, or was released by a holder other than the director. One of the
+// fields is set.
 type Change struct {
-	Added     *Ticket // nil: see the others
-	Cancelled string  // a ticket's ID, or ""
-	Released  string  // a ticket's ID, or ""
+	Added     *Ticket
+	Cancelled string // a ticket's ID
+	Released  string // a ticket's ID
 }
 
-// Outbox is assignments on their way to their channels.
+// Outbox is assignments on their way to the channels of their tickets.
 type Outbox interface {
-	// Outgoing gives entries that have stood in the outbox for at least an age, the oldest first, up to a limit.
+	// Outgoing returns entries that have been in the outbox for at least age, the oldest first, up to a limit.
 	Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]OutboxEntry, error)
-	// Delivered removes entries. Removing one that isn't there is no error.
+	// Delivered removes entries. Removing one that doesn't exist is no error.
 	Delivered(ctx context.Context, queue string, entries []string) error
 }
 
@@ -265,43 +266,44 @@ type OutboxEntry struct {
 	Age      time.Duration
 }
 
-// Admin is what operators see and change.
+// Admin is what operators read and change.
 type Admin interface {
-	// Describe tells of a queue, with so many of its last matches; one that never had a ticket is empty.
+	// Describe returns the state of a queue, with as many of its last matches as asked for. A queue that never had a ticket
+	// is empty.
 	Describe(ctx context.Context, queue string, matches int) (QueueState, error)
-	// Definitions gives the definitions that were put, as they were put, by the queue's name.
+	// Definitions returns the stored definitions, as they were put, by the queue's name.
 	Definitions(ctx context.Context) (map[string][]byte, error)
-	// PutDefinition keeps a queue's definition, and reports whether there was none. Errors: ErrTooManyQueues, where there
-	// was none and there are r.Most others.
+	// PutDefinition stores a queue's definition, and reports whether there was none. Errors: ErrTooManyQueues if there was
+	// none and there are r.Most others.
 	PutDefinition(ctx context.Context, r PutRequest) (created bool, err error)
-	// DeleteDefinition removes one. Removing one that isn't there is no error.
+	// DeleteDefinition removes a definition. Removing one that doesn't exist is no error.
 	DeleteDefinition(ctx context.Context, queue string) error
 }
 
-// PutRequest is the definition that PutDefinition keeps.
+// PutRequest is the definition that PutDefinition stores.
 type PutRequest struct {
 	Queue      string
 	Definition []byte
-	Most       int // definitions at most, this one included
+	Most       int // limit of definitions, this one included
 }
 
-// QueueState is how a queue stands.
+// QueueState is the state of a queue.
 type QueueState struct {
 	Searching  int           // tickets, now
 	Pending    int           // tickets, now
 	Outgoing   int           // entries of the outbox, now
-	Matched    int64         // tickets, since the queue was last unused for a day; so are the next three
+	Matched    int64         // tickets, since the queue was last unused for a day; the next three too
 	Cancelled  int64         // tickets
 	Expired    int64         // tickets
-	Conflicts  int64         // matches that couldn't be assigned
+	Conflicts  int64         // matches that could not be assigned
 	OldestWait time.Duration // of the tickets that wait; 0: none does
-	// Recent is how long tickets had waited that were matched recently, the newest match last: of up to 1,000 matches.
+	// Recent is the last matches, up to 1,000, the newest last.
 	Recent []RecentMatch
 	Now    time.Time
 }
 
-// RecentMatch is a match that was made a while ago.
+// RecentMatch is a match that was assigned recently.
 type RecentMatch struct {
 	At    time.Time
-	Waits []time.Duration // of its tickets
+	Waits []time.Duration // how long its tickets had waited
 }

@@ -9,46 +9,46 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// Subscriber is the name of the subscriber that a ticket's channel is made with.
+// Subscriber is the subscriber of each ticket's channel.
 const Subscriber = "player"
 
-// ChannelPrefix is what the channels of tickets start with. The ticket's ID follows.
+// ChannelPrefix is the prefix of the names of tickets' channels. The ticket's ID follows.
 const ChannelPrefix = "ticket."
 
-// MessagePrefix is what the IDs of assignments' messages start with. The match's ID follows.
+// MessagePrefix is the prefix of the message IDs of assignments. The match's ID follows.
 const MessagePrefix = "assignment-"
 
-// ChannelOf names the channel of a ticket.
+// ChannelOf returns the name of a ticket's channel.
 func ChannelOf(ticketID string) string { return ChannelPrefix + ticketID }
 
-// Status is where a ticket stands.
+// Status is the state of a ticket.
 type Status string
 
 // The statuses of tickets.
 const (
-	Searching  Status = "SEARCHING"   // it can be claimed
-	Pending    Status = "PENDING"     // a director holds it, until the claim's deadline
+	Searching  Status = "SEARCHING"   // it waits and can be claimed
+	Pending    Status = "PENDING"     // a director's claim holds it until a deadline
 	MatchFound Status = "MATCH_FOUND" // it is assigned
-	Cancelled  Status = "CANCELLED"   // its player gave it up
-	Expired    Status = "EXPIRED"     // its life ended before there was a match
+	Cancelled  Status = "CANCELLED"   // its player cancelled it
+	Expired    Status = "EXPIRED"     // its life ended before it was matched
 )
 
-// Spec is what a player asks for. It never changes. Who has one doesn't write to what it refers to.
+// Spec is what a ticket asks for. It never changes; treat what it refers to as read-only.
 type Spec struct {
 	SearchFields SearchFields `json:"searchFields,omitzero"`
-	// Criteria say which other tickets this one accepts, by their statistics: one of those with the same name, and
-	// each of the names.
+	// Criteria are the tickets that this one accepts, by their statistics: for each name, one of the criteria with that
+	// name must hold.
 	Criteria   []Criterion `json:"criteria,omitempty"`
 	Statistics []Statistic `json:"statistics,omitempty"`
-	NumTeams   int         `json:"numTeams,omitempty"` // of the match that is wanted; 0: the queue's
-	TeamSize   int         `json:"teamSize,omitempty"` // of the match that is wanted; 0: the queue's
-	// Extensions and PersistentField are the caller's own: JSON by name. What came as a protobuf Any is an object
-	// with "@type".
+	NumTeams   int         `json:"numTeams,omitempty"` // of the match; 0: the queue's
+	TeamSize   int         `json:"teamSize,omitempty"` // of the match; 0: the queue's
+	// Extensions and PersistentField are for the caller's own use: JSON values by name. A protobuf Any is an object with
+	// "@type".
 	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
 	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
 }
 
-// SearchFields are what a pool's filters look at.
+// SearchFields are the fields that a pool's filters test.
 type SearchFields struct {
 	Tags       []string          `json:"tags,omitempty"`
 	DoubleArgs Doubles           `json:"doubleArgs,omitempty"`
@@ -59,29 +59,29 @@ type SearchFields struct {
 // "Infinity" and "-Infinity", as protobuf's JSON does.
 type Doubles = strictjson.Doubles
 
-// Criterion is a range that a statistic of another ticket must be in, both ends included.
+// Criterion is a range of a statistic of other tickets, both ends included.
 type Criterion struct {
 	Name     string  `json:"name"`
 	MinValue float64 `json:"minValue"`
 	MaxValue float64 `json:"maxValue"`
 }
 
-// Statistic is a value of a ticket that criteria and weights look at.
+// Statistic is a value of a ticket for criteria and weights.
 type Statistic struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
 }
 
-// Ticket is a player's, or a party's, wish for a match. Who has one doesn't write to it.
+// Ticket is a request to be matched; treat it as read-only.
 type Ticket struct {
 	ID    string
 	Queue string
 	Spec
-	CreateTime time.Time     // storage's time, to the microsecond
-	Expires    time.Time     // storage's time, to the millisecond, unless a heartbeat renews it
-	TTL        time.Duration // from CreateTime, or from the last heartbeat where the queue has one
+	CreateTime time.Time     // of the storage's clock, in microseconds
+	Expires    time.Time     // of the storage's clock, in milliseconds, unless a heartbeat renews it
+	TTL        time.Duration // from CreateTime, or from the last heartbeat if the queue has one
 	Life       time.Duration // from CreateTime at most, however often it is renewed
-	Epoch      ulid.ULID     // of the life of its channel that it began; zero: its ID is never used again
+	Epoch      ulid.ULID     // of the life that it began of its channel; zero: its ID is never used again
 	Status     Status
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound
