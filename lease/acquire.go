@@ -12,19 +12,33 @@ import (
 
 // acquire asks for a lease, again and again if it is held and wait is set.
 func (m *Manager) acquire(ctx context.Context, name string, wait bool) (*held, error) {
-	var w watch
-	defer w.stop()
+	var freed chan struct{} // buffered (capacity 1); nil: the lease isn't watched
 	for {
 		h, err := m.ask(ctx, name)
 		var other *HeldError
 		if err == nil || !wait || !errors.As(err, &other) {
 			return h, err
 		}
-		w.start(ctx, m.store, name)
-		if err := w.wait(ctx, min(other.For, m.ttl)+m.pollDelay()); err != nil {
+		if freed == nil {
+			freed = make(chan struct{}, 1)
+			defer m.store.Watch(name, func() { signal(freed) })()
+		}
+		if err := await(ctx, freed, min(other.For, m.ttl)+m.pollDelay()); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// await returns when a lease may be free, or after limit. It returns the cause of ctx if that ends.
+func await(ctx context.Context, freed <-chan struct{}, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-freed:
+	case <-ctx.Done():
+	}
+	return context.Cause(ctx)
 }
 
 // ask asks for a lease once. If it isn't known whether the lease was given, it is released.
@@ -55,44 +69,6 @@ func (m *Manager) ask(ctx context.Context, name string) (*held, error) {
 func (m *Manager) pollDelay() time.Duration {
 	least := max(m.ttl/100, time.Millisecond)
 	return least + mathrand.N(m.ttl/20) //nolint:gosec // it isn't a secret
-}
-
-// watch tells one waiter when a lease may be free. Its zero value watches nothing.
-type watch struct {
-	cancel context.CancelFunc
-	ended  sync.WaitGroup
-	freed  chan struct{} // buffered (capacity 1)
-}
-
-// start begins to watch, unless it has begun before.
-func (w *watch) start(ctx context.Context, store Store, name string) {
-	if w.cancel != nil {
-		return
-	}
-	watching, cancel := context.WithCancel(ctx)
-	w.cancel, w.freed = cancel, make(chan struct{}, 1)
-	w.ended.Go(func() {
-		store.Watch(watching, name, func() { signal(w.freed) })
-	})
-}
-
-func (w *watch) stop() {
-	if w.cancel != nil {
-		w.cancel()
-		w.ended.Wait()
-	}
-}
-
-// wait returns when the lease may be free, or after limit. It returns the cause of ctx if that ends.
-func (w *watch) wait(ctx context.Context, limit time.Duration) error {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.freed:
-	case <-ctx.Done():
-	}
-	return context.Cause(ctx)
 }
 
 func signal(c chan<- struct{}) {

@@ -43,10 +43,10 @@ type Store interface {
 	Renew(ctx context.Context, rs []Request) []error
 	// Release ends a lease if the token holds it, and notifies those who watch it.
 	Release(ctx context.Context, name, token string) error
-	// Watch calls freed whenever a lease may have become free, until ctx ends. It calls it once when it has begun, and
-	// after each interruption, so that no release after the call is missed. It needn't call it for a lease that ends by
-	// itself. freed doesn't block. It may be called by several goroutines.
-	Watch(ctx context.Context, name string, freed func())
+	// Watch calls freed whenever a lease may have become free, until stop is called, and returns at once. It calls it once
+	// when it has begun, and after each interruption, so that no release is missed. It needn't call it for a lease that
+	// ends by itself. freed doesn't block; it may be called by several goroutines, and isn't after stop has returned.
+	Watch(name string, freed func()) (stop func())
 }
 
 // Request asks for a lease, or for more of it.
@@ -55,6 +55,9 @@ type Request struct {
 	Token string        // names the holder; new for each time that a lease is asked for
 	TTL   time.Duration // from the time at which the store executes the request
 }
+
+// MaxNameBytes is the longest name of a lease.
+const MaxNameBytes = 256
 
 // NamePattern is the regular expression that names of leases match.
 const NamePattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,255}$`

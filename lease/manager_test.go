@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 const (
@@ -160,12 +161,28 @@ func TestOptionsThatContradictEachOther(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	m := newManager(t, &memory{})
-	for _, name := range []string{"", "{a}", "a b", ".a", "ä", strings.Repeat("a", 257)} {
+	for _, name := range []string{"", "{a}", "a b", ".a", "ä", strings.Repeat("a", lease.MaxNameBytes+1)} {
 		require.ErrorIs(t, m.TryHold(t.Context(), name, neverRun(t)), lease.ErrName, name)
 	}
-	for _, name := range []string{"a", "lock:checkout:17", "A_b.c-d", strings.Repeat("a", 256)} {
+	for _, name := range []string{"a", "lock:checkout:17", "A_b.c-d", strings.Repeat("a", lease.MaxNameBytes)} {
 		require.NoError(t, m.TryHold(t.Context(), name, func(context.Context, uint64) error { return nil }), name)
 	}
+}
+
+// harness is the store of these tests as the conformance suite needs it.
+type harness struct{ *memory }
+
+func (h harness) Store() lease.Store { return h.memory }
+
+func (h harness) Forget(_ context.Context, name string) error {
+	h.seize(name)
+	return nil
+}
+
+// The store of these tests is as a store should be.
+func TestConformanceOfTheStoreInMemory(t *testing.T) {
+	t.Parallel()
+	storagetest.RunLeases(t, func(testing.TB) storagetest.LeaseHarness { return harness{&memory{}} })
 }
 
 func TestTryHoldOfAHeldLease(t *testing.T) {

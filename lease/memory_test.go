@@ -158,19 +158,20 @@ func (m *memory) Release(ctx context.Context, name, token string) error {
 	})
 }
 
-func (m *memory) Watch(ctx context.Context, name string, freed func()) {
+func (m *memory) Watch(name string, freed func()) (stop func()) {
 	m.count("watch")
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.watchers == nil {
 		m.watchers = map[string][]*func(){}
 	}
 	m.watchers[name] = append(m.watchers[name], &freed)
-	m.mu.Unlock()
 	freed()
-	<-ctx.Done()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.watchers[name] = slices.DeleteFunc(m.watchers[name], func(f *func()) bool { return f == &freed })
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.watchers[name] = slices.DeleteFunc(m.watchers[name], func(f *func()) bool { return f == &freed })
+	}
 }
 
 // give makes another holder have a lease, for a time.

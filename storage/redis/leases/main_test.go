@@ -1,0 +1,16 @@
+package leases_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerEnv) != "" {
+		work() // this process is the holder of TestAPausedHolder
+		return
+	}
+	redistest.Main(m)
+}

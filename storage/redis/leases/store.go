@@ -1,0 +1,110 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+)
+
+// The scripts of leases.
+var (
+	acquireScript = lua.Must("leases/acquire")
+	renewScript   = lua.Must("leases/renew")
+	releaseScript = lua.Must("leases/release")
+)
+
+// The statuses of the scripts of leases, besides those that all scripts have.
+const statusHeld redis.Status = "HELD"
+
+// textFree is the message of a release. A topic that a Layout names may have other messages, too.
+const textFree = "free"
+
+var refusals = redis.Refusals{"LOST": lease.ErrLost}
+
+// Store keeps leases in Redis. Its methods may be called by many goroutines.
+type Store struct {
+	conn *redis.Conn
+	keys Layout
+}
+
+var _ lease.Store = (*Store)(nil)
+
+// New returns the leases in the Redis of a connection.
+func New(conn *redis.Conn) *Store { return NewLayout(conn, layout(conn.Prefix())) }
+
+// NewLayout is New for leases whose keys have other names, such as those that must share a slot with what they protect.
+func NewLayout(conn *redis.Conn, keys Layout) *Store { return &Store{conn: conn, keys: keys} }
+
+// Acquire implements lease.Store.
+func (s *Store) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
+	c := s.call(r)
+	reply, err := s.conn.Run(ctx, acquireScript, c.Keys, c.Args)
+	if err != nil {
+		return 0, fmt.Errorf("acquire: %w", err)
+	}
+	d := reply.Decoder()
+	switch reply.Status {
+	case redis.OK:
+		fence = uint64(d.Int64())
+		return fence, d.End()
+	case statusHeld:
+		left := time.Duration(d.Int64()) * time.Millisecond
+		if err := d.End(); err != nil {
+			return 0, err
+		}
+		return 0, &lease.HeldError{For: left}
+	default:
+		return 0, refusals.Error(reply)
+	}
+}
+
+// Renew implements lease.Store: one pipeline for each node.
+func (s *Store) Renew(ctx context.Context, rs []lease.Request) []error {
+	calls := make([]redis.Call, len(rs))
+	for i, r := range rs {
+		calls[i] = s.call(r)
+	}
+	errs := make([]error, len(rs))
+	for i, result := range s.conn.RunMany(ctx, renewScript, calls) {
+		if errs[i] = result.Err; errs[i] == nil {
+			errs[i] = refusals.Check(result.Reply, redis.OK)
+		}
+	}
+	return errs
+}
+
+// call returns a call of the scripts that give or prolong a lease.
+func (s *Store) call(r lease.Request) redis.Call {
+	return redis.Call{
+		Keys: []string{s.keys.Lease(r.Name)},
+		Args: []string{r.Token, strconv.FormatInt(r.TTL.Milliseconds(), 10)},
+	}
+}
+
+// Release implements lease.Store.
+func (s *Store) Release(ctx context.Context, name, token string) error {
+	reply, err := s.conn.Run(ctx, releaseScript, []string{s.keys.Lease(name)}, []string{token, s.keys.Topic(name)})
+	if err != nil {
+		return fmt.Errorf("release: %w", err)
+	}
+	return refusals.Check(reply, redis.OK)
+}
+
+// Watch implements lease.Store.
+func (s *Store) Watch(name string, freed func()) (stop func()) {
+	return s.conn.Listen(s.keys.Topic(name), pubsub.Listener{
+		Confirmed: freed,
+		Message: func(text string) {
+			if text == textFree {
+				freed()
+			}
+		},
+		Repeats: true,
+	})
+}

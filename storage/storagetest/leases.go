@@ -1,0 +1,310 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/lease"
+)
+
+// LeaseHarness is a store of leases that no other case uses, and a way behind it.
+type LeaseHarness interface {
+	// Store returns the store.
+	Store() lease.Store
+	// Forget removes everything that the store keeps of a lease, as its end does.
+	Forget(ctx context.Context, name string) error
+}
+
+// leaseCase is one rule that every store of leases keeps.
+type leaseCase struct {
+	name   string // the rule
+	notice string // what a user would notice if it is broken
+	run    func(s *leaseSubject)
+}
+
+var leaseCases = []leaseCase{
+	{"a lease has one holder", "two holders run at once", oneHolder},
+	{"a repeat for the same token is the same grant", "a lost reply makes a lease unusable for its TTL", acquireTwice},
+	{"fences rise from holder to holder", "a write of an earlier holder is accepted", risingFences},
+	{"a lease ends by itself", "a holder that dies keeps its lease for ever", endsByItself},
+	{"a renewal prolongs the lease", "a holder loses a lease that it renews", renewalProlongs},
+	{"a renewal brings nothing back", "a holder whose lease ended goes on", renewalRevivesNothing},
+	{"leases are renewed independently", "a lost lease takes others with it", renewMany},
+	{"only its holder releases a lease", "an earlier holder ends the lease of a later one", releaseOfAnother},
+	{"watchers hear of a release", "a waiter waits for the end of a lease that was released", watchers},
+	{"a watch that was stopped is silent", "a waiter that gave up leaves something behind", watchStops},
+	{"names are as long as they may be", "a lease with a long name can't be held", longLeaseName},
+	{"holders exclude each other", "two holders run at once", exclusion},
+}
+
+// RunLeases runs all cases of a store of leases as parallel subtests of t. open is called once for each case, from its
+// goroutine; what it returns is used until that case ends.
+func RunLeases(t *testing.T, open func(t testing.TB) LeaseHarness) {
+	t.Helper()
+	for _, c := range leaseCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("A user would notice: %s", c.notice)
+				}
+			})
+			h := open(t)
+			c.run(&leaseSubject{t: t, h: h, store: h.Store()})
+		})
+	}
+}
+
+// leaseSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+type leaseSubject struct {
+	t     testing.TB
+	h     LeaseHarness
+	store lease.Store
+}
+
+// job is the lease of most cases.
+const job = "lock:job.1-A_z"
+
+// brief is a TTL whose end a case waits for.
+const brief = 50 * time.Millisecond
+
+func (s *leaseSubject) try(name, token string, ttl time.Duration) (uint64, error) {
+	return s.store.Acquire(s.t.Context(), lease.Request{Name: name, Token: token, TTL: ttl})
+}
+
+func (s *leaseSubject) acquire(name, token string, ttl time.Duration) (fence uint64) {
+	s.t.Helper()
+	fence, err := s.try(name, token, ttl)
+	require.NoError(s.t, err)
+	require.Positive(s.t, fence)
+	return fence
+}
+
+// left returns how long another token must wait for a lease.
+func (s *leaseSubject) left(name string) time.Duration {
+	s.t.Helper()
+	_, err := s.try(name, "stranger", ttl)
+	var held *lease.HeldError
+	require.ErrorAs(s.t, err, &held)
+	return held.For
+}
+
+func (s *leaseSubject) renew(name, token string, ttl time.Duration) error {
+	s.t.Helper()
+	errs := s.store.Renew(s.t.Context(), []lease.Request{{Name: name, Token: token, TTL: ttl}})
+	require.Len(s.t, errs, 1)
+	return errs[0]
+}
+
+func (s *leaseSubject) release(name, token string) {
+	s.t.Helper()
+	require.NoError(s.t, s.store.Release(s.t.Context(), name, token))
+}
+
+// acquireLater acquires a lease as soon as its holder's time is over.
+func (s *leaseSubject) acquireLater(name, token string, ttl time.Duration) (fence uint64) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		var err error
+		fence, err = s.try(name, token, ttl)
+		return err == nil
+	}, patience, time.Millisecond)
+	return fence
+}
+
+func oneHolder(s *leaseSubject) {
+	s.acquire(job, "a", ttl)
+	_, err := s.try(job, "b", ttl)
+	require.ErrorIs(s.t, err, lease.ErrHeld)
+	left := s.left(job)
+	require.Positive(s.t, left)
+	require.LessOrEqual(s.t, left, ttl)
+	s.acquire("another", "b", ttl)
+}
+
+func acquireTwice(s *leaseSubject) {
+	fence := s.acquire(job, "a", ttl/2)
+	require.Equal(s.t, fence, s.acquire(job, "a", ttl))
+	require.Greater(s.t, s.left(job), ttl/2, "a repeat renews")
+}
+
+func risingFences(s *leaseSubject) {
+	var fences []uint64
+	for i := range 5 {
+		token := fmt.Sprint(i)
+		fences = append(fences, s.acquire(job, token, ttl))
+		s.release(job, token)
+	}
+	fences = append(fences, s.acquire(job, "brief", brief), s.acquireLater(job, "after an end", ttl))
+	require.NoError(s.t, s.h.Forget(s.t.Context(), job))
+	fences = append(fences, s.acquire(job, "after all is gone", ttl))
+	require.IsIncreasing(s.t, fences)
+}
+
+func endsByItself(s *leaseSubject) {
+	s.acquire(job, "a", brief)
+	s.acquireLater(job, "b", ttl)
+	require.ErrorIs(s.t, s.renew(job, "a", ttl), lease.ErrLost)
+	s.release(job, "a")
+	require.NoError(s.t, s.renew(job, "b", ttl))
+}
+
+func renewalProlongs(s *leaseSubject) {
+	fence := s.acquire(job, "a", ttl/2)
+	require.NoError(s.t, s.renew(job, "a", ttl))
+	require.Greater(s.t, s.left(job), ttl/2)
+	require.Equal(s.t, fence, s.acquire(job, "a", ttl))
+}
+
+func renewalRevivesNothing(s *leaseSubject) {
+	require.ErrorIs(s.t, s.renew(job, "a", ttl), lease.ErrLost, "never acquired")
+	s.acquire(job, "a", ttl)
+	s.release(job, "a")
+	require.ErrorIs(s.t, s.renew(job, "a", ttl), lease.ErrLost, "released")
+	s.acquire(job, "a", brief)
+	s.acquireLater(job, "b", brief)
+	require.Eventually(s.t, func() bool {
+		errs := s.store.Renew(s.t.Context(), []lease.Request{{Name: job, Token: "b", TTL: brief / 10}})
+		return errors.Is(errs[0], lease.ErrLost)
+	}, patience, brief/5, "ended, though nobody else has it")
+	s.acquire(job, "c", ttl)
+	require.NoError(s.t, s.h.Forget(s.t.Context(), job))
+	require.ErrorIs(s.t, s.renew(job, "c", ttl), lease.ErrLost, "gone")
+}
+
+func renewMany(s *leaseSubject) {
+	const many = 500
+	requests := make([]lease.Request, many)
+	for i := range requests {
+		requests[i] = lease.Request{Name: fmt.Sprint("job", i), Token: fmt.Sprint(i), TTL: ttl}
+		if i%3 > 0 {
+			s.acquire(requests[i].Name, requests[i].Token, ttl/2)
+		}
+		if i%3 == 2 {
+			requests[i].Token = "another"
+		}
+	}
+	for i, err := range s.store.Renew(s.t.Context(), requests) {
+		if i%3 != 1 {
+			require.ErrorIs(s.t, err, lease.ErrLost, i)
+			continue
+		}
+		require.NoError(s.t, err, i)
+	}
+	require.Greater(s.t, s.left("job1"), ttl/2)
+	require.Empty(s.t, s.store.Renew(s.t.Context(), nil))
+}
+
+func releaseOfAnother(s *leaseSubject) {
+	s.release(job, "nobody has it")
+	s.acquire(job, "a", ttl)
+	s.release(job, "b")
+	require.NoError(s.t, s.renew(job, "a", ttl))
+	s.release(job, "a")
+	s.release(job, "a")
+	s.acquire(job, "b", ttl)
+	s.release(job, "a")
+	require.NoError(s.t, s.renew(job, "b", ttl))
+}
+
+// watch begins to watch a lease, and returns when the watch has begun.
+func (s *leaseSubject) watch(name string) (freed <-chan struct{}, stop func()) {
+	s.t.Helper()
+	told := make(chan struct{}, 1)
+	stop = s.store.Watch(name, func() {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	})
+	stop = sync.OnceFunc(stop)
+	s.t.Cleanup(stop)
+	s.await(told)
+	return told, stop
+}
+
+func (s *leaseSubject) await(told <-chan struct{}) {
+	s.t.Helper()
+	select {
+	case <-told:
+	case <-time.After(patience):
+		require.FailNow(s.t, "the watcher isn't told")
+	}
+}
+
+func watchers(s *leaseSubject) {
+	s.acquire(job, "a", ttl)
+	first, _ := s.watch(job)
+	second, _ := s.watch(job)
+	s.release(job, "a")
+	s.await(first)
+	s.await(second)
+	s.acquire(job, "b", ttl)
+	s.release(job, "b")
+	s.await(first)
+}
+
+func watchStops(s *leaseSubject) {
+	stopped, stop := s.watch(job)
+	stop()
+	told, _ := s.watch(job)
+	s.acquire(job, "a", ttl)
+	s.release(job, "a")
+	s.await(told)
+	require.Empty(s.t, stopped)
+}
+
+func longLeaseName(s *leaseSubject) {
+	name := strings.Repeat("x", lease.MaxNameBytes)
+	require.NoError(s.t, lease.CheckName(name))
+	s.acquire(name, "a", ttl)
+	require.NoError(s.t, s.renew(name, "a", ttl))
+	s.release(name, "a")
+}
+
+// exclusion lets managers, as different processes have them, compete for a lease.
+func exclusion(s *leaseSubject) {
+	const processes, runs = 8, 5
+	var mu sync.Mutex
+	inside, done, last := 0, 0, uint64(0)
+	enter := func(fence uint64) {
+		mu.Lock()
+		defer mu.Unlock()
+		inside++
+		if inside > 1 || fence <= last {
+			s.t.Errorf("%d holders at once, fence %d after %d", inside, fence, last)
+		}
+		last = fence
+	}
+	leave := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		inside--
+		done++
+	}
+	var all sync.WaitGroup
+	for range processes {
+		all.Go(func() {
+			m, err := lease.NewManager(s.store, lease.Options{TTL: ttl})
+			for i := 0; i < runs && err == nil; i++ {
+				err = m.Hold(s.t.Context(), job, func(_ context.Context, fence uint64) error {
+					enter(fence)
+					defer leave()
+					return nil
+				})
+			}
+			if err != nil {
+				s.t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(s.t, processes*runs, done)
+}
