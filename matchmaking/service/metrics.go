@@ -10,7 +10,7 @@ import (
 
 // Metrics counts what a server does. Its methods may be called by many goroutines.
 type Metrics interface {
-	// Queue returns what counts for one queue. It is called when there is something to do in the queue.
+	// Queue returns the metrics of one queue. It is called when the queue is not idle anymore.
 	Queue(name string) QueueMetrics
 	// Forget is called when a queue is gone.
 	Forget(queue string)
@@ -26,7 +26,7 @@ type QueueMetrics interface {
 	outbox.Metrics
 }
 
-// uncounted is Metrics that counts nothing.
+// uncounted is Metrics that count nothing.
 type uncounted struct{}
 
 func (uncounted) Queue(string) QueueMetrics           { return uncounted{} }

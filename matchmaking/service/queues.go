@@ -9,28 +9,24 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// QueueDescription is a queue and how it stands.
+// QueueDescription describes a queue.
 type QueueDescription struct {
-	Definition matchmaking.Definition // without its secret
-	Fixed      bool                   // it is part of the configuration: PutQueue and DeleteQueue refuse
+	Definition matchmaking.Definition // without its secrets
+	Fixed      bool                   // it is part of the configuration: PutQueue and DeleteQueue return ErrQueueFixed
 	Directed   bool                   // this server directs it now
 
-	Searching, Pending, Outgoing           int   // now: tickets, tickets, assignments on their way
-	Matched, Cancelled, Expired, Conflicts int64 // see QueueState
-
-	OldestWait                time.Duration // of the tickets that wait; 0: none does
+	matchmaking.QueueState
 	MatchesPerSecond          float64       // over the last minute
 	WaitP50, WaitP90, WaitP99 time.Duration // of the tickets of recent matches; 0: there are none
-	Now                       time.Time     // storage's
 }
 
-// rateWindow is what MatchesPerSecond looks back on.
+// rateWindow is the period of MatchesPerSecond.
 const rateWindow = time.Minute
 
-// Waiting calls each with the tickets that wait in a queue, the oldest first, some at a time, until each returns an
+// Waiting calls each with the tickets that wait in a queue, the oldest first, several at a time, until each returns an
 // error. Errors: ErrNoQueue, the store's, and that of each.
 func (s *Service) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
-	if _, err := s.queues.lookup(ctx, r.Queue); err != nil {
+	if _, err := s.registry.lookup(ctx, r.Queue); err != nil {
 		return err
 	}
 	if err := s.o.Store.Waiting(ctx, r, each); err != nil {
@@ -39,9 +35,9 @@ func (s *Service) Waiting(ctx context.Context, r matchmaking.WaitingRequest, eac
 	return nil
 }
 
-// Describe tells of a queue. Errors: ErrNoQueue and the store's.
+// Describe describes a queue. Errors: ErrNoQueue and the store's.
 func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription, error) {
-	q, err := s.queues.lookup(ctx, queue)
+	q, err := s.registry.lookup(ctx, queue)
 	if err != nil {
 		return QueueDescription{}, err
 	}
@@ -50,17 +46,15 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 		return QueueDescription{}, fmt.Errorf("describe queue %s: %w", queue, err)
 	}
 	d := QueueDescription{
-		Definition: q.Redacted(), Fixed: q.fixed, Directed: s.directed(queue),
-		Searching: state.Searching, Pending: state.Pending, Outgoing: state.Outgoing,
-		Matched: state.Matched, Cancelled: state.Cancelled, Expired: state.Expired, Conflicts: state.Conflicts,
-		OldestWait: state.OldestWait, MatchesPerSecond: matchRate(state.Recent, state.Now), Now: state.Now,
+		Definition: q.Redacted(), Fixed: q.fixed, Directed: s.directs(queue), QueueState: state,
+		MatchesPerSecond: matchRate(state.Recent, state.Now),
 	}
 	d.WaitP50, d.WaitP90, d.WaitP99 = waitPercentiles(state.Recent)
 	return d, nil
 }
 
-// matchRate gives the matches per second over rateWindow. Where the recent matches don't reach back so far it is over
-// the time that they do.
+// matchRate returns the matches per second over rateWindow, or over the time since the first of the recent matches if
+// there are more in the window than are kept.
 func matchRate(recent []matchmaking.RecentMatch, now time.Time) float64 {
 	window, matches := rateWindow, 0
 	for _, m := range recent {
@@ -74,9 +68,10 @@ func matchRate(recent []matchmaking.RecentMatch, now time.Time) float64 {
 	return float64(matches) / window.Seconds()
 }
 
-// fullRecent is from how many recent matches on there were more, perhaps, that are no longer kept.
+// fullRecent is the number of recent matches that are kept.
 const fullRecent = 1000
 
+// waitPercentiles returns percentiles of the waits of recent matches, or 0 if there are none.
 func waitPercentiles(recent []matchmaking.RecentMatch) (p50, p90, p99 time.Duration) {
 	var waits []time.Duration
 	for _, m := range recent {
@@ -90,9 +85,9 @@ func waitPercentiles(recent []matchmaking.RecentMatch) (p50, p90, p99 time.Durat
 	return at(50), at(90), at(99)
 }
 
-// Definitions gives the queues that this server knows, by name, without their secrets.
+// Definitions returns the queues that this server knows, by name, without their secrets.
 func (s *Service) Definitions() []matchmaking.Definition {
-	all := s.queues.sorted()
+	all := s.registry.sorted()
 	list := make([]matchmaking.Definition, len(all))
 	for i, q := range all {
 		list[i] = q.Redacted()
@@ -100,9 +95,9 @@ func (s *Service) Definitions() []matchmaking.Definition {
 	return list
 }
 
-// PutQueue makes or replaces a queue, on all servers, by a definition in JSON. Files of the servers can't be named in
-// it. [Hidden] stands for what is stored already. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the
-// store's, after which a repeat completes it.
+// PutQueue defines or replaces a queue, on all servers, by a definition in JSON. It can't name files of the servers.
+// [matchmaking.Hidden] stands for a stored secret. PutQueue returns the definition without its secrets. Errors:
+// fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's, after which a repetition completes it.
 func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool, err error) {
 	d, err = matchmaking.ParseDefinition(name, definition)
 	if err != nil {
@@ -115,7 +110,7 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 		return matchmaking.Definition{}, false, matchmaking.InvalidQueue("assigner.tokenFile", "assigner.tokenFile: only the configuration can name files")
 	}
 	if d.Hides() {
-		stored, err := s.queues.stored(ctx, name)
+		stored, err := s.registry.stored(ctx, name)
 		if err != nil {
 			return matchmaking.Definition{}, false, err
 		}
@@ -123,16 +118,16 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 			return matchmaking.Definition{}, false, err
 		}
 	}
-	created, err = s.queues.put(ctx, d)
+	created, err = s.registry.put(ctx, d)
 	if err != nil {
 		return matchmaking.Definition{}, false, err
 	}
 	return d.Redacted(), created, nil
 }
 
-// DeleteQueue removes a queue that was put. The default queue then is what it was before. Deleting one that isn't there
-// succeeds. Errors: fault.SlugInvalidQueue, fault.SlugQueueInUse, where tickets wait or assignments are on their way, ErrQueueFixed
-// and the store's.
+// DeleteQueue removes a queue that was put. The default queue gets its original definition back. It succeeds if the queue
+// doesn't exist. Errors: fault.SlugInvalidQueue, fault.SlugQueueInUse if tickets wait or assignments are on their way,
+// ErrQueueFixed and the store's.
 func (s *Service) DeleteQueue(ctx context.Context, name string) error {
-	return s.queues.remove(ctx, name)
+	return s.registry.remove(ctx, name)
 }

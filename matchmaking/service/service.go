@@ -17,50 +17,39 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/outbox"
 )
 
-// Options is what a Service is made of. Store, Lookup, Channels, Build, ChannelTTL and Logger are needed.
+// Options configures a Service. Store, Lookup, Channels, Build, ChannelTTL and Logger are required.
 type Options struct {
 	Store    matchmaking.Store
 	Lookup   matchmaking.Lookup
 	Channels Channels
 	Build    matchmaking.Build
-	// Definitions are the queues of the configuration, as [matchmaking.ParseDefinition] gives them. They can't be changed
-	// by PutQueue.
+	// Definitions are the queues of the configuration, which PutQueue and DeleteQueue don't change.
 	Definitions []matchmaking.Definition
-	// MaxQueues is how many queues there may be, those of the configuration included, when PutQueue makes one; zero:
-	// DefaultMaxQueues.
+	// MaxQueues is the limit of queues, those of the configuration included, for PutQueue; zero: DefaultMaxQueues.
 	MaxQueues int
-	// ChannelTTL is how long a ticket's channel lives without activity. No ticket and its assignment may live longer.
+	// ChannelTTL is how long a ticket's channel lives without activity. No ticket and its assignment can live longer.
 	ChannelTTL time.Duration
 	Logger     *slog.Logger
-	// Metrics gets what the service counts; nil: nothing is counted.
-	Metrics Metrics
-	// Timing is how long things take. Its zero value is the defaults.
+	Metrics    Metrics // nil: nothing is counted
 	Timing
 }
 
-// Timing is how long things take.
+// Timing is the durations of a Service. Zero values are replaced by the defaults.
 type Timing struct {
-	// LeaseTTL is how long the direction of a queue is kept without a sign of life; zero: DefaultLeaseTTL.
-	LeaseTTL time.Duration
-	// RelayAge is how long an assignment stands in the outbox before a relay that doesn't know it publishes it; zero:
-	// DefaultRelayAge.
-	RelayAge time.Duration
-	// Refresh is how often definitions that other servers were given are read; zero: DefaultRefresh.
-	Refresh time.Duration
-	// IdleAfter is how long a queue must have been empty before its director gives it up, until there is a ticket; zero:
-	// DefaultIdleAfter.
-	IdleAfter time.Duration
-	// Drain is how long matches that are being made may go on after Run's context has ended; zero: DefaultDrain.
-	Drain time.Duration
+	LeaseTTL  time.Duration // how long the lease of a queue lasts without a renewal
+	RelayAge  time.Duration // how old an assignment in the outbox is before any server publishes it
+	Refresh   time.Duration // how often the stored definitions are read
+	IdleAfter time.Duration // how long a queue is empty before its director gives up the lease
+	Drain     time.Duration // how long matches in progress may take after the context of Run has ended
 }
 
-// Channels is what matchmaking needs of the channels that assignments are delivered on.
+// Channels delivers assignments to players.
 type Channels interface {
 	outbox.Publisher
 	matchmaking.Subscriptions
 }
 
-// Defaults of the options.
+// The defaults of Options.
 const (
 	DefaultMaxQueues = 1000
 	DefaultLeaseTTL  = 3 * time.Second
@@ -73,13 +62,13 @@ const (
 func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Store == nil || o.Lookup == nil || o.Channels == nil || o.Build == nil || o.Logger == nil:
-		return o, errors.New("store, lookup, channels, build and logger are needed")
+		return o, errors.New("one of Store, Lookup, Channels, Build and Logger is missing")
 	case o.MaxQueues < 0:
-		return o, errors.New("the number of queues is negative")
+		return o, errors.New("negative MaxQueues")
 	case o.ChannelTTL <= 0:
-		return o, errors.New("the life of tickets' channels isn't positive")
+		return o, errors.New("missing ChannelTTL")
 	case o.LeaseTTL < 0 || o.RelayAge < 0 || o.Refresh < 0 || o.IdleAfter < 0 || o.Drain < 0:
-		return o, errors.New("a duration is negative")
+		return o, errors.New("negative duration")
 	}
 	o.MaxQueues = cmp.Or(o.MaxQueues, DefaultMaxQueues)
 	o.LeaseTTL = cmp.Or(o.LeaseTTL, DefaultLeaseTTL)
@@ -93,53 +82,51 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Service is matchmaking as the server and those who embed it see it. It may be used by many goroutines. Tickets can
-// be made and read without its Run; they are matched, and their assignments delivered, where some server runs it.
+// Service is matchmaking as the APIs and embedding programs call it. It may be used by many goroutines. Tickets can be
+// created and read without its Run; they are matched, and their assignments delivered, while any server runs it.
 type Service struct {
 	o          Options
-	log        *slog.Logger
-	queues     *queues
+	registry   *registry
 	undo       *undo
-	attendance *attendance
+	heartbeats *heartbeats
 	relay      *outbox.Relay
-	idle       *outage.Outage // that it isn't known whether queues are idle
+	idle       *outage.Outage // looking at idle queues
 
 	mu      sync.Mutex
-	running map[string]*director.Queue // that run works on
+	running map[string]*director.Queue // by name
 }
 
-// New makes a service. Errors: SlugInvalidQueue, of a configured queue, and what is wrong with the options.
+// New returns a service. Errors: fault.SlugInvalidQueue for a configured queue, and an error about the options.
 func New(o Options) (*Service, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("matchmaking options: %w", err)
 	}
-	known, err := newQueues(o)
-	if err != nil {
-		return nil, err
-	}
-	return &Service{
-		o: o, log: o.Logger, queues: known,
-		undo: newUndo(o.Store, o.Logger), attendance: newAttendance(o.Store, o.Logger),
+	s := &Service{
+		o: o, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
 		relay: outbox.New(outbox.Options{
 			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge, Keep: o.ChannelTTL,
 		}),
-		idle:    outage.New(o.Logger, "idle queues cannot be looked at"),
+		idle:    outage.New(o.Logger, "cannot look at idle queues"),
 		running: map[string]*director.Queue{},
-	}, nil
+	}
+	if s.registry, err = newRegistry(&s.o); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
-// Run directs queues and relays their assignments until ctx ends, and returns nil when all that it started has ended.
-// Then it proposes no match any more, lets those that are being made come to their end for Options.Drain at most,
-// publishes the assignments that it has in hand, and gives up its leases. It must be called once.
+// Run directs queues and relays their assignments until ctx ends. Then it proposes no more matches, waits for those in
+// progress for at most Timing.Drain, publishes the assignments that it has, and gives up its leases. It returns nil when
+// all that it started has ended. It must be called once.
 func (s *Service) Run(ctx context.Context) error {
 	relaying, endRelay := context.WithCancel(context.WithoutCancel(ctx))
 	defer endRelay()
-	var before, relay sync.WaitGroup // relay ends after all that hands something to it
+	var before, relay sync.WaitGroup // relay ends after everything that offers it assignments
 	relay.Go(func() { s.relay.Run(relaying) })
-	before.Go(func() { s.queues.watch(ctx, s.o.Refresh) })
+	before.Go(func() { s.registry.watch(ctx) })
 	before.Go(func() { s.undo.run(ctx, s.o.Drain) })
-	before.Go(func() { s.attendance.run(ctx) })
+	before.Go(func() { s.heartbeats.run(ctx) })
 	before.Go(func() { director.VisitIdle(ctx, s.runningQueues) })
 	before.Go(func() { s.runQueues(ctx) })
 	before.Wait()
@@ -149,16 +136,16 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// runQueues works on all queues there are, until ctx ends.
+// runQueues runs all queues, until ctx ends.
 func (s *Service) runQueues(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	ended := make(chan string)
-	working := map[string]bool{}
+	started := map[string]bool{}
 	for {
-		for name := range s.queues.known() {
-			if !working[name] {
-				working[name] = true
+		for name := range s.registry.known() {
+			if !started[name] {
+				started[name] = true
 				running.Go(func() {
 					s.runQueue(ctx, name)
 					select {
@@ -169,30 +156,30 @@ func (s *Service) runQueues(ctx context.Context) {
 			}
 		}
 		select {
-		case <-s.queues.changed:
+		case <-s.registry.changed:
 		case name := <-ended:
-			delete(working, name)
+			delete(started, name)
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// runQueue works on a queue, under one definition after the other, until ctx ends or there is none.
+// runQueue runs a queue under one definition after the other, until ctx ends or the queue has none.
 func (s *Service) runQueue(ctx context.Context, name string) {
 	for ctx.Err() == nil {
-		known := s.queues.known()[name]
+		known := s.registry.known()[name]
 		if known == nil {
 			s.o.Metrics.Forget(name)
 			return
 		}
 		q := director.New(director.Options{
-			Definition: known.Definition, Over: known.over, Build: s.queues.build, Store: s.o.Store, Subscriptions: s.o.Channels,
+			Definition: known.Definition, Over: known.over, Build: s.o.Build, Store: s.o.Store, Subscriptions: s.o.Channels,
 			Wake: func() (director.Metrics, director.Outbox) {
 				m := s.o.Metrics.Queue(name)
 				return m, s.relay.Queue(name, m)
 			},
-			Idle: s.idle, Logger: s.log,
+			Idle: s.idle, Logger: s.o.Logger,
 			LeaseTTL: s.o.LeaseTTL, IdleAfter: s.o.IdleAfter, Drain: s.o.Drain,
 		})
 		s.setRunning(name, q)
@@ -201,25 +188,24 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 	}
 }
 
-func (s *Service) setRunning(queue string, q *director.Queue) {
+func (s *Service) setRunning(name string, q *director.Queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if q == nil {
-		delete(s.running, queue)
+		delete(s.running, name)
 	} else {
-		s.running[queue] = q
+		s.running[name] = q
 	}
 }
 
-// runningQueues returns the queues that run works on.
 func (s *Service) runningQueues() []*director.Queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.running))
 }
 
-// directed reports whether this server directs a queue.
-func (s *Service) directed(queue string) bool {
+// directs reports whether this server directs a queue.
+func (s *Service) directs(queue string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.running[queue]

@@ -10,54 +10,54 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
-// maxUndone is how many attempts can wait for being undone. More are given up: their tickets end with their life.
-const maxUndone = 10_000
+// maxUnknown limits the attempts that wait to be undone. More are dropped: their tickets end with their life.
+const maxUnknown = 10_000
 
-// undone is an attempt to make a ticket that failed, although the ticket may have been made.
-type undone struct {
+// unknownAttempt is an attempt to create a ticket of which it is unknown whether it succeeded.
+type unknownAttempt struct {
 	queue   string
 	id      string
 	attempt string
-	until   time.Time // when the ticket's life is over, and the attempt isn't on its way any more
+	until   time.Time // until then the ticket may live, or the attempt may still be on its way
 }
 
-// undo takes tickets out whose creation failed without it being known whether they were made, until the storage has
-// said yes. A ticket that another attempt has found in the meantime, here or at another server, is left to that one.
-// Its run owns the only goroutine; add may be called by many.
+// undo removes tickets of which it is unknown whether they were created, until the storage has confirmed it. A ticket that
+// another attempt has found meanwhile, on any server, belongs to that one and stays. Its run owns the only goroutine; add
+// may be called by many.
 type undo struct {
-	store   matchmaking.Creations
-	log     *slog.Logger
-	arrived chan struct{} // has one place: there is something in waiting
+	store matchmaking.Creations
+	log   *slog.Logger
+	added chan struct{} // buffered (capacity 1): an attempt is new
 
 	mu      sync.Mutex
-	waiting []undone // as they came
+	waiting []unknownAttempt // the oldest first
 }
 
 func newUndo(store matchmaking.Creations, log *slog.Logger) *undo {
-	return &undo{store: store, log: log, arrived: make(chan struct{}, 1)}
+	return &undo{store: store, log: log, added: make(chan struct{}, 1)}
 }
 
-// add has an attempt undone.
-func (u *undo) add(ctx context.Context, t undone) {
+// add adds an attempt to those that are to be undone.
+func (u *undo) add(ctx context.Context, a unknownAttempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.waiting) >= maxUndone {
-		u.log.ErrorContext(ctx, "a ticket may be left whose creation failed: too many are being undone", "queue", t.queue, "ticket", t.id)
+	if len(u.waiting) >= maxUnknown {
+		u.log.ErrorContext(ctx, "too many failed creations to undo, a ticket may remain", "queue", a.queue, "ticket", a.id)
 		return
 	}
-	u.waiting = append(u.waiting, t)
+	u.waiting = append(u.waiting, a)
 	select {
-	case u.arrived <- struct{}{}:
+	case u.added <- struct{}{}:
 	default:
 	}
 }
 
-// run undoes attempts until ctx ends, and then tries each that is left once more, for grace at most.
+// run undoes attempts until ctx ends, and then tries each remaining one once more, for at most grace.
 func (u *undo) run(ctx context.Context, grace time.Duration) {
 	wait := pace.NewBackoff()
 	for ctx.Err() == nil {
 		select {
-		case <-u.arrived:
+		case <-u.added:
 		case <-ctx.Done():
 			continue
 		}
@@ -70,23 +70,23 @@ func (u *undo) run(ctx context.Context, grace time.Duration) {
 	u.pass(last)
 }
 
-// maxUndoFailures ends a pass: the storage can't serve.
+// maxUndoFailures is the number of failures that end a pass: the storage can't serve.
 const maxUndoFailures = 8
 
-// pass tries each attempt once, and gives whether none is left.
+// pass tries each attempt once, and reports whether none is left.
 func (u *undo) pass(ctx context.Context) (finished bool) {
 	list := u.take()
-	var left []undone
+	var left []unknownAttempt
 	failures := 0
-	for i, t := range list {
+	for i, a := range list {
 		if failures == maxUndoFailures || ctx.Err() != nil {
 			left = append(left, list[i:]...)
 			break
 		}
-		_, err := u.store.Undo(ctx, t.queue, t.id, t.attempt)
-		if err != nil && time.Now().Before(t.until) {
+		_, err := u.store.Undo(ctx, a.queue, a.id, a.attempt)
+		if err != nil && time.Now().Before(a.until) {
 			failures++
-			left = append(left, t)
+			left = append(left, a)
 		}
 	}
 	u.mu.Lock()
@@ -95,8 +95,8 @@ func (u *undo) pass(ctx context.Context) (finished bool) {
 	return len(u.waiting) == 0
 }
 
-// take takes all attempts out.
-func (u *undo) take() []undone {
+// take removes and returns all attempts.
+func (u *undo) take() []unknownAttempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	list := u.waiting

@@ -12,9 +12,9 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// check tells whether a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge; the field is a JSON
+// check returns an error unless a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge; the field is a JSON
 // pointer.
-func (n *NewTicket) check(d matchmaking.Definition) error {
+func (n *NewTicket) check(d *matchmaking.Definition) error {
 	if n.ID != "" {
 		if err := matchmaking.CheckTicketID(n.ID); err != nil {
 			return err
@@ -23,46 +23,46 @@ func (n *NewTicket) check(d matchmaking.Definition) error {
 	if err := n.checkTTL(d); err != nil {
 		return err
 	}
-	if err := checkSpec(&n.Spec, d); err != nil {
+	if err := checkSpec(&n.Spec, &d.Match); err != nil {
 		return err
 	}
 	return checkSize(&n.Spec, d.MaxTicketBytes)
 }
 
-func (n *NewTicket) checkTTL(d matchmaking.Definition) error {
+func (n *NewTicket) checkTTL(d *matchmaking.Definition) error {
 	switch {
 	case n.TTL == 0:
 		return nil
 	case n.TTL < matchmaking.MinLifetime:
-		return matchmaking.InvalidTicket("/ttl", "the ttl is %s, at least %s is needed", n.TTL, time.Duration(matchmaking.MinLifetime))
+		return matchmaking.InvalidTicket("/ttl", "ttl must be at least %s, not %s", time.Duration(matchmaking.MinLifetime), n.TTL)
 	case n.TTL > d.TicketTTL.Std():
-		return matchmaking.InvalidTicket("/ttl", "the ttl is %s, at most %s is allowed in this queue", n.TTL, d.TicketTTL)
+		return matchmaking.InvalidTicket("/ttl", "ttl must be at most %s in this queue, not %s", d.TicketTTL, n.TTL)
 	}
 	return nil
 }
 
-func checkSpec(s *matchmaking.Spec, d matchmaking.Definition) error {
+func checkSpec(s *matchmaking.Spec, m *matchmaking.Match) error {
 	for i, c := range s.Criteria {
 		at := fmt.Sprintf("/criteria/%d", i)
 		switch {
 		case c.Name == "":
-			return matchmaking.InvalidTicket(at+"/name", "a criterion has no name")
+			return matchmaking.InvalidTicket(at+"/name", "the name of the criterion must not be empty")
 		case !finite(c.MinValue) || !finite(c.MaxValue):
-			return matchmaking.InvalidTicket(at, "the criterion %q isn't finite", c.Name)
+			return matchmaking.InvalidTicket(at, "the range of the criterion %q must be finite", c.Name)
 		case c.MinValue > c.MaxValue:
-			return matchmaking.InvalidTicket(at, "the criterion %q has a minValue, %v, above its maxValue, %v", c.Name, c.MinValue, c.MaxValue)
+			return matchmaking.InvalidTicket(at, "minValue of the criterion %q must be at most maxValue, %v, not %v", c.Name, c.MaxValue, c.MinValue)
 		}
 	}
 	for i, st := range s.Statistics {
 		at := fmt.Sprintf("/statistics/%d", i)
 		switch {
 		case st.Name == "":
-			return matchmaking.InvalidTicket(at+"/name", "a statistic has no name")
+			return matchmaking.InvalidTicket(at+"/name", "the name of the statistic must not be empty")
 		case !finite(st.Value):
-			return matchmaking.InvalidTicket(at+"/value", "the statistic %q isn't finite", st.Name)
+			return matchmaking.InvalidTicket(at+"/value", "the statistic %q must be finite", st.Name)
 		}
 	}
-	if err := checkTeams(s, d.Match); err != nil {
+	if err := checkTeams(s, m); err != nil {
 		return err
 	}
 	if err := checkObjects("/extensions", s.Extensions); err != nil {
@@ -71,12 +71,12 @@ func checkSpec(s *matchmaking.Spec, d matchmaking.Definition) error {
 	return checkObjects("/persistentField", s.PersistentField)
 }
 
-func checkTeams(s *matchmaking.Spec, m matchmaking.Match) error {
+func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 	switch {
 	case s.NumTeams < 0 || s.NumTeams > matchmaking.MaxMatchTickets:
-		return matchmaking.InvalidTicket("/numTeams", "numTeams is %d, it can be 1 to %d, or 0 for the queue's", s.NumTeams, matchmaking.MaxMatchTickets)
+		return matchmaking.InvalidTicket("/numTeams", "numTeams must be 1 to %d, or 0 for the queue's, not %d", matchmaking.MaxMatchTickets, s.NumTeams)
 	case s.TeamSize < 0 || s.TeamSize > matchmaking.MaxMatchTickets:
-		return matchmaking.InvalidTicket("/teamSize", "teamSize is %d, it can be 1 to %d, or 0 for the queue's", s.TeamSize, matchmaking.MaxMatchTickets)
+		return matchmaking.InvalidTicket("/teamSize", "teamSize must be 1 to %d, or 0 for the queue's, not %d", matchmaking.MaxMatchTickets, s.TeamSize)
 	}
 	teams, size := m.Teams, m.TeamSize
 	if s.NumTeams > 0 {
@@ -96,13 +96,13 @@ func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 func checkObjects(at string, values map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !json.Valid(values[name]) {
-			return matchmaking.InvalidTicket(at+"/"+name, "the value of %q isn't JSON", name)
+			return matchmaking.InvalidTicket(at+"/"+name, "the value of %q is not JSON", name)
 		}
 	}
 	return nil
 }
 
-// checkSize tells whether the spec's JSON has limit bytes at most. It writes the JSON only where that is in doubt.
+// checkSize returns an error if the spec has more than limit bytes as JSON. It encodes the spec only if that is in doubt.
 func checkSize(s *matchmaking.Spec, limit int) error {
 	if roughBytes(s) <= limit {
 		return nil
@@ -110,24 +110,24 @@ func checkSize(s *matchmaking.Spec, limit int) error {
 	text, err := json.Marshal(s)
 	switch {
 	case err != nil:
-		return matchmaking.InvalidTicket("", "the ticket can't be written as JSON: %v", err)
+		return matchmaking.InvalidTicket("", "the ticket can't be encoded as JSON: %v", err)
 	case len(text) > limit:
 		return &fault.Error{
 			Kind: fault.TooLarge, Slug: fault.SlugTicketTooLarge,
-			Detail: fmt.Sprintf("the ticket has %d bytes as JSON, at most %d are allowed in this queue", len(text), limit),
+			Detail: fmt.Sprintf("the ticket has %d bytes as JSON, the limit of this queue is %d", len(text), limit),
 		}
 	}
 	return nil
 }
 
-// What the parts of a spec take as JSON at most, apart from its texts.
+// Upper bounds of what the parts of a spec take as JSON, without its strings.
 const (
 	frameBytes  = 256 // the keys of the spec
-	memberBytes = 80  // a member's own keys, signs and numbers
-	charBytes   = 6   // a byte of text, escaped
+	memberBytes = 80  // the keys, signs and numbers of a member
+	charBytes   = 6   // a byte of a string, escaped
 )
 
-// roughBytes is more than the spec's JSON has.
+// roughBytes returns an upper bound of the bytes of the spec as JSON.
 func roughBytes(s *matchmaking.Spec) int {
 	texts, members, raw := 0, 0, 0
 	for _, tag := range s.SearchFields.Tags {
