@@ -13,8 +13,8 @@ import (
 func newAck(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ack CHANNEL SUBSCRIBER HANDLE",
-		Short: "Acknowledge everything up to a receipt handle",
-		Long: `Acknowledge everything up to a receipt handle, which a fetch answered. Doing so again changes nothing.
+		Short: "Acknowledge all messages up to a receipt handle",
+		Long: `Acknowledge all messages up to a receipt handle that a fetch returned. Repeating it changes nothing.
 
 It is for handles of the HTTP API; "tidemark subscribe" acknowledges by itself.`,
 		Args: cli.Arguments(3, 3),

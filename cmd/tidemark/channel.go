@@ -13,7 +13,7 @@ import (
 )
 
 func newChannel(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("channel", "Look at channels", newDescribe(t))
+	return cli.NewGroup("channel", "Show channels", newDescribe(t))
 }
 
 func newDescribe(t cli.Terminal) *cobra.Command {
@@ -27,8 +27,8 @@ func newDescribe(t cli.Terminal) *cobra.Command {
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
-	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many subscribers to show, about; at most 250")
-	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "show the subscribers from here on; the answer before names it")
+	cmd.Flags().IntVar(&page.Limit, "limit", 100, "about how many subscribers to show, at most 250")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "continue from a `CURSOR` that the previous answer printed")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		d, err := c.DescribePage(ctx, args[0], page)
 		if err != nil {
@@ -42,9 +42,9 @@ func newDescribe(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-// writeDescription writes what people want to know of a channel.
+// writeDescription writes a channel for people to read.
 func writeDescription(w io.Writer, d client.Description) error {
-	oldest := "none, all messages have expired or there never was one"
+	oldest := "none: all messages have expired, or none was published"
 	if d.Oldest != nil {
 		oldest = fmt.Sprintf("%s, %d messages up to the clock", *d.Oldest, d.Live)
 	}
@@ -65,6 +65,6 @@ func writeDescription(w io.Writer, d client.Description) error {
 	if err := cli.WriteTable(w, rows); err != nil || d.Cursor == "" {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "\nabout %d subscribers in all; go on with --cursor %s\n", d.SubscriberCount, d.Cursor)
+	_, err = fmt.Fprintf(w, "\nabout %d subscribers in total; continue with --cursor %s\n", d.SubscriberCount, d.Cursor)
 	return err
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// matchmakingNeeds is what matchmaking is made with besides the configuration.
+// matchmakingNeeds is what matchmaking needs besides the configuration.
 type matchmakingNeeds struct {
 	queues   *redis.Queues
 	lookup   matchmaking.Lookup
@@ -29,7 +29,7 @@ type matchmakingNeeds struct {
 	parts    *lifecycle.Stack
 }
 
-// startMatchmaking starts the service of tickets and queues. It is nil where there is none to be.
+// startMatchmaking starts the service of tickets and queues. It returns nil if matchmaking is off.
 func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNeeds) (*service.Service, error) {
 	if !c.Matchmaking.On {
 		return nil, nil

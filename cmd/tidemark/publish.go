@@ -29,11 +29,11 @@ func newPublish(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "publish CHANNEL [CONTENT]",
 		SuggestFor: []string{"send", "post"},
-		Short:      "Publish a message, or one for each line",
-		Long: `Publish a message, or one for each line, and print what became of it as JSON.
+		Short:      "Publish a message, or one per line",
+		Long: `Publish a message, or one per line, and print the result as JSON.
 
-CONTENT is JSON. Where it is missing or -, it is read from standard input. A message that is published again
-after a failure keeps its ID, so that it can't get onto the channel twice.`,
+CONTENT is JSON. If it is missing or -, it is read from standard input. A publish that is retried after a failure
+keeps the message's ID, so that the message is on the channel once.`,
 		Example: `  tidemark publish lobby '{"text":"hello"}'
   tidemark publish lobby --text hello
   tidemark publish lobby --id order-17 < order.json
@@ -44,9 +44,9 @@ after a failure keeps its ID, so that it can't get onto the channel twice.`,
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().StringVar(&f.id, "id", "", "the message's `ID`; the same ID is published once (default: one is made)")
-	cmd.Flags().BoolVar(&f.text, "text", false, "the content is plain text, which is published as a JSON string without the line end")
-	cmd.Flags().BoolVar(&f.lines, "lines", false, "each line of standard input that isn't blank is a message")
+	cmd.Flags().StringVar(&f.id, "id", "", "`ID` of the message, which is published once (default: a new ID)")
+	cmd.Flags().BoolVar(&f.text, "text", false, "publish the content as a JSON string, without its line end")
+	cmd.Flags().BoolVar(&f.lines, "lines", false, "publish each line of standard input that isn't blank")
 	cmd.Flags().IntVar(&f.batch, "batch", 100, "with --lines: publish up to `N` lines together, all or none of them")
 	return cmd
 }
@@ -57,7 +57,7 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	case f.lines && !stdin:
 		return cli.Usagef("--lines reads standard input: leave CONTENT out")
 	case f.lines && f.id != "":
-		return cli.Usagef("--id is for one message, not for --lines")
+		return cli.Usagef("--id and --lines can't be combined")
 	case f.batch < 1:
 		return cli.Usagef("--batch: %d is too small, at least 1 is needed", f.batch)
 	}
@@ -89,7 +89,7 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	return cli.WriteLine(t.Stdout, published)
 }
 
-// content gives what is to be published for what was written.
+// content returns the content to publish for what the user wrote.
 func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	if f.text {
 		var content bytes.Buffer
@@ -98,13 +98,13 @@ func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	}
 	var valid json.RawMessage
 	if err := json.Unmarshal(raw, &valid); err != nil {
-		return nil, fmt.Errorf("isn't JSON: %w; for plain text there is --text", err)
+		return nil, fmt.Errorf("isn't JSON: %w; use --text for plain text", err)
 	}
 	return raw, nil
 }
 
-// publishLines publishes lines as they come, as many together as are there. After a failure all lines before the
-// batch that failed are published, and none after it.
+// publishLines publishes lines as they arrive, those that are available together in one batch. After a failure all lines
+// before the batch that failed are published, and none after it.
 func (f *publishFlags) publishLines(ctx context.Context, c *client.Client, t cli.Terminal, channel string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 )
 
 func newQueue(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("queue", "Look at queues of tickets, and change them",
+	return cli.NewGroup("queue", "Show and change queues of tickets",
 		newQueueList(t), newQueueDescribe(t), newQueuePut(t), newQueueDelete(t))
 }
 
@@ -47,7 +47,7 @@ func newQueueList(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-// outline is what people want to know first of a definition.
+// outline is the part of a definition that is shown in a list.
 type outline struct {
 	Match struct {
 		Function string `json:"function"`
@@ -102,7 +102,7 @@ func newQueueDescribe(t cli.Terminal) *cobra.Command {
 	return cmd
 }
 
-// writeQueue writes what people want to know of a queue.
+// writeQueue writes a queue for people to read.
 func writeQueue(w io.Writer, d client.QueueDescription) error {
 	o, err := outlineOf(d.Queue)
 	if err != nil {
@@ -129,11 +129,11 @@ func newQueuePut(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "put QUEUE [DEFINITION | FILE]",
 		SuggestFor: []string{"create", "add", "new", "set", "update"},
-		Short:      "Make or replace a queue",
-		Long: `Make or replace a queue by a definition in JSON, and print it with everything that was left out filled in.
+		Short:      "Create or replace a queue",
+		Long: `Create or replace a queue with a definition in JSON, and print the definition with its defaults filled in.
 
-Where DEFINITION and FILE are missing, or FILE is -, the definition is read from standard input. Queues of the service's configuration can't be
-replaced. In a definition that was shown, xxxxx stands for a secret, which stays as it is.`,
+If DEFINITION and FILE are missing, or FILE is -, the definition is read from standard input. Queues of the service's
+configuration can't be replaced. In a definition that was printed, xxxxx stands for a secret, which is kept.`,
 		Example: `  tidemark queue put fives '{"match":{"teams":2,"teamSize":5}}'
   tidemark queue put fives fives.json`,
 		Args: cli.Arguments(1, 2),
@@ -168,8 +168,8 @@ func newQueueDelete(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "delete QUEUE",
 		SuggestFor: []string{"remove"},
-		Short:      "Remove a queue that was put",
-		Long:       `Remove a queue that was put and in which no ticket waits. It succeeds too where there was none.`,
+		Short:      "Delete a queue that was put",
+		Long:       `Delete a queue that was put and in which no ticket waits. It also succeeds if the queue does not exist.`,
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

@@ -21,8 +21,8 @@ import (
 )
 
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
-// answers what is in flight; matchmaking, which makes the matches that it has begun; the channel service; the stores;
-// the managed Redis.
+// answers the requests in flight; matchmaking, which completes the matches that it has begun; the channel service; the
+// stores; the managed Redis.
 func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	parts := lifecycle.New(ctx)
 	defer func() {
@@ -33,7 +33,7 @@ func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	err = startParts(ctx, c, partNeeds{log: log, metrics: prometheus.NewRegistry(), parts: parts})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		log.InfoContext(ctx, "told to stop before everything was started")
+		log.InfoContext(ctx, "stopped before everything was started")
 		return nil
 	case err != nil:
 		return err
@@ -43,7 +43,7 @@ func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	return nil
 }
 
-// partNeeds is what all parts are made with besides the configuration.
+// partNeeds is what all parts need besides the configuration.
 type partNeeds struct {
 	log     *slog.Logger
 	metrics *prometheus.Registry
@@ -54,7 +54,7 @@ type partNeeds struct {
 func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
 	if err := checkListen(ctx, c.Server.Listen); err != nil {
-		return err // before a managed Redis is started for nothing
+		return err // before a managed Redis is started in vain
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
@@ -83,7 +83,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
 			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, log), MaxStreams: c.Server.MaxStreams,
 		},
-		Grace: max(c.Server.Grace, time.Nanosecond), DrainDelay: c.Server.DrainDelay, // a grace of 0 would be the default
+		Grace: max(c.Server.Grace, time.Nanosecond), DrainDelay: c.Server.DrainDelay, // 0 would mean the default
 		Logger: log, Metrics: metrics,
 	}
 	if matches != nil {
@@ -99,8 +99,8 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	return nil
 }
 
-// checkListen reports whether address can be listened on. It closes the listener again, since a client that connects
-// while the service starts should be refused, and not wait.
+// checkListen returns an error if address can't be listened on. It closes the listener again, so that a client that
+// connects while the service starts is refused, and doesn't wait.
 func checkListen(ctx context.Context, address string) error {
 	l, err := listen(ctx, address)
 	if err != nil {
@@ -113,7 +113,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: another program uses the port: stop it, or pass another --listen", address)
+		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --listen", address)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}
@@ -134,8 +134,8 @@ func newService(ctx context.Context, c config.Config, store *redis.Store, needs 
 	})
 }
 
-// openReceipts returns a keyring with the configured keys, or with those that the servers share. It keeps those up to
-// date as a part of the service.
+// openReceipts returns a keyring with the configured keys, or with those that the servers share, which a part of the
+// service keeps up to date.
 func openReceipts(ctx context.Context, c config.Config, store *redis.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
 	if len(c.Receipts.Keys) > 0 {
 		return receipt.NewKeyring(c.Receipts.Keys...)
@@ -148,7 +148,7 @@ func openReceipts(ctx context.Context, c config.Config, store *redis.Store, part
 	return shared.Keyring, nil
 }
 
-// logStorage says what is kept where, how safely, and what an operator should change.
+// logStorage logs what the storage is, how durable it is, and what an operator should change.
 func logStorage(ctx context.Context, log *slog.Logger, s channel.Storage) {
 	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
 		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas", s.Durability.Replicas)
@@ -157,23 +157,23 @@ func logStorage(ctx context.Context, log *slog.Logger, s channel.Storage) {
 	}
 }
 
-// meaning says what a durability level is worth.
+// meaning says what a durability level promises.
 func meaning(level channel.DurabilityLevel) string {
 	switch level {
 	case channel.DurableAlways:
 		return "what was answered survives a crash of the machine"
 	case channel.DurableEverysec:
-		return "a crash of the machine can lose about the last second; so can one of Redis alone, if the disk is slow just then"
+		return "a crash of the machine can lose about the last second; so can a crash of Redis alone while the disk is slow"
 	case channel.DurableSnapshot:
 		return "a crash can lose everything since the last snapshot"
 	case channel.DurableMemory:
 		return "a restart of the storage loses everything"
 	case channel.DurableUnknown:
 	}
-	return "the storage doesn't tell"
+	return "the storage doesn't report its durability"
 }
 
-// urlOf gives the URL under which this machine reaches the listener.
+// urlOf returns the URL of the listener for programs on this machine.
 func urlOf(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {

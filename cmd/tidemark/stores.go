@@ -18,18 +18,18 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// redisLabel is the label of metrics that says which Redis they are of: that of the channels, or that of the tickets.
+// redisLabel is the label of metrics that says which Redis they are about: that of channels or that of tickets.
 const redisLabel = "redis"
 
-// stores is what everything is kept in.
+// stores are the open stores.
 type stores struct {
 	channels *redis.Store
-	tickets  *redis.Store  // channels, where there is no other Redis for them
+	tickets  *redis.Store  // channels, if tickets have no Redis of their own
 	queues   *redis.Queues // on tickets; nil: no matchmaking
 	storage  channel.Storage
 }
 
-// openStores connects to all Redis there are, and says what it found. They are closed as parts of the service.
+// openStores connects to all Redis that are configured, and logs what it found. Stopping the service closes them.
 func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores, error) {
 	store, options, err := openStore(ctx, c, needs)
 	if err != nil {
@@ -59,8 +59,8 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	return s, nil
 }
 
-// ticketsRedis says how to reach the Redis that only tickets and queues are in. User, password and Sentinels are those
-// of its URL.
+// ticketsRedis returns the options of the Redis for tickets and queues only. User, password and Sentinels are those of
+// its URL.
 func ticketsRedis(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
 		URL: c.Matchmaking.Redis, KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
@@ -90,7 +90,7 @@ func openTickets(ctx context.Context, c config.Config, o redis.Options, needs st
 	return store, nil
 }
 
-// readReplicas says how to reach the replicas of the Redis that o reaches; nil: they aren't wanted.
+// readReplicas returns the options to read from replicas of the Redis of o, or nil if tickets are read from the primary.
 func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
 	switch m.ReadReplicas {
 	case "", "off":
@@ -102,7 +102,7 @@ func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
 	return &o
 }
 
-// ready tells whether all Redis, and the notification path, answer.
+// ready returns an error unless all Redis, and the notification path, answer.
 func (s stores) ready(ctx context.Context) error {
 	err := s.channels.Ready(ctx)
 	if s.tickets != s.channels {
@@ -111,14 +111,14 @@ func (s stores) ready(ctx context.Context) error {
 	return err
 }
 
-// storeNeeds is what a store is made with besides the configuration.
+// storeNeeds is what stores need besides the configuration.
 type storeNeeds struct {
 	log     *slog.Logger
 	metrics prometheus.Registerer
 	parts   *lifecycle.Stack
 }
 
-// openStore connects to the configured Redis, or starts one, and gives how to reach it once more.
+// openStore connects to the configured Redis, or to one that it starts. It returns the options to connect again.
 func openStore(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Store, redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
@@ -140,7 +140,7 @@ func openStore(ctx context.Context, c config.Config, needs storeNeeds) (*redis.S
 	return store, o, err
 }
 
-// connect opens a store, and gives up after patience. key is the option that names its Redis.
+// connect opens a store, and gives up after patience. key is the YAML key of the option that names its Redis.
 func connect(ctx context.Context, key string, o redis.Options, patience time.Duration) (*redis.Store, error) {
 	reach, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -156,8 +156,8 @@ func connect(ctx context.Context, key string, o redis.Options, patience time.Dur
 	return store, nil
 }
 
-// startManaged starts a Redis as a part of the service, and gives its address when it answers. Loading much data
-// can take long, and isn't limited.
+// startManaged starts a Redis as a part of the service, and returns its address when it answers. There is no time limit,
+// since loading much data takes long.
 func startManaged(ctx context.Context, c config.Managed, needs storeNeeds) (address string, err error) {
 	m, err := managed.Open(managed.Options{DataDir: c.DataDir, Binary: c.Binary, Logger: needs.log})
 	if err != nil {

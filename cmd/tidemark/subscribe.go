@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 )
 
-// farewell is how long the last acknowledgement, and the removal of a temporary subscriber, may take.
-const farewell = 5 * time.Second
+// cleanupTimeout bounds the last acknowledgement, and the removal of a temporary subscriber or a ticket.
+const cleanupTimeout = 5 * time.Second
 
 type subscribeFlags struct {
 	*cli.Connection
@@ -34,12 +34,12 @@ func newSubscribe(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "subscribe CHANNEL [SUBSCRIBER]",
 		SuggestFor: []string{"listen", "consume", "fetch"},
-		Short:      "Print messages as they come",
-		Long: `Print messages as they come, one JSON a line, until SIGINT or SIGTERM.
+		Short:      "Print messages as they arrive",
+		Long: `Print messages as they arrive, one line of JSON each, until SIGINT or SIGTERM.
 
-Each message is acknowledged after it was written to standard output. The subscriber is made where it is missing,
-and stays; the next run goes on where this one stopped. Without SUBSCRIBER a temporary one is made, and removed at
-the end.`,
+Each message is acknowledged after it was written to standard output. A subscriber that does not exist is created.
+It stays, and the next run continues where this one stopped. Without SUBSCRIBER a temporary one is created, and removed
+at the end.`,
 		Example: `  tidemark subscribe lobby
   tidemark subscribe lobby ann --from earliest
   tidemark subscribe lobby ann --no-ack --count 10`,
@@ -52,8 +52,8 @@ the end.`,
 	cmd.Flags().StringVar(&f.from, "from", "latest", "where a new subscriber starts: latest, earliest, or after a `CLOCK`")
 	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: SUBSCRIBER's mark stays where it is")
 	cmd.Flags().IntVar(&f.max, "max", 1, "fetch up to `N` messages together, and acknowledge them together when all are written")
-	cmd.Flags().IntVar(&f.count, "count", 0, "end after `N` messages (default: go on)")
-	cmd.Flags().DurationVar(&f.wait, "wait", 20*time.Second, "how long one request waits for messages; the service has a limit")
+	cmd.Flags().IntVar(&f.count, "count", 0, "exit after `N` messages (default: no limit)")
+	cmd.Flags().DurationVar(&f.wait, "wait", 20*time.Second, "how long one request waits for messages; the service limits it")
 	return cmd
 }
 
@@ -68,8 +68,8 @@ func (f *subscribeFlags) run(ctx context.Context, t cli.Terminal, args []string)
 	}
 	defer c.Close()
 
-	// A reader of the output that goes away shows as an error of the next write, not as a signal that would end
-	// the process before it has removed its temporary subscriber.
+	// If the reader of the output exits, the next write fails. Without this the signal would end the process before it
+	// has removed its temporary subscriber.
 	closed := make(chan os.Signal, 1)
 	signal.Notify(closed, syscall.SIGPIPE)
 	defer signal.Stop(closed)
@@ -80,12 +80,12 @@ func (f *subscribeFlags) run(ctx context.Context, t cli.Terminal, args []string)
 	}
 	err = s.run(ctx, from)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.Is(err, syscall.EPIPE) {
-		return nil // it was told to end
+		return nil // the user ended it
 	}
 	return err
 }
 
-// start checks the flags, and gives where a new subscriber starts.
+// start checks the flags, and returns where a new subscriber starts.
 func (f *subscribeFlags) start() (client.From, error) {
 	switch {
 	case f.max < 1:
@@ -112,7 +112,7 @@ type subscribing struct {
 	client     *client.Client
 	terminal   cli.Terminal
 	channel    string
-	subscriber string // empty until a temporary one is made
+	subscriber string // empty until a temporary one is created
 	written    int
 }
 
@@ -133,11 +133,11 @@ func (s *subscribing) run(ctx context.Context, from client.From) (err error) {
 		Handle:       s.write,
 		Expired:      s.tellExpired,
 		FetchOptions: client.FetchOptions{Max: s.together(), Wait: s.wait},
-		AckGrace:     farewell,
+		AckGrace:     cleanupTimeout,
 	})
 }
 
-// prepare makes the named subscriber, and gives where a temporary one that stands in for it starts.
+// prepare creates the named subscriber, and returns where a temporary one in its place starts.
 func (s *subscribing) prepare(ctx context.Context, from client.From) (client.From, error) {
 	if s.subscriber == "" {
 		return from, nil
@@ -147,19 +147,19 @@ func (s *subscribing) prepare(ctx context.Context, from client.From) (client.Fro
 		return from, err
 	}
 	if !made.Created && from != client.Latest {
-		s.terminal.Report("%s is there already: it goes on from its mark, %s, and --from changes nothing", s.subscriber, made.Mark)
+		s.terminal.Report("subscriber %s exists: it continues from its mark, %s, and --from is ignored", s.subscriber, made.Mark)
 	}
 	return client.After(made.Mark), nil
 }
 
-// remove unsubscribes a temporary subscriber, also after ctx has ended.
+// remove deletes the temporary subscriber, also after ctx has ended.
 func (s *subscribing) remove(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	return s.client.Unsubscribe(ctx, s.channel, s.subscriber)
 }
 
-// together is how many messages to fetch at once: never more than are to be written.
+// together returns how many messages to fetch at once: never more than remain to be written.
 func (s *subscribing) together() int {
 	if s.count > 0 {
 		return min(s.max, s.count)

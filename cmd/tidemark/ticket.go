@@ -11,7 +11,7 @@ import (
 )
 
 func newTicket(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("ticket", "Ask for matches", newTicketCreate(t), newTicketShow(t), newTicketCancel(t))
+	return cli.NewGroup("ticket", "Create, show and cancel tickets", newTicketCreate(t), newTicketShow(t), newTicketCancel(t))
 }
 
 func newTicketShow(t cli.Terminal) *cobra.Command {
@@ -36,8 +36,8 @@ func newTicketCancel(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "cancel ID",
 		SuggestFor: []string{"delete", "remove"},
-		Short:      "Take a ticket out of its queue",
-		Long:       `Take a ticket out of its queue. It succeeds too where there was none, and fails where it is in a match already.`,
+		Short:      "Cancel a ticket",
+		Long:       `Cancel a ticket. It also succeeds if the ticket does not exist, and fails if the ticket is in a match already.`,
 		Args:       cli.Arguments(1, 1),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

@@ -21,7 +21,7 @@ type ticketFlags struct {
 	extensions                           string
 
 	waits bool
-	wait  time.Duration // 0: without end
+	wait  time.Duration // 0: no limit
 	keep  bool
 }
 
@@ -30,11 +30,11 @@ func newTicketCreate(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "create",
 		SuggestFor: []string{"new", "add", "put"},
-		Short:      "Make a ticket, and perhaps wait for its match",
-		Long: `Make a ticket and print it as one line of JSON. With --wait, print its assignment as another one when it comes.
+		Short:      "Create a ticket, and wait for its match if asked to",
+		Long: `Create a ticket and print it as one line of JSON. With --wait, print its assignment as another line when it arrives.
 
-A ticket whose assignment didn't come in time, or that was waited for until SIGINT or SIGTERM, is cancelled, unless
-there is --keep.`,
+A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGINT or SIGTERM, is cancelled, unless
+--keep is set.`,
 		Example: `  tidemark ticket create --queue duel --wait
   tidemark ticket create --queue ranked --statistic skill=1200 --criterion skill=1000..1500 --wait 2m
   tidemark ticket create --id ann-17 --tag eu --double level=12 --string map=harbor`,
@@ -50,29 +50,29 @@ there is --keep.`,
 	f.Connection = cli.AddConnection(cmd, t, 30*time.Second)
 	flags := cmd.Flags()
 	flags.StringVar(&f.ticket.Queue, "queue", "", "the `QUEUE` to wait in (default: the queue \"default\")")
-	flags.StringVar(&f.ticket.ID, "id", "", "the ticket's `ID`; the same ID is one ticket (default: one is made)")
-	flags.StringArrayVar(&f.ticket.SearchFields.Tags, "tag", nil, "a `TAG`; may be repeated, as may be the next four")
+	flags.StringVar(&f.ticket.ID, "id", "", "`ID` of the ticket, which is created once (default: a new ID)")
+	flags.StringArrayVar(&f.ticket.SearchFields.Tags, "tag", nil, "a `TAG`; may be repeated, like --double, --string, --criterion and --statistic")
 	flags.StringArrayVar(&f.doubles, "double", nil, "a number for the queue's pools, `NAME=NUMBER`")
 	flags.StringArrayVar(&f.texts, "string", nil, "a text for the queue's pools, `NAME=TEXT`")
-	flags.StringArrayVar(&f.criteria, "criterion", nil, "which others to accept, by their statistics, `NAME=MIN..MAX`")
-	flags.StringArrayVar(&f.statistics, "statistic", nil, "what criteria of others look at, `NAME=NUMBER`")
+	flags.StringArrayVar(&f.criteria, "criterion", nil, "accept tickets with this statistic in a range only, `NAME=MIN..MAX`")
+	flags.StringArrayVar(&f.statistics, "statistic", nil, "a statistic, for the criteria of other tickets, `NAME=NUMBER`")
 	flags.IntVar(&f.ticket.NumTeams, "num-teams", 0, "teams in the match, `N` (default: the queue's)")
 	flags.IntVar(&f.ticket.TeamSize, "team-size", 0, "tickets in a team, `N` (default: the queue's)")
-	flags.DurationVar(&f.ticket.TTL, "ttl", 0, "how long it can be matched (default: as the queue has it)")
-	flags.StringVar(&f.extensions, "extensions", "", "a `JSON` object of the caller's own")
-	flags.DurationVar(&f.wait, "wait", 0, "wait for the assignment; with a `DURATION`, at most so long")
+	flags.DurationVar(&f.ticket.TTL, "ttl", 0, "how long the ticket can be matched (default: the queue's)")
+	flags.StringVar(&f.extensions, "extensions", "", "a `JSON` object of your own, which is stored with the ticket")
+	flags.DurationVar(&f.wait, "wait", 0, "wait for the assignment, for at most a `DURATION` if there is one")
 	flags.Lookup("wait").NoOptDefVal = "0s"
-	flags.BoolVar(&f.keep, "keep", false, "don't cancel the ticket when waiting for it ends")
+	flags.BoolVar(&f.keep, "keep", false, "don't cancel the ticket when the wait ends")
 	return cmd
 }
 
-// readWait reads the duration of `--wait 30s`, which the flag itself leaves behind, since its value is optional.
+// readWait reads the duration of `--wait 30s`. The value of the flag is optional, so that the duration is an argument.
 func (f *ticketFlags) readWait(args []string) (err error) {
 	if len(args) == 0 {
 		return nil
 	}
 	if !f.waits || f.wait != 0 {
-		return cli.Usagef("there is an argument too many: %q; see tidemark ticket create --help", args[0])
+		return cli.Usagef("too many arguments: %q; see tidemark ticket create --help", args[0])
 	}
 	if f.wait, err = config.ParseDuration(args[0], time.Millisecond); err != nil {
 		return cli.Usagef("--wait: %w", err)
@@ -115,14 +115,14 @@ func (f *ticketFlags) await(ctx context.Context, c *client.Client, id string) (c
 	defer cancel()
 	assignment, err := c.AwaitAssignment(limited, id)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("there was no match within %s", f.wait)
+		err = fmt.Errorf("no match within %s", f.wait)
 	}
 	return assignment, err
 }
 
-// giveUp cancels a ticket that nobody waits for any more, and gives why, or its assignment where that was first.
+// giveUp cancels a ticket that nobody waits for any more, and returns why, or its assignment if that was faster.
 func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, t cli.Terminal, id string, why error) (client.Assignment, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	err := c.CancelTicket(ctx, id)
 	switch {

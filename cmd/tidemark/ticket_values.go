@@ -19,7 +19,7 @@ func (f *ticketFlags) complete() error {
 	case f.wait < 0:
 		return cli.Usagef("--wait: %s is negative", f.wait)
 	case f.keep && !f.waits:
-		return cli.Usagef("--keep is for --wait: nothing else cancels a ticket")
+		return cli.Usagef("--keep needs --wait: nothing else cancels a ticket")
 	case t.TTL < 0:
 		return cli.Usagef("--ttl: %s is negative", t.TTL)
 	}
@@ -54,7 +54,7 @@ func (f *ticketFlags) complete() error {
 	return nil
 }
 
-// pairs reads NAME=VALUE, each name once.
+// pairs parses texts like NAME=VALUE. A name may be there once.
 func pairs[T any](texts []string, parse func(string) (T, error)) (map[string]T, error) {
 	if len(texts) == 0 {
 		return nil, nil
@@ -66,7 +66,7 @@ func pairs[T any](texts []string, parse func(string) (T, error)) (map[string]T, 
 			return nil, err
 		}
 		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("%q is there twice", name)
+			return nil, fmt.Errorf("duplicate name %q", name)
 		}
 		all[name] = value
 	}
@@ -84,7 +84,7 @@ func parsePair[T any](text string, parse func(string) (T, error)) (name string, 
 	return name, value, nil
 }
 
-// parseCriterion reads skill=1000..1500.
+// parseCriterion parses text like skill=1000..1500.
 func parseCriterion(text string) (client.Criterion, error) {
 	name, ends, err := parsePair(text, func(text string) (ends [2]float64, err error) {
 		least, most, found := strings.Cut(text, "..")

@@ -14,7 +14,7 @@ func newUnsubscribe(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unsubscribe CHANNEL SUBSCRIBER",
 		Short: "Remove a subscriber",
-		Long:  `Remove a subscriber and its mark. It succeeds too where there was none.`,
+		Long:  `Remove a subscriber and its mark. It also succeeds if the subscriber does not exist.`,
 		Args:  cli.Arguments(2, 2),
 	}
 	connection := cli.AddConnection(cmd, t, 5*time.Second)

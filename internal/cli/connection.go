@@ -27,7 +27,7 @@ type Connection struct {
 func AddConnection(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
 	c := &Connection{cmd: cmd, terminal: t}
 	cmd.Flags().StringVar(&c.server, "server", cmp.Or(t.Getenv(config.ServerVariable), defaultServer), "`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
-	cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again where the service can't be reached or can't serve")
+	cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again if the service can't be reached or can't serve")
 	return c
 }
 

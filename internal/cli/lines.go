@@ -19,10 +19,10 @@ type Line struct {
 	err    error // why there are no more lines
 }
 
-// LineReader reads lines ahead, so that it knows which lines are there without waiting for more.
+// LineReader reads lines ahead, so that it knows which lines are available without waiting for more.
 type LineReader struct {
 	lines chan Line
-	held  *Line // taken out of lines, but for the next batch; owned by Batch's caller
+	held  *Line // received, but for the next batch; owned by Batch's caller
 }
 
 // NewLineReader returns a reader that reads ahead by that many lines.
@@ -57,8 +57,8 @@ func (lr *LineReader) send(ctx context.Context, l Line) {
 	}
 }
 
-// Batch waits for a line, and gives it with those that are there too, at most n of them. Its error says why no
-// more will come; io.EOF is the end.
+// Batch waits for a line, and returns it with the lines that are available then, at most n in all. The error says why
+// there are no more lines after those; io.EOF is the end.
 func (lr *LineReader) Batch(ctx context.Context, n int) ([]Line, error) {
 	var batch []Line
 	size := 0
@@ -79,7 +79,7 @@ func (lr *LineReader) Batch(ctx context.Context, n int) ([]Line, error) {
 	return batch, nil
 }
 
-// take gives the next line, waiting for it or not.
+// take returns the next line. If there is none yet, it waits or reports false.
 func (lr *LineReader) take(ctx context.Context, wait bool) (Line, bool) {
 	if lr.held != nil {
 		l := *lr.held

@@ -28,7 +28,7 @@ func Usagef(format string, args ...any) error {
 func Arguments(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return Usagef("wrong number of arguments: it is %s; see %s --help", cmd.UseLine(), cmd.CommandPath())
+			return Usagef("wrong number of arguments: the usage is %s; see %s --help", cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
 	}
@@ -41,7 +41,7 @@ func NewGroup(name, short string, commands ...*cobra.Command) *cobra.Command {
 		Short: short,
 		Args:  NoSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return Usagef("say what to do; see %s --help", cmd.CommandPath())
+			return Usagef("a command is missing; see %s --help", cmd.CommandPath())
 		},
 	}
 	group.AddCommand(commands...)
@@ -75,7 +75,7 @@ func NoSuchCommand(cmd *cobra.Command, args []string) error {
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2 // the distance that cobra itself uses
 	}
-	return Usagef("there is no command %q%s; see %s --help", args[0], suggest.Hint(cmd.SuggestionsFor(args[0])), cmd.CommandPath())
+	return Usagef("unknown command %q%s; see %s --help", args[0], suggest.Hint(cmd.SuggestionsFor(args[0])), cmd.CommandPath())
 }
 
 // FlagError turns an error about a flag of cmd into a usage error, with a hint if the flag does not exist.
