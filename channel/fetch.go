@@ -9,125 +9,145 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Query is what a fetch asks for.
+// Query is the input of a fetch.
 type Query struct {
 	Channel    string
 	Subscriber string
 	Max        int           // messages at most; 0: Limits.DefaultMax
-	Wait       time.Duration // how long to wait for a message where there is none; 0: not at all
-	// ListenFirst makes a fetch that waits listen to the channel before it reads, not only after it has found nothing. It
-	// saves a read where hardly ever a message is there yet, and costs a subscription where one is.
+	Wait       time.Duration // how long to wait for a message if there is none; 0: not at all
+	// ListenFirst makes a fetch that waits listen to the channel before it reads, instead of after it has found nothing. It
+	// saves a read if there is hardly ever a message yet, and costs a subscription if there is one.
 	ListenFirst bool
 }
 
-// Delivery is what a fetch answers.
+// Delivery is the result of a fetch.
 type Delivery struct {
 	Messages []Message
-	Receipt  string // acknowledges all of Messages and Expired; empty where there is nothing to acknowledge
+	Receipt  string // acknowledges all of Messages and Expired; empty if there is nothing to acknowledge
 	More     bool   // there is more to fetch now
-	Expired  uint64 // messages that were passed over because their life had ended before they were read
+	Expired  uint64 // messages that expired before they were read, and were skipped
 }
 
-// Fetch reads what stands after the subscriber's mark, and waits for it where there is nothing. It ends early,
-// with nothing, when ctx ends or the service drains, or after half of the channel's TTL: a fetch that waits
-// doesn't renew its subscriber's life. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
-// fault.SlugInvalidMax, fault.SlugInvalidWait, ErrNoSubscriber and the store's.
+// Fetch returns the messages after the subscriber's mark, and waits if there are none. It returns early, with nothing, when
+// ctx ends or the service drains, or after half of the channel's TTL: a fetch that waits doesn't renew the subscriber.
+// Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugInvalidMax,
+// fault.SlugInvalidWait, ErrNoSubscriber and the store's.
 func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 	return s.Next(ctx, q, "")
 }
 
-// Next is Ack with the handle, and then Fetch, in one step: where the handle is refused nothing is fetched. An
-// empty handle makes it a Fetch. Errors: those of Fetch and of Ack.
+// Next is Ack with the handle, followed by Fetch, in one step: if the handle is refused, nothing is fetched. With an empty
+// handle it is Fetch. Errors: those of Fetch and of Ack.
 func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, error) {
-	policy, err := s.checkQuery(&q)
-	if err != nil {
+	f := fetch{service: s}
+	if err := f.prepare(&q, handle); err != nil {
 		return Delivery{}, err
 	}
-	var ack *receipt.Receipt
-	if handle != "" {
-		r, err := s.verify(handle, q.Channel, q.Subscriber)
-		if err != nil {
-			return Delivery{}, err
-		}
-		ack = &r
-	}
-	r := FetchRequest{Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: s.limits.FetchBytes, Policy: policy}
+	var err error
 	if q.Wait > 0 {
-		return s.wait(ctx, q, r, ack)
+		err = f.wait(ctx, q.ListenFirst)
+	} else {
+		err = f.read(ctx)
 	}
-	b, err := s.read(ctx, r, ack)
 	if err != nil {
 		return Delivery{}, err
 	}
-	return s.deliver(r, b), nil
+	return f.delivery(), nil
 }
 
-// wait answers with what is there, and waits if that is nothing. On a channel that isn't listened to yet it reads before
-// it listens, unless q.ListenFirst is set, so that messages that are there are answered at once and without a subscription.
-func (s *Service) wait(ctx context.Context, q Query, r FetchRequest, ack *receipt.Receipt) (Delivery, error) {
-	r.Wait = waitLimit(q.Wait, r.Policy)
-	timer := time.NewTimer(r.Wait)
-	defer timer.Stop()
-	if !q.ListenFirst && !s.hub.listening(r.Channel) {
-		b, err := s.read(ctx, r, ack)
-		if err != nil {
-			return Delivery{}, err
-		}
-		if !b.empty() || s.hub.drained.Load() {
-			return s.deliver(r, b), nil
-		}
-		ack = nil // done by this read
+// fetch is one call of Fetch or Next. Its methods share it by pointer, and so need little stack: a goroutine that waits
+// keeps the stack that its deepest call needed.
+type fetch struct {
+	service *Service
+	request FetchRequest
+	ack     *receipt.Receipt // nil: none, or done
+	batch   Batch            // of the last read
+}
+
+// prepare checks the arguments of Next.
+func (f *fetch) prepare(q *Query, handle string) error {
+	policy, err := f.service.checkQuery(q)
+	if err != nil {
+		return err
 	}
-	w := s.hub.join(r.Channel, r.Subscriber)
+	f.request = FetchRequest{
+		Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: f.service.limits.FetchBytes, Policy: policy,
+		Wait: min(q.Wait, policy.TTL/2), // the subscriber isn't renewed meanwhile
+	}
+	if handle == "" {
+		return nil
+	}
+	r, err := f.service.verify(handle, q.Channel, q.Subscriber)
+	if err != nil {
+		return err
+	}
+	f.ack = &r
+	return nil
+}
+
+// read reads a batch from the store, after the acknowledgement if that isn't done yet.
+func (f *fetch) read(ctx context.Context) error {
+	operation, err := "fetch", error(nil)
+	if f.ack == nil {
+		f.batch, err = f.service.store.Fetch(ctx, f.request)
+	} else {
+		operation, err = "next", f.acknowledge(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s/%s: %w", operation, f.request.Channel, f.request.Subscriber, err)
+	}
+	return nil
+}
+
+func (f *fetch) acknowledge(ctx context.Context) (err error) {
+	f.batch, err = f.service.store.Next(ctx, AckRequest{Receipt: *f.ack, Policy: f.request.Policy}, f.request)
+	f.ack = nil
+	return err
+}
+
+// wait reads a batch, and waits if it is empty. On a channel that isn't listened to yet it reads before it listens, unless
+// listenFirst is true: so messages that are there are returned at once and without a subscription.
+func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
+	hub := f.service.hub
+	timer := time.NewTimer(f.request.Wait)
+	defer timer.Stop()
+	if !listenFirst && !hub.listening(f.request.Channel) {
+		if err := f.read(ctx); err != nil || !f.batch.empty() || hub.drained.Load() {
+			return err
+		}
+	}
+	w := hub.join(f.request.Channel, f.request.Subscriber)
 	defer w.leave()
-	w.awaitConfirmation(ctx, r.Wait)
+	w.awaitConfirmation(ctx, f.request.Wait)
 	for {
 		w.prepare()
-		b, err := s.read(ctx, r, ack)
-		if err != nil {
-			return Delivery{}, err
+		if err := f.read(ctx); err != nil || !f.batch.empty() {
+			return err
 		}
-		if !b.empty() {
-			return s.deliver(r, b), nil
+		woken, message := w.sleep(ctx, timer.C, Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock})
+		if message != nil {
+			f.batch.Messages, f.batch.Through, f.batch.Clock = []Message{*message}, message.Clock, message.Clock
 		}
-		ack = nil
-		woken, message := w.sleep(ctx, timer.C, Position{Epoch: b.Epoch, Clock: b.Clock})
-		switch {
-		case message != nil:
-			b.Messages, b.Through, b.Clock = []Message{*message}, message.Clock, message.Clock
-			return s.deliver(r, b), nil
-		case !woken:
-			return Delivery{}, nil
+		if message != nil || !woken {
+			return nil
 		}
 	}
 }
 
-func (s *Service) read(ctx context.Context, r FetchRequest, ack *receipt.Receipt) (Batch, error) {
-	if ack == nil {
-		b, err := s.store.Fetch(ctx, r)
-		if err != nil {
-			return Batch{}, fmt.Errorf("fetch %s/%s: %w", r.Channel, r.Subscriber, err)
-		}
-		return b, nil
-	}
-	b, err := s.store.Next(ctx, AckRequest{Receipt: *ack, Policy: r.Policy}, r)
-	if err != nil {
-		return Batch{}, fmt.Errorf("next %s/%s: %w", r.Channel, r.Subscriber, err)
-	}
-	return b, nil
-}
-
-// deliver signs what a batch stands for.
-func (s *Service) deliver(r FetchRequest, b Batch) Delivery {
+// delivery returns the last batch, with a signed receipt for it.
+func (f *fetch) delivery() Delivery {
+	b := &f.batch
 	d := Delivery{Messages: b.Messages, Expired: b.Expired, More: b.Through != b.Clock}
 	if b.Through == b.Mark {
 		return d
 	}
-	through := receipt.Receipt{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: b.Epoch, Clock: b.Through}
+	through := receipt.Receipt{
+		Channel: f.request.Channel, Subscriber: f.request.Subscriber, Epoch: b.Epoch, Clock: b.Through,
+	}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
 		through.MessageID = b.Messages[n-1].ID
 	}
-	d.Receipt = s.receipts.Sign(through)
+	d.Receipt = f.service.receipts.Sign(through)
 	return d
 }
 

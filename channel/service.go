@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -243,5 +242,3 @@ func (s *Service) verify(handle, channel, subscriber string) (receipt.Receipt, e
 	return receipt.Receipt{}, refused
 }
 
-// waitLimit is the longest that a fetch may sleep: a sleeping fetch doesn't renew its subscriber's life.
-func waitLimit(wait time.Duration, policy Policy) time.Duration { return min(wait, policy.TTL/2) }
