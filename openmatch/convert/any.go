@@ -22,8 +22,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// known gives the types whose Anys are readable as JSON. They are fixed, and not those that a program happens to link:
-// one server must read what another wrote. Any itself isn't one, since what is in it may be of any type.
+// known returns the types whose Anys are readable as JSON. The list is fixed, and not that of what a program links: one
+// server must read what another wrote. Any itself isn't listed, since it can hold a message of any type.
 var known = sync.OnceValue(func() *protoregistry.Types {
 	types := new(protoregistry.Types)
 	for _, m := range []proto.Message{
@@ -33,7 +33,7 @@ var known = sync.OnceValue(func() *protoregistry.Types {
 		&timestamppb.Timestamp{}, &emptypb.Empty{}, &openmatch.DefaultEvaluationCriteria{},
 	} {
 		if err := types.RegisterMessage(m.ProtoReflect().Type()); err != nil {
-			panic(err) // one of them is there twice
+			panic(err) // a type is listed twice
 		}
 	}
 	return types
@@ -44,8 +44,8 @@ const (
 	valueMember = "value"
 )
 
-// ToExtensions gives extensions as JSON. Errors: an Any of a known type that has no form in JSON, such as a
-// google.protobuf.Value without a value; the field is the extension's name.
+// ToExtensions returns extensions as JSON. It fails for an Any of a known type that JSON can't represent, such as a
+// google.protobuf.Value without a value; the error's field is the extension's name.
 func ToExtensions(anys map[string]*anypb.Any) (map[string]json.RawMessage, error) {
 	if len(anys) == 0 {
 		return nil, nil
@@ -61,7 +61,7 @@ func ToExtensions(anys map[string]*anypb.Any) (map[string]json.RawMessage, error
 	return extensions, nil
 }
 
-// FromExtensions gives extensions as Anys. JSON that not even a google.protobuf.Value can hold becomes one with the
+// FromExtensions returns extensions as Anys. JSON that a google.protobuf.Value can't represent becomes a string with the
 // text of the JSON.
 func FromExtensions(extensions map[string]json.RawMessage) map[string]*anypb.Any {
 	if len(extensions) == 0 {
@@ -81,9 +81,9 @@ func toJSON(a *anypb.Any) (json.RawMessage, error) {
 	}
 	text, err := protojson.MarshalOptions{Resolver: known()}.Marshal(a)
 	if err != nil {
-		return nil, fmt.Errorf("the %s has no form in JSON: %w", a.MessageName(), err)
+		return nil, fmt.Errorf("the %s can't be represented in JSON: %w", a.MessageName(), err)
 	}
-	var compact bytes.Buffer // protojson varies its spaces
+	var compact bytes.Buffer // protojson varies its white space
 	err = json.Compact(&compact, text)
 	return compact.Bytes(), err
 }
@@ -104,7 +104,7 @@ func fromJSON(text json.RawMessage) *anypb.Any {
 	return pack(value)
 }
 
-// typed reads what toJSON writes.
+// typed reads the JSON that toJSON writes. ok is false for other JSON.
 func typed(text json.RawMessage) (*anypb.Any, bool) {
 	if !bytes.Contains(text, []byte(typeMember)) {
 		return nil, false
@@ -127,25 +127,25 @@ func typed(text json.RawMessage) (*anypb.Any, bool) {
 	return &anypb.Any{TypeUrl: typeURL, Value: value}, err == nil
 }
 
-// pack gives an Any of a message whose texts are UTF-8, the same one each time.
+// pack returns an Any of a message whose strings are UTF-8, with the same bytes each time.
 func pack(m proto.Message) *anypb.Any {
 	a := new(anypb.Any)
 	if err := anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}); err != nil {
-		panic(err) // only texts that aren't UTF-8 can't be packed
+		panic(err) // only strings that aren't UTF-8 can't be packed
 	}
 	return a
 }
 
-// invalid is the error of what a client sent.
+// invalid returns the error of a message that a client sent.
 func invalid(field, format string, args ...any) error {
 	return &fault.Error{
 		Kind: fault.Invalid, Slug: fault.SlugInvalidTicket, Field: field, Detail: field + ": " + fmt.Sprintf(format, args...),
 	}
 }
 
-// within puts the name of what has it before an error's field.
+// within returns err with parent and a dot before its field.
 func within(parent string, err error) error {
-	if e, ok := err.(*fault.Error); ok { //nolint:errorlint // it is always invalid's own
+	if e, ok := err.(*fault.Error); ok { //nolint:errorlint // invalid made it, and nothing wraps it
 		return &fault.Error{Kind: e.Kind, Slug: e.Slug, Field: parent + "." + e.Field, Detail: parent + "." + e.Detail}
 	}
 	return err

@@ -9,13 +9,12 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// EvaluationInput is the extension of a match that has its score, a DefaultEvaluationCriteria.
+// EvaluationInput is the name of the extension with a match's score, a DefaultEvaluationCriteria.
 const EvaluationInput = "evaluation_input"
 
-// ToProposal gives a match as a proposal. Its tickets are those of the map that have the IDs of the message's, all in
-// one team, since Open Match has no teams; its score is the extension EvaluationInput's. Errors: *fault.Error of the
-// kind Invalid, with the field: no tickets, one that isn't in the map or is there twice, an ID that can't be a
-// match's, a backfill, an extension that is malformed.
+// ToProposal returns a match as a proposal. Its tickets are those of the map with the IDs in the message, all in one team,
+// because Open Match has no teams. Its score is that of the extension EvaluationInput. ToProposal fails if there are no
+// tickets, for an unknown or repeated ticket, an invalid match ID, a backfill, and a malformed extension.
 func ToProposal(m *openmatch.Match, tickets map[string]*matchmaking.Ticket) (matchmaking.Proposal, error) {
 	p := matchmaking.Proposal{ID: m.GetMatchId()}
 	if p.ID != "" {
@@ -24,7 +23,7 @@ func ToProposal(m *openmatch.Match, tickets map[string]*matchmaking.Ticket) (mat
 		}
 	}
 	if m.GetBackfill() != nil {
-		return matchmaking.Proposal{}, invalid("backfill", "there are no backfills yet")
+		return matchmaking.Proposal{}, invalid("backfill", "backfills aren't supported")
 	}
 	team, err := teamOf(m.GetTickets(), tickets)
 	if err != nil {
@@ -51,17 +50,17 @@ func teamOf(messages []*openmatch.Ticket, tickets map[string]*matchmaking.Ticket
 		t := tickets[id]
 		switch {
 		case t == nil:
-			return nil, invalid(fmt.Sprintf("tickets[%d].id", i), "there is no ticket %q", id)
+			return nil, invalid(fmt.Sprintf("tickets[%d].id", i), "the ticket %q doesn't exist", id)
 		case seen[id]:
-			return nil, invalid(fmt.Sprintf("tickets[%d].id", i), "the ticket %q is there twice", id)
+			return nil, invalid(fmt.Sprintf("tickets[%d].id", i), "duplicate ticket %q", id)
 		}
 		team[i], seen[id] = t, true
 	}
 	return team, nil
 }
 
-// ScoreOf gives the score of a match, 0 where it has none. Errors: *fault.Error of the kind Invalid, with the
-// field, where EvaluationInput is no DefaultEvaluationCriteria.
+// ScoreOf returns the score of a match, or 0 if it has none. It fails if EvaluationInput isn't a
+// DefaultEvaluationCriteria.
 func ScoreOf(m *openmatch.Match) (float64, error) {
 	input := m.GetExtensions()[EvaluationInput]
 	if input == nil {
@@ -74,8 +73,8 @@ func ScoreOf(m *openmatch.Match) (float64, error) {
 	return criteria.GetScore(), nil
 }
 
-// FromProposal gives a proposal as a match of a profile. Its score is the extension EvaluationInput, unless the
-// proposal has an extension of this name.
+// FromProposal returns a proposal as a match of a profile. Its score is in the extension EvaluationInput, unless the
+// proposal has an extension with this name.
 func FromProposal(p matchmaking.Proposal, profile string) *openmatch.Match {
 	m := &openmatch.Match{MatchId: p.ID, MatchProfile: profile, Extensions: FromExtensions(p.Extensions)}
 	for _, t := range p.Tickets() {

@@ -7,14 +7,13 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// ToPool gives a pool. Errors: *fault.Error of the kind Invalid, with the field: an exclusion that there isn't, or a
-// time that is none.
+// ToPool returns a pool. It fails for an unknown exclusion and an invalid time.
 func ToPool(p *openmatch.Pool) (matchmaking.Pool, error) {
 	pool := matchmaking.Pool{Name: p.GetName()}
 	for i, f := range p.GetDoubleRangeFilters() {
 		exclude, ok := toExclude[f.GetExclude()]
 		if !ok {
-			return matchmaking.Pool{}, invalid(fmt.Sprintf("double_range_filters[%d].exclude", i), "there is no %d", f.GetExclude())
+			return matchmaking.Pool{}, invalid(fmt.Sprintf("double_range_filters[%d].exclude", i), "unknown value %d", f.GetExclude())
 		}
 		pool.DoubleRanges = append(pool.DoubleRanges, matchmaking.DoubleRange{
 			DoubleArg: f.GetDoubleArg(), Min: f.GetMin(), Max: f.GetMax(), Exclude: exclude,
@@ -34,7 +33,7 @@ func ToPool(p *openmatch.Pool) (matchmaking.Pool, error) {
 	return pool, err
 }
 
-// FromPool gives a pool as a message.
+// FromPool returns a pool as a message.
 func FromPool(p matchmaking.Pool) *openmatch.Pool {
 	m := &openmatch.Pool{Name: p.Name, CreatedBefore: fromTime(p.CreatedBefore), CreatedAfter: fromTime(p.CreatedAfter)}
 	for _, f := range p.DoubleRanges {
@@ -51,7 +50,7 @@ func FromPool(p matchmaking.Pool) *openmatch.Pool {
 	return m
 }
 
-// ToProfile gives a profile, without its extensions. Errors: those of ToPool.
+// ToProfile returns a profile, without its extensions. It fails if ToPool does.
 func ToProfile(p *openmatch.MatchProfile) (matchmaking.Profile, error) {
 	profile := matchmaking.Profile{Name: p.GetName()}
 	for i, m := range p.GetPools() {
@@ -64,7 +63,7 @@ func ToProfile(p *openmatch.MatchProfile) (matchmaking.Profile, error) {
 	return profile, nil
 }
 
-// FromProfile gives a profile as a message.
+// FromProfile returns a profile as a message.
 func FromProfile(p matchmaking.Profile) *openmatch.MatchProfile {
 	m := &openmatch.MatchProfile{Name: p.Name}
 	for _, pool := range p.Pools {
@@ -78,7 +77,7 @@ var toExclude = map[openmatch.DoubleRangeFilter_Exclude]matchmaking.Exclude{
 	openmatch.DoubleRangeFilter_MAX: matchmaking.ExcludeMax, openmatch.DoubleRangeFilter_BOTH: matchmaking.ExcludeBoth,
 }
 
-// fromExclude has nothing for the empty exclusion: it is NONE.
+// fromExclude has no entry for the empty exclusion, which is NONE.
 var fromExclude = map[matchmaking.Exclude]openmatch.DoubleRangeFilter_Exclude{
 	matchmaking.ExcludeNone: openmatch.DoubleRangeFilter_NONE, matchmaking.ExcludeMin: openmatch.DoubleRangeFilter_MIN,
 	matchmaking.ExcludeMax: openmatch.DoubleRangeFilter_MAX, matchmaking.ExcludeBoth: openmatch.DoubleRangeFilter_BOTH,

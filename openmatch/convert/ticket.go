@@ -11,16 +11,16 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// ToSpec gives what a ticket asks for.
+// ToSpec returns what a ticket asks for.
 //
-// Open Match's tickets have neither criteria, statistics nor sizes. The statistics are the double_args, those that
-// are finite, by name; and three extensions, which may be Values, Structs or ListValues, say the rest:
+// Open Match's tickets have no criteria, statistics or sizes. The statistics are the finite double_args, ordered by name.
+// Three extensions, which may be Values, Structs or ListValues, have the rest:
 //
 //	tidemark.criteria    [{"name": "ping", "minValue": 0, "maxValue": 50}, …]
 //	tidemark.statistics  [{"name": "ping", "value": 20}, …], in place of the double_args
-//	tidemark.match       {"numTeams": 2, "teamSize": 3}, either of them
+//	tidemark.match       {"numTeams": 2, "teamSize": 3}, or one of the two
 //
-// All extensions are kept, these too. Errors: *fault.Error of the kind Invalid, with the field.
+// All extensions are kept, including these. ToSpec fails for malformed extensions.
 func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{SearchFields: toSearchFields(t.GetSearchFields())}
 	var err error
@@ -30,14 +30,14 @@ func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	if spec.PersistentField, err = ToExtensions(t.GetPersistentField()); err != nil {
 		return matchmaking.Spec{}, within("persistent_field", err)
 	}
-	if err := readWishes(&spec); err != nil {
+	if err := readExtensions(&spec); err != nil {
 		return matchmaking.Spec{}, within("extensions", err)
 	}
 	return spec, nil
 }
 
-// ToTicket gives a ticket, as far as the message tells of it: [ToSpec], and ID, create time and assignment. Errors:
-// those of ToSpec.
+// ToTicket returns what a message has of a ticket: that of [ToSpec], the ID, the create time and the assignment. It fails
+// if ToSpec does, and for an invalid time or assignment.
 func ToTicket(t *openmatch.Ticket) (*matchmaking.Ticket, error) {
 	spec, err := ToSpec(t)
 	if err != nil {
@@ -55,21 +55,21 @@ func ToTicket(t *openmatch.Ticket) (*matchmaking.Ticket, error) {
 	return ticket, nil
 }
 
-// FromTicket gives a ticket as a message. What Open Match's tickets don't have is in extensions, see [ToSpec], unless
+// FromTicket returns a ticket as a message. What Open Match's tickets don't have is in extensions, as in [ToSpec], unless
 // the ticket has extensions with their names.
 func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 	m := &openmatch.Ticket{
 		Id: t.ID, SearchFields: fromSearchFields(t.SearchFields), Extensions: FromExtensions(t.Extensions),
 		PersistentField: FromExtensions(t.PersistentField), CreateTime: fromTime(t.CreateTime),
 	}
-	writeWishes(m, t.Spec)
+	writeExtensions(m, t.Spec)
 	if t.Assignment != nil {
 		m.Assignment = FromAssignment(t.Assignment)
 	}
 	return m
 }
 
-// ToAssignment gives an assignment's connection and extensions. Errors: those of ToExtensions.
+// ToAssignment returns an assignment's connection and extensions. It fails if ToExtensions does.
 func ToAssignment(a *openmatch.Assignment) (*matchmaking.Assignment, error) {
 	extensions, err := ToExtensions(a.GetExtensions())
 	if err != nil {
@@ -78,7 +78,7 @@ func ToAssignment(a *openmatch.Assignment) (*matchmaking.Assignment, error) {
 	return &matchmaking.Assignment{Connection: a.GetConnection(), Extensions: extensions}, nil
 }
 
-// FromAssignment gives an assignment as a message, which has its connection and extensions.
+// FromAssignment returns an assignment's connection and extensions as a message.
 func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
 	return &openmatch.Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
 }
@@ -89,12 +89,12 @@ func toSearchFields(f *openmatch.SearchFields) matchmaking.SearchFields {
 	}
 }
 
-// fromSearchFields gives a message even where there are no fields: match functions use it unasked.
+// fromSearchFields returns a message even if there are no fields, because match functions don't check for nil.
 func fromSearchFields(f matchmaking.SearchFields) *openmatch.SearchFields {
 	return &openmatch.SearchFields{Tags: slices.Clone(f.Tags), DoubleArgs: maps.Clone(f.DoubleArgs), StringArgs: maps.Clone(f.StringArgs)}
 }
 
-// toTime gives the time of a timestamp, zero where there is none.
+// toTime returns the time of a timestamp, or the zero time if there is none.
 func toTime(field string, t *timestamppb.Timestamp) (time.Time, error) {
 	if t == nil {
 		return time.Time{}, nil

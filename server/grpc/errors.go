@@ -96,7 +96,7 @@ func statusOfCode(code connect.Code) int {
 	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodeAborted:
 		return http.StatusConflict
 	case connect.CodeResourceExhausted:
-		return http.StatusRequestEntityTooLarge // a message; see finish for a full Redis
+		return http.StatusRequestEntityTooLarge // of a message; finish handles a full Redis
 	case connect.CodePermissionDenied:
 		return http.StatusForbidden
 	case connect.CodeUnimplemented:

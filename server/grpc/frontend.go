@@ -19,10 +19,10 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
-// Metadata that clients of Open Match's services may send.
+// Metadata that clients may send.
 const (
 	metadataQueue    = "Tidemark-Queue"     // the queue of a ticket or of a pool
-	metadataTicketID = "Tidemark-Ticket-Id" // of a ticket that is to be made, which makes its creation repeatable
+	metadataTicketID = "Tidemark-Ticket-Id" // of a new ticket; with it a create can be repeated
 )
 
 // Players is what FrontendService calls. Their errors are those of package matchmaking.
@@ -40,7 +40,7 @@ type Channels interface {
 	Limits() channel.Limits
 }
 
-// frontend is openmatch.FrontendService. Its calls for backfills are those that it embeds: not implemented.
+// frontend is openmatch.FrontendService. Its procedures for backfills are the embedded ones: not implemented.
 type frontend struct {
 	openmatchconnect.UnimplementedFrontendServiceHandler
 
@@ -49,7 +49,7 @@ type frontend struct {
 	drained  <-chan struct{}
 }
 
-// CreateTicket makes a ticket in the queue that the metadata names, or in the default one.
+// CreateTicket creates a ticket in the queue that the metadata names, or in the default one.
 func (f *frontend) CreateTicket(
 	ctx context.Context, request *connect.Request[openmatch.CreateTicketRequest],
 ) (*connect.Response[openmatch.Ticket], error) {
@@ -74,7 +74,7 @@ func (f *frontend) CreateTicket(
 	return connect.NewResponse(asked), nil
 }
 
-// checkTicket refuses what Open Match refuses, in its words.
+// checkTicket refuses what Open Match refuses, with the same texts.
 func checkTicket(t *openmatch.Ticket) error {
 	switch {
 	case t == nil:
@@ -87,7 +87,7 @@ func checkTicket(t *openmatch.Ticket) error {
 	return nil
 }
 
-// DeleteTicket gives a ticket up. It succeeds for one that there isn't, and for one that has a match, which keeps it.
+// DeleteTicket cancels a ticket. It succeeds if there is no such ticket, and if the ticket has a match, which it keeps.
 func (f *frontend) DeleteTicket(
 	ctx context.Context, request *connect.Request[openmatch.DeleteTicketRequest],
 ) (*connect.Response[emptypb.Empty], error) {
@@ -97,7 +97,7 @@ func (f *frontend) DeleteTicket(
 	return connect.NewResponse(new(emptypb.Empty)), nil
 }
 
-// DeindexTicket is DeleteTicket under another name.
+// DeindexTicket does the same as DeleteTicket.
 func (f *frontend) DeindexTicket(
 	ctx context.Context, request *connect.Request[openmatch.DeindexTicketRequest],
 ) (*connect.Response[openmatch.DeindexTicketResponse], error) {
@@ -117,7 +117,7 @@ func (f *frontend) cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// GetTicket reads a ticket that waits or has a match.
+// GetTicket returns a ticket that waits or has a match.
 func (f *frontend) GetTicket(
 	ctx context.Context, request *connect.Request[openmatch.GetTicketRequest],
 ) (*connect.Response[openmatch.Ticket], error) {
@@ -132,7 +132,7 @@ func (f *frontend) GetTicket(
 	return connect.NewResponse(convert.FromTicket(&t)), nil
 }
 
-// ticket reads a ticket. One that was given up, or has expired, is no more.
+// ticket reads a ticket. A cancelled or expired one doesn't exist for clients of Open Match.
 func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
 	t, err := f.players.Ticket(ctx, id)
 	switch {
@@ -144,7 +144,7 @@ func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, e
 	return t, nil
 }
 
-// assignmentTTL is how long a queue's assignments can be read.
+// assignmentTTL returns how long a queue's assignments can be read.
 func (f *frontend) assignmentTTL(queue string) time.Duration {
 	for _, d := range f.players.Definitions() {
 		if d.Name == queue && d.AssignmentTTL > 0 {
@@ -165,12 +165,12 @@ func badRequest(text string) error {
 	return connect.NewError(connect.CodeInvalidArgument, errors.New(text))
 }
 
-// noTicket is the error of a ticket that there isn't, in Open Match's words.
+// noTicket returns the error of a ticket that doesn't exist, with Open Match's text.
 func noTicket(id string) error {
-	return connect.NewError(connect.CodeNotFound, fmt.Errorf("Ticket id: %s not found", id)) //nolint:staticcheck // Open Match's words
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("Ticket id: %s not found", id)) //nolint:staticcheck // Open Match's text
 }
 
-// orNoTicket gives noTicket's error in place of one that says that something isn't there.
+// orNoTicket returns err, or noTicket's error if err is of kind NotFound.
 func orNoTicket(id string, err error) error {
 	var e *fault.Error
 	if errors.As(err, &e) && e.Kind == fault.NotFound {

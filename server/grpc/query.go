@@ -24,21 +24,21 @@ type Pools interface {
 // query is openmatch.QueryService.
 type query struct {
 	pools Pools
-	under chan struct{} // has a place for each query that is answered
+	slots chan struct{} // holds an element for each query in progress
 }
 
 const (
-	maxQueries = 16               // are answered at the same time
+	maxQueries = 16               // in progress at the same time
 	queryPage  = 1000             // tickets or IDs in one answer at most
 	queryBytes = 1 << 20          // of tickets in one answer, but always one ticket
-	queryTime  = 60 * time.Second // in which a client must have read the answer
+	queryTime  = 60 * time.Second // for the client to read the answer
 )
 
-func newQuery(p Pools) *query { return &query{pools: p, under: make(chan struct{}, maxQueries)} }
+func newQuery(p Pools) *query { return &query{pools: p, slots: make(chan struct{}, maxQueries)} }
 
 var errQueries = connect.NewError(connect.CodeResourceExhausted, errors.New("the server answers as many queries as it may: try again"))
 
-// QueryTickets sends the tickets of a pool, the oldest first.
+// QueryTickets sends the waiting tickets of a pool, the oldest first.
 func (q *query) QueryTickets(
 	ctx context.Context, request *connect.Request[openmatch.QueryTicketsRequest], stream *connect.ServerStream[openmatch.QueryTicketsResponse],
 ) error {
@@ -65,7 +65,7 @@ func (q *query) QueryTickets(
 	return send()
 }
 
-// QueryTicketIds sends the IDs of the tickets of a pool, the oldest first.
+// QueryTicketIds sends the IDs of the waiting tickets of a pool, the oldest first.
 //
 //nolint:revive // the name is Open Match's
 func (q *query) QueryTicketIds(
@@ -86,14 +86,14 @@ func (q *query) QueryTicketIds(
 	return stream.Send(page)
 }
 
-// asked is what a query asks for.
+// asked is the request of a query.
 type asked struct {
-	queue  string // by name; empty: the one that has the pool
+	queue  string // its name; empty: the queue that has the pool
 	pool   *openmatch.Pool
 	fields matchmaking.Fields // that the answer needs
 }
 
-// walk calls found with each waiting ticket of a pool. It holds a hundred tickets at a time.
+// walk calls found with each waiting ticket of a pool. It keeps a hundred tickets in memory at a time.
 func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticket) error) error {
 	if a.pool == nil {
 		return badRequest(".pool is required")
@@ -103,8 +103,8 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 		return err
 	}
 	select {
-	case q.under <- struct{}{}:
-		defer func() { <-q.under }()
+	case q.slots <- struct{}{}:
+		defer func() { <-q.slots }()
 	default:
 		return errQueries
 	}
@@ -129,12 +129,12 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 	})
 }
 
-// limitAnswer bounds the time in which a client reads an answer: a call that nobody reads would never end.
+// limitAnswer limits the time in which a client reads an answer: a call that nobody reads would never end.
 func limitAnswer(ctx context.Context, limit time.Duration) {
 	_ = http.NewResponseController(callOf(ctx).Response()).SetWriteDeadline(time.Now().Add(limit)) // if it can be changed
 }
 
-// queueOf finds the queue whose profile has a pool; the default queue, where none has it.
+// queueOf returns the queue whose profile has a pool, or the default queue if none has it.
 func (q *query) queueOf(asked *openmatch.Pool) string {
 	for _, d := range q.pools.Definitions() {
 		for _, pool := range d.Profile.Pools {

@@ -121,7 +121,7 @@ func TestRefusedQueries(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	_, _, err := h.ids(&openmatch.Pool{DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{Exclude: 9}}}, "")
-	isError(t, err, connect.CodeInvalidArgument, "double_range_filters[0].exclude: there is no 9")
+	isError(t, err, connect.CodeInvalidArgument, "double_range_filters[0].exclude: unknown value 9")
 	_, _, err = h.ids(&openmatch.Pool{CreatedAfter: &timestamppb.Timestamp{Nanos: -1}}, "")
 	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 	h.matches.set(func() { h.matches.fail = func() error { return matchmaking.ErrNoQueue } })

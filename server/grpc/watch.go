@@ -14,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// WatchAssignments sends the ticket's assignment once it is there, and ends with NotFound when the ticket is gone.
-// Whoever watches again gets it again. A ticket never gets a second one, so nothing more is sent.
+// WatchAssignments sends the ticket's assignment once it exists, and ends with NotFound when the ticket is gone. Every watch
+// gets the assignment. A ticket never gets a second one, so nothing more is sent.
 func (f *frontend) WatchAssignments(
 	ctx context.Context, request *connect.Request[openmatch.WatchAssignmentsRequest],
 	stream *connect.ServerStream[openmatch.WatchAssignmentsResponse],
@@ -38,7 +38,7 @@ func (f *frontend) WatchAssignments(
 }
 
 const (
-	earlyFetch = 50 * time.Millisecond // a fetch that finds nothing waits longer than this
+	earlyFetch = 50 * time.Millisecond // a fetch that waited takes longer than this
 	watchPause = 500 * time.Millisecond
 )
 
@@ -52,7 +52,7 @@ func (f *frontend) await(ctx context.Context, id string) (*matchmaking.Assignmen
 			return a, err
 		}
 		if time.Since(started) < earlyFetch {
-			// The channel has other messages, which stay unacknowledged; or the channels' service has ended.
+			// The channel has other messages, which stay unacknowledged; or the service of channels has ended.
 			if err := f.pause(ctx, watchPause); err != nil {
 				return nil, err
 			}
@@ -60,7 +60,7 @@ func (f *frontend) await(ctx context.Context, id string) (*matchmaking.Assignmen
 	}
 }
 
-// fetch waits for the assignment once, and gives nil where there was none.
+// fetch waits for the assignment once, and returns nil if there was none.
 func (f *frontend) fetch(ctx context.Context, id string) (*matchmaking.Assignment, error) {
 	d, err := f.channels.Fetch(ctx, channel.Query{
 		Channel: matchmaking.ChannelOf(id), Subscriber: matchmaking.Subscriber, Wait: f.channels.Limits().MaxWait, ListenFirst: true,
@@ -80,8 +80,8 @@ func (f *frontend) fetch(ctx context.Context, id string) (*matchmaking.Assignmen
 	return nil, f.pause(ctx, 0)
 }
 
-// assignmentIn reads a ticket's assignment; nil: the message is something else. The service alone writes to tickets'
-// channels, but messages from before it did may be there.
+// assignmentIn returns the ticket's assignment in a message, or nil if the message is something else. Only the service
+// writes to the channels of tickets, but a channel can have messages from before the service did.
 func assignmentIn(m *channel.Message, ticket string) *matchmaking.Assignment {
 	match, ok := strings.CutPrefix(m.ID, matchmaking.MessagePrefix)
 	a := new(matchmaking.Assignment)
@@ -99,7 +99,7 @@ func (f *frontend) hold(ctx context.Context, id, queue string) error {
 	return noTicket(id)
 }
 
-// pause waits. It gives an error where the call has to end.
+// pause waits. It returns an error if the call must end.
 func (f *frontend) pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

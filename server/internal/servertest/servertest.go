@@ -23,7 +23,7 @@ const (
 // Logs keeps what is logged, and lets a test wait for it. It is a slog.Handler.
 type Logs struct {
 	mu      sync.Mutex
-	records []Record
+	records []slog.Record
 	more    chan struct{} // closed with the next record
 }
 
@@ -47,14 +47,9 @@ func (l *Logs) WithGroup(string) slog.Handler { return l }
 
 // Handle keeps a record.
 func (l *Logs) Handle(_ context.Context, r slog.Record) error {
-	kept := Record{Record: r, Attributes: map[string]string{}}
-	r.Attrs(func(a slog.Attr) bool {
-		kept.Attributes[a.Key] = a.Value.String()
-		return true
-	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.records = append(l.records, kept)
+	l.records = append(l.records, r)
 	close(l.more)
 	l.more = make(chan struct{})
 	return nil
@@ -68,8 +63,13 @@ func (l *Logs) Await(t testing.TB, match func(Record) bool) Record {
 		records, more := l.records, l.more
 		l.mu.Unlock()
 		for ; i < len(records); i++ {
-			if match(records[i]) {
-				return records[i]
+			r := Record{Record: records[i], Attributes: map[string]string{}}
+			r.Attrs(func(a slog.Attr) bool {
+				r.Attributes[a.Key] = a.Value.String()
+				return true
+			})
+			if match(r) {
+				return r
 			}
 		}
 		select {

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// The extensions that say what Open Match's tickets have no fields for.
+// The extensions that hold what Open Match's tickets have no fields for.
 const (
 	criteriaExtension   = "tidemark.criteria"
 	statisticsExtension = "tidemark.statistics"
@@ -36,8 +36,9 @@ type sizes struct {
 	TeamSize int `json:"teamSize,omitempty"`
 }
 
-// readWishes fills in what the spec's extensions and numbers say. Errors name the extension.
-func readWishes(spec *matchmaking.Spec) error {
+// readExtensions sets the criteria, statistics and sizes of a spec from its extensions and numbers. Errors name the
+// extension.
+func readExtensions(spec *matchmaking.Spec) error {
 	var criteria []criterion
 	if _, err := read(spec.Extensions, criteriaExtension, &criteria); err != nil {
 		return err
@@ -62,15 +63,15 @@ func readWishes(spec *matchmaking.Spec) error {
 	if !given {
 		spec.Statistics = statisticsOf(spec.SearchFields.DoubleArgs)
 	}
-	var wanted sizes
-	if _, err := read(spec.Extensions, matchExtension, &wanted); err != nil {
+	var m sizes
+	if _, err := read(spec.Extensions, matchExtension, &m); err != nil {
 		return err
 	}
-	spec.NumTeams, spec.TeamSize = wanted.NumTeams, wanted.TeamSize
+	spec.NumTeams, spec.TeamSize = m.NumTeams, m.TeamSize
 	return nil
 }
 
-// statisticsOf gives finite numbers as statistics, by name.
+// statisticsOf returns the finite numbers as statistics, ordered by name.
 func statisticsOf(numbers matchmaking.Doubles) []matchmaking.Statistic {
 	var statistics []matchmaking.Statistic
 	for name, value := range numbers {
@@ -82,7 +83,7 @@ func statisticsOf(numbers matchmaking.Doubles) []matchmaking.Statistic {
 	return statistics
 }
 
-// read reads an extension, if it is there: plain JSON, or a Value, Struct or ListValue.
+// read decodes an extension, if it is given: plain JSON, or a Value, Struct or ListValue.
 func read(extensions map[string]json.RawMessage, name string, into any) (given bool, err error) {
 	text, given := extensions[name]
 	if !given {
@@ -110,16 +111,16 @@ func read(extensions map[string]json.RawMessage, name string, into any) (given b
 	return true, nil
 }
 
-// writeWishes adds extensions that readWishes reads the rest of the spec from.
-func writeWishes(m *openmatch.Ticket, spec matchmaking.Spec) {
+// writeExtensions adds the extensions that readExtensions reads.
+func writeExtensions(m *openmatch.Ticket, spec matchmaking.Spec) {
 	if len(spec.Criteria) > 0 {
 		extend(m, criteriaExtension, spec.Criteria)
 	}
 	if !slices.Equal(spec.Statistics, statisticsOf(spec.SearchFields.DoubleArgs)) {
 		extend(m, statisticsExtension, append([]matchmaking.Statistic{}, spec.Statistics...)) // never null
 	}
-	if wanted := (sizes{NumTeams: spec.NumTeams, TeamSize: spec.TeamSize}); wanted != (sizes{}) {
-		extend(m, matchExtension, wanted)
+	if s := (sizes{NumTeams: spec.NumTeams, TeamSize: spec.TeamSize}); s != (sizes{}) {
+		extend(m, matchExtension, s)
 	}
 }
 
@@ -130,7 +131,7 @@ func extend(m *openmatch.Ticket, name string, v any) {
 	}
 	text, err := json.Marshal(v)
 	if err != nil {
-		return // a number that isn't finite, which no ticket has
+		return // impossible: all numbers of a ticket are finite
 	}
 	if m.Extensions == nil {
 		m.Extensions = make(map[string]*anypb.Any)
