@@ -51,7 +51,7 @@ func floodFrames(s *stage) {
 	})
 }
 
-// flood sends batches on several connections. One that the service closes is opened again.
+// flood sends batches on several connections. If the service closes a connection, it opens another one.
 func (s *stage) flood(what string, send func(c *flood.Conn, number int) error) {
 	var batches, connections atomic.Int64
 	s.attack(floodConnections, attackTime, func(ctx context.Context, number int) error {
@@ -60,20 +60,20 @@ func (s *stage) flood(what string, send func(c *flood.Conn, number int) error) {
 				connections.Add(1)
 				batches.Add(floodOne(ctx, c, func() error { return send(c, number) }))
 			}
-			_ = pause(ctx, lookEvery) // the loop looks at ctx
+			_ = pause(ctx, lookEvery) // the loop checks ctx
 		}
 		return nil
 	})
 	s.note("%d %s on %d connections", batches.Load()*floodBatch, what, connections.Load())
 }
 
-// floodOne sends batches on one connection until that breaks or ctx ends, and returns how many it sent.
+// floodOne sends batches on one connection until it breaks or ctx ends, and returns their number.
 func floodOne(ctx context.Context, c *flood.Conn, send func() error) (batches int64) {
 	defer c.Close()
 	defer context.AfterFunc(ctx, c.Close)()
 	for ctx.Err() == nil && !isClosed(c.Ended()) && send() == nil {
 		batches++
-		_ = pause(ctx, floodPause) // the loop looks at ctx
+		_ = pause(ctx, floodPause) // the loop checks ctx
 	}
 	return batches
 }
@@ -84,7 +84,7 @@ func stallBodies(s *stage) {
 	s.attack(stalledBodies, attackTime, func(ctx context.Context, number int) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.services[0].addr)
 		if err != nil {
-			return nil //nolint:nilerr // a refused connection is a good answer
+			return nil //nolint:nilerr // the service may refuse connections
 		}
 		defer conn.Close() //nolint:errcheck // nothing is left to be written
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
@@ -97,7 +97,7 @@ func stallBodies(s *stage) {
 		return nil
 	})
 	now := s.resident()
-	s.must(pause(s.ctx, 5*time.Second))
+	s.pause(5 * time.Second)
 	s.note("the service refused %d of %d publishes, used %d MB of memory, and %d MB 5 s later",
 		answered.Load(), stalledBodies, now/mib, s.resident()/mib)
 }

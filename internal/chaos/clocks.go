@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// clocks are scenarios in which Redis's clock jumps.
+// clocks are scenarios in which the clock of Redis jumps.
 func clocks() []scenario {
 	return []scenario{{
 		name: "clock-jump", fault: "Redis's clock jumps 100 s ahead, back, 100 s behind, and back",
-		binary: fakeClock, limits: limits{gap: 5 * time.Second}, inject: jump,
+		redis: redisSetup{binary: fakeClock}, limits: limits{gap: 5 * time.Second}, inject: jump,
 	}}
 }
 
-// clockFile is where libfaketime reads how far Redis's clock is from the machine's.
+// clockFile is the file from which libfaketime reads the offset of Redis's clock.
 func (s *stage) clockFile() string { return filepath.Join(s.dir, "clock") }
 
-// fakeClock writes a program that runs redis-server with a clock that can be set, and returns its path.
+// fakeClock writes a script that runs redis-server with an adjustable clock, and returns its path.
 func fakeClock(s *stage) string {
 	if s.settings.faketime == "" {
 		s.Fatalf("no libfaketime: use make chaos, or -faketime with the path of the library")
 	}
 	s.setClock(0)
-	preload := fmt.Sprintf("LD_PRELOAD=%q", s.settings.faketime+" libc.so.6") // jemalloc and libfaketime wait for each other
+	preload := fmt.Sprintf("LD_PRELOAD=%q", s.settings.faketime+" libc.so.6") // else jemalloc and libfaketime deadlock
 	if strings.HasSuffix(s.settings.faketime, ".dylib") {
 		preload = fmt.Sprintf("DYLD_INSERT_LIBRARIES=%q", s.settings.faketime)
 	}
@@ -36,7 +36,7 @@ func fakeClock(s *stage) string {
 	return path
 }
 
-// setClock sets how many seconds Redis's clock is ahead.
+// setClock sets the offset of Redis's clock in seconds.
 func (s *stage) setClock(ahead int) {
 	next := s.clockFile() + ".next"
 	s.must(os.WriteFile(next, fmt.Appendf(nil, "%+ds\n", ahead), 0o600))
@@ -46,12 +46,12 @@ func (s *stage) setClock(ahead int) {
 func jump(s *stage) {
 	for _, ahead := range []int{100, 0, -100, 0} {
 		s.setClock(ahead)
-		s.must(pause(s.ctx, 3*time.Second))
+		s.pause(3 * time.Second)
 		s.checkClock(ahead)
 	}
 }
 
-// checkClock ends the scenario where Redis's clock did not jump.
+// checkClock aborts the scenario if Redis's clock did not jump.
 func (s *stage) checkClock(ahead int) {
 	now, err := s.node.Do(s, "TIME").AsIntSlice()
 	s.must(err)

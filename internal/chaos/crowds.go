@@ -26,11 +26,11 @@ const (
 	retryPause    = 500 * time.Millisecond // at least, after a fetch that was refused
 
 	queueCount       = 1000
-	queueClients     = 16 // that put and delete queues at the same time
-	queueConnections = 40 // to Redis that the queues may add, of all services together
+	queueClients     = 16 // that create and delete queues concurrently
+	queueConnections = 40 // to Redis that the queues may need in addition, for all services
 )
 
-// fetchLargely fills channels, and lets all their subscribers fetch at the same time.
+// fetchLargely fills channels, and makes all their subscribers fetch at the same time.
 func fetchLargely(s *stage) {
 	content := `"` + strings.Repeat("x", largeBytes) + `"`
 	for c := range largeChannels {
@@ -53,7 +53,7 @@ func fetchLargely(s *stage) {
 				return nil
 			}
 			refused.Add(1)
-			_ = pause(ctx, retryPause+rand.N(retryPause)) //nolint:gosec // no secret; the loop looks at ctx
+			_ = pause(ctx, retryPause+rand.N(retryPause)) //nolint:gosec // no secret; the loop checks ctx
 		}
 		return nil
 	})
@@ -65,7 +65,7 @@ func fetchLargely(s *stage) {
 	}
 }
 
-// fetchAll reads an answer to its end, and returns its size.
+// fetchAll reads a whole response and returns its size.
 func (s *stage) fetchAll(ctx context.Context, path string) (int64, error) {
 	response, err := s.request(ctx, http.MethodGet, path, "")
 	if err != nil {
@@ -93,14 +93,14 @@ func (s *stage) expect(method, path, body string) error {
 	return err
 }
 
-// putQueues puts queues, looks what they cost, and deletes them.
+// putQueues creates queues, measures their cost, and deletes them.
 func putQueues(s *stage) {
 	before := s.redisClients()
 	put := s.eachQueue(http.MethodPut, `{}`)
-	s.must(pause(s.ctx, 5*time.Second)) // all servers know them within about two seconds
+	s.pause(5 * time.Second) // all servers know the queues within about two seconds
 	during, memory := s.redisClients(), s.resident()
 	s.eachQueue(http.MethodDelete, "")
-	s.must(pause(s.ctx, 3*time.Second))
+	s.pause(3 * time.Second)
 	lines, err := s.metricLines(`queue="crowd-`)
 	s.must(err)
 	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d lines of metrics left after their deletion",

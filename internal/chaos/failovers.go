@@ -10,29 +10,29 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// failovers are scenarios in which another Redis takes over, or slots move. Where Redis may lose writes, the services
-// wait for a replica.
+// failovers are scenarios in which another Redis takes over, or slots are moved. If Redis may lose writes, the services wait
+// for a replica.
 func failovers() []scenario {
 	return []scenario{
 		{
 			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted as a replica",
-			layout: cluster, failover: true, players: 4, limits: limits{gap: 15 * time.Second}, inject: failCluster,
+			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: limits{gap: 15 * time.Second}, inject: failCluster,
 		},
 		{
 			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
-			layout: cluster, limits: limits{gap: 5 * time.Second}, inject: switchCluster,
+			redis: redisSetup{layout: cluster}, limits: limits{gap: 5 * time.Second}, inject: switchCluster,
 		},
 		{
 			name: "cluster-reshard", fault: "slots of busy channels and queues moved to another node of a Cluster and back, key by key",
-			layout: cluster, limits: limits{gap: 5 * time.Second}, inject: reshard,
+			redis: redisSetup{layout: cluster}, limits: limits{gap: 5 * time.Second}, inject: reshard,
 		},
 		{
 			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it is restarted as a replica",
-			layout: sentinel, failover: true, players: 4, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
+			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
 		},
 		{
 			name: "lossy-failover", fault: "three failovers to a replica without the last second of the primary's writes",
-			failover: true, redisVia: true, players: 4, limits: limits{gap: 10 * time.Second}, inject: failWithLoss,
+			failover: true, proxied: toRedis, players: 4, limits: limits{gap: 10 * time.Second}, inject: failWithLoss,
 		},
 	}
 }
@@ -42,7 +42,7 @@ func failCluster(s *stage) {
 		killed, _ := s.cluster.Failover(s, s.cluster.Slot(key))
 		killed.Restart(s)
 		s.cluster.AwaitOK(s)
-		s.must(pause(s.ctx, time.Second))
+		s.pause(time.Second)
 	}
 }
 
@@ -71,12 +71,12 @@ func reshard(s *stage) {
 		from := s.cluster.Owner(s, slot)
 		to := anotherPrimary(s, from)
 		s.cluster.MoveSlot(s, slot, from, to)
-		s.must(pause(s.ctx, 200*time.Millisecond))
+		s.pause(200 * time.Millisecond)
 		s.cluster.MoveSlot(s, slot, to, from)
 	}
 }
 
-// anotherPrimary returns a primary that isn't n.
+// anotherPrimary returns a primary other than n.
 func anotherPrimary(s *stage, n *redistest.Node) *redistest.Node {
 	for _, other := range s.cluster.Nodes()[:3] {
 		if other != n {
@@ -91,27 +91,26 @@ func failSentinel(s *stage) {
 		killed, _ := s.sentinel.Failover(s)
 		killed.Restart(s)
 		s.sentinel.AwaitOK(s)
-		s.must(pause(s.ctx, time.Second))
+		s.pause(time.Second)
 	}
 }
 
-// failWithLoss promotes a replica that has not got the last writes, three times. Each time the old primary becomes the
-// replica of the new one.
+// failWithLoss promotes, three times, a replica that lacks the last writes. The old primary becomes its replica.
 func failWithLoss(s *stage) {
 	primary, replica := s.node, redistest.StartReplica(s, s.node)
 	s.logsOf(replica)
 	for range 3 {
 		link := s.startProxy(primary.Addr())
 		s.must(follow(s, replica, link.Addr()))
-		s.must(pause(s.ctx, time.Second))
+		s.pause(time.Second)
 
 		link.Hold()
-		s.must(pause(s.ctx, time.Second))
+		s.pause(time.Second)
 		primary.Kill(s)
 		link.Refuse(true)
 		link.Cut()
 		s.must(replica.Do(s, "REPLICAOF", "NO", "ONE").Error())
-		for _, p := range s.toRedis {
+		for _, p := range s.proxies {
 			p.SetTarget(replica.Addr())
 			p.Cut()
 		}
@@ -121,7 +120,7 @@ func failWithLoss(s *stage) {
 	s.must(follow(s, replica, primary.Addr()))
 }
 
-// follow makes a Redis a replica, and waits until it is in sync.
+// follow makes n a replica, and waits until it is in sync.
 func follow(s *stage, n *redistest.Node, primary string) error {
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// host is a testing.TB outside of tests, for package redistest: it collects what fails, and cleans up in the end. Its
-// embedded interface is nil. Fatalf ends the goroutine that calls it, which must be that of run.
+// host is a testing.TB outside of tests, for package redistest. It collects failures and runs cleanups. The embedded
+// interface is nil. Fatalf ends the calling goroutine, which must be that of run.
 type host struct {
 	testing.TB
 
@@ -22,7 +22,7 @@ type host struct {
 	cleanups []func()
 }
 
-// run calls do in a goroutine of its own, then what was registered with Cleanup, the last first.
+// run calls do in a new goroutine, and then the functions registered with Cleanup, the last one first.
 func (h *host) run(do func()) {
 	var running sync.WaitGroup
 	running.Go(do) // it may end by runtime.Goexit
@@ -49,7 +49,7 @@ func (h *host) Name() string { return h.name }
 
 func (h *host) Context() context.Context { return h.ctx }
 
-func (h *host) Logf(string, ...any) {} // the logs of servers are kept as files
+func (h *host) Logf(string, ...any) {} // servers log to files
 
 func (h *host) Errorf(format string, args ...any) {
 	h.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// hostiles are scenarios in which some clients take more than their share. The others must not notice.
+// hostiles are scenarios in which some clients use more than their share. The others must not notice.
 func hostiles() []scenario {
 	return []scenario{
 		{
@@ -39,11 +39,10 @@ func hostiles() []scenario {
 	}
 }
 
-// endurance is the resident memory of a service at which an attack ends, so that it does not take the machine's.
+// endurance is the resident memory of a service at which an attack is stopped, to protect the machine.
 const endurance = 1 << 30
 
-// attack runs as many attackers at the same time, until all of them have ended, d has passed, or a service takes too
-// much memory.
+// attack runs attackers concurrently, until all of them have ended, d has passed, or a service uses too much memory.
 func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Context, number int) error) {
 	ctx, cancel := context.WithTimeout(s.ctx, d)
 	defer cancel()
@@ -76,7 +75,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// resident returns the largest resident memory of a service now.
+// resident returns the resident memory of the service that uses most.
 func (s *stage) resident() int {
 	most := 0
 	for _, one := range s.services {
@@ -86,7 +85,7 @@ func (s *stage) resident() int {
 	return most
 }
 
-// request sends one request to a service, and returns the answer with its body still to be read.
+// request sends a request to a service. The caller reads and closes the body of the response.
 func (s *stage) request(ctx context.Context, method, path, body string) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, s.services[0].url()+path, bodyOf(body))
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// kills are scenarios in which processes end or stop.
+// kills are scenarios in which processes are killed or stopped.
 func kills() []scenario {
 	return []scenario{
 		{
@@ -23,31 +23,31 @@ func kills() []scenario {
 		},
 		{
 			name: "redis-kill", fault: "SIGKILL of Redis with `appendfsync always`, twice, restarted after 1 s",
-			redisArgs: alwaysSync(), limits: limits{gap: 6 * time.Second}, inject: killRedis,
+			redis: redisSetup{args: alwaysSync()}, limits: limits{gap: 6 * time.Second}, inject: killRedis,
 		},
 		{
 			name: "kill-all", fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; all restarted after 0.5 s",
-			redisArgs: alwaysSync(), limits: limits{gap: 6 * time.Second}, inject: killAll,
+			redis: redisSetup{args: alwaysSync()}, limits: limits{gap: 6 * time.Second}, inject: killAll,
 		},
 	}
 }
 
-// alwaysSync makes Redis write its append-only file before it answers. With everysec it may answer earlier while the disk
-// is slow.
+// alwaysSync makes Redis write its append-only file before it replies. With everysec it may reply earlier while the disk is
+// slow.
 func alwaysSync() []string { return []string{"--appendfsync", "always"} }
 
 func killServices(s *stage) {
 	for i := range 4 {
 		one := s.services[i%servicesCount]
 		s.must(one.end(syscall.SIGKILL))
-		s.must(pause(s.ctx, restartPause))
+		s.pause(restartPause)
 		s.must(one.start(s.ctx))
 		s.must(one.awaitReady(s.ctx))
-		s.must(pause(s.ctx, time.Second))
+		s.pause(time.Second)
 	}
 }
 
-// restartServices does what a rolling update does.
+// restartServices restarts the services as a rolling update does.
 func restartServices(s *stage) {
 	for range 2 {
 		for _, one := range s.services {
@@ -61,18 +61,18 @@ func restartServices(s *stage) {
 func stopServices(s *stage) {
 	for _, one := range s.services {
 		s.must(one.process.Signal(syscall.SIGSTOP))
-		s.must(pause(s.ctx, 5*time.Second))
+		s.pause(5 * time.Second)
 		s.must(one.process.Signal(syscall.SIGCONT))
-		s.must(pause(s.ctx, time.Second))
+		s.pause(time.Second)
 	}
 }
 
 func killRedis(s *stage) {
 	for range 2 {
 		s.node.Kill(s)
-		s.must(pause(s.ctx, time.Second))
+		s.pause(time.Second)
 		s.node.Restart(s)
-		s.must(pause(s.ctx, 2*time.Second))
+		s.pause(2 * time.Second)
 	}
 }
 
@@ -81,7 +81,7 @@ func killAll(s *stage) {
 	for _, one := range s.services {
 		s.must(one.end(syscall.SIGKILL))
 	}
-	s.must(pause(s.ctx, restartPause))
+	s.pause(restartPause)
 	s.node.Restart(s)
 	for _, one := range s.services {
 		s.must(one.start(s.ctx))

@@ -1,9 +1,9 @@
-// Command chaos runs Tidemark under load while it kills, stops, cuts and fills what the service depends on, judges what
-// clients saw, and writes docs/reliability.md.
+// Command chaos tests Tidemark under faults, and writes docs/reliability.md.
 //
-// A scenario starts a Redis and two services of its own, as processes on loopback, and publishers, subscribers and
-// players in this process, whose answers package oracle judges. Scenarios run one after the other. The exit status is 1
-// if any of them failed.
+// A [scenario] starts a Redis and two services, as processes on loopback, and clients in this process (package load). While
+// these run, it causes a fault: it kills and stops processes, cuts connections, fills Redis, and so on. Package oracle then
+// compares what the clients received with what they are promised. Scenarios run one after the other. The exit status is 1 if
+// any of them failed.
 package main
 
 import (
@@ -21,12 +21,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/chaos/load"
 )
 
-// settings are the flags of the command.
+// settings are the command-line flags.
 type settings struct {
 	tidemark string // the binary under test
 	out      string // page for the table; empty: none
 	only     string // regular expression of scenarios; the page is not written
-	logs     string // folder for the logs of scenarios that fail; empty: none
+	logs     string // folder for the logs of failed scenarios; empty: none
 	faketime string // path of libfaketime
 	list     bool
 	time     time.Duration // of the load in each scenario, at least
@@ -38,11 +38,11 @@ func main() {
 	flag.StringVar(&s.tidemark, "tidemark", "bin/tidemark", "the binary to run")
 	flag.StringVar(&s.out, "out", "docs/reliability.md", "page to write the table to; empty: none")
 	flag.StringVar(&s.only, "run", "", "regular expression of the scenarios to run; nothing is written then")
-	flag.StringVar(&s.logs, "logs", "bin/chaos", "folder for the logs of scenarios that fail; empty: none")
+	flag.StringVar(&s.logs, "logs", "bin/chaos", "folder for the logs of failed scenarios; empty: none")
 	flag.StringVar(&s.faketime, "faketime", "", "path of libfaketime, for the scenarios in which clocks jump")
-	flag.BoolVar(&s.list, "list", false, "list the scenarios and end")
-	flag.DurationVar(&s.time, "time", 12*time.Second, "how long the load of a scenario lasts at least")
-	flag.Float64Var(&s.rate, "rate", 1, "how much load, as a factor")
+	flag.BoolVar(&s.list, "list", false, "list the scenarios and exit")
+	flag.DurationVar(&s.time, "time", 12*time.Second, "minimum duration of the load in each scenario")
+	flag.Float64Var(&s.rate, "rate", 1, "factor for the load")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -53,7 +53,7 @@ func main() {
 	}
 }
 
-// errFailed is the outcome of a run in which a scenario failed.
+// errFailed means that a scenario failed.
 var errFailed = errors.New("a scenario failed")
 
 func run(ctx context.Context, s settings) error {
@@ -61,7 +61,7 @@ func run(ctx context.Context, s settings) error {
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
-	if s.tidemark, err = filepath.Abs(s.tidemark); err != nil { // services run in folders of their own
+	if s.tidemark, err = filepath.Abs(s.tidemark); err != nil { // services run in other folders
 		return err
 	}
 	chosen := scenarios(only)
@@ -72,7 +72,7 @@ func run(ctx context.Context, s settings) error {
 		return nil
 	}
 	if s.rate <= 0 || len(chosen) == 0 {
-		return errors.New("no load, or no scenario of that name")
+		return errors.New("-rate is not positive, or no scenario has that name")
 	}
 	started := time.Now()
 	var results []result
@@ -100,7 +100,7 @@ func run(ctx context.Context, s settings) error {
 	return ctx.Err()
 }
 
-// print reports a scenario as soon as it has ended.
+// print reports the result of a scenario.
 func (r *result) print() {
 	verdict := "passed"
 	if !r.passed() {
@@ -122,7 +122,7 @@ func (s settings) channels() load.Channels {
 	return load.Channels{Channels: channelCount, Publishers: 2, Subscribers: 2, Pause: s.slower(30 * time.Millisecond)}
 }
 
-// players returns the load on queues, of so many times twenty players.
+// players returns the load on queues: times twenty players.
 func (s settings) players(times int) load.Players {
 	return load.Players{Queues: []string{"duel", "squad"}, REST: 12 * times, GRPC: 8 * times, Pause: s.slower(200 * time.Millisecond)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// replies are scenarios in which Redis answers with errors, or has lost something.
+// replies are scenarios in which Redis replies with errors, or has lost a key.
 func replies() []scenario {
 	return []scenario{
 		{
@@ -30,11 +30,11 @@ func replies() []scenario {
 		},
 		{
 			name: "loading", fault: "Redis restarted with an append-only file that takes seconds to load: LOADING",
-			redisArgs: append(alwaysSync(), "--key-load-delay", "100"), limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
+			redis: redisSetup{args: append(alwaysSync(), "--key-load-delay", "100")}, limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
 		},
 		{
 			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with constant readiness checks",
-			redisArgs: []string{"--save", "3600 1"}, limits: limits{gap: 8 * time.Second}, inject: failSaves,
+			redis: redisSetup{args: []string{"--save", "3600 1"}}, limits: limits{gap: 8 * time.Second}, inject: failSaves,
 		},
 		{
 			name: "script-flush", fault: "SCRIPT FLUSH every 20 ms for 8 s",
@@ -47,7 +47,7 @@ func replies() []scenario {
 	}
 }
 
-// another sends a command to the standalone Redis on a connection of its own.
+// another sends a command to the standalone Redis on a new connection.
 func (s *stage) another(args ...string) error {
 	client, err := rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{s.node.Addr()}, ForceSingleClient: true, DisableCache: true, DisableRetry: true,
@@ -60,17 +60,17 @@ func (s *stage) another(args ...string) error {
 	return client.Do(s.ctx, client.B().Arbitrary(args...).Build()).Error()
 }
 
-// redis sends a command to the standalone Redis, which must succeed.
-func (s *stage) redis(args ...string) {
+// command sends a command to the standalone Redis. It aborts the scenario if the command fails.
+func (s *stage) command(args ...string) {
 	if err := s.node.Do(s, args...).Error(); err != nil {
 		s.Fatalf("%s: %v", strings.Join(args, " "), err)
 	}
 }
 
-// unwritable waits while Redis takes no writes, and complains if a service says that it is ready.
+// unwritable waits while Redis refuses writes, and complains if a service reports that it is ready.
 func (s *stage) unwritable(d time.Duration) {
-	const grace = 2 * time.Second // to notice
-	s.must(pause(s.ctx, grace))
+	const grace = 2 * time.Second // for the services to notice
+	s.pause(grace)
 	ctx, cancel := context.WithTimeout(s.ctx, d-grace)
 	defer cancel()
 	ready := map[string]int{}
@@ -89,41 +89,41 @@ func (s *stage) unwritable(d time.Duration) {
 	}
 }
 
-// fillRedis lowers the limit below what is used. Acknowledging goes on then.
+// fillRedis sets the limit below the memory in use. Acknowledgements still work then.
 func fillRedis(s *stage) {
-	s.redis("CONFIG", "SET", "maxmemory", "1mb")
-	s.must(pause(s.ctx, 5*time.Second))
-	s.redis("CONFIG", "SET", "maxmemory", "0")
+	s.command("CONFIG", "SET", "maxmemory", "1mb")
+	s.pause(5 * time.Second)
+	s.command("CONFIG", "SET", "maxmemory", "0")
 }
 
 // readOnly makes the primary a replica of a closed port, so that it keeps its data.
 func readOnly(s *stage) {
-	s.redis("REPLICAOF", "127.0.0.1", "1")
+	s.command("REPLICAOF", "127.0.0.1", "1")
 	s.unwritable(5 * time.Second)
-	s.redis("REPLICAOF", "NO", "ONE")
+	s.command("REPLICAOF", "NO", "ONE")
 }
 
-// masterDown makes Redis refuse reads too.
+// masterDown also makes Redis refuse reads.
 func masterDown(s *stage) {
-	s.redis("CONFIG", "SET", "replica-serve-stale-data", "no")
+	s.command("CONFIG", "SET", "replica-serve-stale-data", "no")
 	readOnly(s)
 }
 
 // loadSlowly fills the append-only file. Each of its keys takes 0.1 ms to load.
 func loadSlowly(s *stage) {
-	s.redis("EVAL", `for i = 1, tonumber(ARGV[1]) do redis.call("SET", "filler:" .. i, "x", "EX", 600) end return 1`, "0", "20000")
-	s.must(pause(s.ctx, 2*time.Second)) // until the file has been written
+	s.command("EVAL", `for i = 1, tonumber(ARGV[1]) do redis.call("SET", "filler:" .. i, "x", "EX", 600) end return 1`, "0", "20000")
+	s.pause(2 * time.Second) // until the file has been written
 	s.node.Kill(s)
-	s.must(pause(s.ctx, 500*time.Millisecond))
+	s.pause(500 * time.Millisecond)
 	s.node.Restart(s)
 }
 
-// failSaves makes background saves fail. Redis then refuses writes, and answers PING with an error.
+// failSaves makes background saves fail. Redis then refuses writes, and PING fails.
 func failSaves(s *stage) {
 	path := filepath.Join(s.node.Dir(), "dump.rdb")
 	s.must(os.RemoveAll(path))
 	s.must(os.Mkdir(path, 0o700))
-	_ = s.node.Do(s, "BGSAVE").Error() // what matters is that it fails
+	_ = s.node.Do(s, "BGSAVE").Error() // it must fail
 	s.unwritable(5 * time.Second)
 	s.must(os.Remove(path))
 	s.must(s.retry(func() error {
@@ -154,25 +154,25 @@ func (s *stage) retry(do func() error) error {
 
 func flushScripts(s *stage) {
 	for range 400 {
-		s.redis("SCRIPT", "FLUSH", "SYNC")
-		s.must(pause(s.ctx, 20*time.Millisecond))
+		s.command("SCRIPT", "FLUSH", "SYNC")
+		s.pause(20 * time.Millisecond)
 	}
 }
 
-// receiptKey is where servers share the key that signs receipts.
+// receiptKey is the Redis key in which servers share the key that signs receipts.
 const receiptKey = "tidemark.receipt-key"
 
-// keyGrace is how long servers may refuse each other's receipts: they compare their keys every 6.25 s at least.
+// keyGrace is how long servers may refuse each other's receipts: they compare keys at least every 6.25 s.
 const keyGrace = 8 * time.Second
 
 func loseKey(s *stage) {
 	s.load.Messages.AllowForged(keyGrace)
-	s.redis("DEL", receiptKey)
+	s.command("DEL", receiptKey)
 	one := s.services[0]
 	s.must(one.end(syscall.SIGTERM))
 	s.must(one.start(s.ctx))
 	s.must(one.awaitReady(s.ctx))
-	s.must(pause(s.ctx, keyGrace))
+	s.pause(keyGrace)
 	if n := s.load.Messages.Judge().Excused; n > 0 {
 		s.note("%d receipts were refused in the first %s", n, keyGrace)
 	}

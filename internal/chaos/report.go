@@ -17,7 +17,7 @@ const (
 	endMark   = "<!-- end of chaos -->"
 )
 
-// markdown returns the table of a run, and what failed in it. where says how long the run took and on what machine.
+// markdown returns the table of a run, and what failed. where is the duration of the run and the machine.
 func markdown(results []result, where string) string {
 	var b strings.Builder
 	passed := 0
@@ -66,7 +66,7 @@ func (r *result) row() string {
 // oneLine returns text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// machine describes what the run was on.
+// machine describes this machine and its Redis.
 func machine(ctx context.Context) string {
 	version := "redis"
 	if out, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {

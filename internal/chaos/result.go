@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
 )
 
-// result is what came of one scenario.
+// result is the result of one scenario.
 type result struct {
 	scenario
 	messages   oracle.MessageVerdict
@@ -26,10 +26,10 @@ type result struct {
 	judged     bool
 }
 
-// passed reports whether clients got what they are promised.
+// passed reports whether clients received what they are promised.
 func (r *result) passed() bool { return len(r.faults()) == 0 }
 
-// faults returns what clients got that they should not have, in words.
+// faults describes everything that went wrong.
 func (r *result) faults() []string {
 	faults := slices.Clone(r.broken)
 	if !r.judged {
@@ -61,7 +61,7 @@ func (r *result) faults() []string {
 	return append(faults, r.overLimits()...)
 }
 
-// counted returns the texts that occur most, each with its number.
+// counted returns some of the texts, each with its number.
 func counted(what string, texts []string) []string {
 	const most = 4
 	numbers := map[string]int{}
@@ -100,7 +100,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 
 func millis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// keepLogs moves the logs of a scenario that failed to the folder for them.
+// keepLogs copies the logs of a failed scenario to the folder for them.
 func (r *result) keepLogs(set settings, from string) {
 	if r.passed() || set.logs == "" {
 		return

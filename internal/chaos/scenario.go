@@ -6,38 +6,49 @@ import (
 	"time"
 )
 
-// scenario is a fault, and what clients must see of it.
+// scenario is a fault, and what clients may notice of it.
 type scenario struct {
-	name  string
-	fault string // what happens, for the table
-
-	layout    layout
-	redisArgs []string
-	flags     []string // of the services, beside those that all have
-	binary    func(s *stage) string
-	redisVia  bool // the services reach Redis through a proxy each
-	clientVia bool // the clients reach the services through a proxy each
-	balanced  bool // clients leave a service that is not ready, as behind a load balancer
-	failover  bool // Redis may lose its last writes, see oracle.Rules
-	players   int  // how many times as many players as elsewhere; 0: as many
-	limits    limits
+	name     string
+	fault    string // description for the table
+	redis    redisSetup
+	flags    []string // of the services, besides those that all have
+	proxied  link     // where a proxy is
+	balanced bool     // clients leave a service that is not ready, as behind a load balancer
+	failover bool     // Redis may lose its last writes, see oracle.Rules
+	players  int      // factor for the number of players; 0: 1
+	limits   limits
 
 	// inject causes the fault while the load runs, and returns when it is over.
 	inject func(s *stage)
 }
 
-// layout is how Redis runs.
+// redisSetup is how Redis runs.
+type redisSetup struct {
+	layout layout
+	args   []string
+	binary func(s *stage) string // nil: redis-server
+}
+
 type layout int
 
 const (
-	standalone layout = iota // with its append-only file on
+	standalone layout = iota // with the append-only file
 	cluster                  // three primaries with a replica each
 	sentinel                 // a primary and a replica, with three Sentinels
 )
 
-// limits are what clients may notice at most. Zero values are no limits, but for failures.
+// link names the connections that go through proxies, one proxy per service.
+type link int
+
+const (
+	none        link = iota
+	toRedis          // from the services to Redis
+	fromClients      // from the clients to the services
+)
+
+// limits are what clients may notice at most. Zero values are no limits.
 type limits struct {
-	gap      time.Duration // without a publish that was answered with success
+	gap      time.Duration // without a successful publish
 	p99      time.Duration // of the tries of publishes
 	noErrors bool          // no try of any request may fail
 	memory   int           // bytes of a service's resident memory
@@ -45,7 +56,7 @@ type limits struct {
 
 const mib = 1 << 20
 
-// scenarios returns those whose name matches.
+// scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
 	all := slices.Concat(kills(), failovers(), stalls(), networks(), replies(), clocks(), hostiles())
 	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })

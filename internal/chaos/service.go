@@ -16,16 +16,15 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/process"
 )
 
-// service is a process of `tidemark serve` on an address of its own. One that ends by itself is started again, as a
-// supervisor does.
+// service is a process of `tidemark serve`. If it exits by itself, it is restarted, as by a supervisor.
 type service struct {
 	name, addr string
 	process    *process.Process
 
 	mu       sync.Mutex
 	started  int      // how often it was started
-	ended    int      // which of these starts end has ended
-	crashes  []string // how it ended by itself
+	ended    int      // the last of these starts that end has ended
+	crashes  []string // last lines of the log when it exited by itself
 	running  sync.WaitGroup
 	resident int // memory, in bytes
 	peak     int // of resident
@@ -37,7 +36,7 @@ const (
 	lookEvery    = 50 * time.Millisecond
 )
 
-// newService returns a service, with the arguments that it needs besides its address. Its log is in dir.
+// newService returns a service that is not started yet. args are its flags besides --listen. Its log is in dir.
 func newService(ctx context.Context, program, dir string, name string, args []string) (*service, error) {
 	address, err := freeAddress(ctx)
 	return &service{name: name, addr: address, process: &process.Process{
@@ -46,8 +45,8 @@ func newService(ctx context.Context, program, dir string, name string, args []st
 	}}, err
 }
 
-// Ports are below those that systems give to outgoing connections, so that a service can be started again at its port,
-// and above those of package redistest.
+// Ports are below those of outgoing connections, so that a service can be restarted on its port, and above those of package
+// redistest.
 const (
 	firstPort = 30000
 	portCount = 2500
@@ -83,7 +82,7 @@ func (s *service) start(ctx context.Context) error {
 	return nil
 }
 
-// supervise waits until the process of one start has ended, and starts it again unless end was called.
+// supervise waits until the process of one start has ended, and restarts it unless end was called.
 func (s *service) supervise(ctx context.Context, exited <-chan struct{}, start int) {
 	<-exited
 	s.mu.Lock()
@@ -93,11 +92,11 @@ func (s *service) supervise(ctx context.Context, exited <-chan struct{}, start i
 	}
 	s.mu.Unlock()
 	if !asked && pause(ctx, restartPause) == nil {
-		_ = s.start(ctx) // a scenario may have started it; that it is missing shows in its answers
+		_ = s.start(ctx) // fails if the scenario has started it; otherwise requests will fail
 	}
 }
 
-// awaitReady returns when the service answers that it is ready.
+// awaitReady waits until the service reports that it is ready.
 func (s *service) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyLimit)
 	defer cancel()
@@ -111,13 +110,13 @@ func (s *service) awaitReady(ctx context.Context) error {
 	}
 }
 
-// get returns the status of an answer.
+// get returns the status of a response.
 func (s *service) get(ctx context.Context, path string) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+path, nil)
 	if err != nil {
 		return 0, err
 	}
-	request.Close = true // each look is a connection of its own
+	request.Close = true // each check uses a new connection
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err
@@ -143,14 +142,14 @@ func (s *service) end(sig syscall.Signal) error {
 	return s.process.End(sig)
 }
 
-// crashed returns how the process ended by itself.
+// crashed returns a description of each time that the process exited by itself.
 func (s *service) crashed() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.crashes...)
 }
 
-// measure records the process's resident memory, where /proc has it.
+// measure records the process's resident memory, on systems with /proc.
 func (s *service) measure() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

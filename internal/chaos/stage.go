@@ -23,19 +23,27 @@ import (
 type stage struct {
 	*host
 	scenario
+	findings
+	servers
+
 	settings settings
 	dir      string // for logs
+	services []*service
+	proxies  []*proxy.Proxy // one for each service, or none
+	load     *load.Load
+	hostile  http.Client // of clients that use more than their share
+	balancer sync.WaitGroup
+}
 
-	node      *redistest.Node // of a standalone Redis
-	cluster   *redistest.ClusterNodes
-	sentinel  *redistest.SentinelNodes
-	services  []*service
-	toRedis   []*proxy.Proxy // one for each service
-	toService []*proxy.Proxy // one for each service
-	load      *load.Load
-	hostile   http.Client // of clients that take more than their share
-	balancing func()      // waits until the balancer has ended
+// servers is the Redis of a stage. One field is set, according to its layout.
+type servers struct {
+	node     *redistest.Node
+	cluster  *redistest.ClusterNodes
+	sentinel *redistest.SentinelNodes
+}
 
+// findings is what a scenario itself has noticed.
+type findings struct {
 	mu         sync.Mutex
 	complaints []string
 	measures   []string
@@ -49,25 +57,25 @@ const (
 	scenarioLimit = 2 * time.Minute
 )
 
-// matchSeats are the queues of every run, and the tickets of a match.
+// matchSeats has the number of tickets of a match for each queue.
 var matchSeats = map[string]int{"duel": 2, "squad": 4}
 
-// queues is the configuration of these queues. A match's place is its ID, so that Open Match's clients see it.
+// queues is the configuration of these queues. A match's connection is its ID, so that clients of Open Match know it.
 const queues = `{
 	"duel": {"assigner": {"kind": "static", "connection": "{match}"}, "pendingTimeout": "5s", "assignmentTTL": "5m"},
 	"squad": {"match": {"teams": 2, "teamSize": 2}, "assigner": {"kind": "static", "connection": "{match}"},
 		"pendingTimeout": "5s", "assignmentTTL": "5m"}}`
 
-// waitForReplica are the options of services in fail-overs.
+// waitForReplica are options of the services in failover scenarios.
 var waitForReplica = []string{"--channel-replicas", "1", "--ticket-replicas", "1"}
 
-// perform runs a scenario and returns what came of it.
+// perform runs a scenario and returns its result.
 func perform(ctx context.Context, set settings, c scenario) result {
 	ctx, cancel := context.WithTimeout(ctx, scenarioLimit)
 	defer cancel()
 	started := time.Now()
 	r := result{scenario: c}
-	s := &stage{host: &host{name: c.name, ctx: ctx}, scenario: c, settings: set, balancing: func() {}}
+	s := &stage{host: &host{name: c.name, ctx: ctx}, scenario: c, settings: set}
 	dir, err := os.MkdirTemp("", "tidemark-chaos-")
 	if err != nil {
 		r.broken = []string{err.Error()}
@@ -95,41 +103,44 @@ func (s *stage) play(r *result) {
 	s.startServices()
 	stop := s.startLoad()
 	began := time.Now()
-	s.must(pause(s.ctx, warmUp))
+	s.pause(warmUp)
 	s.inject(s)
-	s.must(pause(s.ctx, max(coolDown, s.settings.time-time.Since(began))))
+	s.pause(max(coolDown, s.settings.time-time.Since(began)))
 	s.load.Requests.Ended()
 	stop()
 	s.judge(r)
 }
 
-// must ends the scenario where the run itself fails.
+// must aborts the scenario if err is not nil: the run itself failed.
 func (s *stage) must(err error) {
 	if err != nil {
 		s.Fatalf("%v", err)
 	}
 }
 
-// complain records something that clients notice and should not. The scenario goes on.
-func (s *stage) complain(format string, args ...any) {
+// pause waits. It aborts the scenario if the scenario has taken too long.
+func (s *stage) pause(d time.Duration) { s.must(pause(s.ctx, d)) }
+
+// complain records a failure that clients notice. The scenario continues.
+func (s *findings) complain(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.complaints = append(s.complaints, fmt.Sprintf(format, args...))
 }
 
 // note records a measurement for the table.
-func (s *stage) note(format string, args ...any) {
+func (s *findings) note(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.measures = append(s.measures, fmt.Sprintf(format, args...))
 }
 
 func (s *stage) startRedis() {
-	o := redistest.Options{Args: s.redisArgs}
-	if s.binary != nil {
-		o.Binary = s.binary(s)
+	o := redistest.Options{Args: s.redis.args}
+	if s.redis.binary != nil {
+		o.Binary = s.redis.binary(s)
 	}
-	switch s.layout {
+	switch s.redis.layout {
 	case standalone:
 		o.Args = append([]string{"--appendonly", "yes", "--appendfsync", "everysec"}, o.Args...)
 		s.node = redistest.Start(s, o)
@@ -158,18 +169,18 @@ func (s *stage) logsOf(nodes ...*redistest.Node) {
 	})
 }
 
-// redisFlags returns how a service finds Redis.
+// redisFlags returns the flags with which a service finds Redis.
 func (s *stage) redisFlags() []string {
-	switch s.layout {
+	switch s.redis.layout {
 	case cluster:
 		return []string{"--redis", strings.Join(s.cluster.Addrs(), ",")}
 	case sentinel:
 		return []string{"--redis", strings.Join(s.sentinel.Addrs(), ","), "--redis-sentinel-master", redistest.MasterName}
 	case standalone:
 	}
-	if s.redisVia {
+	if s.proxied == toRedis {
 		p := s.startProxy(s.node.Addr())
-		s.toRedis = append(s.toRedis, p)
+		s.proxies = append(s.proxies, p)
 		return []string{"--redis", "redis://" + p.Addr()}
 	}
 	return []string{"--redis", s.node.URL()}
@@ -227,13 +238,13 @@ func (s *stage) startProxy(target string) *proxy.Proxy {
 	return p
 }
 
-// urls returns where clients find the services.
+// urls returns the base URLs of the services for clients.
 func (s *stage) urls() []string {
 	var urls []string
 	for _, one := range s.services {
-		if s.clientVia {
+		if s.proxied == fromClients {
 			p := s.startProxy(one.addr)
-			s.toService = append(s.toService, p)
+			s.proxies = append(s.proxies, p)
 			urls = append(urls, "http://"+p.Addr())
 			continue
 		}
@@ -242,7 +253,7 @@ func (s *stage) urls() []string {
 	return urls
 }
 
-// startLoad starts the clients. stop waits until all of them got what they should, or a limit has passed.
+// startLoad starts the clients. stop waits until they have received everything, or a limit has passed.
 func (s *stage) startLoad() (stop func()) {
 	requests := oracle.NewRequests()
 	servers, err := load.Connect(s.urls(), requests)
@@ -258,7 +269,7 @@ func (s *stage) startLoad() (stop func()) {
 		rest()
 		cancel()
 		s.load.Wait()
-		s.balancing()
+		s.balancer.Wait()
 		servers.Close()
 	})
 	if s.balanced {
@@ -274,21 +285,19 @@ func (s *stage) startLoad() (stop func()) {
 	}
 }
 
-// balance does what a load balancer does with readiness: it takes services out that are not ready.
+// balance makes clients avoid services that are not ready, as a load balancer does.
 func (s *stage) balance(ctx context.Context, servers *load.Servers) {
-	var running sync.WaitGroup
 	for i, one := range s.services {
-		running.Go(func() {
+		s.balancer.Go(func() {
 			for pause(ctx, lookEvery) == nil {
 				status, err := one.get(ctx, "/readyz")
 				servers.SetReady(i, err == nil && status == http.StatusOK)
 			}
 		})
 	}
-	s.balancing = running.Wait
 }
 
-// drain waits until nothing is outstanding, and completes the last matches.
+// drain waits until nothing is outstanding, and adds players to complete the last matches.
 func (s *stage) drain(ctx context.Context) {
 	limit := time.Now().Add(drainLimit)
 	f := filling{}
@@ -315,14 +324,14 @@ func (s *stage) drain(ctx context.Context) {
 	}
 }
 
-// filling adds tickets to queues in which too few for a match are left.
+// filling adds tickets to queues that have too few left for a match.
 type filling struct {
-	last  map[string]int // how many waited when we looked last
+	last  map[string]int // how many tickets waited at the last look
 	looks map[string]int // how often this number was seen
 	added map[string]int
 }
 
-// steadyLooks is how often the same number of tickets must be seen before it is taken for the last.
+// steadyLooks is the number of looks after which an unchanged number of tickets is considered final.
 const steadyLooks = 5
 
 func (f *filling) fill(ctx context.Context, l *load.Load) {

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// stalls are scenarios in which Redis runs and does not answer.
+// stalls are scenarios in which Redis runs but does not reply.
 func stalls() []scenario {
 	return []scenario{
 		{
@@ -21,22 +21,22 @@ func stalls() []scenario {
 func stopRedis(s *stage) {
 	for _, d := range []time.Duration{3 * time.Second, 7 * time.Second} {
 		s.node.Pause(s)
-		s.must(pause(s.ctx, d))
+		s.pause(d)
 		s.node.Resume(s)
-		s.must(pause(s.ctx, 2*time.Second))
+		s.pause(2 * time.Second)
 	}
 }
 
 func busyRedis(s *stage) {
 	s.must(s.node.Do(s, "DEBUG", "SLEEP", "2").Error())
-	s.must(pause(s.ctx, time.Second))
+	s.pause(time.Second)
 	s.must(s.node.Do(s, "CONFIG", "SET", "busy-reply-threshold", "500").Error())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = s.node.Do(s, "EVAL", "while true do end", "0").Error() // it is killed
 	}()
-	s.must(pause(s.ctx, 7*time.Second))
+	s.pause(7 * time.Second)
 	s.must(s.another("SCRIPT", "KILL"))
 	<-ended
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
 )
 
-// Channels is how many channels have which clients.
+// Channels is the number of channels and of their clients.
 type Channels struct {
 	Channels    int
 	Publishers  int // of each channel
@@ -21,7 +21,7 @@ type Channels struct {
 	Pause       time.Duration
 }
 
-// StartChannels makes the subscribers and starts them and the publishers. Publishers begin no new message after
+// StartChannels creates the subscribers, and starts them and the publishers. Publishers publish no new message after
 // publishing ends. All end with ctx.
 func (l *Load) StartChannels(ctx, publishing context.Context, c Channels) error {
 	for i := range c.Channels {
@@ -88,7 +88,7 @@ func parseMessageID(id string) (oracle.Message, error) {
 	return oracle.Message{Publisher: publisher, Seq: n}, err
 }
 
-// subscriber reads one channel. It acknowledges by next, or by a request of its own.
+// subscriber reads one channel. It acknowledges with next, or with a separate request.
 type subscriber struct {
 	*Load
 	*turn
@@ -130,7 +130,7 @@ func (s *subscriber) run(ctx context.Context) {
 	}
 }
 
-// read acknowledges what was delivered last, and fetches what is next.
+// read acknowledges the last delivery and fetches the next.
 func (s *subscriber) read(ctx context.Context) error {
 	if s.separate && s.receipt != "" {
 		err := s.try(ctx, func(server int) error {
@@ -152,12 +152,12 @@ func (s *subscriber) read(ctx context.Context) error {
 	}
 	s.confirmed()
 	if len(d.Messages) == 0 && time.Since(asked) < emptyPause {
-		wait(ctx, emptyPause) // a server that shuts down answers at once
+		wait(ctx, emptyPause) // a draining server returns at once
 	}
 	return s.delivered(d)
 }
 
-// emptyPause keeps subscribers from asking all the time.
+// emptyPause limits the rate of empty fetches.
 const emptyPause = 20 * time.Millisecond
 
 func (s *subscriber) confirmed() {
@@ -190,7 +190,7 @@ func (s *subscriber) delivered(d client.Delivery) error {
 	return nil
 }
 
-// lostReceipt reports whether a new fetch goes on after the error.
+// lostReceipt reports whether a fetch recovers from the error.
 func lostReceipt(err error) bool {
 	return errors.Is(err, client.ErrReceiptEpoch) || errors.Is(err, client.ErrReceiptAhead) ||
 		errors.Is(err, client.ErrReceiptSuperseded)

@@ -1,3 +1,3 @@
-// Package load is the clients of a chaos run: publishers, subscribers and players. Each behaves as a good client does,
-// which tries again with the same ID at another server, and reports every answer to the oracle.
+// Package load runs the clients of a chaos run: publishers, subscribers and players. They retry with the same ID on another
+// server, as clients should, and report every response to package oracle. Start with [Load].
 package load

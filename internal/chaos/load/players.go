@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// Players is how many players look for matches, again and again.
+// Players is the number of players, who look for one match after the other.
 type Players struct {
 	Queues []string // that they choose in turns
 	REST   int      // with requests and long polls
@@ -22,7 +22,7 @@ type Players struct {
 	Pause  time.Duration
 }
 
-// StartPlayers starts players. They begin no new ticket after playing ends, and end with ctx.
+// StartPlayers starts players. They create no new ticket after playing ends, and end with ctx.
 func (l *Load) StartPlayers(ctx, playing context.Context, c Players) {
 	for i := range c.REST + c.GRPC {
 		p := &player{Load: l, turn: l.Servers.newTurn(), name: fmt.Sprintf("rest-%d", i), queue: c.Queues[i%len(c.Queues)]}
@@ -56,7 +56,7 @@ type player struct {
 	await  func(ctx context.Context, server int, id string) error
 }
 
-// play creates a ticket and waits until it has a match or has ended.
+// play creates a ticket and waits for its match or its end.
 func (p *player) play(ctx context.Context, n int, filler bool) {
 	id := fmt.Sprintf("%s-%d", p.name, n)
 	p.Tickets.Attempted(id, p.queue)
@@ -79,14 +79,14 @@ func (p *player) play(ctx context.Context, n int, filler bool) {
 	}
 }
 
-// refused reports an answer that should not be. Other errors are those of a context that has ended.
+// refused reports an error that cannot be retried. Other errors mean that the context has ended.
 func (p *player) refused(err error) {
 	if errors.Is(err, errRefused) {
 		p.Tickets.Refused(fmt.Sprintf("%s: %v", p.name, err))
 	}
 }
 
-// ended reports whether the error says that the ticket has ended without a match.
+// ended reports whether the error means that the ticket has ended without a match.
 func ended(err error) bool {
 	return errors.Is(err, client.ErrTicketCancelled) || errors.Is(err, client.ErrTicketExpired) ||
 		errors.Is(err, client.ErrNoTicket) || connect.CodeOf(err) == connect.CodeNotFound
@@ -95,8 +95,7 @@ func ended(err error) bool {
 // awaitLimit is how long a player waits at one server before it tries another one.
 const awaitLimit = 4 * time.Second
 
-// awaitFor waits at a server for the assignment. If there is none in time, or the server ends the wait, it goes on at the
-// next.
+// awaitFor waits for the assignment. If there is none in time, or the server ends the wait, it continues on the next server.
 func (p *player) awaitFor(ctx context.Context, server int, id string) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, awaitLimit)
@@ -111,7 +110,7 @@ func (p *player) awaitFor(ctx context.Context, server int, id string) error {
 	}
 }
 
-// Audit reads all tickets whose players were told of a match: they must still be in it.
+// Audit reads all tickets whose players received an assignment: they must still have it.
 func (l *Load) Audit(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(auditors)
@@ -121,7 +120,7 @@ func (l *Load) Audit(ctx context.Context) error {
 	return g.Wait()
 }
 
-// auditors is how many tickets are read at a time.
+// auditors is how many tickets are read concurrently.
 const auditors = 8
 
 func (l *Load) audit(ctx context.Context, t *turn, id string) error {
@@ -130,7 +129,7 @@ func (l *Load) audit(ctx context.Context, t *turn, id string) error {
 	err := t.try(ctx, func(server int) (err error) {
 		ticket, err = t.servers.rest[server].Ticket(ctx, id)
 		if gone = errors.Is(err, client.ErrNoTicket); gone {
-			return nil // an answer like any other
+			return nil // no failure of the request
 		}
 		return err
 	})
@@ -160,7 +159,7 @@ func (p *player) awaitREST(ctx context.Context, server int, id string) error {
 	return err
 }
 
-// The metadata that names a ticket and its queue.
+// Metadata for the ID and the queue of a ticket.
 const (
 	queueMetadata  = "Tidemark-Queue"
 	ticketMetadata = "Tidemark-Ticket-Id"
@@ -176,15 +175,15 @@ func (p *player) createGRPC(ctx context.Context, server int, id string) error {
 	return err
 }
 
-// errStreamEnded means that a server ended a stream before there was an assignment, as one that shuts down does.
+// errStreamEnded means that a stream ended without an assignment, as on a draining server.
 var errStreamEnded = errors.New("the stream ended without an assignment")
 
-// drained reports whether the error is the answer of a server that shuts down.
+// drained reports whether the error is that of a draining server.
 func drained(err error) bool {
 	return connect.CodeOf(err) == connect.CodeUnavailable && connect.IsWireError(err)
 }
 
-// awaitGRPC reads the first assignment. The queues of a chaos run name a match as its connection.
+// awaitGRPC reads the first assignment. Its connection is the match ID.
 func (p *player) awaitGRPC(ctx context.Context, server int, id string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

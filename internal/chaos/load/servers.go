@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	tryLimit   = 6 * time.Second // of a try, beside what it waits on purpose: more than the service's --redis-timeout
+	tryLimit   = 6 * time.Second // of a try, without intended waiting; more than the service's --redis-timeout
 	pollWait   = 2 * time.Second // of long polls
 	firstPause = 25 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 )
 
-// Servers is the service as its clients know it: any number of equal servers.
+// Servers is a service of several equal servers.
 type Servers struct {
 	rest     []*client.Client
 	frontend []openmatchconnect.FrontendServiceClient
 	requests *oracle.Requests
 	close    []func()
-	unready  []atomic.Bool // servers that a balancer has taken out
+	unready  []atomic.Bool // servers that the load balancer avoids
 }
 
-// Connect returns the servers at the base URLs given. Close must be called in the end.
+// Connect returns the servers at base URLs. The caller must call Close at the end.
 func Connect(urls []string, requests *oracle.Requests) (*Servers, error) {
 	s := &Servers{requests: requests, unready: make([]atomic.Bool, len(urls))}
 	for _, url := range urls {
@@ -53,30 +53,30 @@ func Connect(urls []string, requests *oracle.Requests) (*Servers, error) {
 	return s, nil
 }
 
-// Close closes all connections. Nothing may be under way.
+// Close closes all connections. No request may be in progress.
 func (s *Servers) Close() {
 	for _, f := range s.close {
 		f()
 	}
 }
 
-// SetReady takes a server out, or back in: clients go to the others from now on, unless there are none.
+// SetReady sets whether a server is ready. Clients avoid servers that are not, unless none is.
 func (s *Servers) SetReady(server int, yes bool) { s.unready[server].Store(!yes) }
 
-// errRefused is an answer that trying again does not change.
+// errRefused is an error that cannot be retried.
 var errRefused = errors.New("refused")
 
-// turn picks servers in turns for one client. It is used by one goroutine.
+// turn selects servers in turn for one client. It is used by one goroutine.
 type turn struct {
 	servers *Servers
 	n       int
 }
 
-// newTurn returns turns that start at any server.
+// newTurn returns a turn that starts at a random server.
 func (s *Servers) newTurn() *turn { return &turn{servers: s, n: rand.IntN(len(s.rest))} } //nolint:gosec // no secret
 
-// try calls what is given with the number of a server until that succeeds, ctx ends, or the service refuses. Every call
-// goes to the next server, as behind a load balancer. The error is that of ctx, or errRefused with the answer.
+// try calls call with the number of a server until it succeeds, fails with an error that cannot be retried, or ctx ends. Each
+// try uses the next server, as behind a load balancer. The error is that of ctx, or wraps errRefused.
 func (t *turn) try(ctx context.Context, call func(server int) error) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		t.n++
@@ -89,7 +89,7 @@ func (t *turn) try(ctx context.Context, call func(server int) error) error {
 			return ctx.Err()
 		}
 		t.servers.requests.Tried(reason(err))
-		if !passing(err) {
+		if !retryable(err) {
 			return fmt.Errorf("%w: %w", errRefused, err)
 		}
 		if !wait(ctx, pause+rand.N(pause)) { //nolint:gosec // no secret
@@ -109,7 +109,7 @@ func (t *turn) pick() int {
 	return t.n % all
 }
 
-// wait returns after d, and reports whether ctx is still alive.
+// wait waits for d, and reports whether ctx is still alive.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -121,8 +121,8 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// passing reports whether trying again may help.
-func passing(err error) bool {
+// retryable reports whether another try may succeed.
+func retryable(err error) bool {
 	var answer *client.Error
 	var rpc *connect.Error
 	switch {
@@ -162,7 +162,7 @@ func reason(err error) string {
 	}
 }
 
-// Load is the clients of one run.
+// Load is all clients of one run.
 type Load struct {
 	Servers  *Servers
 	Requests *oracle.Requests
@@ -173,10 +173,10 @@ type Load struct {
 	busy    atomic.Int64 // publishers and players that have not ended
 }
 
-// Wait returns when all clients have ended.
+// Wait waits until all clients have ended.
 func (l *Load) Wait() { l.running.Wait() }
 
-// Busy returns how many publishers and players have not ended.
+// Busy returns the number of publishers and players that have not ended.
 func (l *Load) Busy() int { return int(l.busy.Load()) }
 
 // work runs a publisher or a player.

@@ -1,9 +1,8 @@
-// Package oracle judges what clients saw of a service against what the service promised them.
+// Package oracle compares what the clients of a service received with what they are promised.
 //
-// Clients report every answer as they get it: Messages is told of publishes that were answered, of deliveries and of
-// acknowledgements, Tickets of tickets and their assignments, and Requests of every try of a request. In the end each
-// of them returns a verdict, which counts what should not have happened. The oracle never talks to the service, and
-// so cannot be misled by it.
+// Clients report every response: publishes, deliveries and acknowledgements to [Messages], tickets and assignments to
+// [Tickets], and each try of a request to [Requests]. At the end, Judge returns a verdict, which counts everything that must
+// not happen. The oracle never calls the service.
 //
-// All types may be used by several goroutines at the same time.
+// All types are safe for concurrent use.
 package oracle

@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// Message identifies a message: the Seq-th of a publisher. A publisher publishes a message only after the one before
-// was acknowledged.
+// Message identifies a message: the Seq-th of a publisher. A publisher publishes one message after the other.
 type Message struct {
 	Publisher string
 	Seq       int
 }
 
-// Delivered is a message as a subscriber got it.
+// Delivered is a message as a subscriber received it.
 type Delivered struct {
 	Message
 	Clock int64
 }
 
-// Rules say what a scenario's clients must bear.
+// Rules are the promises that a scenario suspends.
 type Rules struct {
-	// Failover is set where Redis may lose its last writes in a fail-over. Publishes that were not acknowledged, and
-	// a subscriber's acknowledgements, may then be lost: messages may come again, and clocks may be given out again.
-	// Messages whose publish was acknowledged may not be lost or reordered. A ticket may be lost, if its player is told.
+	// Failover is set if Redis may lose its last writes. Publishes without a response and acknowledgements may then be
+	// lost: messages may be delivered again, and clocks may be used again. Published messages must not be lost or
+	// reordered. A ticket may be lost if its player is notified.
 	Failover bool
 }
 
@@ -37,21 +36,21 @@ type Messages struct {
 	channels map[string]*channelLog
 	expired  uint64
 	refused  []string
-	excused  int       // receipts refused as forged when that was allowed
+	excused  int       // receipts refused as forged while that was allowed
 	allowed  time.Time // until when receipts may be refused as forged
 }
 
-// channelLog is what is known of one channel.
+// channelLog is the record of one channel.
 type channelLog struct {
-	acknowledged map[Message]int64 // clock that the publish was answered with
+	acknowledged map[Message]int64 // clock that the publisher received
 	subscribers  map[string]*subscriberLog
 }
 
-// subscriberLog is what one subscriber got.
+// subscriberLog is the record of one subscriber.
 type subscriberLog struct {
 	clocks    map[Message]int64 // of the first delivery
-	early     map[Message]bool  // the first delivery came before the publish was acknowledged
-	confirmed int64             // highest clock whose acknowledgement was answered
+	early     map[Message]bool  // the first delivery came before the response to the publish
+	confirmed int64             // highest clock whose acknowledgement succeeded
 	highest   int64             // highest clock delivered
 	last      map[string]int    // highest Seq delivered, by publisher
 	repeats   int
@@ -59,7 +58,7 @@ type subscriberLog struct {
 	reordered map[Message]bool
 }
 
-// NewMessages returns an oracle of messages that has seen nothing.
+// NewMessages returns a Messages without any records.
 func NewMessages(rules Rules) *Messages {
 	return &Messages{rules: rules, channels: map[string]*channelLog{}}
 }
@@ -74,7 +73,7 @@ func (m *Messages) channel(name string) *channelLog {
 	return c
 }
 
-// Subscribed records a subscriber. Every message acknowledged from now on must reach it.
+// Subscribed records a subscriber, which must receive every message published from now on.
 func (m *Messages) Subscribed(channel, subscriber string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,14 +83,14 @@ func (m *Messages) Subscribed(channel, subscriber string) {
 	}
 }
 
-// Acknowledged records a publish that was answered with success, and the clock in the answer.
+// Acknowledged records a successful publish and its clock.
 func (m *Messages) Acknowledged(channel string, message Message, clock int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.channel(channel).acknowledged[message] = clock
 }
 
-// Delivered records what one fetch answered, in the answer's order.
+// Delivered records the messages of one fetch, in their order.
 func (m *Messages) Delivered(channel, subscriber string, messages []Delivered) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -122,7 +121,7 @@ func (m *Messages) first(s *subscriberLog, d Delivered) {
 	s.last[d.Publisher] = max(s.last[d.Publisher], d.Seq)
 }
 
-// repeated records a further delivery of a message. It is allowed until an acknowledgement at or past it was answered.
+// repeated records another delivery of a message. It is allowed until an acknowledgement of it or a later one succeeds.
 func (m *Messages) repeated(s *subscriberLog, d Delivered) {
 	s.repeats++
 	if m.rules.Failover {
@@ -137,7 +136,7 @@ func (m *Messages) repeated(s *subscriberLog, d Delivered) {
 	}
 }
 
-// Confirmed records that a subscriber's acknowledgement up to a clock was answered with success.
+// Confirmed records that a subscriber's acknowledgement up to a clock succeeded.
 func (m *Messages) Confirmed(channel, subscriber string, clock int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,28 +144,28 @@ func (m *Messages) Confirmed(channel, subscriber string, clock int64) {
 	s.confirmed = max(s.confirmed, clock)
 }
 
-// Expired records messages that a fetch passed over.
+// Expired records messages that a fetch reported as expired.
 func (m *Messages) Expired(n uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expired += n
 }
 
-// Refused records an answer that a client cannot retry: it was denied something that it is promised.
+// Refused records an error that a client cannot retry.
 func (m *Messages) Refused(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.refused = append(m.refused, what)
 }
 
-// ReceiptLost records a receipt that was refused because the channel has lost the messages that it acknowledges.
+// ReceiptLost records a receipt that was refused since the channel has lost its messages.
 func (m *Messages) ReceiptLost(what string) {
 	if !m.rules.Failover {
 		m.Refused(what)
 	}
 }
 
-// AllowForged allows receipts to be refused as forged for a while: the key that signs them was lost.
+// AllowForged allows receipts to be refused as forged for d, since the key that signs them was lost.
 func (m *Messages) AllowForged(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -184,7 +183,7 @@ func (m *Messages) ReceiptForged(what string) {
 	m.refused = append(m.refused, what)
 }
 
-// Missing returns how many deliveries of acknowledged messages are outstanding.
+// Missing returns the number of outstanding deliveries of published messages.
 func (m *Messages) Missing() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -201,27 +200,27 @@ func (m *Messages) Missing() int {
 	return missing
 }
 
-// MessageVerdict counts deliveries, each of one message to one subscriber, but for Acknowledged.
+// MessageVerdict counts deliveries of one message to one subscriber, except Acknowledged.
 type MessageVerdict struct {
-	Acknowledged int // messages whose publish was answered with success
+	Acknowledged int // published messages
 	Delivered    int
-	Repeats      int // deliveries of a message that the subscriber had got before
-	Lost         int // acknowledged and not delivered
-	Doubled      int // delivered at two clocks, or again after an acknowledgement at or past them was answered
+	Repeats      int // repeated deliveries
+	Lost         int // published and not delivered
+	Doubled      int // delivered with two clocks, or again after the acknowledgement
 	Reordered    int
-	Wrong        int // delivered at another clock than the publisher was answered
+	Wrong        int // delivered with another clock than the publisher received
 	Expired      uint64
-	Excused      int      // receipts refused as forged when that was allowed
-	Refused      []string // answers that should not be
+	Excused      int      // receipts refused as forged while that was allowed
+	Refused      []string // errors that a client cannot retry
 	Examples     []string // of what is wrong, a few
 }
 
-// Faults returns how much is wrong.
+// Faults returns the number of broken promises.
 func (v MessageVerdict) Faults() int {
 	return v.Lost + v.Doubled + v.Reordered + v.Wrong + int(v.Expired) + len(v.Refused)
 }
 
-// Judge returns the verdict on all that was recorded.
+// Judge returns the verdict on everything recorded.
 func (m *Messages) Judge() MessageVerdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,7 +240,7 @@ func (m *Messages) Judge() MessageVerdict {
 	return v
 }
 
-// compare returns the acknowledged messages that a subscriber did not get, or got at another clock.
+// compare returns the published messages that a subscriber did not receive, or received with another clock.
 func (m *Messages) compare(c *channelLog, s *subscriberLog) (lost, wrong map[Message]bool) {
 	lost, wrong = map[Message]bool{}, map[Message]bool{}
 	for message, clock := range c.acknowledged {

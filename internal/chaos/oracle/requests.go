@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Requests measures how a service answered.
+// Requests measures the responses of a service.
 type Requests struct {
 	mu       sync.Mutex
 	tries    int
 	failed   map[string]int // by reason
 	publish  []time.Duration
-	success  time.Time // of the last publish that was answered with success
+	success  time.Time // of the last successful publish
 	gap      time.Duration
 	publishF int
 }
@@ -22,7 +22,7 @@ func NewRequests() *Requests {
 	return &Requests{failed: map[string]int{}, success: time.Now()}
 }
 
-// Tried records one try of any request. failure says why it failed, and is empty where it did not.
+// Tried records one try of any request. failure is the reason for which it failed, or empty.
 func (r *Requests) Tried(failure string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -32,7 +32,7 @@ func (r *Requests) Tried(failure string) {
 	}
 }
 
-// Published records one try of a publish: how long it took, and whether it was answered with success.
+// Published records one try of a publish: its duration, and whether it succeeded.
 func (r *Requests) Published(took time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *Requests) Published(took time.Duration, ok bool) {
 	r.success = now
 }
 
-// Ended records that no more publishes are tried.
+// Ended records that no more publishes follow.
 func (r *Requests) Ended() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ type RequestVerdict struct {
 	Publishes       int            // tries
 	PublishesFailed int
 	P99             time.Duration // of all tries of publishes
-	Gap             time.Duration // longest time without a publish that was answered with success
+	Gap             time.Duration // longest time without a successful publish
 }
 
 // Judge returns what was measured.

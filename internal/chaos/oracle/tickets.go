@@ -18,50 +18,50 @@ type Tickets struct {
 	longest time.Duration // that a player waited for its assignment
 }
 
-// ticketLog is what is known of one ticket.
+// ticketLog is the record of one ticket.
 type ticketLog struct {
 	queue   string
 	created time.Time
 	seen    []Assignment // different ones
-	ended   string       // how it ended without a match; empty: it did not
-	unknown bool         // its creation failed, and it may exist
-	forgot  string       // how its match was missing when the ticket was read in the end; empty: it was there
-	filler  bool         // it was created only to complete the last match, and may wait forever
+	ended   string       // how it ended without a match, or empty
+	unknown bool         // it may exist although its creation failed
+	forgot  string       // its status at the end if its match was missing then, or empty
+	filler  bool         // created only to complete the last match; it may wait forever
 }
 
-// Assignment is what a player was told of its match.
+// Assignment is what a player received.
 type Assignment struct {
 	Match      string
 	Connection string
 }
 
-// NewTickets returns an oracle of tickets that has seen nothing. seats are the sizes of a match by queue.
+// NewTickets returns a Tickets without any records. seats has the size of a match for each queue.
 func NewTickets(rules Rules, seats map[string]int) *Tickets {
 	return &Tickets{rules: rules, tickets: map[string]*ticketLog{}, seats: seats}
 }
 
-// Attempted records that a player is about to create a ticket. It may exist from now on.
+// Attempted records that a player is creating a ticket. The ticket may exist from now on.
 func (t *Tickets) Attempted(id, queue string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tickets[id] = &ticketLog{queue: queue, created: time.Now(), unknown: true}
 }
 
-// Filler records that a ticket is needed only to complete the last match of its queue. It cannot be stuck.
+// Filler records that a ticket only completes the last match of its queue. It may wait forever.
 func (t *Tickets) Filler(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tickets[id].filler = true
 }
 
-// Created records that the creation of a ticket was answered with success.
+// Created records that the creation of a ticket succeeded.
 func (t *Tickets) Created(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tickets[id].unknown = false
 }
 
-// Assigned records an assignment that a player was told, by any path.
+// Assigned records an assignment that a player received.
 func (t *Tickets) Assigned(id string, a Assignment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,14 +74,14 @@ func (t *Tickets) Assigned(id string, a Assignment) {
 	}
 }
 
-// Ended records that a player was told that its ticket ended without a match, such as EXPIRED.
+// Ended records that a player was notified of the end of its ticket without a match, such as EXPIRED.
 func (t *Tickets) Ended(id, how string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tickets[id].ended = how
 }
 
-// Matched returns the tickets whose players were told of a match.
+// Matched returns the tickets whose players received an assignment.
 func (t *Tickets) Matched() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,28 +94,28 @@ func (t *Tickets) Matched() []string {
 	return ids
 }
 
-// Forgotten records that a ticket whose player was told of a match has no match when it is read later, and may get another.
+// Forgotten records that a ticket has no match when it is read later, although its player received an assignment.
 func (t *Tickets) Forgotten(id, how string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tickets[id].forgot = how
 }
 
-// Vanished records that a ticket whose player was told of a match does not exist when it is read later.
+// Vanished records that a ticket does not exist when it is read later, although its player received an assignment.
 func (t *Tickets) Vanished(id string) {
 	if !t.rules.Failover {
 		t.Forgotten(id, "gone")
 	}
 }
 
-// Refused records an answer that a player cannot retry.
+// Refused records an error that a player cannot retry.
 func (t *Tickets) Refused(what string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.refused = append(t.refused, what)
 }
 
-// Waiting returns how many tickets of a queue were created, and have neither a match nor another end.
+// Waiting returns the number of tickets of a queue that were created and have neither a match nor another end.
 func (t *Tickets) Waiting(queue string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,32 +128,32 @@ func (t *Tickets) Waiting(queue string) int {
 	return n
 }
 
-// waits reports whether the ticket's player knows of no end. The caller holds mu.
+// waits reports whether the ticket's player was notified of no end. The caller holds mu.
 func (l *ticketLog) waits() bool { return !l.unknown && l.ended == "" && len(l.seen) == 0 }
 
-// TicketVerdict counts tickets, but for Matches, Crowded and Split.
+// TicketVerdict counts tickets, except Matches, Crowded and Split, which count matches.
 type TicketVerdict struct {
-	Created    int // whose creation was answered with success
+	Created    int // whose creation succeeded
 	Matched    int
 	Matches    int
-	TwoMatches int // that were told of two matches, or of two places of one
-	Stuck      int // that wait although they should have a match
-	Ended      int // that ended without a match, against their players' will
-	Gone       int // that a fail-over lost, and whose players were told so
+	TwoMatches int // with two assignments
+	Stuck      int // that wait although a match is possible
+	Ended      int // that ended without a match, though not cancelled
+	Gone       int // lost by a failover, with the player notified
 	Crowded    int // matches with more tickets than seats
-	Split      int // matches of which some player knows nothing, or whose players were told different places
-	Forgotten  int // that have no match any more, although their players were told of one
+	Split      int // matches of which a player was not notified, or with different connections
+	Forgotten  int // without a match at the end, although their players received an assignment
 	Refused    []string
 	Longest    time.Duration // longest wait for an assignment
 	Examples   []string
 }
 
-// Faults returns how much is wrong.
+// Faults returns the number of broken promises.
 func (v TicketVerdict) Faults() int {
 	return v.TwoMatches + v.Stuck + v.Ended + v.Crowded + v.Split + v.Forgotten + len(v.Refused)
 }
 
-// Judge returns the verdict on all that was recorded. All players must have stopped: tickets that still wait are stuck.
+// Judge returns the verdict on everything recorded. All players must have stopped: waiting tickets count as stuck.
 func (t *Tickets) Judge() TicketVerdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,7 +192,7 @@ func (t *Tickets) Judge() TicketVerdict {
 	return v
 }
 
-// matchLog is a match as its players were told of it.
+// matchLog is a match according to its assignments.
 type matchLog struct {
 	queue   string
 	seats   int
@@ -214,7 +214,7 @@ func addSeats(matches map[string]*matchLog, id string, l *ticketLog, seats int) 
 	}
 }
 
-// unknownOf returns how many tickets of a queue may exist although their creation failed. The caller holds mu.
+// unknownOf returns the number of tickets of a queue that may exist although their creation failed. The caller holds mu.
 func (t *Tickets) unknownOf(queue string) int {
 	n := 0
 	for _, l := range t.tickets {
@@ -225,7 +225,7 @@ func (t *Tickets) unknownOf(queue string) int {
 	return n
 }
 
-// judgeMatch compares a match's tickets with its seats. A seat may be taken by a ticket whose creation failed.
+// judgeMatch compares a match's tickets with its seats. A ticket whose creation failed may have a seat.
 func (v *TicketVerdict) judgeMatch(id string, m *matchLog, unknown int) {
 	switch {
 	case len(m.tickets) > m.seats:
@@ -237,7 +237,7 @@ func (v *TicketVerdict) judgeMatch(id string, m *matchLog, unknown int) {
 	}
 }
 
-// example notes something that is wrong.
+// example records an example of a broken promise.
 func (v *TicketVerdict) example(format string, args ...any) {
 	if len(v.Examples) < 4*maxExamples {
 		v.Examples = append(v.Examples, fmt.Sprintf(format, args...))
