@@ -14,12 +14,12 @@ import (
 
 // request is a call of the API before it is sent, perhaps several times.
 type request struct {
-	what   string // what is being done, for errors
+	what   string // what the call does, for errors
 	method string
 	path   []string // segments below /v1
 	query  url.Values
 	body   []byte        // JSON, or nil
-	wait   time.Duration // how long the service may take on purpose
+	wait   time.Duration // how long the service may hold the answer back
 }
 
 // reply is an answer of the service.
@@ -28,7 +28,7 @@ type reply struct {
 	tries  int // how often the request was sent, this one included
 }
 
-// call sends r until it is answered, as the policy says, and reads the answer into out unless that is nil.
+// call sends r until it is answered or the retry policy ends it, and decodes the answer into out unless that is nil.
 func (c *Client) call(ctx context.Context, r request, out any) (reply, error) {
 	var last reply
 	tries, err := c.retry.retry(ctx, func() error {
@@ -70,12 +70,12 @@ func (c *Client) try(ctx context.Context, r request, out any) (reply, error) {
 		return reply{status: resp.StatusCode}, nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return reply{}, fmt.Errorf("the answer (status %d) isn't a Tidemark service's: %w", resp.StatusCode, err)
+		return reply{}, fmt.Errorf("the answer (status %d) isn't that of a Tidemark service: %w", resp.StatusCode, err)
 	}
 	return reply{status: resp.StatusCode}, nil
 }
 
-// checkNames refuses names that would make a path of another meaning. All others the service judges.
+// checkNames refuses names that would change the meaning of the path. The service checks all others.
 func checkNames(path []string) error {
 	for i, name := range path {
 		if name != "" && name != "." && name != ".." {
@@ -120,8 +120,8 @@ func (c *Client) httpRequest(ctx context.Context, r request) (*http.Request, err
 	return req, nil
 }
 
-// noAnswer is the error of a try that got none. Where the caller's context has ended it says that; the end of
-// the try's own time is the service's fault.
+// noAnswer returns the error of a try without an answer: that of ctx, the caller's context, if it has ended. The try's own
+// time limit is reported as ErrUnreachable.
 func (c *Client) noAnswer(ctx context.Context, r request, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -136,7 +136,7 @@ func (c *Client) noAnswer(ctx context.Context, r request, err error) error {
 	return fmt.Errorf("%w: %w", ErrUnreachable, err)
 }
 
-// ended is the error of a context that has ended, with the cause where that says more.
+// ended returns the error of a context that has ended, with its cause if that says more.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(err, cause) {

@@ -11,21 +11,21 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redact"
 )
 
-// Client calls one Tidemark service. It may be used by many goroutines at the same time, and is best made once: it
-// keeps connections open between calls.
+// Client calls one Tidemark service. It is safe for concurrent use. Make one and share it: it keeps connections open
+// between calls.
 type Client struct {
 	base string // without a slash at its end
 	own  bool   // http was made by New
 	settings
 }
 
-// New makes a client of the service at baseURL, such as http://127.0.0.1:8080 or https://example.com/tidemark. It
-// doesn't connect yet. Its error says what is wrong with baseURL.
+// New returns a client of the service at baseURL, such as http://127.0.0.1:8080 or https://example.com/tidemark. It
+// doesn't connect yet. The error says what is wrong with baseURL.
 func New(baseURL string, opts ...Option) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	switch {
 	case err != nil:
-		return nil, errors.New("the service's URL can't be read") // what url.Parse says repeats a password
+		return nil, errors.New("the service's URL can't be parsed") // the error of url.Parse may contain a password
 	case u.Scheme != "http" && u.Scheme != "https":
 		return nil, fmt.Errorf("the service's URL %q doesn't start with http:// or https://", redact.URL(baseURL))
 	case u.Host == "":
@@ -45,7 +45,7 @@ func New(baseURL string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// newTransport keeps a connection for each of many calls that wait at the same time.
+// newTransport returns a transport that keeps a connection open for each of many calls that wait at the same time.
 func newTransport() http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -56,7 +56,7 @@ func newTransport() http.RoundTripper {
 	return t
 }
 
-// Close closes connections that are idle. A client that was given its own http.Client leaves them to that one.
+// Close closes idle connections. With WithHTTPClient it does nothing: the connections belong to that client.
 func (c *Client) Close() {
 	if c.own {
 		c.http.CloseIdleConnections()

@@ -21,7 +21,7 @@ func TestNew(t *testing.T) {
 		"http://":                  "has no host",
 		"http://h?a=b":             "has a query or a fragment",
 		"http://h#a":               "has a query or a fragment",
-		"http://me:secret@h:x":     "can't be read",
+		"http://me:secret@h:x":     "can't be parsed",
 		"redis://me:secret@h:6379": "doesn't start with http:// or https://",
 	} {
 		_, err := client.New(url)
@@ -114,7 +114,7 @@ func TestBatch(t *testing.T) {
 	require.False(t, published[1].Duplicate, "the client's own ID")
 
 	_, err = f.client(t).PublishBatch(t.Context(), "c", drafts[:1])
-	require.ErrorContains(t, err, "2 messages were answered for 1")
+	require.ErrorContains(t, err, "the answer has 2 messages instead of 1")
 }
 
 func TestBadCallsAreNotSent(t *testing.T) {
@@ -152,7 +152,7 @@ func TestAnswerOfSomethingElse(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, answer(http.StatusOK, "<html>hello</html>"))
 	_, err := f.client(t).Info(t.Context())
-	require.ErrorContains(t, err, "the answer (status 200) isn't a Tidemark service's")
+	require.ErrorContains(t, err, "the answer (status 200) isn't that of a Tidemark service")
 	require.Len(t, f.got(), 1)
 }
 
@@ -170,7 +170,7 @@ func TestErrors(t *testing.T) {
 
 	f = newFake(t, answer(http.StatusForbidden, "<html>"))
 	_, err = f.client(t).Info(t.Context())
-	require.EqualError(t, err, "ask for the service's info: status 403 Forbidden")
+	require.EqualError(t, err, "get the service's info: status 403 Forbidden")
 	require.ErrorAs(t, err, &e)
 	require.Zero(t, e.Problem)
 	require.NotErrorIs(t, err, &client.Error{}, "no slug is no name")

@@ -8,41 +8,40 @@ import (
 	"time"
 )
 
-// ErrStop ends Consume without an error where a Consumer's Handle returns it, perhaps wrapped. The message
-// that it was called with counts as handled.
+// ErrStop ends Consume without an error when a Consumer's Handle returns it or an error that wraps it. The message of that
+// call counts as handled.
 var ErrStop = errors.New("stop consuming")
 
-// defaultWait is how long Consume lets a fetch wait where the Consumer doesn't say.
+// defaultWait is how long a fetch of Consume waits if the Consumer doesn't set it.
 const defaultWait = 20 * time.Second
 
-// emptyPause keeps Consume from asking all the time where the service answers at once with nothing, as it does
-// while it shuts down.
+// emptyPause is the shortest time between fetches without messages. A service that shuts down answers them at once.
 const emptyPause = 100 * time.Millisecond
 
-// Consumer says what Consume reads and what happens with it.
+// Consumer says what Consume reads, and handles it.
 type Consumer struct {
 	Channel    string
-	Subscriber string // must be there: see Subscribe
-	// Handle is called for each message, in order, one at a time. Its context ends when Consume's does. A message
-	// can come again after a failure anywhere: Handle must bear that.
+	Subscriber string // must exist: see Subscribe
+	// Handle is called for each message, in order, one at a time. Its context ends when that of Consume does. After a
+	// failure a message can be delivered again: Handle must be safe to repeat.
 	Handle func(context.Context, Message) error
-	// Expired is called with the number of messages whose life had ended before they could be read. May be nil.
+	// Expired is called with the number of messages that expired before they were read. It may be nil.
 	Expired func(n uint64)
-	// FetchOptions are those of each fetch. With a Max of 1 each message is acknowledged by itself, otherwise all
-	// of a fetch together. A Wait of 0 means 20 seconds.
+	// FetchOptions are the options of each fetch. The messages of a fetch are acknowledged together: with a Max of 1,
+	// each on its own. A Wait of 0 means 20 seconds.
 	FetchOptions
-	// AckGrace is how long the acknowledgement of what was handled may still take after the context has ended.
-	// With 0 it isn't sent then, and what was handled since the last one will come again.
+	// AckGrace is how long the last acknowledgement may take after the context has ended. With 0 it isn't sent then, and
+	// the messages that were handled since the previous one are delivered again.
 	AckGrace time.Duration
 }
 
-// Consume reads, handles and acknowledges until ctx ends, Handle fails, or the service refuses. A message is
-// acknowledged only after Handle returned nil (or ErrStop) for it; where Handle fails, what it has handled before
-// is acknowledged and what it failed on isn't. It returns nil only after ErrStop; otherwise the error of ctx, of
-// Handle, or of the service, such as ErrNoSubscriber.
+// Consume fetches, handles and acknowledges messages until ctx ends, Handle fails, or the service refuses a call. A
+// message is acknowledged only after Handle returned nil (or ErrStop) for it. If Handle fails, the messages before that
+// one are acknowledged. Consume returns nil only after ErrStop; otherwise the error of ctx, of Handle, or of the service,
+// such as ErrNoSubscriber.
 //
-// Where the service refuses an acknowledgement because the channel has lost what it stands for (ErrReceiptEpoch,
-// ErrReceiptAhead, ErrReceiptSuperseded), Consume goes on from the subscriber's mark.
+// If the service refuses an acknowledgement because the channel has lost the messages that it is for (ErrReceiptEpoch,
+// ErrReceiptAhead, ErrReceiptSuperseded), Consume continues from the subscriber's mark.
 func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 	if consumer.Wait == 0 {
 		consumer.Wait = defaultWait
@@ -56,7 +55,7 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 			receipt = ""
 			continue
 		case err != nil && ctx.Err() != nil:
-			return errors.Join(err, c.ackLast(ctx, consumer, receipt)) // it may not have come through
+			return errors.Join(err, c.ackLast(ctx, consumer, receipt)) // the service may not have received it
 		case err != nil:
 			return err
 		}
@@ -79,7 +78,7 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 	}
 }
 
-// handleAll calls Handle for the messages, and gives how many it handled.
+// handleAll calls Handle for the messages, and returns how many were handled.
 func (c Consumer) handleAll(ctx context.Context, messages []Message) (handled int, err error) {
 	for i, m := range messages {
 		if ctx.Err() != nil {
@@ -95,8 +94,8 @@ func (c Consumer) handleAll(ctx context.Context, messages []Message) (handled in
 	return len(messages), nil
 }
 
-// ackHandled acknowledges the first messages of a delivery. For some but not all of them it needs another receipt,
-// which a fetch of only so many gives.
+// ackHandled acknowledges the first messages of a delivery. For some but not all of them it needs another receipt, that of
+// a fetch of so many messages.
 func (c *Client) ackHandled(ctx context.Context, consumer Consumer, d Delivery, handled int) error {
 	ctx, cancel := consumer.grace(ctx)
 	defer cancel()
@@ -113,12 +112,12 @@ func (c *Client) ackHandled(ctx context.Context, consumer Consumer, d Delivery, 
 	n := len(part.Messages)
 	same := func(m Message) bool { return m.ID == part.Messages[n-1].ID && m.Clock == part.Messages[n-1].Clock }
 	if n == 0 || !slices.ContainsFunc(d.Messages[:handled], same) {
-		return nil // something has changed in the meantime; what was handled comes again
+		return nil // the channel has changed in the meantime: what was handled is delivered again
 	}
 	return c.ackLast(ctx, consumer, part.ReceiptHandle)
 }
 
-// ackLast acknowledges what was handled, within the grace where ctx has ended.
+// ackLast acknowledges what was handled, within the grace if ctx has ended.
 func (c *Client) ackLast(ctx context.Context, consumer Consumer, receiptHandle string) error {
 	ctx, cancel := consumer.grace(ctx)
 	defer cancel()
@@ -131,7 +130,7 @@ func (c *Client) ackLast(ctx context.Context, consumer Consumer, receiptHandle s
 	return nil
 }
 
-// grace gives the context of what is left to do: ctx, or where that has ended one that lasts for AckGrace.
+// grace returns the context for the last acknowledgement: ctx, or one that lasts for AckGrace if ctx has ended.
 func (c Consumer) grace(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() == nil || c.AckGrace <= 0 {
 		return ctx, func() {}

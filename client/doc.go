@@ -6,24 +6,22 @@
 //
 // # Reading
 //
-// A subscriber is made once with Subscribe. Fetch reads what stands after its mark, and Ack moves the mark up to
-// what a fetch answered. Next does both in one request. Consume is the loop that all readers end up with.
+// A subscriber is created once with Subscribe. Fetch returns the messages after its mark, and Ack moves the mark up to the
+// last message of a fetch. Next does both in one request. Consume is the loop that most readers need.
 //
 // # Matchmaking
 //
-// CreateTicket asks for a match. Its assignment comes as a message on the ticket's own channel, which AwaitAssignment
-// waits for.
+// CreateTicket asks for a match. The assignment is a message on the ticket's own channel, for which AwaitAssignment waits.
 //
-// # Trying again
+// # Retries
 //
-// A try that got no answer, or one that says "not now" (429, 502, 503, 504), is repeated with growing pauses as
-// the RetryPolicy says. All calls can be repeated safely. For a publish that is so because its message ID is made
-// before the first try, and the service keeps the first message of an ID and drops the rest. A ticket's ID is made in
-// the same way.
+// A try without an answer, or with one that means "not now" (429, 502, 503, 504), is repeated with growing pauses as the
+// RetryPolicy says. All calls are safe to repeat. A publish is, because the client makes the message's ID before the first
+// try, and the service publishes an ID once. A ticket's ID is made in the same way.
 //
 // # Errors
 //
-// What the service answered is an *Error. Ask errors.Is for one of the sentinels of this package, such as
-// ErrNoSubscriber. Where there was no answer at all, errors.Is reports ErrUnreachable. A context that ends gives
-// its error at once.
+// An error that the service answered is an *Error. Compare it with errors.Is and the sentinels of this package, such as
+// ErrNoSubscriber. If there was no answer, errors.Is reports ErrUnreachable. When the context ends, a call returns its
+// error at once.
 package client

@@ -15,14 +15,14 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Error is what the service answered instead of what was asked for.
+// Error is an error that the service answered.
 type Error struct {
-	Problem    wire.Problem  // empty where a proxy answered, which knows nothing of problems
+	Problem    wire.Problem  // empty if the answer has none, as those of proxies
 	Status     int           // the HTTP status
-	RetryAfter time.Duration // how long the service asks to wait before the next try; 0: it doesn't say
+	RetryAfter time.Duration // how long the service asks to wait before the next try; 0: no advice
 }
 
-// Errors to ask errors.Is for. Each stands for all errors with its slug.
+// Errors to compare with errors.Is. Each matches all errors with its slug.
 var (
 	ErrInvalidChannel    = named(fault.SlugInvalidChannel)
 	ErrInvalidSubscriber = named(fault.SlugInvalidSubscriber)
@@ -44,14 +44,14 @@ var (
 	ErrReceiptForged     = named(fault.SlugReceiptForged)
 	ErrReceiptChannel    = named(fault.SlugReceiptChannel)
 	ErrReceiptSubscriber = named(fault.SlugReceiptSubscriber)
-	ErrReceiptEpoch      = named(fault.SlugReceiptEpoch)      // of an earlier life of the channel: fetch again
+	ErrReceiptEpoch      = named(fault.SlugReceiptEpoch)      // from an earlier life of the channel: fetch again
 	ErrReceiptAhead      = named(fault.SlugReceiptAhead)      // the channel has lost messages: fetch again
-	ErrReceiptSuperseded = named(fault.SlugReceiptSuperseded) // another message stands there now: fetch again
+	ErrReceiptSuperseded = named(fault.SlugReceiptSuperseded) // another message has its clock now: fetch again
 	ErrStorageFull       = named(fault.SlugStorageFull)       // nothing was written
 	ErrUnavailable       = named(fault.SlugUnavailable)       // trying again is safe
-	ErrNotReplicated     = named(fault.SlugNotReplicated)     // stored, but not yet on as many replicas as the channel asks for
-	ErrDraining          = named(fault.SlugDraining)          // the server shuts down: try again, perhaps elsewhere
-	ErrOverloaded        = named(fault.SlugOverloaded)        // the server has too much under way: try again
+	ErrNotReplicated     = named(fault.SlugNotReplicated)     // stored, but not yet confirmed by as many replicas as the channel asks for
+	ErrDraining          = named(fault.SlugDraining)          // the server shuts down: try again
+	ErrOverloaded        = named(fault.SlugOverloaded)        // the server has too much to do: try again
 	ErrUnknownHost       = named(fault.SlugUnknownHost)       // the server isn't configured with the host name of its URL
 	ErrInternal          = named(fault.SlugInternal)
 	ErrNoMatchmaking     = named(fault.SlugNoPath) // the service runs without tickets and queues
@@ -60,11 +60,11 @@ var (
 	ErrNoTicket          = named(fault.SlugNoTicket)
 	ErrNoQueue           = named(fault.SlugNoQueue)
 	ErrTicketExists      = named(fault.SlugTicketExists)  // a ticket of another queue has the ID
-	ErrTicketMatched     = named(fault.SlugTicketMatched) // its assignment is there, or is coming
+	ErrTicketMatched     = named(fault.SlugTicketMatched) // it has its assignment, or will have it
 	ErrTicketTooLarge    = named(fault.SlugTicketTooLarge)
 	ErrQueueFull         = named(fault.SlugQueueFull)
 	ErrQueueConfigured   = named(fault.SlugQueueFixed) // it is part of the service's configuration
-	ErrQueueInUse        = named(fault.SlugQueueInUse) // tickets wait in it, or assignments are on their way
+	ErrQueueInUse        = named(fault.SlugQueueInUse) // tickets wait in it, or assignments are not delivered yet
 	ErrTooManyQueues     = named(fault.SlugTooManyQueues)
 	ErrReserved          = named(fault.SlugReserved) // a channel that only the service writes to
 )
@@ -72,11 +72,11 @@ var (
 // Errors of AwaitAssignment.
 var (
 	ErrTicketCancelled = errors.New("the ticket was cancelled")
-	ErrTicketExpired   = errors.New("the ticket's life ended before there was a match")
+	ErrTicketExpired   = errors.New("the ticket expired before there was a match")
 )
 
-// ErrUnreachable says that a try got no answer: no connection, one that broke, or none within the time of a try.
-// What was asked for may have happened all the same.
+// ErrUnreachable means that a try got no answer: no connection, a broken one, or a time-out. The service may have done what
+// was asked.
 var ErrUnreachable = errors.New("the service can't be reached")
 
 func named(slug fault.Slug) *Error {
@@ -101,7 +101,7 @@ func checkJSON(data []byte, refused *Error) error {
 	return &e
 }
 
-// Error gives what the service says, in one line.
+// Error returns the detail of the problem in one line, with status and slug.
 func (e *Error) Error() string {
 	p := e.Problem
 	text := p.Detail
@@ -130,7 +130,7 @@ func (e *Error) Is(target error) bool {
 	return ok && t.Slug() != "" && t.Slug() == e.Slug()
 }
 
-// lostReceipt tells of refusals after which a new fetch goes on.
+// lostReceipt reports whether an acknowledgement was refused in a way after which the reader should fetch again.
 func lostReceipt(err error) bool {
 	return errors.Is(err, ErrReceiptEpoch) || errors.Is(err, ErrReceiptAhead) || errors.Is(err, ErrReceiptSuperseded)
 }
@@ -138,17 +138,17 @@ func lostReceipt(err error) bool {
 // maxProblemBytes is how much of an error's body is read.
 const maxProblemBytes = 64 << 10
 
-// readError makes an *Error of an answer that is one.
+// readError returns the *Error of an answer.
 func readError(resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
 	if err != nil || json.Unmarshal(body, &e.Problem) != nil || e.Problem.Slug() == "" {
-		e.Problem = wire.Problem{} // the status says what there is to say
+		e.Problem = wire.Problem{} // only the status is known
 	}
 	return e
 }
 
-// retryAfter reads the header of that name: seconds, or a date.
+// retryAfter parses the header Retry-After: seconds, or a date.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil && seconds <= math.MaxInt32 {
 		return time.Duration(seconds) * time.Second

@@ -10,20 +10,20 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Draft is a message to publish. An empty ID lets the client make one. Content is one JSON value, which subscribers
-// get byte for byte.
+// Draft is a message to publish. If the ID is empty, the client makes one. Content is one JSON value, which subscribers
+// receive byte for byte.
 type Draft = wire.Draft
 
-// Published is what became of a Draft. Duplicate says that the ID was published before, and that nothing was
-// changed. It is never set for an ID that the client made. For the caller's own ID that was tried more than once,
-// it may have been a lost try of the same call that published it.
+// Published is the outcome of publishing a Draft. Duplicate means that the ID was published before, and that nothing was
+// changed. It is never set for an ID that the client made. For an ID of the caller, the earlier publish may have been a
+// try of the same call whose answer was lost.
 type Published = wire.Published
 
-// Message is a message as a subscriber gets it. PublishedAt is the storage's time; it is zero where it isn't known.
+// Message is a message as a subscriber receives it. PublishedAt is the storage's time, or zero if it isn't known.
 type Message = wire.Message
 
-// Publish appends a message to a channel, and makes the channel where it is missing. However often it has to try,
-// the message gets onto the channel once. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
+// Publish appends a message to a channel, and creates the channel if it does not exist. The message is on the channel once,
+// however often the call is tried. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
 // ErrMessageTooLarge, ErrStorageFull, ErrUnavailable.
 func (c *Client) Publish(ctx context.Context, channel string, d Draft) (Published, error) {
 	published, err := c.publish(ctx, channel, []Draft{d}, false)
@@ -33,8 +33,7 @@ func (c *Client) Publish(ctx context.Context, channel string, d Draft) (Publishe
 	return published[0], nil
 }
 
-// PublishBatch appends messages to a channel in one step, all or none of them, in order. Its answers are in the
-// same order. Errors: those of Publish, ErrInvalidBatch for none, ErrBatchTooLarge, ErrBodyTooLarge.
+// PublishBatch appends messages to a channel in one atomic step, in order. The results are in the same order. Errors: those of Publish, ErrInvalidBatch for none, ErrBatchTooLarge, ErrBodyTooLarge.
 func (c *Client) PublishBatch(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
 	return c.publish(ctx, channel, drafts, true)
 }
@@ -63,10 +62,10 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 		return nil, err
 	}
 	if len(published) != len(drafts) {
-		return nil, fmt.Errorf("%s: %d messages were answered for %d", what, len(published), len(drafts))
+		return nil, fmt.Errorf("%s: the answer has %d messages instead of %d", what, len(published), len(drafts))
 	}
 	for i := range published {
-		if made[i] { // nobody else has the ID: an earlier try of this call got through
+		if made[i] { // nobody else has the ID: an earlier try of this call published it
 			published[i].Duplicate = false
 		}
 	}

@@ -15,15 +15,15 @@ type settings struct {
 	timeout   time.Duration
 }
 
-// WithHTTPClient sends all requests through h, which may bring its own transport, proxy or certificates. Its
-// Timeout must be longer than any FetchOptions.Wait, or zero.
+// WithHTTPClient makes the client send all requests through h, for a transport, proxy or certificates of the caller's. The
+// Timeout of h must be zero, or longer than any FetchOptions.Wait.
 func WithHTTPClient(h *http.Client) Option { return func(s *settings) { s.http = h } }
 
-// WithRetry sets how calls are tried again.
+// WithRetry sets how calls are retried.
 func WithRetry(p RetryPolicy) Option { return func(s *settings) { s.retry = p } }
 
 // WithUserAgent sets the User-Agent header. Default: "tidemark-go".
 func WithUserAgent(text string) Option { return func(s *settings) { s.userAgent = text } }
 
-// WithTimeout bounds each single try of a call; a fetch's is longer by its wait. Default: 30 seconds.
+// WithTimeout bounds each try of a call; for a fetch the wait is added. Default: 30 seconds.
 func WithTimeout(d time.Duration) Option { return func(s *settings) { s.timeout = d } }

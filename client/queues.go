@@ -8,27 +8,27 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Queue is a queue of tickets and what it does, without secrets.
+// Queue is a queue of tickets and its definition, without secrets.
 type Queue = wire.Queue
 
-// QueueDescription is a queue and how it stands. Waits is nil where no ticket was matched recently.
+// QueueDescription is a queue and its state. Waits is nil if no ticket was matched recently.
 type QueueDescription = wire.QueueDescription
 
-// Queues gives all queues that the server knows, by name.
+// Queues returns all queues that the server knows, ordered by name.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	var q wire.Queues
 	_, err := c.call(ctx, request{what: "list the queues", method: http.MethodGet, path: []string{"queues"}}, &q)
 	return q.Queues, err
 }
 
-// DescribeQueue tells how a queue stands. Errors: ErrNoQueue, ErrUnavailable.
+// DescribeQueue returns a queue and its state. Errors: ErrNoQueue, ErrUnavailable.
 func (c *Client) DescribeQueue(ctx context.Context, queue string) (QueueDescription, error) {
 	var d QueueDescription
 	_, err := c.call(ctx, queueRequest("describe", http.MethodGet, queue), &d)
 	return d, err
 }
 
-// PutQueue makes a queue, or replaces its whole definition, which is a JSON object. In the definition that DescribeQueue
+// PutQueue creates a queue, or replaces its whole definition, which is a JSON object. In the definition that DescribeQueue
 // returned, xxxxx stands for each secret; the service keeps that secret. Errors: ErrInvalidQueue, with the
 // field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrTooManyQueues, ErrUnavailable.
 func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) (Queue, error) {
@@ -42,7 +42,7 @@ func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) 
 	return q, err
 }
 
-// DeleteQueue removes a queue that was put and in which no ticket waits. It succeeds too where there was none. Errors:
+// DeleteQueue deletes a queue that was put and in which no ticket waits. It succeeds if the queue does not exist. Errors:
 // ErrQueueInUse, ErrQueueConfigured, ErrUnavailable.
 func (c *Client) DeleteQueue(ctx context.Context, queue string) error {
 	_, err := c.call(ctx, queueRequest("delete", http.MethodDelete, queue), nil)

@@ -12,18 +12,18 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// RetryPolicy says how often and how long a call is tried again. In each field zero means the default.
+// RetryPolicy says how often and for how long a call is retried. In each field zero means the default.
 type RetryPolicy struct {
-	// MaxElapsed is how long after its first failure a call may still be tried again. Default: 30 seconds.
+	// MaxElapsed is how long after its first failure a call may be retried. Default: 30 seconds.
 	MaxElapsed time.Duration
-	// MaxTries is how often a call is tried in all. 1 turns trying again off. Default: no limit but MaxElapsed.
+	// MaxTries is the largest number of tries of a call. 1 turns retries off. Default: no limit but MaxElapsed.
 	MaxTries int
-	// MinPause is the pause after the first failure; each further one is twice as long, give or take a half, up
-	// to MaxPause. Where the service says how long to wait, the pause is at least that. Default: 100 milliseconds.
+	// MinPause is the pause after the first failure. Each further one is twice as long, up to MaxPause, and varies by
+	// half. If the service says how long to wait, the pause is at least that. Default: 100 milliseconds.
 	MinPause time.Duration
-	// MaxPause is the longest pause that the client chooses by itself. Default: 5 seconds.
+	// MaxPause is the longest pause that the client chooses. Default: 5 seconds.
 	MaxPause time.Duration
-	// StorageFull makes the client try again too where the service's storage has no memory left (507).
+	// StorageFull makes the client retry also if the service's storage is out of memory (507).
 	StorageFull bool
 	// Notify is called before each pause, with the failure. It must be safe for concurrent use. Default: nothing.
 	Notify func(err error, pause time.Duration)
@@ -51,8 +51,8 @@ func (p RetryPolicy) pauses() *backoff.ExponentialBackOff {
 	return b
 }
 
-// retry calls try until it succeeds, its error can't be mended by trying again, the policy has enough, or ctx
-// ends. tries is how often it was called.
+// retry calls try until it succeeds, fails for good, the policy's limits are reached, or ctx ends. tries is how often it
+// was called.
 func (p RetryPolicy) retry(ctx context.Context, try func() error) (tries int, err error) {
 	pauses := p.pauses()
 	var firstFailure time.Time
@@ -78,16 +78,16 @@ func (p RetryPolicy) retry(ctx context.Context, try func() error) (tries int, er
 	}
 }
 
-// atLeast is the pause that the service asked for, a little stretched so that not all clients come back at once.
+// atLeast returns the pause that the service asked for, with jitter so that not all clients return at once.
 func atLeast(err error) time.Duration {
 	var e *Error
 	if !errors.As(err, &e) || e.RetryAfter <= 0 {
 		return 0
 	}
-	return e.RetryAfter + rand.N(e.RetryAfter/4+1) //nolint:gosec // no secret, only spread
+	return e.RetryAfter + rand.N(e.RetryAfter/4+1) //nolint:gosec // jitter is not a secret
 }
 
-// again tells whether trying again may mend err.
+// again reports whether a retry may succeed after err.
 func (p RetryPolicy) again(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -103,14 +103,14 @@ func (p RetryPolicy) again(err error) bool {
 	}
 }
 
-// refusedForGood tells of failures to connect that come from what was asked, not from the moment.
+// refusedForGood reports whether connecting failed for a reason that doesn't pass.
 func refusedForGood(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
 	return errors.As(err, &certificate) || errors.As(err, &notTLS)
 }
 
-// sleep returns early, with an error, when ctx ends.
+// sleep waits for d. When ctx ends it returns its error at once.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -16,30 +16,30 @@ import (
 // From says where a new subscriber starts: Latest, Earliest, or After a clock.
 type From = wire.From
 
-// Where a new subscriber may start.
+// Places where a new subscriber can start.
 var (
-	Latest   = From{Start: wire.StartLatest}   // after everything that has been published so far
-	Earliest = From{Start: wire.StartEarliest} // with the oldest message that is alive
+	Latest   = From{Start: wire.StartLatest}   // after all messages published so far
+	Earliest = From{Start: wire.StartEarliest} // with the oldest message alive
 )
 
-// After makes a new subscriber start with the message after a clock.
+// After returns the place after the message with a clock.
 func After(at clock.Clock) From { return From{Start: wire.StartAt, Clock: at} }
 
-// Subscription is the outcome of Subscribe. Created is false where the subscriber was there already; its mark was
-// not moved then. Where an answer was lost and the call tried again, it can be false for one that was just made.
+// Subscription is the outcome of Subscribe. Created is false if the subscriber existed: its mark was not moved then. If an
+// answer was lost and the call was retried, it can be false for a subscriber that the call created.
 type Subscription = wire.Subscription
 
 // FetchOptions says how much to fetch.
 type FetchOptions struct {
-	Max  int           // messages at most; 0: as the service likes
-	Wait time.Duration // how long to wait for a message where there is none, up to the limit that Info tells; 0: not at all
+	Max  int           // most messages; 0: the service's default
+	Wait time.Duration // how long to wait for a message if there is none, at most the limit in Info; 0: don't wait
 }
 
-// Delivery is what a fetch answers. Its ReceiptHandle acknowledges all of Messages, and passes over Expired; it is
-// empty where there is nothing to acknowledge. More says that there is more to fetch now.
+// Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages and the Expired ones; it is empty if
+// there is nothing to acknowledge. More reports whether there is more to fetch now.
 type Delivery = wire.Delivery
 
-// Subscribe makes a subscriber, and its channel where it is missing. Errors: ErrInvalidChannel,
+// Subscribe creates a subscriber, and its channel if that does not exist. Errors: ErrInvalidChannel,
 // ErrInvalidSubscriber, ErrInvalidFrom for a clock ahead of the channel's.
 func (c *Client) Subscribe(ctx context.Context, channel, subscriber string, from From) (Subscription, error) {
 	r := subscriberRequest("subscribe "+subscriber+" to "+channel, http.MethodPut, channel, subscriber)
@@ -53,15 +53,15 @@ func (c *Client) Subscribe(ctx context.Context, channel, subscriber string, from
 	return s, err
 }
 
-// Unsubscribe removes a subscriber and its mark, and ends its fetches that wait. It succeeds too where there was
-// none.
+// Unsubscribe removes a subscriber and its mark, and ends its waiting fetches. It succeeds if the subscriber does not
+// exist.
 func (c *Client) Unsubscribe(ctx context.Context, channel, subscriber string) error {
 	r := subscriberRequest("unsubscribe "+subscriber+" from "+channel, http.MethodDelete, channel, subscriber)
 	_, err := c.call(ctx, r, nil)
 	return err
 }
 
-// Fetch reads what stands after the subscriber's mark. Until that is acknowledged, the next fetch reads it again.
+// Fetch returns the messages after the subscriber's mark. Until they are acknowledged, the next fetch returns them again.
 // Errors: ErrNoSubscriber, ErrInvalidMax, ErrInvalidWait, ErrUnavailable.
 func (c *Client) Fetch(ctx context.Context, channel, subscriber string, o FetchOptions) (Delivery, error) {
 	r := subscriberRequest("fetch "+channel+"/"+subscriber, http.MethodGet, channel, subscriber, "messages")
@@ -77,8 +77,8 @@ func (c *Client) Fetch(ctx context.Context, channel, subscriber string, o FetchO
 	return d, err
 }
 
-// Ack moves the subscriber's mark up to what a receipt handle stands for. A handle at or behind the mark changes
-// nothing and succeeds. Errors: ErrNoSubscriber, ErrReceipt…, ErrUnavailable.
+// Ack moves the subscriber's mark up to the last message of the fetch that returned the receipt handle. A handle at or
+// behind the mark changes nothing and succeeds. Errors: ErrNoSubscriber, ErrReceipt…, ErrUnavailable.
 func (c *Client) Ack(ctx context.Context, channel, subscriber, receiptHandle string) error {
 	r := subscriberRequest("acknowledge "+channel+"/"+subscriber, http.MethodPost, channel, subscriber, "ack")
 	body, err := json.Marshal(wire.AckRequest{ReceiptHandle: receiptHandle})

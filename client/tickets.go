@@ -13,33 +13,33 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// NewTicket is a ticket to make.
+// NewTicket is a ticket to create.
 type NewTicket struct {
 	Queue string // empty: the queue "default"
 	ID    string // empty: the client makes one
 	TicketSpec
-	TTL time.Duration // how long it can be matched at most; 0: as the queue has it
+	TTL time.Duration // how long it can be matched; 0: the queue's
 }
 
-// TicketSpec is what a player asks for.
+// TicketSpec is the request of a player.
 type TicketSpec = wire.TicketSpec
 
-// SearchFields are what a queue's pools look at.
+// SearchFields are the values that the filters of a queue's pools look at.
 type SearchFields = wire.SearchFields
 
-// Criterion is a range that a statistic of another ticket must be in, both ends included.
+// Criterion is a range, with both ends, for a statistic of other tickets.
 type Criterion = wire.Criterion
 
 // Statistic is a value of a ticket.
 type Statistic = wire.Statistic
 
-// CreatedTicket is a ticket that was made, and where its assignment comes.
+// CreatedTicket is a ticket that was created, and where its assignment will be.
 type CreatedTicket = wire.CreatedTicket
 
-// Ticket is all that is known of a ticket. MatchID and Assignment are there where its Status is TicketMatchFound.
+// Ticket describes a ticket. MatchID and Assignment are set if its Status is TicketMatchFound.
 type Ticket = wire.Ticket
 
-// Assignment is what a player gets: where to play, and with whom.
+// Assignment says where a player plays, and with whom.
 type Assignment = wire.Assignment
 
 // Statuses of tickets.
@@ -51,11 +51,11 @@ const (
 	TicketExpired    = wire.TicketExpired
 )
 
-// CreateTicket makes a ticket, with its channel and the subscriber on it. However often it has to try, there is one
-// ticket. An ID that a ticket of the queue has already changes nothing and gives that ticket, whatever its status.
+// CreateTicket creates a ticket, with its channel and the subscriber on it. It creates one ticket, however often the call is
+// tried. If a ticket of the queue has the ID already, nothing is changed and that ticket is returned, whatever its status.
 // Errors: ErrInvalidTicket, ErrInvalidBody, ErrNoQueue, ErrTicketExists, ErrTicketTooLarge, ErrQueueFull,
-// ErrStorageFull, ErrUnavailable. Whether there is a ticket after an error like the last ones isn't known: CancelTicket
-// makes sure that there is none.
+// ErrStorageFull, ErrUnavailable. After one of the last two, or without an answer, the ticket may exist: CancelTicket makes
+// sure that it doesn't.
 func (c *Client) CreateTicket(ctx context.Context, t NewTicket) (CreatedTicket, error) {
 	if t.ID == "" {
 		t.ID = id.New()
@@ -71,17 +71,17 @@ func (c *Client) CreateTicket(ctx context.Context, t NewTicket) (CreatedTicket, 
 	return created, err
 }
 
-// Ticket tells of a ticket. One that has ended can be read for a while, as its queue has it. Errors: ErrNoTicket,
+// Ticket returns a ticket. One that has ended can be read for the time that its queue keeps it. Errors: ErrNoTicket,
 // ErrUnavailable.
 func (c *Client) Ticket(ctx context.Context, id string) (Ticket, error) {
 	var t Ticket
-	r := request{what: "look at ticket " + id, method: http.MethodGet, path: []string{"tickets", id}}
+	r := request{what: "get ticket " + id, method: http.MethodGet, path: []string{"tickets", id}}
 	_, err := c.call(ctx, r, &t)
 	return t, err
 }
 
-// CancelTicket takes a ticket out of its queue, and ends AwaitAssignment for it. It succeeds too where there was none.
-// Errors: ErrTicketMatched, where there is or will be an assignment; ErrUnavailable.
+// CancelTicket cancels a ticket, and ends AwaitAssignment for it. It succeeds if the ticket does not exist. Errors:
+// ErrTicketMatched, if it has or will have an assignment; ErrUnavailable.
 func (c *Client) CancelTicket(ctx context.Context, id string) error {
 	r := request{what: "cancel ticket " + id, method: http.MethodDelete, path: []string{"tickets", id}}
 	_, err := c.call(ctx, r, nil)
@@ -89,14 +89,14 @@ func (c *Client) CancelTicket(ctx context.Context, id string) error {
 }
 
 const (
-	// firstAssignmentWait is short, so that a ticket that ended before is found out soon.
+	// firstAssignmentWait is short, so that a ticket that has ended already is noticed soon.
 	firstAssignmentWait = time.Second
 	assignmentWait      = 20 * time.Second
 )
 
-// AwaitAssignment waits for a ticket's assignment until ctx ends. It may be called again after any error, and by
-// several programs at the same time: each gets the assignment. It acknowledges the message when it has read it; where
-// that fails the assignment is given all the same. Errors: ErrTicketCancelled, ErrTicketExpired, ErrNoTicket, that of
+// AwaitAssignment waits for a ticket's assignment until ctx ends. It may be called again after any error, and by several
+// programs at the same time: each receives the assignment. It acknowledges the message, and returns the assignment even if
+// that fails. Errors: ErrTicketCancelled, ErrTicketExpired, ErrNoTicket, that of
 // ctx, ErrUnavailable.
 func (c *Client) AwaitAssignment(ctx context.Context, id string) (Assignment, error) {
 	a, err := c.awaitAssignment(ctx, id)
@@ -124,15 +124,15 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 		case t.Status == TicketExpired:
 			return Assignment{}, ErrTicketExpired
 		}
-		// Answers come early while the service shuts down, and where somebody has removed the subscriber.
+		// An answer is early while the service shuts down, and if somebody has removed the subscriber.
 		if err := sleep(ctx, emptyPause-time.Since(asked)); err != nil {
 			return Assignment{}, ended(ctx)
 		}
-		wait = min(max(time.Until(t.ExpireTime), firstAssignmentWait), assignmentWait) // not long past its end
+		wait = min(max(time.Until(t.ExpireTime), firstAssignmentWait), assignmentWait) // to see soon that it has expired
 	}
 }
 
-// fetchAssignment waits for the message with a ticket's assignment.
+// fetchAssignment waits for the message that is a ticket's assignment.
 func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Duration) (a Assignment, found bool, err error) {
 	name := wire.TicketChannelPrefix + id
 	d, err := c.Next(ctx, name, wire.TicketSubscriber, "", FetchOptions{Wait: wait})
@@ -144,13 +144,13 @@ func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Durat
 		if !found {
 			continue
 		}
-		_ = c.Ack(ctx, name, wire.TicketSubscriber, d.ReceiptHandle) // it would only come again
+		_ = c.Ack(ctx, name, wire.TicketSubscriber, d.ReceiptHandle) // without it the message is only delivered again
 		return a, true, nil
 	}
 	return Assignment{}, false, nil
 }
 
-// assignmentIn reads a ticket's assignment from a message; false: the message is something else.
+// assignmentIn returns the ticket's assignment in a message, or false if the message is something else.
 func assignmentIn(m *Message, ticket string) (a Assignment, found bool) {
 	match, ok := strings.CutPrefix(m.ID, wire.AssignmentMessagePrefix)
 	if !ok || json.Unmarshal(m.Content, &a) != nil || a.MatchID != match || a.TicketID != ticket {

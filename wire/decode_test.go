@@ -140,12 +140,12 @@ func TestDecodeSubscribe(t *testing.T) {
 		require.NoError(t, err, body)
 		require.Equal(t, want, got.From, body)
 	}
-	const words = `, it must be "latest", "earliest" or a clock from -9007199254740991 to 9007199254740991`
+	const words = `from must be "latest", "earliest" or a clock from -9007199254740991 to 9007199254740991, not `
 	for body, want := range map[string]wire.InputError{
-		`{"from":"now"}`:            {Slug: fault.SlugInvalidFrom, Detail: `from is "now"` + words, Field: "/from", Offset: 8},
-		`{"from":9007199254740992}`: {Slug: fault.SlugInvalidFrom, Detail: `from is 9007199254740992` + words, Field: "/from", Offset: 8},
-		`{"from":1e3}`:              {Slug: fault.SlugInvalidFrom, Detail: `from is 1e3` + words, Field: "/from", Offset: 8},
-		`{"from":null}`:             {Slug: fault.SlugInvalidFrom, Detail: `from is null` + words, Field: "/from", Offset: 8},
+		`{"from":"now"}`:            {Slug: fault.SlugInvalidFrom, Detail: words + `"now"`, Field: "/from", Offset: 8},
+		`{"from":9007199254740992}`: {Slug: fault.SlugInvalidFrom, Detail: words + "9007199254740992", Field: "/from", Offset: 8},
+		`{"from":1e3}`:              {Slug: fault.SlugInvalidFrom, Detail: words + "1e3", Field: "/from", Offset: 8},
+		`{"from":null}`:             {Slug: fault.SlugInvalidFrom, Detail: words + "null", Field: "/from", Offset: 8},
 		`{"at":1}`:                  {Detail: "at: unknown member (known: from)", Field: "/at", Offset: 1},
 		`[]`:                        {Detail: "the body must be an object, not an array"},
 	} {
@@ -187,13 +187,13 @@ func TestDecodeNext(t *testing.T) {
 		require.Equal(t, want, got, body)
 	}
 	for body, want := range map[string]wire.InputError{
-		`{"max":0}`:     {Slug: fault.SlugInvalidMax, Detail: `max is "0", it must be an integer of at least 1`, Field: "/max", Offset: 7},
-		`{"max":1.5}`:   {Slug: fault.SlugInvalidMax, Detail: `max is "1.5", it must be an integer of at least 1`, Field: "/max", Offset: 7},
-		`{"max":"5"}`:   {Slug: fault.SlugInvalidMax, Detail: `max is "\"5\"", it must be an integer of at least 1`, Field: "/max", Offset: 7},
-		`{"max":null}`:  {Slug: fault.SlugInvalidMax, Detail: `max is "null", it must be an integer of at least 1`, Field: "/max", Offset: 7},
-		`{"wait":"1x"}`: {Slug: fault.SlugInvalidWait, Detail: `wait is "1x"` + waitWords, Field: "/wait", Offset: 8},
-		`{"wait":-1}`:   {Slug: fault.SlugInvalidWait, Detail: `wait is "-1"` + waitWords, Field: "/wait", Offset: 8},
-		`{"wait":1.5}`:  {Slug: fault.SlugInvalidWait, Detail: `wait is "1.5"` + waitWords, Field: "/wait", Offset: 8},
+		`{"max":0}`:     {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "0"`, Field: "/max", Offset: 7},
+		`{"max":1.5}`:   {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "1.5"`, Field: "/max", Offset: 7},
+		`{"max":"5"}`:   {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "\"5\""`, Field: "/max", Offset: 7},
+		`{"max":null}`:  {Slug: fault.SlugInvalidMax, Detail: `max must be an integer of at least 1, not "null"`, Field: "/max", Offset: 7},
+		`{"wait":"1x"}`: {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1x"`, Field: "/wait", Offset: 8},
+		`{"wait":-1}`:   {Slug: fault.SlugInvalidWait, Detail: waitWords + `"-1"`, Field: "/wait", Offset: 8},
+		`{"wait":1.5}`:  {Slug: fault.SlugInvalidWait, Detail: waitWords + `"1.5"`, Field: "/wait", Offset: 8},
 		`{"Max":1}`:     {Detail: "Max: unknown member (known: receiptHandle, max, wait)", Field: "/Max", Offset: 1},
 	} {
 		_, err := wire.DecodeNext([]byte(body))
@@ -201,7 +201,7 @@ func TestDecodeNext(t *testing.T) {
 	}
 }
 
-const waitWords = ", it must be a duration that isn't negative, as in 20s or 1m30s, or a number of seconds"
+const waitWords = "wait must be a duration that isn't negative, such as 20s or 1m30s, or a number of seconds, not "
 
 func TestParseWait(t *testing.T) {
 	t.Parallel()

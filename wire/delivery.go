@@ -8,24 +8,24 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// Message is a message as a subscriber gets it.
+// Message is a message as a subscriber receives it.
 type Message struct {
 	ID          string          `json:"id"`
 	Clock       clock.Clock     `json:"clock"`
 	Content     json.RawMessage `json:"content"`              // byte for byte as it was published
-	PublishedAt time.Time       `json:"publishedAt,omitzero"` // Redis time, to the millisecond; left out where it isn't known
+	PublishedAt time.Time       `json:"publishedAt,omitzero"` // Redis time, to the millisecond; left out if it isn't known
 }
 
-// Delivery answers a fetch.
+// Delivery is the answer to a fetch.
 type Delivery struct {
-	Messages      []Message `json:"messages"`                // in clock order; empty where there is nothing new
-	ReceiptHandle string    `json:"receiptHandle,omitempty"` // acknowledges all of it; left out where there is nothing to acknowledge
+	Messages      []Message `json:"messages"`                // in clock order; empty if there is nothing new
+	ReceiptHandle string    `json:"receiptHandle,omitempty"` // acknowledges all of it; left out if there is nothing to acknowledge
 	More          bool      `json:"more"`                    // there is more to fetch now
-	Expired       uint64    `json:"expired"`                 // messages that were passed over because their life had ended
+	Expired       uint64    `json:"expired"`                 // number of messages that expired unread and are skipped
 }
 
-// AppendJSON appends the JSON of d, with the contents as they are. The IDs must be names and the receipt handle
-// base64url, which need no escapes.
+// AppendJSON appends the JSON of d, with the contents unchanged. The IDs must be names and the receipt handle base64url,
+// which need no escapes.
 func (d *Delivery) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"messages":[`...)
 	for i := range d.Messages {
@@ -65,7 +65,7 @@ func (m *Message) appendJSON(dst []byte) []byte {
 // timeLayout is RFC 3339 in UTC with milliseconds.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// JSONSize gives about how many bytes AppendJSON appends, a little more rather than less.
+// JSONSize estimates how many bytes AppendJSON appends, a little more rather than less.
 func (d *Delivery) JSONSize() int {
 	const frame, perMessage = 96, 96
 	size := frame + len(d.ReceiptHandle)

@@ -171,7 +171,7 @@ func TestRequestsAreDecodedAsEncoded(t *testing.T) {
 func TestFromWithoutAStart(t *testing.T) {
 	t.Parallel()
 	_, err := json.Marshal(wire.From{Start: 7})
-	require.ErrorContains(t, err, "there is no start 7")
+	require.ErrorContains(t, err, "unknown start 7")
 }
 
 func TestProblemSlug(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// OldPublished answers a publish in the predecessor's API.
+// OldPublished is the answer to a publish in the predecessor's API.
 type OldPublished struct {
 	ChannelID string `json:"channelID"`
 	MessageID string `json:"messageID"`
@@ -20,7 +20,7 @@ func (p *OldPublished) AppendJSON(dst []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// OldSubscription answers a subscribe and an unsubscribe in the predecessor's API.
+// OldSubscription is the answer to a subscribe and an unsubscribe in the predecessor's API.
 type OldSubscription struct {
 	ChannelID    string `json:"channelID"`
 	SubscriberID string `json:"subscriberID"`
@@ -32,7 +32,7 @@ type OldMessage struct {
 	Content   json.RawMessage `json:"content"` // byte for byte as it was published
 }
 
-// OldDelivery answers a poll in the predecessor's API.
+// OldDelivery is the answer to a poll in the predecessor's API.
 type OldDelivery struct {
 	ChannelID    string       `json:"channelID"`
 	Messages     []OldMessage `json:"messages"`
@@ -40,7 +40,7 @@ type OldDelivery struct {
 	MoreMessages bool         `json:"moreMessages"`
 }
 
-// AppendJSON appends the JSON of d, with the contents as they are. Channel and IDs must be names and the handle
+// AppendJSON appends the JSON of d, with the contents unchanged. Channel and IDs must be names and the handle
 // base64url, which need no escapes.
 func (d *OldDelivery) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"channelID":"`...)
@@ -67,7 +67,7 @@ func (d *OldDelivery) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// OldError tells of an error in the predecessor's API.
+// OldError is an error in the predecessor's API.
 type OldError struct {
 	Error string `json:"error"`
 	Code  string `json:"code,omitempty"` // one of the OldCode constants
@@ -79,7 +79,7 @@ const (
 	OldCodeNoSubscriber = "dsps.storage.subscription-not-found"
 )
 
-// OldProbe answers the probes of the predecessor's API.
+// OldProbe is the answer to probes in the predecessor's API.
 type OldProbe struct {
 	Storage struct{} `json:"storage"`
 }

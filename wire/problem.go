@@ -6,7 +6,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// TypePrefix stands before the slug in a problem's type.
+// TypePrefix precedes the slug in a problem's type.
 const TypePrefix = "urn:tidemark:problem:"
 
 // Media types of answers.
@@ -15,21 +15,21 @@ const (
 	MediaProblem = "application/problem+json"
 )
 
-// Problem tells of an error, as RFC 9457 has it. Its media type is MediaProblem.
+// Problem is an error in the form of RFC 9457. Its media type is MediaProblem.
 type Problem struct {
 	Type   string `json:"type"`             // TypePrefix and a slug
-	Title  string `json:"title"`            // says what the slug means
+	Title  string `json:"title"`            // meaning of the slug
 	Status int    `json:"status"`           // the HTTP status
-	Detail string `json:"detail,omitempty"` // says what is wrong with this request
-	// Field is the part of the request that is wrong: a JSON pointer (RFC 6901) into the body where it starts with
-	// "/", else the name of a parameter.
+	Detail string `json:"detail,omitempty"` // what is wrong with this request
+	// Field is the wrong part of the request: a JSON pointer (RFC 6901) into the body if it starts with "/", otherwise
+	// the name of a parameter.
 	Field      string `json:"field,omitempty"`
-	Offset     *int64 `json:"offset,omitempty"`     // where the body is wrong, in bytes from its start
+	Offset     *int64 `json:"offset,omitempty"`     // of what is wrong in the body, in bytes from its start
 	RequestID  string `json:"requestId,omitempty"`  // as in the header X-Request-Id and in the server's log
-	RetryAfter int    `json:"retryAfter,omitempty"` // seconds after which trying again may help, as in the header Retry-After
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds after which a retry may succeed, as in the header Retry-After
 }
 
-// NewProblem makes a problem with the title of its slug.
+// NewProblem returns a problem with the title of its slug.
 func NewProblem(slug fault.Slug, status int, detail string) *Problem {
 	return &Problem{Type: TypePrefix + string(slug), Title: slug.Title(), Status: status, Detail: detail}
 }
@@ -48,8 +48,8 @@ type InputError struct {
 	Slug   fault.Slug // one of the invalid-… slugs
 	Detail string     // for people
 	Field  string     // as in Problem; may be empty
-	Offset int64      // where the body is wrong, in bytes from its start; negative: it can't be told
+	Offset int64      // of what is wrong in the body, in bytes from its start; negative: unknown
 }
 
-// Error gives the detail.
+// Error returns the detail.
 func (e *InputError) Error() string { return e.Detail }

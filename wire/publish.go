@@ -9,18 +9,18 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// Draft is a message on its way to a server: the body of a publish, or one of an array of them.
+// Draft is a message to publish: the body of a publish, or an element of it.
 type Draft struct {
 	ID      string          `json:"id,omitempty"` // empty: the server makes one
 	Content json.RawMessage `json:"content"`      // one JSON value
 }
 
-// AppendJSON appends the draft, with the content as it is. The content must be one JSON value.
+// AppendJSON appends the draft, with the content unchanged. The content must be one JSON value.
 func (d *Draft) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	if d.ID != "" {
 		dst = append(dst, `"id":`...)
-		dst, _ = jsontext.AppendQuote(dst, d.ID) // of invalid UTF-8 it makes U+FFFD, which no ID may have: the server refuses it
+		dst, _ = jsontext.AppendQuote(dst, d.ID) // invalid UTF-8 becomes U+FFFD, which the server refuses in IDs
 		dst = append(dst, ',')
 	}
 	dst = append(dst, `"content":`...)
@@ -28,7 +28,7 @@ func (d *Draft) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// AppendDraftsJSON appends the body of a batch, with the contents as they are.
+// AppendDraftsJSON appends the body of a batch, with the contents unchanged.
 func AppendDraftsJSON(dst []byte, drafts []Draft) []byte {
 	dst = append(dst, '[')
 	for i := range drafts {
@@ -40,12 +40,12 @@ func AppendDraftsJSON(dst []byte, drafts []Draft) []byte {
 	return append(dst, ']')
 }
 
-// Published answers the publish of one message, and each message of a batch in an array.
+// Published is the answer to the publish of one message, and an element of the answer to a batch.
 type Published struct {
 	Channel   string      `json:"channel"`
 	ID        string      `json:"id"`
-	Clock     clock.Clock `json:"clock"`     // where the message stands; for a duplicate, where the first one stands
-	Duplicate bool        `json:"duplicate"` // the ID was published before: nothing was changed
+	Clock     clock.Clock `json:"clock"`     // of the message; for a duplicate, of the first one
+	Duplicate bool        `json:"duplicate"` // the ID was published before, and nothing was changed
 }
 
 // AppendJSON appends the JSON of p. Channel and ID must be names, which need no escapes.

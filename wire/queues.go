@@ -2,27 +2,27 @@ package wire
 
 import "encoding/json"
 
-// Queue is a queue of tickets and what it does, without secrets.
+// Queue is a queue of tickets and its definition, without secrets.
 type Queue struct {
 	Name       string          `json:"queue"`
-	Definition json.RawMessage `json:"definition"` // a JSON object, with everything that was left out filled in
+	Definition json.RawMessage `json:"definition"` // a JSON object, with its defaults filled in
 }
 
-// Queues answers a question about all queues.
+// Queues is the answer to a request for all queues.
 type Queues struct {
 	Queues []Queue `json:"queues"` // by name
 }
 
-// QueueDescription answers a question about one queue.
+// QueueDescription describes a queue.
 type QueueDescription struct {
 	Queue
 	Configured       bool         `json:"configured"` // part of the service's configuration: it can't be put or deleted
 	Tickets          TicketCounts `json:"tickets"`
-	Outgoing         int          `json:"outgoing"`         // assignments that are on their way to their channels now
-	Conflicts        int64        `json:"conflicts"`        // matches that fell through since the queue was last unused for a day
-	OldestWaitMillis int64        `json:"oldestWaitMs"`     // of the tickets that can be matched now; 0: there are none
+	Outgoing         int          `json:"outgoing"`         // assignments that are not on their channels yet
+	Conflicts        int64        `json:"conflicts"`        // matches that failed since the queue was last unused for a day
+	OldestWaitMillis int64        `json:"oldestWaitMs"`     // of the tickets that can be matched now; 0 if there are none
 	MatchRate        float64      `json:"matchRate"`        // matches a second, over the last minute
-	Waits            *Waits       `json:"waitMs,omitempty"` // of tickets that were matched recently; left out where none was
+	Waits            *Waits       `json:"waitMs,omitempty"` // of tickets that were matched recently; left out if there are none
 }
 
 // TicketCounts counts a queue's tickets by status.

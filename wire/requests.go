@@ -23,13 +23,13 @@ type NextRequest struct {
 	Wait          Wait   `json:"wait,omitempty"`          // 0: don't wait
 }
 
-// Wait is how long a fetch waits for a message. In JSON it is a Go duration, as in "20s".
+// Wait is how long a fetch waits for a message. In JSON it is a Go duration such as "20s".
 type Wait time.Duration
 
-// MarshalText gives the Go duration.
+// MarshalText returns the Go duration.
 func (w Wait) MarshalText() ([]byte, error) { return []byte(time.Duration(w).String()), nil }
 
-// UnmarshalText reads what ParseWait reads.
+// UnmarshalText accepts what ParseWait accepts.
 func (w *Wait) UnmarshalText(text []byte) error {
 	d, err := ParseWait(string(text))
 	if err != nil {
@@ -39,8 +39,8 @@ func (w *Wait) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseWait reads a Go duration that isn't negative, as in "20s" and "1m30s", or a plain number of seconds, as in
-// "20". The error is an *InputError with fault.SlugInvalidWait.
+// ParseWait parses a Go duration that isn't negative, such as "20s" and "1m30s", or a number of seconds, such as "20". The
+// error is an *InputError with fault.SlugInvalidWait.
 func ParseWait(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if seconds, errSeconds := strconv.ParseUint(text, 10, 64); errSeconds == nil && seconds <= math.MaxInt64/uint64(time.Second) {
@@ -49,19 +49,19 @@ func ParseWait(text string) (time.Duration, error) {
 	if err != nil || d < 0 {
 		return 0, &InputError{
 			Slug: fault.SlugInvalidWait, Field: "wait", Offset: -1,
-			Detail: fmt.Sprintf("wait is %.64q, it must be a duration that isn't negative, as in 20s or 1m30s, or a number of seconds", text),
+			Detail: fmt.Sprintf("wait must be a duration that isn't negative, such as 20s or 1m30s, or a number of seconds, not %.64q", text),
 		}
 	}
 	return d, nil
 }
 
-// ParseMax reads an integer of at least 1. The error is an *InputError with fault.SlugInvalidMax.
+// ParseMax parses an integer of at least 1. The error is an *InputError with fault.SlugInvalidMax.
 func ParseMax(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
 		return 0, &InputError{
 			Slug: fault.SlugInvalidMax, Field: "max", Offset: -1,
-			Detail: fmt.Sprintf("max is %.64q, it must be an integer of at least 1", text),
+			Detail: fmt.Sprintf("max must be an integer of at least 1, not %.64q", text),
 		}
 	}
 	return n, nil
@@ -83,12 +83,12 @@ type Start int
 
 // The kinds of From.
 const (
-	StartLatest   Start = iota // after everything published so far
+	StartLatest   Start = iota // after all messages published so far
 	StartEarliest              // before the oldest message alive
 	StartAt                    // at a clock
 )
 
-// MarshalJSON gives "latest", "earliest" or a number.
+// MarshalJSON returns "latest", "earliest" or a number.
 func (f From) MarshalJSON() ([]byte, error) {
 	switch f.Start {
 	case StartLatest:
@@ -98,10 +98,10 @@ func (f From) MarshalJSON() ([]byte, error) {
 	case StartAt:
 		return strconv.AppendInt(nil, int64(f.Clock), 10), nil
 	}
-	return nil, fmt.Errorf("from: there is no start %d", f.Start)
+	return nil, fmt.Errorf("from: unknown start %d", f.Start)
 }
 
-// UnmarshalJSON reads "latest", "earliest" or a clock. The error is an *InputError with fault.SlugInvalidFrom.
+// UnmarshalJSON accepts "latest", "earliest" or a clock. The error is an *InputError with fault.SlugInvalidFrom.
 func (f *From) UnmarshalJSON(data []byte) error {
 	switch text := string(data); text {
 	case `"latest"`:
@@ -113,7 +113,7 @@ func (f *From) UnmarshalJSON(data []byte) error {
 		if err != nil {
 			return &InputError{
 				Slug: fault.SlugInvalidFrom, Field: "/from", Offset: -1,
-				Detail: fmt.Sprintf(`from is %.64s, it must be "latest", "earliest" or a clock from %d to %d`, text, clock.Min, clock.Max),
+				Detail: fmt.Sprintf(`from must be "latest", "earliest" or a clock from %d to %d, not %.64s`, clock.Min, clock.Max, text),
 			}
 		}
 		*f = From{Start: StartAt, Clock: at}

@@ -9,37 +9,37 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// NewTicket is the body that makes a ticket.
+// NewTicket is the body that creates a ticket.
 type NewTicket struct {
 	Queue string `json:"queue,omitempty"` // empty: the queue "default"
 	ID    string `json:"id,omitempty"`    // empty: the server makes one
 	TicketSpec
-	TTL TTL `json:"ttl,omitempty"` // how long it can be matched at most; 0: as the queue has it
+	TTL TTL `json:"ttl,omitempty"` // how long it can be matched; 0: the queue's
 }
 
-// TicketSpec is what a player asks for.
+// TicketSpec is the request of a player.
 type TicketSpec struct {
 	SearchFields SearchFields `json:"searchFields,omitzero"`
-	Criteria     []Criterion  `json:"criteria,omitempty"`   // which other tickets this one accepts, by their statistics
-	Statistics   []Statistic  `json:"statistics,omitempty"` // what criteria of others look at
-	NumTeams     int          `json:"numTeams,omitempty"`   // of the match that is wanted; 0: the queue's
-	TeamSize     int          `json:"teamSize,omitempty"`   // of the match that is wanted; 0: the queue's
-	// Extensions and PersistentField are the caller's own: JSON by name.
+	Criteria     []Criterion  `json:"criteria,omitempty"`   // which other tickets are accepted, by their statistics
+	Statistics   []Statistic  `json:"statistics,omitempty"` // for the criteria of other tickets
+	NumTeams     int          `json:"numTeams,omitempty"`   // in the match; 0: the queue's
+	TeamSize     int          `json:"teamSize,omitempty"`   // in the match; 0: the queue's
+	// Extensions and PersistentField are JSON values of the caller's own, by name.
 	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
 	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
 }
 
-// Doubles are numbers by name, of which one may be NaN or infinite.
+// Doubles are numbers by name, which may be NaN or infinite.
 type Doubles = strictjson.Doubles
 
-// SearchFields are what a queue's pools look at.
+// SearchFields are the values that the filters of a queue's pools look at.
 type SearchFields struct {
 	Tags       []string          `json:"tags,omitempty"`
 	DoubleArgs Doubles           `json:"doubleArgs,omitempty"`
 	StringArgs map[string]string `json:"stringArgs,omitempty"`
 }
 
-// Criterion is a range that a statistic of another ticket must be in, both ends included.
+// Criterion is a range, with both ends, for a statistic of other tickets.
 type Criterion struct {
 	Name     string  `json:"name"`
 	MinValue float64 `json:"minValue"`
@@ -52,19 +52,19 @@ type Statistic struct {
 	Value float64 `json:"value"`
 }
 
-// CreatedTicket answers the creation of a ticket.
+// CreatedTicket is the answer to the creation of a ticket.
 type CreatedTicket struct {
 	ID          string    `json:"id"`
 	Queue       string    `json:"queue"`
-	Status      string    `json:"status"`      // one of the Ticket… constants; TicketSearching, unless it was there already
+	Status      string    `json:"status"`      // one of the Ticket… constants; TicketSearching, unless the ticket existed
 	CreateTime  time.Time `json:"createTime"`  // Redis time, to the microsecond
-	Channel     string    `json:"channel"`     // where the assignment comes
-	Subscriber  string    `json:"subscriber"`  // of the channel, made with it
-	ChannelURL  string    `json:"channelUrl"`  // path that tells of the channel
-	MessagesURL string    `json:"messagesUrl"` // path to fetch the assignment at
+	Channel     string    `json:"channel"`     // on which the assignment is published
+	Subscriber  string    `json:"subscriber"`  // of the channel, created with it
+	ChannelURL  string    `json:"channelUrl"`  // path of the channel's description
+	MessagesURL string    `json:"messagesUrl"` // path to fetch the assignment from
 }
 
-// How a ticket's channel, the subscriber on it, and the message with its assignment are called.
+// Names of a ticket's channel, of the subscriber on it, and of the message with the assignment.
 const (
 	TicketChannelPrefix     = "ticket." // the ticket's ID follows
 	TicketSubscriber        = "player"
@@ -73,37 +73,36 @@ const (
 
 // Statuses of tickets.
 const (
-	TicketSearching  = "SEARCHING"   // it can be matched
-	TicketPending    = "PENDING"     // it is about to be matched
-	TicketMatchFound = "MATCH_FOUND" // it has its assignment
-	TicketCancelled  = "CANCELLED"   // its player gave it up
-	TicketExpired    = "EXPIRED"     // its life ended before there was a match
+	TicketSearching  = "SEARCHING"   // can be matched
+	TicketPending    = "PENDING"     // is being matched
+	TicketMatchFound = "MATCH_FOUND" // has its assignment
+	TicketCancelled  = "CANCELLED"   // was cancelled by its player
+	TicketExpired    = "EXPIRED"     // expired before there was a match
 )
 
-// Ticket tells of a ticket.
+// Ticket describes a ticket.
 type Ticket struct {
 	CreatedTicket
-	ExpireTime time.Time `json:"expireTime"` // Redis time, when it stops being matchable; a heartbeat moves it
-	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last sign of life where the queue has a heartbeat
-	LifeMillis int64     `json:"lifeMs"`     // from its creation at most, whatever the signs of life
+	ExpireTime time.Time `json:"expireTime"` // Redis time, after which it can't be matched; a heartbeat moves it
+	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last heartbeat if the queue asks for them
+	LifeMillis int64     `json:"lifeMs"`     // from its creation, whatever its heartbeats
 	TicketSpec
 	MatchID    string      `json:"matchId,omitempty"`    // of TicketMatchFound
 	Assignment *Assignment `json:"assignment,omitempty"` // of TicketMatchFound
 }
 
-// Assignment is what a player gets: where to play, and with whom. It is the content of the message on the ticket's
-// channel.
+// Assignment says where a player plays, and with whom. It is the content of the message on the ticket's channel.
 type Assignment struct {
 	TicketID   string                     `json:"ticketId"`
 	MatchID    string                     `json:"matchId"`
 	Queue      string                     `json:"queue"`
 	Connection string                     `json:"connection"`
 	Team       int                        `json:"team"`                // counted from 0
-	Teammates  []string                   `json:"teammates,omitempty"` // tickets of the same team, where the queue tells them
+	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if the queue tells them
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
-// AppendJSON appends the JSON of t. Its texts must be names, which need no escapes.
+// AppendJSON appends the JSON of t. Its strings must be names, which need no escapes.
 func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, t.ID...)
@@ -124,13 +123,13 @@ func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
 	return append(dst, `"}`...)
 }
 
-// TTL is how long a ticket can be matched. In JSON it is a Go duration, as in "5m".
+// TTL is how long a ticket can be matched. In JSON it is a Go duration such as "5m".
 type TTL time.Duration
 
-// MarshalText gives the Go duration.
+// MarshalText returns the Go duration.
 func (t TTL) MarshalText() ([]byte, error) { return []byte(time.Duration(t).String()), nil }
 
-// UnmarshalText reads what ParseTTL reads.
+// UnmarshalText accepts what ParseTTL accepts.
 func (t *TTL) UnmarshalText(text []byte) error {
 	d, err := ParseTTL(string(text))
 	if err != nil {
@@ -140,14 +139,14 @@ func (t *TTL) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// ParseTTL reads a Go duration that is positive, as in "5m" and "1m30s". The error is an *InputError with
+// ParseTTL parses a positive Go duration, such as "5m" and "1m30s". The error is an *InputError with
 // fault.SlugInvalidTicket.
 func ParseTTL(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return 0, &InputError{
 			Slug: fault.SlugInvalidTicket, Field: "/ttl", Offset: -1,
-			Detail: fmt.Sprintf("ttl is %.64q, it must be a duration, as in 5m or 1m30s", text),
+			Detail: fmt.Sprintf("ttl must be a positive duration, such as 5m or 1m30s, not %.64q", text),
 		}
 	}
 	return d, nil
