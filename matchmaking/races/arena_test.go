@@ -18,35 +18,35 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// hang is how long tests wait for what must happen, before they fail rather than hang.
+// hang limits waits for what must happen, so that a test fails rather than hangs.
 const hang = time.Minute
 
-// arena is a Redis with servers and players on it, under a key prefix of its own.
+// arena is a Redis with servers and players, under a key prefix of its own.
 type arena struct {
 	url         string
 	prefix      string
 	definitions []matchmaking.Definition
 	log         *slog.Logger
 	ledger      *ledger
-	umpire      *server // directs and relays nothing, and is never killed
+	observer    *server // neither directs nor relays, and is never killed
 	seed        uint64
 	leaseTTL    time.Duration
 
-	// allocate is what the servers' assigners do before they give a place. Nil: nothing.
+	// allocate is called by the servers' assigners before they return. It may be nil.
 	allocate func(ctx context.Context, s *server, p matchmaking.Proposal) error
 
 	mu      sync.Mutex
-	servers []*server // that are alive
+	servers []*server // running
 	players []*player
 	killed  map[*server]bool
 	playing sync.WaitGroup
 	reading sync.WaitGroup
-	over    context.CancelFunc // ends the reading
-	until   context.Context    //nolint:containedctx // of the reading, which all players share
-	failed  chan error         // has one place: the first thing that a player can't go on after
+	over    context.CancelFunc // ends until
+	until   context.Context    //nolint:containedctx // of all players' reading
+	failed  chan error         // buffered (capacity 1): the first error of a player or server
 }
 
-// definition is a queue of the arena.
+// definition parses a queue's definition.
 func definition(t *testing.T, name, text string) matchmaking.Definition {
 	t.Helper()
 	d, err := matchmaking.ParseDefinition(name, []byte(text))
@@ -75,14 +75,14 @@ func newArena(t *testing.T, url string, definitions ...matchmaking.Definition) *
 		url: url, prefix: redistest.Prefix(t), definitions: definitions, log: testLog(t), ledger: newLedger(),
 		seed: rand.Uint64(), failed: make(chan error, 1), killed: map[*server]bool{}, leaseTTL: leaseTTL,
 	}
-	t.Logf("the seed is %d", a.seed)
+	t.Logf("seed: %d", a.seed)
 	a.until, a.over = context.WithCancel(context.Background())
 	t.Cleanup(func() {
 		a.over()
 		a.playing.Wait()
 		a.reading.Wait()
 	})
-	a.umpire = a.open(t, "umpire")
+	a.observer = a.open(t, "observer")
 	return a
 }
 
@@ -95,10 +95,10 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// random gives a source of choices of its own for whoever has a number.
+// random returns a random source that depends on the seed and a number.
 func (a *arena) random(number int) *rand.Rand { return rand.New(rand.NewPCG(a.seed, uint64(number))) }
 
-// start starts a server.
+// start runs a server.
 func (a *arena) start(t *testing.T, name string, hooks ...hook) *server {
 	t.Helper()
 	s := a.open(t, name, hooks...)
@@ -109,7 +109,7 @@ func (a *arena) start(t *testing.T, name string, hooks ...hook) *server {
 	return s
 }
 
-// kill ends a server as a crash does: from one moment on nothing of it reaches Redis.
+// kill stops a server as a crash does: from then on, nothing it does reaches Redis.
 func (a *arena) kill(s *server) {
 	a.mu.Lock()
 	a.killed[s] = true
@@ -118,17 +118,17 @@ func (a *arena) kill(s *server) {
 	s.die()
 }
 
-// anyServer gives one that is alive.
+// anyServer returns a running server.
 func (a *arena) anyServer(r *rand.Rand) *server {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.servers) == 0 {
-		return a.umpire
+		return a.observer
 	}
 	return a.servers[r.IntN(len(a.servers))]
 }
 
-// directing waits for a server that directs a queue.
+// directing waits until a server directs a queue, and returns it.
 func (a *arena) directing(t *testing.T, queue string) *server {
 	t.Helper()
 	var found *server
@@ -145,7 +145,7 @@ func (a *arena) directing(t *testing.T, queue string) *server {
 	return found
 }
 
-// eventually polls until something is so, or a player can't go on.
+// eventually polls until is returns true. It fails the test if a player or server fails first.
 func (a *arena) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -157,17 +157,17 @@ func (a *arena) eventually(t *testing.T, what string, is func() bool) {
 		case err := <-a.failed:
 			require.NoError(t, err, "while waiting for "+what)
 		case <-limit:
-			require.FailNow(t, "waited in vain for "+what, a.standing(t))
+			require.FailNow(t, "no "+what, a.states(t))
 		}
 	}
 }
 
-// standing tells how the queues stand.
-func (a *arena) standing(t *testing.T) map[string]matchmaking.QueueState {
+// states returns the states of all queues.
+func (a *arena) states(t *testing.T) map[string]matchmaking.QueueState {
 	t.Helper()
 	all := map[string]matchmaking.QueueState{}
 	for _, d := range a.definitions {
-		if state, err := a.umpire.queues.Describe(context.Background(), d.Name, 0); err == nil {
+		if state, err := a.observer.queues.Describe(context.Background(), d.Name, 0); err == nil {
 			state.Recent = nil
 			all[d.Name] = state
 		}
@@ -175,8 +175,8 @@ func (a *arena) standing(t *testing.T) map[string]matchmaking.QueueState {
 	return all
 }
 
-// settle waits until all players have played, and nothing more can happen: too few tickets for a match wait in each
-// queue, none is held, and no assignment is on its way.
+// settle waits until all players have finished, and nothing more can happen: each queue has too few waiting tickets for a
+// match, no claimed ones, and no assignment in the outbox.
 func (a *arena) settle(t *testing.T) {
 	t.Helper()
 	played := make(chan struct{})
@@ -194,18 +194,18 @@ func (a *arena) settle(t *testing.T) {
 	})
 	for _, d := range a.definitions {
 		a.eventually(t, "the queue "+d.Name+" to settle", func() bool {
-			state, err := a.umpire.queues.Describe(t.Context(), d.Name, 0)
+			state, err := a.observer.queues.Describe(t.Context(), d.Name, 0)
 			return err == nil && state.Pending == 0 && state.Outgoing == 0 && state.Searching < d.Match.Teams*d.Match.TeamSize
 		})
 	}
 }
 
-// finish lets everything come to its end, and stops the servers in good order.
+// finish waits until nothing more can happen, and stops the servers cleanly.
 func (a *arena) finish(t *testing.T) {
 	t.Helper()
 	a.settle(t)
 	a.mu.Lock()
-	servers := slices.AppendSeq(a.servers, maps.Keys(a.killed)) // these may still be coming to their end
+	servers := slices.AppendSeq(a.servers, maps.Keys(a.killed)) // these may not have ended yet
 	a.servers = nil
 	a.mu.Unlock()
 	for _, s := range servers {
@@ -220,7 +220,7 @@ func (a *arena) finish(t *testing.T) {
 	}
 }
 
-// during runs something beside the test until the function that it gives is called.
+// during runs a function in the background until stop is called.
 func during(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -231,7 +231,7 @@ func during(run func(context.Context)) (stop func()) {
 	})
 }
 
-// wait waits, and gives whether ctx is alive still.
+// wait waits for d, and reports whether ctx is still alive.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -243,7 +243,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// between gives a random duration.
+// between returns a random duration.
 func between(r *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(r.Int64N(int64(most-least)+1))
 }

@@ -2,6 +2,7 @@ package races_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -14,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// steady are players of whom one in so many cancels.
+// steady returns plans of players of whom one in cancel cancels.
 func steady(queue string, cancel int) func(*rand.Rand) plan {
 	return func(r *rand.Rand) plan {
 		p := plan{queue: queue, looks: r.IntN(3)}
@@ -25,10 +26,13 @@ func steady(queue string, cancel int) func(*rand.Rand) plan {
 	}
 }
 
-// hanging is allocations that never end by themselves.
+// errBroken is the error of what a test makes fail.
+var errBroken = errors.New("the test made this fail")
+
+// hanging is allocations that end only with their context.
 type hanging struct {
 	mu  sync.Mutex
-	now map[*server][][]string // the tickets of those that hang
+	now map[*server][][]string // their tickets
 }
 
 func (h *hanging) hang(ctx context.Context, s *server, p matchmaking.Proposal) error {
@@ -43,7 +47,7 @@ func (h *hanging) hang(ctx context.Context, s *server, p matchmaking.Proposal) e
 	return ctx.Err()
 }
 
-// of gives the tickets that hang in a server.
+// of returns the tickets of hanging allocations of a server.
 func (h *hanging) of(s *server) (all []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,8 +57,8 @@ func (h *hanging) of(s *server) (all []string) {
 	return all
 }
 
-// TestDeadDirectorsTicketsAreMatched kills one director after the other while it waits for allocations that never end.
-// Others match the tickets that it held, but not before its claims' deadlines.
+// TestDeadDirectorsTicketsAreMatched kills one director after the other while its allocations hang. Others match the tickets
+// that it claimed, but not before the deadlines of the claims.
 func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, url string) {
@@ -62,7 +66,7 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 		a := newArena(t, url, definition(t, "duel", `{"pendingTimeout":"500ms"}`))
 		hanging := &hanging{now: map[*server][][]string{}}
 		a.allocate = func(ctx context.Context, s *server, p matchmaking.Proposal) error {
-			// Half of those that hang do so in the survivor, too, which gives them up and tries again.
+			// Half of those that hang also do so in the survivor, which gives up and retries.
 			if last := p.ID[len(p.ID)-1]; last%4 == 0 || last%2 == 0 && s.name != survivor {
 				return hanging.hang(ctx, s, p)
 			}
@@ -95,26 +99,25 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 				}
 			}
 		}
-		require.NotZero(t, inherited, "tickets were taken over from the dead")
-		t.Logf("%d of %d tickets were taken over after the deadline of a dead director", inherited, len(orphans))
+		require.NotZero(t, inherited, "no ticket of a dead director was claimed by another")
+		t.Logf("%d of %d tickets of dead directors were claimed after the deadline", inherited, len(orphans))
 	})
 }
 
-// TestDeadRelaysMessagesArriveOnce has relays die between any two steps: before they publish, and when they have
-// published and not yet removed from the outbox what they published. Others publish that again, and no player sees it
-// twice, or never.
+// TestDeadRelaysMessagesArriveOnce kills relays between any two steps: before they publish, and before they remove what they
+// have published from the outbox. Others publish it again, and each player receives it exactly once.
 func TestDeadRelaysMessagesArriveOnce(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, url string) {
 		a := newArena(t, url, definition(t, "duel", `{"pendingTimeout":"500ms"}`))
-		var steps atomic.Int64 // that were begun and will never be done
+		var steps atomic.Int64 // started and never finished
 		never := func(ctx context.Context, s *server) error {
 			steps.Add(1)
 			select {
 			case <-s.life.Done():
 			case <-ctx.Done():
 			}
-			return errTorn
+			return errBroken
 		}
 		unpublished := func(s *server) {
 			s.queues.publishing = func(ctx context.Context, _ string) error { return never(ctx, s) }
@@ -125,13 +128,13 @@ func TestDeadRelaysMessagesArriveOnce(t *testing.T) {
 		failing := func(s *server) {
 			s.queues.delivered = func(context.Context, []string) error {
 				steps.Add(1)
-				return errTorn
+				return errBroken
 			}
 		}
 		stop := a.come(5*time.Millisecond, steady("duel", 6))
 		for _, broken := range []hook{unpublished, unremoved, failing, unpublished} {
 			victim, before := a.start(t, "dies", broken), steps.Load()
-			a.eventually(t, "messages that are stuck", func() bool { return steps.Load() >= before+4 })
+			a.eventually(t, "stuck messages", func() bool { return steps.Load() >= before+4 })
 			a.kill(victim)
 		}
 		stop()
@@ -139,6 +142,6 @@ func TestDeadRelaysMessagesArriveOnce(t *testing.T) {
 		a.start(t, "survivor")
 		a.crowd(40, 5*time.Millisecond, steady("duel", 6))
 		a.judge(t)
-		require.NotZero(t, a.ledger.repeats(), "messages were published again")
+		require.NotZero(t, a.ledger.repeats(), "no message was published again")
 	})
 }

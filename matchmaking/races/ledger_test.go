@@ -14,30 +14,30 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// ledger is what the servers of an arena did. It may be used by many goroutines.
+// ledger records what the servers of an arena did. It is safe for concurrent use.
 type ledger struct {
 	mu        sync.Mutex
 	matches   map[string]*entry
 	holds     map[string][]hold        // of each ticket
-	gaveUp    map[hold]bool            // of releases that were sent: ticket and token alone
-	leases    map[string]string        // the last that was given, by queue
-	leaders   map[string]*server       // who has it
-	waits     map[string]time.Duration // how long a ticket had waited when it was assigned, by Redis's clock
+	gaveUp    map[hold]bool            // releases that were sent: only ticket and token
+	leases    map[string]string        // the last granted lease of each queue
+	leaders   map[string]*server       // its holder
+	waits     map[string]time.Duration // time from a ticket's creation to its assignment, by Redis's clock
 	conflicts map[matchmaking.ConflictReason]int
 	again     int // publications of what was published before
 }
 
 // entry is one match.
 type entry struct {
-	tickets  []string // for which an assignment was asked; nil: for none
-	decided  bool     // Redis told what became of it
+	tickets  []string // of the assignment; nil: none was tried
+	decided  bool     // the outcome of the assignment is known
 	assigned bool
-	server   *server // that asked for a place; nil: none was asked for
-	asked    int     // for a place
+	server   *server // that called the assigner; nil: none did
+	asked    int     // calls of the assigner
 	released []matchmaking.Allocation
 }
 
-// hold is a ticket that a token had.
+// hold is a claim of one ticket.
 type hold struct {
 	ticket, token string
 	from, until   time.Time // by Redis's clock
@@ -50,7 +50,7 @@ func newLedger() *ledger {
 	}
 }
 
-// match gives a match's entry. Called with mu held.
+// match returns the entry of a match. The caller holds mu.
 func (l *ledger) match(id string) *entry {
 	e := l.matches[id]
 	if e == nil {
@@ -71,14 +71,14 @@ func (l *ledger) leased(s *server, r matchmaking.LeaseRequest, given bool) {
 	}
 }
 
-// lease gives the lease that a queue's director has.
+// lease returns the lease of a queue's director.
 func (l *ledger) lease(queue string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.leases[queue]
 }
 
-// leads tells whether a server was given a queue's lease last.
+// leads reports whether a server was the last to receive a queue's lease.
 func (l *ledger) leads(s *server, queue string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,14 +158,14 @@ func (l *ledger) published(list []channel.Published) {
 	}
 }
 
-// repeats gives how many publications found that their message was there.
+// repeats returns the number of repeated publications.
 func (l *ledger) repeats() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.again
 }
 
-// count gives how many matches there are of a sort.
+// count returns the number of matches for which is returns true.
 func (l *ledger) count(is func(*entry) bool) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +178,7 @@ func (l *ledger) count(is func(*entry) bool) int {
 	return n
 }
 
-// holding gives the claims of tickets that have one now, as far as is known: the last of each.
+// holding returns the last known claim of each ticket.
 func (l *ledger) holding(ids []string) map[string]hold {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,26 +191,26 @@ func (l *ledger) holding(ids []string) map[string]hold {
 	return found
 }
 
-// checkMatches compares the matches with who got their messages: all of a match's tickets or none.
+// checkMatches checks that all tickets of a match or none received its message. got has the tickets by match.
 func (l *ledger) checkMatches(t *testing.T, got map[string][]string) {
 	t.Helper()
 	for id, e := range l.matches {
 		holders := slices.Sorted(slices.Values(got[id]))
 		switch {
 		case e.assigned || len(holders) > 0:
-			assert.Equal(t, e.tickets, holders, "match %s is that of all its tickets", id)
-			assert.False(t, e.decided && !e.assigned, "match %s was refused, and %v got it", id, holders)
+			assert.Equal(t, e.tickets, holders, "tickets of match %s", id)
+			assert.False(t, e.decided && !e.assigned, "match %s was refused, but %v received it", id, holders)
 		default:
 			assert.False(t, e.assigned)
 		}
 	}
 	for id := range maps.Keys(got) {
-		assert.Contains(t, l.matches, id, "nobody made the match of %v", got[id])
+		assert.Contains(t, l.matches, id, "unknown match of %v", got[id])
 	}
 }
 
-// checkPlaces holds that each place is either an assigned match's or was given back, once. A server that was killed may
-// not have come to give one back.
+// checkPlaces checks that each allocation belongs to an assigned match or was released once. A killed server may not have
+// released one.
 func (l *ledger) checkPlaces(t *testing.T, got map[string][]string, killed func(*server) bool) {
 	t.Helper()
 	for id, e := range l.matches {
@@ -218,21 +218,21 @@ func (l *ledger) checkPlaces(t *testing.T, got map[string][]string, killed func(
 			continue
 		}
 		told := e.assigned || len(got[id]) > 0
-		assert.Equal(t, 1, e.asked, "match %s got one place", id)
-		assert.False(t, told && len(e.released) > 0, "the place of match %s was given back, and %v were told of it", id, got[id])
-		assert.LessOrEqual(t, len(e.released), 1, "the place of match %s was given back once", id)
+		assert.Equal(t, 1, e.asked, "allocations of match %s", id)
+		assert.False(t, told && len(e.released) > 0, "match %s was released, but %v received it", id, got[id])
+		assert.LessOrEqual(t, len(e.released), 1, "releases of match %s", id)
 		if !told && !killed(e.server) {
-			assert.Len(t, e.released, 1, "the place of match %s was given back", id)
+			assert.Len(t, e.released, 1, "releases of match %s", id)
 		}
 		for _, place := range e.released {
-			if place.Token != "" { // else it was never known
+			if place.Token != "" { // else the response was lost
 				assert.Equal(t, matchmaking.Allocation{Connection: placeOf(id), Token: "token-of-" + id}, place)
 			}
 		}
 	}
 }
 
-// checkHolds holds that a claim kept all other ones out until its deadline, unless it was given up.
+// checkHolds checks that no claim of a ticket started before the deadline of the previous one, unless that was released.
 func (l *ledger) checkHolds(t *testing.T) {
 	t.Helper()
 	for id, holds := range l.holds {
@@ -240,17 +240,17 @@ func (l *ledger) checkHolds(t *testing.T) {
 		for i, h := range holds[:len(holds)-1] {
 			next := holds[i+1]
 			fair := next.token == h.token || l.gaveUp[hold{ticket: id, token: h.token}] || !next.from.Before(h.until)
-			assert.True(t, fair, "%s took the ticket %s from %s at %s, which had it until %s", next.token, id, h.token, next.from, h.until)
+			assert.True(t, fair, "%s claimed the ticket %s of %s at %s, before the deadline at %s", next.token, id, h.token, next.from, h.until)
 		}
 	}
 }
 
-// String tells what the races came to.
+// String summarizes the ledger.
 func (l *ledger) String() string {
 	assigned := l.count(func(e *entry) bool { return e.assigned })
 	returned := l.count(func(e *entry) bool { return len(e.released) > 0 })
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("%d matches were assigned, %d places given back, conflicts: %v, %d publications repeated",
+	return fmt.Sprintf("%d matches assigned, %d allocations released, conflicts: %v, %d publications repeated",
 		assigned, returned, l.conflicts, l.again)
 }

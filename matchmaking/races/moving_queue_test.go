@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// movingSlots is a cluster of which slots are moved. Nodes that move keys to each other at the same time wait for each
-// other in vain, so one slot moves at a time.
+// movingSlots is a cluster whose slots are moved, one at a time: nodes that move keys to each other at the same time
+// deadlock.
 type movingSlots struct{ *redistest.ClusterNodes }
 
 // move moves the slot of a hash tag to the node after its owner, a few keys at a time.
@@ -28,8 +28,8 @@ func (c movingSlots) move(t *testing.T, a *arena, tag string) {
 	c.MoveSlot(t, slot, owner, nodes[(slices.Index(nodes, owner)+1)%len(nodes)])
 }
 
-// settled tells whether all nodes know each other's configuration epochs, and these differ. Otherwise the last owner of
-// a slot could take it back from the next one.
+// settled reports whether all nodes know each other's configuration epochs, and these differ. Otherwise the last owner of a
+// slot could take it back from the next one.
 func (c movingSlots) settled(t *testing.T) bool {
 	t.Helper()
 	known := map[string]string{}
@@ -47,7 +47,7 @@ func (c movingSlots) settled(t *testing.T) bool {
 	return len(slices.Compact(slices.Sorted(maps.Values(known)))) == len(c.Nodes())
 }
 
-// spread tells how many nodes have channels of tickets.
+// spread returns the number of nodes that have channels of tickets.
 func (c movingSlots) spread(t *testing.T, players []*player) int {
 	t.Helper()
 	nodes := map[*redistest.Node]bool{}
@@ -57,14 +57,14 @@ func (c movingSlots) spread(t *testing.T, players []*player) int {
 	return len(nodes)
 }
 
-// briefAllocations take a moment, so that some matches are being made whenever something happens.
+// briefAllocations take some time, so that some matches are always in progress.
 func briefAllocations(ctx context.Context, _ *server, _ matchmaking.Proposal) error {
 	wait(ctx, time.Duration(rand.Int64N(int64(150*time.Millisecond))))
 	return nil
 }
 
-// TestMovingQueueLosesNoTicket moves a queue from node to node, and channels of tickets with it, while players come and
-// go, servers match them and take the queue from each other.
+// TestMovingQueueLosesNoTicket moves a queue from node to node, and channels of tickets too, while players come and go, and
+// servers match them and take the queue from each other.
 func TestMovingQueueLosesNoTicket(t *testing.T) {
 	t.Parallel()
 	const moves = 8
@@ -73,7 +73,7 @@ func TestMovingQueueLosesNoTicket(t *testing.T) {
 	a.allocate = briefAllocations
 	a.start(t, "a")
 	a.start(t, "b")
-	dethroned := a.dethrone("duel")
+	deposed := a.depose("duel")
 	stop := a.come(8*time.Millisecond, steady("duel", 3))
 	for range moves {
 		before := a.arrived()
@@ -82,17 +82,17 @@ func TestMovingQueueLosesNoTicket(t *testing.T) {
 		c.move(t, a, matchmaking.ChannelOf(a.lastPlayer()))
 	}
 	stop()
-	dethroned()
+	deposed()
 	counts := a.judge(t)
 	require.NotZero(t, counts[matchmaking.MatchFound])
 	require.NotZero(t, counts[matchmaking.Cancelled])
 	require.Equal(t, len(c.Nodes()), c.spread(t, a.players), "the tickets' channels are on all nodes")
 }
 
-// TestQueueGoesOnAfterFailovers has replicas of the queue's primary take over while players come and go: first in good
-// order, which loses nothing, and then because the primary is killed, which may lose what wasn't replicated. What comes
-// after that is whole again, and what is assigned in the end has its message.
-func TestQueueGoesOnAfterFailovers(t *testing.T) {
+// TestQueueSurvivesFailovers promotes replicas of the queue's primary while players come and go: first in a switchover,
+// which loses nothing, and then after the primary is killed, which may lose writes that were not replicated. Later players
+// lose nothing, and every assigned ticket has its message.
+func TestQueueSurvivesFailovers(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})
 	slot := c.Slot("{duel}")
@@ -104,7 +104,7 @@ func TestQueueGoesOnAfterFailovers(t *testing.T) {
 		a.start(t, "b")
 		return a
 	}
-	t.Run("in good order", func(t *testing.T) { //nolint:paralleltest // the next part kills a node
+	t.Run("switchover", func(t *testing.T) { //nolint:paralleltest // the next part kills a node
 		a := crowded(t)
 		stop := a.come(15*time.Millisecond, steady("duel", 5))
 		for range 2 {

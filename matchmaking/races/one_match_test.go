@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// TestEveryTicketEndsOnce has players come, cancel, look and expire, while servers take queues from each other, rivals
+// TestEveryTicketEndsOnce runs players who come, cancel, read and expire, while servers take queues from each other, rivals
 // match the same tickets, and many allocations take longer than tickets or claims live.
 func TestEveryTicketEndsOnce(t *testing.T) {
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestEveryTicketEndsOnce(t *testing.T) {
 		}
 		var stops []func()
 		for i, d := range a.definitions {
-			stops = append(stops, a.dethrone(d.Name), a.rival(d, 2*i), a.rival(d, 2*i+1))
+			stops = append(stops, a.depose(d.Name), a.rival(d, 2*i), a.rival(d, 2*i+1))
 		}
 		a.crowd(160, 8*time.Millisecond, restless("duel"))
 		a.crowd(161, 8*time.Millisecond, restless("squad"))
@@ -36,13 +36,13 @@ func TestEveryTicketEndsOnce(t *testing.T) {
 		}
 		counts := a.judge(t)
 		for _, status := range []matchmaking.Status{matchmaking.MatchFound, matchmaking.Cancelled, matchmaking.Expired} {
-			require.NotZero(t, counts[status], "the test is about tickets that are %s, too", status)
+			require.NotZero(t, counts[status], "no ticket is %s", status)
 		}
 		require.NotZero(t, a.ledger.conflicts[matchmaking.ConflictGone]+a.ledger.conflicts[matchmaking.ConflictClaim])
 	})
 }
 
-// restless are players of whom many cancel, at any moment, or have tickets that live hardly longer than an allocation.
+// restless returns plans of players: many cancel at any time, or have tickets that live hardly longer than an allocation.
 func restless(queue string) func(*rand.Rand) plan {
 	return func(r *rand.Rand) plan {
 		p := plan{queue: queue, looks: r.IntN(4)}
@@ -59,7 +59,7 @@ func restless(queue string) func(*rand.Rand) plan {
 	}
 }
 
-// slowAllocations take anything from no time to longer than the claim, which some of them don't mind.
+// slowAllocations take from no time to longer than the claim; a tenth of them ignore its deadline.
 func slowAllocations(seed uint64) func(context.Context, *server, matchmaking.Proposal) error {
 	return func(ctx context.Context, _ *server, p matchmaking.Proposal) error {
 		r := rand.New(rand.NewPCG(seed, uint64(p.ID[len(p.ID)-1])<<8|uint64(p.ID[len(p.ID)-2])))

@@ -18,13 +18,13 @@ import (
 type plan struct {
 	queue  string
 	ttl    time.Duration // of its ticket; 0: the queue's
-	leaves time.Duration // after which it cancels; 0: it doesn't
-	looks  int           // how often it reads its ticket meanwhile
-	beside *server       // the server that it talks to; nil: any that is alive
-	unsure bool          // what it is answered may be lost
+	leaves time.Duration // after which it cancels; 0: never
+	looks  int           // how often it reads its ticket
+	beside *server       // its current server; nil: any
+	unsure bool          // Redis may lose what the player was told
 }
 
-// player is somebody who wants a match. Its goroutines have ended when what it has seen is looked at.
+// player creates one ticket. Its fields may be read after its goroutines have ended.
 type player struct {
 	plan
 	arena  *arena
@@ -33,14 +33,13 @@ type player struct {
 	random *rand.Rand
 
 	ticket    matchmaking.Ticket // as it was created
-	cancelled bool               // it was told so
-	tooLate   bool               // it was told that it is matched
+	cancelled bool               // the cancellation succeeded
+	tooLate   bool               // the cancellation failed, since there was a match
 	seen      []matchmaking.Ticket
 	received  []channel.Message
-	dismissed bool // its subscriber was removed
 }
 
-// player has somebody play, and gives it.
+// player returns a new player.
 func (a *arena) player(p plan) *player {
 	a.mu.Lock()
 	number := len(a.players)
@@ -52,33 +51,33 @@ func (a *arena) player(p plan) *player {
 	return made
 }
 
-// arrived gives how many players there are.
+// arrived returns the number of players.
 func (a *arena) arrived() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.players)
 }
 
-// lastPlayer gives the ID of whoever came last.
+// lastPlayer returns the ID of the last player.
 func (a *arena) lastPlayer() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.players[len(a.players)-1].id
 }
 
-// play has a player play in the background.
+// play runs a player in the background.
 func (a *arena) play(p *player) {
 	a.playing.Go(func() { p.report(p.play(a.until)) })
 }
 
-// report is the arena's, unless the player may be answered anything.
+// report reports an error to the arena, unless Redis may lose data.
 func (p *player) report(err error) {
 	if !p.unsure {
 		p.arena.report(err)
 	}
 }
 
-// report tells of what a player can't go on after, or a server.
+// report records the first error of a player or server.
 func (a *arena) report(err error) {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return
@@ -89,7 +88,7 @@ func (a *arena) report(err error) {
 	}
 }
 
-// crowd has players come one after the other, at random moments, with plans of their own.
+// crowd runs n players, which start at random times.
 func (a *arena) crowd(n int, every time.Duration, plan func(r *rand.Rand) plan) {
 	a.playing.Go(func() {
 		r := a.random(-n)
@@ -99,7 +98,7 @@ func (a *arena) crowd(n int, every time.Duration, plan func(r *rand.Rand) plan) 
 	})
 }
 
-// come is crowd that goes on until the function that it gives is called.
+// come starts players at random times until stop is called.
 func (a *arena) come(every time.Duration, plan func(r *rand.Rand) plan) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-1)
@@ -109,7 +108,7 @@ func (a *arena) come(every time.Duration, plan func(r *rand.Rand) plan) (stop fu
 	})
 }
 
-// server gives the one that the player talks to.
+// server returns the player's server.
 func (p *player) server() *server {
 	if p.beside == nil || !p.beside.alive() {
 		p.beside = p.arena.anyServer(p.random)
@@ -117,7 +116,7 @@ func (p *player) server() *server {
 	return p.beside
 }
 
-// insist asks again and again while the storage can't serve, or the server has died: then nobody waits for its answer.
+// insist repeats a request while the storage is unavailable or the server has been killed.
 func (p *player) insist(ctx context.Context, ask func(context.Context, *server) error) error {
 	for {
 		s := p.server()
@@ -143,7 +142,7 @@ func (p *player) play(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	reader := *p // with a server and choices of its own
+	reader := *p // with its own server and random source
 	reader.random = p.arena.random(-2 - p.number)
 	p.arena.reading.Go(func() { p.report(reader.read(ctx, p)) })
 	var leave <-chan time.Time
@@ -195,21 +194,20 @@ func (p *player) cancel(ctx context.Context) error {
 	return p.look(ctx)
 }
 
-// read polls for messages, acknowledging those it has, until ctx ends; then it takes what is there.
+// read polls for messages and acknowledges them until ctx ends, and then fetches the rest.
 func (p *player) read(ctx context.Context, to *player) error {
 	handle, last := "", false
 	for {
 		q := channel.Query{Channel: matchmaking.ChannelOf(p.id), Subscriber: matchmaking.Subscriber, Wait: 10 * time.Second}
 		s, within := p.server(), ctx
 		if last = ctx.Err() != nil; last {
-			s, within, q.Wait = p.arena.umpire, context.WithoutCancel(ctx), 0
+			s, within, q.Wait = p.arena.observer, context.WithoutCancel(ctx), 0
 		}
 		asking, done := s.during(within)
 		d, err := s.channels.Next(asking, q, handle)
 		done()
 		switch {
 		case errors.Is(err, channel.ErrNoSubscriber):
-			to.dismissed = true
 			return nil
 		case err != nil && !last && (errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil || !s.alive()):
 			wait(ctx, 10*time.Millisecond)
@@ -227,7 +225,7 @@ func (p *player) read(ctx context.Context, to *player) error {
 	}
 }
 
-// assignmentOf reads a message.
+// assignmentOf decodes a message.
 func assignmentOf(m channel.Message) (a matchmaking.Assignment, err error) {
 	err = json.Unmarshal(m.Content, &a)
 	return a, err

@@ -22,15 +22,15 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// The servers' lives, short so that servers take over from each other often.
+// Short times, so that servers take over from each other often.
 const (
 	leaseTTL = 300 * time.Millisecond
 	relayAge = 200 * time.Millisecond
-	// patience is longer than any slot move or fail-over: what a server is asked succeeds in the end.
+	// patience is longer than any slot move or failover, so that every operation succeeds eventually.
 	patience = time.Minute
 )
 
-// server is what one process of the service has: connections, a channel service, and matchmaking.
+// server is one process of the service: connections, a channel service, and matchmaking.
 type server struct {
 	name     string
 	arena    *arena
@@ -39,16 +39,16 @@ type server struct {
 	channels *channel.Service
 	tickets  *service.Service
 	metrics  *prometheus.Registry
-	life     context.Context //nolint:containedctx // ends when it dies or is stopped
+	life     context.Context //nolint:containedctx // ends when the server is killed or stopped
 	running  sync.WaitGroup
 	die      func()
 	stop     func()
 }
 
-// hook changes something about a server.
+// hook modifies a server before it runs.
 type hook func(*server)
 
-// open makes a server that isn't run yet.
+// open returns a server that does not run matchmaking yet.
 func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 	t.Helper()
 	s := &server{name: name, arena: a, metrics: prometheus.NewRegistry()}
@@ -102,14 +102,14 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 	return s
 }
 
-// run directs and relays, until the server dies or is stopped.
+// run directs queues and relays assignments until the server is killed or stopped.
 func (s *server) run() {
 	s.running.Go(func() { s.arena.report(s.tickets.Run(s.life)) })
 }
 
 func (s *server) alive() bool { return s.life.Err() == nil }
 
-// during gives a context that also ends with the server, as connections to it do.
+// during returns a context that also ends with the server, as connections to it do.
 func (s *server) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	forget := context.AfterFunc(s.life, cancel)
@@ -119,7 +119,7 @@ func (s *server) during(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// build makes the parts of a queue.
+// build returns the parts of a queue.
 func (s *server) build(d matchmaking.Definition) (matchmaking.Parts, error) {
 	return matchmaking.Parts{
 		Matcher:   function.FirstCome(d.Match.Teams, d.Match.TeamSize),
@@ -128,33 +128,33 @@ func (s *server) build(d matchmaking.Definition) (matchmaking.Parts, error) {
 	}, nil
 }
 
-// tap is the server's queues, and writes down what is done with them.
+// tap is the store of a server's queues, and records what is done with it.
 type tap struct {
 	*redis.Queues
 	server *server
-	// publishing and delivered are called before an assignment is published, and before entries are removed from the
-	// outbox; nil: they aren't. Where they fail it isn't done.
+	// publishing is called before an assignment is published, delivered before entries are removed from the outbox. If
+	// they fail, that is not done. They may be nil.
 	publishing func(ctx context.Context, channel string) error
 	delivered  func(ctx context.Context, entries []string) error
 }
 
 func (q *tap) book() *ledger { return q.server.arena.ledger }
 
-// Campaign is matchmaking.Leases's.
+// Campaign implements matchmaking.Leases.
 func (q *tap) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
 	now, err := q.Queues.Campaign(ctx, r)
 	q.book().leased(q.server, r, err == nil)
 	return now, err
 }
 
-// Lease is matchmaking.Leases's.
+// Lease implements matchmaking.Leases.
 func (q *tap) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
 	now, err := q.Queues.Lease(ctx, r)
 	q.book().leased(q.server, r, err == nil)
 	return now, err
 }
 
-// Claim is matchmaking.Claims's.
+// Claim implements matchmaking.Claims.
 func (q *tap) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
 	c, err := q.Queues.Claim(ctx, r)
 	if err == nil {
@@ -163,13 +163,13 @@ func (q *tap) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmakin
 	return c, err
 }
 
-// Release is matchmaking.Claims's.
+// Release implements matchmaking.Claims.
 func (q *tap) Release(ctx context.Context, queue, token string, ids []string) error {
 	q.book().givenUp(token, ids)
 	return q.Queues.Release(ctx, queue, token, ids)
 }
 
-// Assign is matchmaking.Claims's.
+// Assign implements matchmaking.Claims.
 func (q *tap) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
 	q.book().assigning(r)
 	outcomes := q.Queues.Assign(ctx, r)
@@ -177,7 +177,7 @@ func (q *tap) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchma
 	return outcomes
 }
 
-// Delivered is matchmaking.Outbox's.
+// Delivered implements matchmaking.Outbox.
 func (q *tap) Delivered(ctx context.Context, queue string, entries []string) error {
 	if q.delivered != nil {
 		if err := q.delivered(ctx, entries); err != nil {
@@ -187,13 +187,13 @@ func (q *tap) Delivered(ctx context.Context, queue string, entries []string) err
 	return q.Queues.Delivered(ctx, queue, entries)
 }
 
-// tapped is the server's channels as its matchmaking has them.
+// tapped is a server's channels, and records what is published.
 type tapped struct {
 	*channel.Service
 	server *server
 }
 
-// PublishIn is onchannels.Service's.
+// PublishIn implements onchannels.Service.
 func (c tapped) PublishIn(ctx context.Context, name string, epoch ulid.ULID, drafts []channel.Draft) ([]channel.Published, error) {
 	if before := c.server.queues.publishing; before != nil {
 		if err := before(ctx, name); err != nil {
@@ -207,12 +207,12 @@ func (c tapped) PublishIn(ctx context.Context, name string, epoch ulid.ULID, dra
 	return published, err
 }
 
-// places is the server's assigner: each match gets a place that is named after it.
+// places is a server's assigner. A match's connection contains its ID.
 type places struct{ server *server }
 
 func placeOf(match string) string { return "place-of-" + match }
 
-// Allocate is matchmaking.Assigner's.
+// Allocate implements matchmaking.Assigner.
 func (x places) Allocate(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error) {
 	a := x.server.arena
 	a.ledger.allocating(x.server, p)
@@ -224,7 +224,7 @@ func (x places) Allocate(ctx context.Context, p matchmaking.Proposal) (matchmaki
 	return matchmaking.Allocation{Connection: placeOf(p.ID), Token: "token-of-" + p.ID}, nil
 }
 
-// Release is matchmaking.Assigner's.
+// Release implements matchmaking.Assigner.
 func (x places) Release(_ context.Context, match string, place matchmaking.Allocation) error {
 	x.server.arena.ledger.released(match, place)
 	return nil

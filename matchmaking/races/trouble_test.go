@@ -10,28 +10,27 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// dethrone takes a queue's direction from whoever has it, again and again, so that another director begins while the
-// last one's matches are still being made.
-func (a *arena) dethrone(queue string) (stop func()) {
+// depose ends the lease of a queue's director again and again, so that the next director starts while matches of the last
+// one are in progress.
+func (a *arena) depose(queue string) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-3)
 		for wait(ctx, between(r, 30*time.Millisecond, 200*time.Millisecond)) {
 			if lease := a.ledger.lease(queue); lease != "" {
-				a.reportStorage(ctx, a.umpire.queues.Resign(ctx, queue, lease))
+				a.reportStorage(ctx, a.observer.queues.Resign(ctx, queue, lease))
 			}
 		}
 	})
 }
 
-// rival matches a queue's oldest tickets without having its direction, often too slowly, and without relaying what it
-// assigns.
+// rival matches a queue's oldest tickets without its lease, often too slowly, and without relaying the assignments.
 func (a *arena) rival(d matchmaking.Definition, number int) (stop func()) {
 	const hold = 200 * time.Millisecond
 	return during(func(ctx context.Context) {
 		r, size := a.random(-100-number), d.Match.Teams*d.Match.TeamSize
 		for round := 0; wait(ctx, between(r, 0, 100*time.Millisecond)); round++ {
 			token := fmt.Sprintf("rival%d-%d", number, round)
-			claimed, err := a.umpire.queues.Claim(ctx, matchmaking.ClaimRequest{
+			claimed, err := a.observer.queues.Claim(ctx, matchmaking.ClaimRequest{
 				Queue: d.Name, Token: token, Hold: hold, Limit: 2 * size,
 			})
 			if err != nil {
@@ -43,10 +42,10 @@ func (a *arena) rival(d matchmaking.Definition, number int) (stop func()) {
 			for ids := claimed.IDs; len(ids) >= size; ids = ids[size:] {
 				request.Matches = append(request.Matches, rivalMatch(d.Name, fmt.Sprintf("%s-%d", token, len(ids)), ids[:size]))
 			}
-			for _, o := range a.umpire.queues.Assign(context.WithoutCancel(ctx), request) {
+			for _, o := range a.observer.queues.Assign(context.WithoutCancel(ctx), request) {
 				a.reportStorage(ctx, o.Err)
 			}
-			a.reportStorage(ctx, a.umpire.queues.Release(context.WithoutCancel(ctx), d.Name, token, claimed.IDs))
+			a.reportStorage(ctx, a.observer.queues.Release(context.WithoutCancel(ctx), d.Name, token, claimed.IDs))
 		}
 	})
 }
@@ -58,14 +57,14 @@ func rivalMatch(queue, id string, tickets []string) matchmaking.AssignMatch {
 			TicketID: ticket, MatchID: id, Queue: queue, Connection: placeOf(id), Team: team,
 		})
 		if err != nil {
-			panic(err) // it has nothing that JSON hasn't
+			panic(err) // cannot happen
 		}
 		m.Assignments = append(m.Assignments, matchmaking.AssignTicket{ID: ticket, Content: content})
 	}
 	return m
 }
 
-// reportStorage reports what a test does to the storage and that fails.
+// reportStorage reports a failed operation of the test itself.
 func (a *arena) reportStorage(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		a.report(err)

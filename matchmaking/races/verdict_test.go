@@ -13,17 +13,17 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// end is how a ticket stands in the end, and all that ever came to its channel.
+// end is the final state of a ticket, and all messages of its channel.
 type end struct {
 	ticket   matchmaking.Ticket
 	messages []channel.Message
 }
 
-// tally counts tickets by how they ended.
+// tally counts tickets by their final status.
 type tally map[matchmaking.Status]int
 
-// judge lets the arena come to its end, asks Redis what became of all tickets, compares that with what players saw and
-// servers did, and gives how many tickets ended how.
+// judge finishes the arena, reads all tickets from Redis, and compares them with what the players received and the servers
+// did.
 func (a *arena) judge(t *testing.T) tally {
 	t.Helper()
 	a.finish(t)
@@ -44,7 +44,7 @@ func (a *arena) judge(t *testing.T) tally {
 		a.judgePlayer(t, p, e)
 	}
 	for _, d := range a.definitions {
-		assert.Less(t, left[d.Name], d.Match.Teams*d.Match.TeamSize, "a match could be made of those left in %s", d.Name)
+		assert.Less(t, left[d.Name], d.Match.Teams*d.Match.TeamSize, "tickets left in %s are enough for a match", d.Name)
 	}
 	t.Logf("%v; %s", counts, a.ledger)
 	if a.lossless() {
@@ -55,7 +55,7 @@ func (a *arena) judge(t *testing.T) tally {
 	return counts
 }
 
-// lossless tells whether Redis lost nothing of what any player saw.
+// lossless reports whether Redis kept everything that any player received.
 func (a *arena) lossless() bool {
 	for _, p := range a.players {
 		if p.unsure {
@@ -65,7 +65,7 @@ func (a *arena) lossless() bool {
 	return true
 }
 
-// ends reads all tickets, and their channels from the beginning.
+// ends reads all tickets and their channels.
 func (a *arena) ends(t *testing.T) map[string]end {
 	t.Helper()
 	found := make([]end, len(a.players))
@@ -88,17 +88,17 @@ func (a *arena) ends(t *testing.T) map[string]end {
 func (a *arena) endOf(ctx context.Context, p *player) (e end, err error) {
 	const auditor = "auditor"
 	name := matchmaking.ChannelOf(p.id)
-	e.ticket, err = a.umpire.tickets.Ticket(ctx, p.id)
+	e.ticket, err = a.observer.tickets.Ticket(ctx, p.id)
 	if err != nil {
 		if p.unsure {
 			return e, nil
 		}
-		return e, fmt.Errorf("read %s in the end: %w", p.id, err)
+		return e, fmt.Errorf("read %s at the end: %w", p.id, err)
 	}
-	if _, err = a.umpire.channels.Subscribe(ctx, name, auditor, channel.From{Start: channel.StartEarliest}); err != nil {
+	if _, err = a.observer.channels.Subscribe(ctx, name, auditor, channel.From{Start: channel.StartEarliest}); err != nil {
 		return e, fmt.Errorf("audit %s: %w", p.id, err)
 	}
-	d, err := a.umpire.channels.Fetch(ctx, channel.Query{Channel: name, Subscriber: auditor})
+	d, err := a.observer.channels.Fetch(ctx, channel.Query{Channel: name, Subscriber: auditor})
 	if err != nil {
 		return e, fmt.Errorf("audit %s: %w", p.id, err)
 	}
@@ -106,61 +106,61 @@ func (a *arena) endOf(ctx context.Context, p *player) (e end, err error) {
 	return e, nil
 }
 
-// judgePlayer holds what one player was promised.
+// judgePlayer checks what one player was promised.
 func (a *arena) judgePlayer(t *testing.T, p *player, e end) {
 	t.Helper()
-	if e.ticket.Status == matchmaking.MatchFound { // also where Redis lost something
+	if e.ticket.Status == matchmaking.MatchFound { // even if Redis has lost something
 		ids := make([]string, len(e.messages))
 		for i, m := range e.messages {
 			ids[i] = m.ID
 		}
-		assert.Contains(t, ids, matchmaking.MessagePrefix+e.ticket.MatchID, "%s is assigned, and has the message", p.id)
+		assert.Contains(t, ids, matchmaking.MessagePrefix+e.ticket.MatchID, "messages of %s", p.id)
 	}
 	if p.unsure {
 		return
 	}
 	switch e.ticket.Status {
 	case matchmaking.MatchFound:
-		assert.False(t, p.cancelled, "%s was told that it is cancelled, and is assigned", p.id)
+		assert.False(t, p.cancelled, "%s is assigned after its cancellation succeeded", p.id)
 		a.judgeAssigned(t, p, e)
 	case matchmaking.Cancelled:
-		assert.True(t, p.cancelled, "%s is cancelled, and its player didn't", p.id)
+		assert.True(t, p.cancelled, "%s is cancelled, but not by its player", p.id)
 	case matchmaking.Expired:
 		assert.NotZero(t, p.ttl, "%s has expired too early", p.id)
 	case matchmaking.Searching:
-		assert.False(t, p.cancelled, "%s was told that it is cancelled, and is waiting", p.id)
+		assert.False(t, p.cancelled, "%s waits after its cancellation succeeded", p.id)
 	case matchmaking.Pending:
-		assert.Fail(t, "a ticket is held in the end", p.id)
+		assert.Fail(t, "a ticket is still claimed", p.id)
 	}
 	if e.ticket.Status != matchmaking.MatchFound {
-		assert.False(t, p.tooLate, "%s was told that it is in a match, and is %s", p.id, e.ticket.Status)
-		assert.Empty(t, e.messages, "%s is %s, and was told of a match", p.id, e.ticket.Status)
-		assert.Empty(t, p.received, "%s is %s, and got a message", p.id, e.ticket.Status)
+		assert.False(t, p.tooLate, "cancellation of %s was too late, but it is %s", p.id, e.ticket.Status)
+		assert.Empty(t, e.messages, "%s is %s, but its channel has messages", p.id, e.ticket.Status)
+		assert.Empty(t, p.received, "%s is %s, but its player received messages", p.id, e.ticket.Status)
 	}
 	p.judgeSeen(t, e)
 }
 
-// judgeAssigned holds that an assigned ticket's player got its message once, and no other one, before the ticket's life
-// had ended.
+// judgeAssigned checks that the player of an assigned ticket received its message once and no other one, and that the
+// ticket was assigned before it expired.
 func (a *arena) judgeAssigned(t *testing.T, p *player, e end) {
 	t.Helper()
-	assert.Len(t, e.messages, 1, "%s has the message of one match", p.id)
-	if assert.Len(t, p.received, 1, "%s got one message", p.id) {
+	assert.Len(t, e.messages, 1, "messages of %s", p.id)
+	if assert.Len(t, p.received, 1, "messages received by %s", p.id) {
 		got, err := assignmentOf(p.received[0])
 		require.NoError(t, err)
 		assert.Equal(t, *e.ticket.Assignment, got, "%s", p.id)
 		assert.Equal(t, p.id, got.TicketID)
 		assert.Equal(t, p.queue, got.Queue)
 		assert.Equal(t, e.ticket.MatchID, got.MatchID)
-		assert.Equal(t, placeOf(got.MatchID), got.Connection, "%s plays at its match's place", p.id)
+		assert.Equal(t, placeOf(got.MatchID), got.Connection, "connection of %s", p.id)
 	}
 	if waited, known := a.ledger.waits[p.id]; known {
 		assigned := p.ticket.CreateTime.Add(waited)
-		assert.True(t, assigned.Before(p.ticket.Expires), "%s was assigned at %s, and had expired at %s", p.id, assigned, p.ticket.Expires)
+		assert.True(t, assigned.Before(p.ticket.Expires), "%s was assigned at %s, after it expired at %s", p.id, assigned, p.ticket.Expires)
 	}
 }
 
-// judgeSeen holds that a ticket that has ended stays as it is.
+// judgeSeen checks that a final status never changes.
 func (p *player) judgeSeen(t *testing.T, e end) {
 	t.Helper()
 	for _, seen := range p.seen {
