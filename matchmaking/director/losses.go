@@ -21,12 +21,12 @@ type losses struct {
 	store interface {
 		Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
 	}
-	players *players
-	queue   string
-	keep    time.Duration // the queue's AssignmentTTL
-	lease   *lease
-	tasks   *maker.Tasks
-	log     *slog.Logger
+	players  *players
+	queue    string
+	keep     time.Duration    // the queue's AssignmentTTL
+	leaseEnd func() time.Time // until when the lease was valid
+	tasks    *maker.Tasks
+	log      *slog.Logger
 }
 
 // check looks for tickets in the background.
@@ -58,4 +58,4 @@ func (l *losses) checkAll(ctx context.Context, ids []string) {
 }
 
 // provesLoss reports whether a ticket that could not be read at a time was lost: no record of its end has expired.
-func (l *losses) provesLoss(at time.Time) bool { return at.Before(l.lease.end().Add(l.keep)) }
+func (l *losses) provesLoss(at time.Time) bool { return at.Before(l.leaseEnd().Add(l.keep)) }

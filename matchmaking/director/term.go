@@ -76,7 +76,7 @@ func newTerm(d *director, l *lease, parts matchmaking.Parts) *term {
 		Tasks: d.tasks, Health: d.health, Metrics: d.metrics, Log: d.log, Lease: l.id, Report: t.report,
 	}
 	players := &players{subscriptions: d.Subscriptions, log: d.log}
-	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(), lease: l, tasks: d.tasks, log: d.log}
+	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(), leaseEnd: l.end, tasks: d.tasks, log: d.log}
 	t.sweeper = newSweeper(d, players)
 	t.feed = &feed{
 		store: d.Store, queue: def.Name, lease: l.id, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,

@@ -1,0 +1,258 @@
+package director
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
+)
+
+var errDown = errors.New("down")
+
+// fakeStore is a queue in memory, as far as what reads it needs one.
+type fakeStore struct {
+	matchmaking.Feed // of which Waiting and Watch are not used
+
+	mu        sync.Mutex
+	waiting   []string             // tickets
+	held      map[string]time.Time // those that another claim holds
+	changes   []matchmaking.Changes
+	fails     int // calls that fail from now on
+	snapshots int
+	known     map[string]bool // tickets that can be read
+	expired   []string
+	swept     []string
+}
+
+func (s *fakeStore) failing() error {
+	if s.fails > 0 {
+		s.fails--
+		return errDown
+	}
+	return nil
+}
+
+func (s *fakeStore) Snapshot(context.Context, string) (matchmaking.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.failing(); err != nil {
+		return matchmaking.Snapshot{}, err
+	}
+	s.snapshots++
+	snapshot := matchmaking.Snapshot{Now: time.Now(), Held: map[string]time.Time{}}
+	for _, id := range s.waiting {
+		ticket := &matchmaking.Ticket{ID: id, Status: matchmaking.Searching}
+		if until, ok := s.held[id]; ok {
+			ticket.Status, snapshot.Held[id] = matchmaking.Pending, until
+		}
+		snapshot.Tickets = append(snapshot.Tickets, ticket)
+	}
+	return snapshot, nil
+}
+
+func (s *fakeStore) Changes(context.Context, matchmaking.ChangesRequest) (matchmaking.Changes, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.failing(); err != nil {
+		return matchmaking.Changes{}, err
+	}
+	if len(s.changes) == 0 {
+		return matchmaking.Changes{}, nil
+	}
+	next := s.changes[0]
+	s.changes = s.changes[1:]
+	return next, nil
+}
+
+func (s *fakeStore) TakeOver(_ context.Context, _, _ string, ids []string) ([]string, error) {
+	return ids[:1], nil
+}
+
+func (s *fakeStore) Describe(context.Context, string, int) (matchmaking.QueueState, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return matchmaking.QueueState{Searching: len(s.waiting)}, nil
+}
+
+func (s *fakeStore) Ticket(_ context.Context, _, id string) (matchmaking.Ticket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.failing(); err != nil {
+		return matchmaking.Ticket{}, err
+	}
+	if s.known[id] {
+		return matchmaking.Ticket{ID: id}, nil
+	}
+	return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+}
+
+func (s *fakeStore) Sweep(_ context.Context, _ string, released []string, _ int) (matchmaking.Swept, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.swept = append(s.swept, released...)
+	result := matchmaking.Swept{Taken: len(released), Expired: s.expired}
+	s.expired = nil
+	return result, nil
+}
+
+// runFeed runs a feed in a synctest bubble until the test ends.
+func runFeed(t *testing.T, s *fakeStore, takesOver bool) *feed {
+	t.Helper()
+	f := &feed{
+		store: s, queue: "q", takesOver: takesOver, auditEvery: time.Minute, events: newEvents(), clock: &storetime.Clock{},
+		log: slog.New(slog.DiscardHandler), out: make(chan fed),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { f.run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return f
+}
+
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	t.Run("all tickets, then changes", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeStore{waiting: []string{"a"}}
+			f := runFeed(t, s, true)
+			f.known.Store(2)
+			require.Len(t, (<-f.out).snapshot.Tickets, 1)
+			synctest.Wait()
+			s.mu.Lock()
+			s.changes = []matchmaking.Changes{{Changes: []matchmaking.Change{{Cancelled: "a"}}}}
+			s.mu.Unlock()
+			f.events.notify(false)
+			require.Equal(t, []matchmaking.Change{{Cancelled: "a"}}, (<-f.out).changes)
+		})
+	})
+	t.Run("all tickets again after a failure", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeStore{waiting: []string{"a"}, fails: 3}
+			f := runFeed(t, s, true)
+			require.NotNil(t, (<-f.out).snapshot)
+			s.mu.Lock()
+			s.fails = 1
+			s.mu.Unlock()
+			require.NotNil(t, (<-f.out).snapshot)
+		})
+	})
+	t.Run("all tickets again if the pool has another number", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			s := &fakeStore{waiting: []string{"a", "b"}}
+			f := runFeed(t, s, true)
+			<-f.out
+			f.known.Store(2)
+			time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble it takes no time
+			require.Equal(t, 1, s.snapshots, "the pool is right")
+			f.known.Store(1)
+			require.NotNil(t, (<-f.out).snapshot)
+		})
+	})
+}
+
+func TestFeedTakesClaimsOver(t *testing.T) {
+	t.Parallel()
+	for name, takesOver := range map[string]bool{"immediate assigner": true, "allocations may be in progress": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := runFeed(t, &fakeStore{waiting: []string{"a"}, held: map[string]time.Time{"a": time.Now().Add(time.Hour)}}, takesOver)
+				got := (<-f.out).snapshot
+				require.Equal(t, takesOver, len(got.Held) == 0)
+				require.Equal(t, takesOver, got.Tickets[0].Status == matchmaking.Searching)
+			})
+		})
+	}
+}
+
+// fakePlayers records whose waits were ended.
+type fakePlayers struct {
+	mu       sync.Mutex
+	fails    map[string]int // calls that fail
+	released []string
+}
+
+func (p *fakePlayers) Unsubscribe(_ context.Context, ticketID string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fails[ticketID] > 0 {
+		p.fails[ticketID]--
+		return errDown
+	}
+	p.released = append(p.released, ticketID)
+	return nil
+}
+
+// TestLosses tests that only players of tickets that are certainly lost are released.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		leaseEnded time.Duration // before the check
+		fails      int
+		released   []string
+	}{
+		"while the lease is valid":                    {-time.Second, 0, []string{"lost"}},
+		"while ends of tickets can still be read":     {59 * time.Second, 0, []string{"lost"}},
+		"when an assignment may have expired":         {time.Minute, 0, nil},
+		"while the storage fails":                     {0, 5, []string{"lost"}},
+		"when the storage has failed for as long too": {0, 1000, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &fakePlayers{}
+				log := slog.New(slog.DiscardHandler)
+				tasks := maker.NewTasks(t.Context())
+				end := time.Now().Add(-test.leaseEnded)
+				l := &losses{
+					store: &fakeStore{known: map[string]bool{"there": true}, fails: test.fails}, players: &players{subscriptions: p, log: log},
+					queue: "q", keep: time.Minute, leaseEnd: func() time.Time { return end }, tasks: tasks, log: log,
+				}
+				l.check([]string{"there", "lost"})
+				tasks.Finish(time.Hour)
+				require.Equal(t, test.released, p.released)
+			})
+		})
+	}
+}
+
+func TestSweeper(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &fakePlayers{fails: map[string]int{"twice": 2, "never": 100}}
+		s := &fakeStore{expired: []string{"once", "twice", "never"}}
+		log := slog.New(slog.DiscardHandler)
+		w := &sweeper{
+			store: s, players: &players{subscriptions: p, log: log}, queue: "q", every: time.Second,
+			metrics: noMetrics{}, log: log, out: make(chan []string),
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { w.run(ctx) })
+		require.Equal(t, []string{"once", "twice", "never"}, <-w.out, "the pool drops them first")
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble it takes no time
+		cancel()
+		running.Wait()
+		require.ElementsMatch(t, []string{"once", "twice"}, p.released)
+		require.Equal(t, []string{"once", "twice"}, s.swept, "a ticket stays in the queue until its player is released")
+	})
+}
+
+type noMetrics struct{ TermMetrics }
+
+func (noMetrics) Expired(int) {}
