@@ -40,7 +40,7 @@ func (h *harness) raw(request string) answer {
 	return got
 }
 
-// cut splits "METHOD path body".
+// cut splits METHOD path body.
 func cut(call string) (method, path, body string) {
 	method, rest, _ := strings.Cut(call, " ")
 	path, body, _ = strings.Cut(rest, " ")
@@ -212,7 +212,7 @@ func TestBadInputOfMatchmaking(t *testing.T) {
 	require.Equal(t, wire.TicketSearching, h.ticket("taken").Status)
 }
 
-// refuses makes calls that are refused as the files of a folder say. There is a file for each call.
+// refuses compares the answers to calls with the files of a folder, which has one for each call.
 func (h *harness) refuses(folder string, calls map[string]string) {
 	h.t.Helper()
 	for name, call := range calls {

@@ -57,8 +57,8 @@ func (h *harness) createLarge(size int) error {
 	return err
 }
 
-// TestBodyMemory stalls as many large bodies as there is memory for. Further ones are refused, small ones aren't, and
-// all are taken when the memory is there again.
+// TestBodyMemory stalls as many large bodies as fit into the memory. Further large ones are refused until memory is free
+// again; small ones never are.
 func TestBodyMemory(t *testing.T) {
 	t.Parallel()
 	const size, request = 100 << 10, "POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\n"
@@ -83,7 +83,7 @@ func TestBodyMemory(t *testing.T) {
 			require.Equal(t, 201, h.do("PUT", "/v1/channels/c/messages/a", `"`+strings.Repeat("x", 900)+`"`).status)
 
 			create := func() error { return h.createLarge(size - 100) }
-			require.Equal(t, connect.CodeUnavailable, connect.CodeOf(create()), "calls of gRPC count too")
+			require.Equal(t, connect.CodeUnavailable, connect.CodeOf(create()), "gRPC calls use the same memory")
 
 			for _, conn := range stalled {
 				_, err := io.WriteString(conn, message[len(message)-short:])
@@ -97,8 +97,8 @@ func TestBodyMemory(t *testing.T) {
 	}
 }
 
-// TestBodyMemoryComesBack ends requests with large bodies in all ways that there are.
-func TestBodyMemoryComesBack(t *testing.T) {
+// TestBodyMemoryIsReturned ends requests with large bodies in every possible way.
+func TestBodyMemoryIsReturned(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues())
 	body := batch(100 << 10)
@@ -139,7 +139,7 @@ func TestBodyLimit(t *testing.T) {
 	require.Equal(t, server.DefaultMaxBodyBytes, decode[wire.Info](start(t).do("GET", "/v1/info", "")).Limits.MaxBodyBytes)
 }
 
-// TestIncompleteBody is refused, and a large one that arrives in parts is not.
+// TestIncompleteBody: an incomplete body is refused, and a large one that arrives in parts is accepted.
 func TestIncompleteBody(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -156,7 +156,7 @@ func TestIncompleteBody(t *testing.T) {
 	}
 }
 
-// TestTooLargeBodyIsRead sends all of a body that is too large before it reads the answer.
+// TestTooLargeBodyIsRead sends all of a body that is too large, and then reads the answer.
 func TestTooLargeBodyIsRead(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *setup) { s.Limits.MaxBodyBytes = 2000 })

@@ -35,7 +35,7 @@ var contract = sync.OnceValues(func() (*openapi3.T, error) {
 	if err := doc.Validate(loader.Context, openapi3.EnableExamplesValidation()); err != nil {
 		return nil, err
 	}
-	doc.Components.Schemas["Content"].Value.Nullable = true // any value, as OpenAPI has it; the library leaves null out
+	doc.Components.Schemas["Content"].Value.Nullable = true // any value, in OpenAPI; the library excludes null
 	return doc, nil
 })
 
@@ -69,7 +69,7 @@ func checkContract(t testing.TB, method, path string, a answer) {
 	}
 }
 
-// generalAnswer makes an operation of an answer that any request can have, or returns nil where the status is none.
+// generalAnswer returns an operation with one of the answers that any request can get, or nil if a isn't one of them.
 func generalAnswer(doc *openapi3.T, path string, a answer) *openapi3.Operation {
 	var name string
 	var slug fault.Slug
@@ -86,7 +86,7 @@ func generalAnswer(doc *openapi3.T, path string, a answer) *openapi3.Operation {
 	return oneAnswer(doc, path, a.status, name, slug)
 }
 
-// oneAnswer makes an operation that is always answered in the same way.
+// oneAnswer returns an operation that has one answer.
 func oneAnswer(doc *openapi3.T, path string, status int, name string, slug fault.Slug) *openapi3.Operation {
 	if strings.HasPrefix(path, "/channel/") || strings.HasPrefix(path, "/probe/") {
 		name = "Old" + name
@@ -97,7 +97,7 @@ func oneAnswer(doc *openapi3.T, path string, status int, name string, slug fault
 	}
 }
 
-// operation finds the operation of a request. Where there is none it makes one of what is answered then.
+// operation returns the operation of a request. If there is none, the operation has the answer to such requests.
 func operation(doc *openapi3.T, method, path string) *openapi3.Operation {
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -113,7 +113,7 @@ func operation(doc *openapi3.T, method, path string) *openapi3.Operation {
 	return oneAnswer(doc, path, status, name, slug)
 }
 
-// pathItem finds the path that has as many segments and, where it has no parameter, the same ones.
+// pathItem returns the path with the same segments, apart from its parameters.
 func pathItem(doc *openapi3.T, path string) *openapi3.PathItem {
 	segments := strings.Split(path, "/")
 	for _, template := range doc.Paths.InMatchingOrder() {
@@ -138,8 +138,8 @@ func slugsOf(t testing.TB, op *openapi3.Operation, status int) []fault.Slug {
 	return slugs
 }
 
-// TestRoutesAreThoseOfTheContract holds echo's routes against docs/openapi.yaml, both ways.
-func TestRoutesAreThoseOfTheContract(t *testing.T) {
+// TestRoutesMatchTheContract compares the routes with docs/openapi.yaml.
+func TestRoutesMatchTheContract(t *testing.T) {
 	t.Parallel()
 	doc, err := contract()
 	require.NoError(t, err)
@@ -159,8 +159,8 @@ func TestRoutesAreThoseOfTheContract(t *testing.T) {
 	require.ElementsMatch(t, documented, registered)
 }
 
-// TestSlugsAreThoseOfTheContract holds the slugs in the code, in the problem's schema and in x-problems together.
-func TestSlugsAreThoseOfTheContract(t *testing.T) {
+// TestSlugsMatchTheContract compares the slugs of package fault, of the problem's schema and of x-problems.
+func TestSlugsMatchTheContract(t *testing.T) {
 	t.Parallel()
 	doc, err := contract()
 	require.NoError(t, err)
@@ -174,7 +174,7 @@ func TestSlugsAreThoseOfTheContract(t *testing.T) {
 	}
 	require.ElementsMatch(t, slices.Collect(maps.Keys(kinds)), enumerated)
 
-	used := []fault.Slug{fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest} // of every path
+	used := []fault.Slug{fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest} // on every path
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

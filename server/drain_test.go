@@ -19,7 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// direct asks the handler without a connection, which a draining server no longer takes.
+// direct calls the handler without a connection, because a draining server accepts none.
 func (h *harness) direct(method, path string) answer {
 	h.t.Helper()
 	recorder := httptest.NewRecorder()
@@ -34,7 +34,7 @@ func (h *harness) awaitDraining() {
 	h.logs.Await(h.t, func(r servertest.Record) bool { return r.Message == "draining" })
 }
 
-// TestDrain ends the context of Run while a poll waits and a publish is on its way: both are answered, and Run ends.
+// TestDrain ends the context of Run while polls wait and a publish is in progress: all are answered, and Run returns.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -76,7 +76,7 @@ func TestDrain(t *testing.T) {
 	require.ErrorContains(t, err, "refused")
 }
 
-// TestDrainDelay goes on to take connections for a while, with readiness 503 and polls that don't wait.
+// TestDrainDelay: during the delay connections are accepted, readiness is 503, and polls don't wait.
 func TestDrainDelay(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *setup) { s.DrainDelay, s.Grace = time.Hour, time.Minute })
@@ -96,8 +96,7 @@ func TestDrainDelay(t *testing.T) {
 	require.NoError(t, <-h.stopped)
 }
 
-// TestDrainKeepsConnections uses connections that were idle when the server was told to stop. Each is served once more,
-// and the client is told to take another one afterwards.
+// TestDrainKeepsConnections: a connection that is idle when the drain begins is served once more, and then closed.
 func TestDrainKeepsConnections(t *testing.T) {
 	t.Parallel()
 	for name, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
@@ -121,7 +120,7 @@ func TestDrainKeepsConnections(t *testing.T) {
 			publish("c")
 			require.Equal(t, []bool{false, true, true}, reused)
 			reused = nil
-			require.Eventually(t, func() bool { // GOAWAY comes after the answer
+			require.Eventually(t, func() bool { // GOAWAY is sent after the answer
 				publish(fmt.Sprint("d", len(reused)))
 				return !reused[len(reused)-1]
 			}, servertest.Patience, servertest.Step)
@@ -132,7 +131,7 @@ func TestDrainKeepsConnections(t *testing.T) {
 	}
 }
 
-// TestGrace cuts off what doesn't end within the grace, and says so.
+// TestGrace: requests that don't finish within the grace are cut off, and Run returns ErrGrace.
 func TestGrace(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *setup) { s.Grace = time.Millisecond })
@@ -153,7 +152,7 @@ func TestGrace(t *testing.T) {
 	require.Error(t, <-cutOff)
 }
 
-// TestListenerFails shows that Run ends when its listener does.
+// TestListenerFails: Run returns when its listener fails.
 func TestListenerFails(t *testing.T) {
 	t.Parallel()
 	h := start(t)

@@ -19,7 +19,7 @@ import (
 
 const faultsPage = "../docs/errors.md"
 
-// TestFaultsPage holds docs/errors.md against package fault and the maps of its kinds. -update writes the page.
+// TestFaultsPage compares docs/errors.md with package fault and the maps of its kinds. -update writes the page.
 func TestFaultsPage(t *testing.T) {
 	t.Parallel()
 	page := faultsHead

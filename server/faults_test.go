@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -19,22 +20,14 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// storeCalls are the calls that need the storage, by name.
-func storeCalls(handle string) map[string]string {
-	return map[string]string{
-		"publish":     `POST /v1/channels/c/messages {"content":1}`,
-		"put":         "PUT /v1/channels/c/messages/x 1",
-		"subscribe":   "PUT " + at,
-		"unsubscribe": "DELETE " + at,
-		"fetch":       "GET " + at + "/messages?wait=1m",
-		"ack":         "POST " + at + `/ack {"receiptHandle":"` + handle + `"}`,
-		"next":        "POST " + at + `/next {"receiptHandle":"` + handle + `","wait":"1m"}`,
-		"describe":    "GET /v1/channels/c",
+// storeCalls are the calls that need the storage.
+func storeCalls(handle string) []string {
+	return []string{
+		`POST /v1/channels/c/messages {"content":1}`, "PUT /v1/channels/c/messages/x 1", "PUT " + at, "DELETE " + at, "GET /v1/channels/c",
+		"GET " + at + "/messages?wait=1m", "POST " + at + `/ack {"receiptHandle":"` + handle + `"}`,
+		"POST " + at + `/next {"receiptHandle":"` + handle + `","wait":"1m"}`,
+		"PUT /channel/c/message/x 1", "PUT " + oldAt, "GET " + oldAt + "?timeout=1m", "DELETE " + oldAt, "DELETE " + oldAt + "/message?ackHandle=" + handle,
 	}
-}
-
-var oldStoreCalls = []string{
-	"PUT /channel/c/message/x 1", "PUT " + oldAt, "GET " + oldAt + "?timeout=1m", "DELETE " + oldAt, "DELETE " + oldAt + "/message?ackHandle=",
 }
 
 // faults are what a store may answer, and what the client is told. The problems are in testdata/faults.
@@ -50,63 +43,42 @@ var faults = map[string]struct {
 	"internal":          {&fault.Error{Kind: fault.Internal, Slug: fault.SlugInternal, Detail: "the secret of the storage"}, 500, ""},
 }
 
+// TestFaultsOfTheStorage fails every call in each way. The client isn't told the cause, and the log is.
 func TestFaultsOfTheStorage(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	sub := h.subscribe("c", "s")
+	h.subscribe("c", "s")
 	h.publish("c", "a", "1")
 	handle := h.fetch("c", "s").ReceiptHandle
-	require.NotEmpty(t, sub.Epoch)
-	for name, fault := range faults {
-		h.store.fail(fault.err)
-		for call, line := range storeCalls(handle) {
-			method, path, body := cut(line)
-			got := h.do(method, path, body, header{"X-Request-Id", name + "-" + call})
-			require.Equal(t, fault.status, got.status)
-			require.Equal(t, fault.retry, got.header.Get("Retry-After"))
-			if call == "publish" {
-				golden(t, filepath.Join("testdata", "faults", name+".json"), got.body)
-			}
+	for name, fails := range faults {
+		h.store.fail(fails.err)
+		for i, call := range storeCalls(handle) {
+			method, path, body := cut(call)
+			id := fmt.Sprint(name, "-", i)
+			got := h.do(method, path, body, header{"X-Request-Id", id})
+			require.Equal(t, fails.status, got.status, call)
+			require.Equal(t, fails.retry, got.header.Get("Retry-After"))
 			require.NotContains(t, string(got.body), "secret")
 			require.NotContains(t, string(got.body), "10.0.0.1")
-
-			logged := h.logs.Request(t, name+"-"+call)
-			require.Contains(t, logged.Attributes["error"], fault.err.Error(), "the log has the cause")
+			if i == 0 {
+				golden(t, filepath.Join("testdata", "faults", name+".json"), got.body)
+			}
+			logged := h.logs.Request(t, id)
+			require.Contains(t, logged.Attributes["error"], fails.err.Error())
 			require.GreaterOrEqual(t, logged.Level, slog.LevelWarn)
 		}
-		for _, line := range oldStoreCalls {
-			if strings.HasSuffix(line, "=") {
-				line += handle
-			}
-			method, path, body := cut(line)
-			got := h.do(method, path, body)
-			got.oldError(fault.status, "")
-			require.Equal(t, fault.retry, got.header.Get("Retry-After"))
-		}
 	}
+	h.store.fail(fault.ErrStorageFull)
+	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, fault.SlugStorageFull)
+	h.do("PUT", at, "").problem(507, fault.SlugStorageFull)
+	h.do("PUT", "/channel/c/message/a", `1`).oldError(507, "")
+	h.store.fail(&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, Detail: "too few replicas"})
+	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(503, fault.SlugNotReplicated)
 	h.store.fail(nil)
 	require.Len(t, h.fetch("c", "s").Messages, 1, "nothing was lost or changed")
 }
 
-func TestStorageFull(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	h.subscribe("c", "s")
-	h.store.fail(fault.ErrStorageFull)
-	h.do("POST", "/v1/channels/c/messages", `{"content":1}`).problem(507, fault.SlugStorageFull)
-	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(507, fault.SlugStorageFull)
-	h.do("PUT", at, "").problem(507, fault.SlugStorageFull)
-	h.do("PUT", "/channel/c/message/a", `1`).oldError(507, "")
-}
-
-func TestNotReplicated(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	h.store.fail(&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, Detail: "too few replicas"})
-	h.do("PUT", "/v1/channels/c/messages/a", `1`).problem(503, fault.SlugNotReplicated)
-}
-
-// TestPanic shows that a panic is a 500, and that the connection and the server go on.
+// TestPanic: a panic is answered with 500, and the server goes on.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -124,7 +96,7 @@ func TestPanic(t *testing.T) {
 	require.Equal(t, 201, h.do("POST", "/v1/channels/c/messages", `{"content":1}`).status)
 }
 
-// TestAbort shows that a handler that aborts leaves its client with a broken connection, not with half a success.
+// TestAbort: if a handler aborts, its client gets a broken connection, and no part of an answer.
 func TestAbort(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -133,8 +105,7 @@ func TestAbort(t *testing.T) {
 	require.ErrorContains(t, err, "EOF")
 }
 
-// TestClientGoesWhilePublishing shows that a client that has gone is no fault of the service, and that the
-// buffer with its content isn't used for another request.
+// TestClientGoesWhilePublishing: a client that goes away is not an error of the service.
 func TestClientGoesWhilePublishing(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -156,7 +127,7 @@ func TestClientGoesWhilePublishing(t *testing.T) {
 	require.Equal(t, slog.LevelDebug, logged.Level)
 }
 
-// TestRedisIsDown runs against a Redis that really is.
+// TestRedisIsDown stops a real Redis.
 func TestRedisIsDown(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
@@ -164,21 +135,16 @@ func TestRedisIsDown(t *testing.T) {
 	h.subscribe("c", "s")
 	h.do("GET", "/readyz", "").is(200, `{"status":"ok"}`)
 	node.Kill(t)
-	for _, line := range storeCalls(h.receipts.Sign(anyReceipt)) {
-		method, path, body := cut(line)
-		got := h.do(method, path, body)
-		got.problem(503, fault.SlugUnavailable)
-		require.NotEmpty(t, got.header.Get("Retry-After"))
+	for _, call := range storeCalls(h.receipts.Sign(receipt.Receipt{Channel: "c", Subscriber: "s", Clock: 1})) {
+		method, path, body := cut(call)
+		require.Equal(t, 503, h.do(method, path, body).status, call)
 	}
 	h.do("GET", "/readyz", "").problem(503, fault.SlugUnavailable)
 	h.do("GET", "/probe/readiness", "").oldError(503, "")
 	h.do("GET", "/livez", "").is(200, `{"status":"ok"}`)
 }
 
-// anyReceipt is a receipt of the subscriber of most tests.
-var anyReceipt = receipt.Receipt{Channel: "c", Subscriber: "s", Clock: 1}
-
-// TestRedisIsFull runs against a Redis that really is: what empties it goes on.
+// TestRedisIsFull fills a real Redis. Calls that free memory succeed.
 func TestRedisIsFull(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})

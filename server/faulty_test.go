@@ -8,24 +8,24 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// faultyStore is a store that can be made to fail, or to hang, before each of its calls.
+// faultyStore is a store that can be made to fail, or to block, before each call.
 type faultyStore struct {
 	channel.Store
 	before  atomic.Pointer[func(ctx context.Context, call string) error]
 	fetched atomic.Pointer[func()] // called after each fetch
 }
 
-// fail makes all calls return err from now on; nil: they work again.
+// fail makes all calls return err from now on. If err is nil, they succeed again.
 func (f *faultyStore) fail(err error) {
 	f.intercept(func(context.Context, string) error { return err })
 }
 
-// intercept makes all calls call before first, with the name of their method, and return its error if it has one.
+// intercept makes all calls call before first, with the name of their method, and fail if it fails.
 func (f *faultyStore) intercept(before func(ctx context.Context, call string) error) {
 	f.before.Store(&before)
 }
 
-// onFetch calls done after each fetch from now on.
+// onFetch makes each fetch call done at its end.
 func (f *faultyStore) onFetch(done func()) { f.fetched.Store(&done) }
 
 func (f *faultyStore) enter(ctx context.Context, call string) error {

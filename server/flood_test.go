@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// TestRapidReset opens and resets streams of long polls in a loop. Their handlers don't end, so that all that the server
-// has started for the connection can be counted.
+// TestRapidReset opens and resets streams of long polls in a loop. Their handlers don't return, so that all handlers that
+// the server starts for the connection can be counted.
 func TestRapidReset(t *testing.T) {
 	t.Parallel()
 	const streams = 50
@@ -41,7 +41,7 @@ func TestRapidReset(t *testing.T) {
 	require.Eventually(t, func() bool { return running.Load() == 0 }, servertest.Patience, servertest.Step)
 }
 
-// TestStreamsOfAConnection opens more streams than the server takes, and leaves them open.
+// TestStreamsOfAConnection opens more streams than the server accepts, and keeps them open.
 func TestStreamsOfAConnection(t *testing.T) {
 	t.Parallel()
 	const streams = 50
@@ -57,7 +57,7 @@ func TestStreamsOfAConnection(t *testing.T) {
 	require.Equal(t, streams, waiting)
 }
 
-// TestFrameFloods sends frames that the server answers, or remembers, and doesn't read its answers. Others are served.
+// TestFrameFloods sends frames that the server answers or buffers, and doesn't read the answers. Others are served.
 func TestFrameFloods(t *testing.T) {
 	t.Parallel()
 	for name, flooding := range map[string]struct {

@@ -27,7 +27,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// harness is a server on a real Redis, under a key prefix of its own, and a client of it.
+// harness is a server on a real Redis, with its own key prefix, and a client.
 type harness struct {
 	t        testing.TB
 	url      string
@@ -51,12 +51,12 @@ type harness struct {
 type setup struct {
 	server.Options
 	channelLimits channel.Limits
-	queues        []matchmaking.Definition // of the configuration; nil: no matchmaking
+	queues        []matchmaking.Definition // configured; nil: no matchmaking
 	redis         *redistest.Node          // nil: the one that all tests share
 	timeout       time.Duration            // of the store; 0: its default
 }
 
-// start makes a harness that ends with the test.
+// start returns a harness that ends with the test.
 func start(t testing.TB, changes ...func(*setup)) *harness {
 	t.Helper()
 	h := &harness{t: t, prefix: redistest.Prefix(t), logs: servertest.NewLogs(), stopped: make(chan error, 1)}
@@ -102,7 +102,7 @@ func newKeyring(t testing.TB) *receipt.Keyring {
 // maxMessageBytes is the largest message in tests.
 const maxMessageBytes = 1000
 
-// newService makes a service that runs until the test ends.
+// newService returns a service that runs until the test ends.
 func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring, limits channel.Limits) *channel.Service {
 	t.Helper()
 	policies, err := channel.NewPolicies(
@@ -124,7 +124,7 @@ func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring, li
 	return service
 }
 
-// run serves on a port of its own until the test ends or stop is called.
+// run serves on a free port until the test ends or stop is called.
 func (h *harness) run() {
 	h.t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
@@ -145,7 +145,7 @@ func (h *harness) run() {
 	})
 }
 
-// answer is what came back.
+// answer is an answer of the server.
 type answer struct {
 	t      testing.TB
 	status int
@@ -170,7 +170,7 @@ func (h *harness) try(ctx context.Context, method, path string, body io.Reader, 
 	h.t.Helper()
 	req, err := http.NewRequestWithContext(ctx, method, h.url, body)
 	require.NoError(h.t, err)
-	req.URL.Opaque, req.URL.RawQuery, _ = strings.Cut(path, "?") // sent as it is, however odd
+	req.URL.Opaque, req.URL.RawQuery, _ = strings.Cut(path, "?") // sent unchanged, even if it is invalid
 	for _, set := range headers {
 		req.Header.Set(set.name, set.value)
 	}
@@ -184,7 +184,7 @@ func (h *harness) try(ctx context.Context, method, path string, body io.Reader, 
 		return answer{}, err
 	}
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && method != http.MethodHead {
-		require.True(h.t, bytes.HasSuffix(data, []byte("}\n")) || bytes.HasSuffix(data, []byte("]\n")), "the body ends with a line: %q", data)
+		require.True(h.t, bytes.HasSuffix(data, []byte("}\n")) || bytes.HasSuffix(data, []byte("]\n")), "the body ends with a newline: %q", data)
 		data = bytes.TrimSuffix(data, []byte("\n"))
 	}
 	got := answer{t: h.t, status: resp.StatusCode, header: resp.Header, body: data, last: resp.Close}
@@ -194,28 +194,28 @@ func (h *harness) try(ctx context.Context, method, path string, body io.Reader, 
 	return got, nil
 }
 
-// isSafe checks the headers that keep browsers and caches from what they shouldn't do.
+// isSafe checks the headers that keep browsers and caches from storing and guessing.
 func (a answer) isSafe() {
 	a.t.Helper()
 	require.Equal(a.t, []string{"no-store"}, a.header["Cache-Control"])
 	require.Equal(a.t, []string{"nosniff"}, a.header["X-Content-Type-Options"])
 }
 
-// is checks status and body.
+// is checks the status and the body.
 func (a answer) is(status int, body string) {
 	a.t.Helper()
 	require.Equal(a.t, body, string(a.body))
 	require.Equal(a.t, status, a.status)
 }
 
-// like checks status and body, the body as JSON.
+// like checks the status, and the body as JSON.
 func (a answer) like(status int, body string) {
 	a.t.Helper()
 	require.Equal(a.t, status, a.status, "%s", a.body)
 	require.JSONEq(a.t, body, string(a.body))
 }
 
-// problem checks that the answer is a problem with this slug, and gives it.
+// problem checks that the answer is a problem with this slug, and returns it.
 func (a answer) problem(status int, slug fault.Slug) wire.Problem {
 	a.t.Helper()
 	require.Equal(a.t, status, a.status, "%s", a.body)
@@ -250,7 +250,7 @@ func (h *harness) publish(channel, id, content string) {
 	h.do("PUT", "/v1/channels/"+channel+"/messages/"+id, content)
 }
 
-// subscribe makes a subscriber that starts at the latest.
+// subscribe adds a subscriber that starts at the latest.
 func (h *harness) subscribe(channel, subscriber string) wire.Subscription {
 	h.t.Helper()
 	return decode[wire.Subscription](h.do("PUT", "/v1/channels/"+channel+"/subscribers/"+subscriber, ""))
@@ -264,7 +264,7 @@ func (h *harness) fetch(channel, subscriber string) wire.Delivery {
 	return decode[wire.Delivery](got)
 }
 
-// storage is what /v1/info tells in tests.
+// storage is what /v1/info shows in tests.
 var storage = channel.Storage{
 	Kind: "standalone", Product: "redis", Version: "7.0.15",
 	Durability: channel.Durability{

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-// fill opens connections that send nothing, until the server has as many as it serves.
+// fill opens n connections that send nothing.
 func (h *harness) fill(n int) []net.Conn {
 	h.t.Helper()
 	var conns []net.Conn
@@ -27,7 +27,7 @@ func (h *harness) fill(n int) []net.Conn {
 	return conns
 }
 
-// TestConnectionLimit holds all connections. Others are told, and probes and metrics are served, until one is closed.
+// TestConnectionLimit holds all connections. Until one is closed, others are refused, and probes and metrics are served.
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 5
@@ -50,7 +50,7 @@ func TestConnectionLimit(t *testing.T) {
 		require.True(t, got.last)
 	}
 	page := string(h.do("GET", "/metrics", "").body)
-	// net/http lingers a moment on connections that it has answered last.
+	// net/http keeps a connection open for a moment after its last answer.
 	require.Regexp(t, `\ntidemark_http_connections ([6-9]|1\d)\n`, page)
 	require.Contains(t, page, "\ntidemark_http_connections_refused_total 3\n")
 	logged := h.logs.Await(t, func(r servertest.Record) bool { return r.Message == "connection limit reached" })
@@ -61,7 +61,7 @@ func TestConnectionLimit(t *testing.T) {
 	require.False(t, h.do("GET", "/v1/info", "").last, "it is kept again")
 }
 
-// TestConnectionLimitOnHTTP2 is answered on a stream.
+// TestConnectionLimitOnHTTP2: the refusal is an answer on a stream.
 func TestConnectionLimitOnHTTP2(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *setup) { s.Limits.MaxConnections = 1 })
@@ -71,7 +71,7 @@ func TestConnectionLimitOnHTTP2(t *testing.T) {
 	require.Equal(t, 200, h.do("GET", "/readyz", "").status)
 }
 
-// TestReserveIsHeld holds the reserved connections too, and more. Probes still come through, since the oldest make room.
+// TestReserveIsHeld holds the reserved connections too. Probes are still served, since the oldest connections are closed.
 func TestReserveIsHeld(t *testing.T) {
 	t.Parallel()
 	const limit = 3
@@ -89,7 +89,7 @@ func TestReserveIsHeld(t *testing.T) {
 	c.Close()
 }
 
-// TestConnectionsAreCountedOnce opens and closes connections in all ways that there are.
+// TestConnectionsAreCountedOnce opens and closes connections in every possible way.
 func TestConnectionsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *setup) { s.Limits.MaxConnections = 100 })

@@ -12,7 +12,7 @@ import (
 
 const evil = "https://evil.example.com"
 
-// TestCrossOrigin sends what a browser sends for a page of another origin, without asking first.
+// TestCrossOrigin sends what a browser sends for a page of another origin, without a preflight request.
 func TestCrossOrigin(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues())
@@ -47,7 +47,7 @@ func TestCrossOrigin(t *testing.T) {
 		"the page can't read it")
 }
 
-// TestTrustedOrigins lets pages of configured origins publish.
+// TestTrustedOrigins: pages of configured origins can publish.
 func TestTrustedOrigins(t *testing.T) {
 	t.Parallel()
 	for _, trusted := range []string{"https://app.example.com", "https://*.example.com", "*"} {
@@ -64,7 +64,7 @@ func TestTrustedOrigins(t *testing.T) {
 	}
 }
 
-// TestHosts calls a service on a loopback address under names that may lead to it.
+// TestHosts calls a service on a loopback address under names that may resolve to it.
 func TestHosts(t *testing.T) {
 	t.Parallel()
 	always := []string{"127.0.0.1", "127.0.0.1:80", "[::1]:8080", "[::1]", "10.1.2.3:1", "localhost", "LOCALHOST:8080", "localhost.", "tidemark.localhost"}

@@ -68,7 +68,7 @@ func TestAccessLog(t *testing.T) {
 	require.NotEmpty(t, logged.Attributes["elapsed"])
 }
 
-// TestEveryAnswerIsSafe asks for every route, and for paths and methods that there aren't, with nothing and with nonsense.
+// TestEveryAnswerIsSafe calls every route, and unknown paths and methods, with an empty and with a malformed body.
 func TestEveryAnswerIsSafe(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues())

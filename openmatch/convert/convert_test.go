@@ -35,7 +35,7 @@ func valueOf(t testing.TB, v any) *anypb.Any {
 	return anyOf(t, value)
 }
 
-// TestExtensions shows Anys, their JSON, and that they come back.
+// TestExtensions converts Anys to JSON and back.
 func TestExtensions(t *testing.T) {
 	t.Parallel()
 	const types = `"@type":"type.googleapis.com/`
@@ -69,7 +69,7 @@ func TestExtensions(t *testing.T) {
 	}
 }
 
-// TestPlainJSON becomes a Value, whatever it is.
+// TestPlainJSON: JSON that isn't an Any becomes a Value.
 func TestPlainJSON(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]any{
@@ -84,7 +84,7 @@ func TestPlainJSON(t *testing.T) {
 		`{"@type":"type.googleapis.com/google.protobuf.BoolValue","value":"x"}`: map[string]any{
 			"@type": "type.googleapis.com/google.protobuf.BoolValue", "value": "x",
 		},
-		`1e999`:         "1e999", // no Value can hold it: its text
+		`1e999`:         "1e999", // a Value can't represent it
 		`{"a":1,"a":2}`: `{"a":1,"a":2}`,
 	} {
 		a := convert.FromExtensions(map[string]json.RawMessage{"x": json.RawMessage(text)})["x"]
@@ -135,7 +135,7 @@ func TestMessageFromTicket(t *testing.T) {
 	require.True(t, proto.Equal(want, m), "%v", m)
 }
 
-// TestRefusedTickets names the field of each.
+// TestRefusedTickets: the error names the field.
 func TestRefusedTickets(t *testing.T) {
 	t.Parallel()
 	extension := func(name string, a *anypb.Any) *openmatch.Ticket {
@@ -145,19 +145,19 @@ func TestRefusedTickets(t *testing.T) {
 		ticket *openmatch.Ticket
 		field  string
 	}{
-		"a value without one":     {extension("x", anyOf(t, &structpb.Value{})), "extensions.x"},
-		"garbage":                 {extension("x", &anypb.Any{TypeUrl: "a/google.protobuf.BoolValue", Value: []byte{8}}), "extensions.x"},
-		"a persistent value":      {&openmatch.Ticket{PersistentField: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}}, "persistent_field.x"},
-		"criteria of a type":      {extension("tidemark.criteria", anyOf(t, wrapperspb.Bool(true))), "extensions.tidemark.criteria"},
-		"criteria of no type":     {extension("tidemark.criteria", &anypb.Any{}), "extensions.tidemark.criteria"},
-		"criteria of text":        {extension("tidemark.criteria", valueOf(t, "a")), "extensions.tidemark.criteria"},
-		"half a criterion":        {extension("tidemark.criteria", valueOf(t, []any{map[string]any{"name": "a", "minValue": 1}})), "extensions.tidemark.criteria"},
-		"a member too many":       {extension("tidemark.criteria", valueOf(t, []any{map[string]any{"nam": "a"}})), "extensions.tidemark.criteria"},
-		"half a statistic":        {extension("tidemark.statistics", valueOf(t, []any{map[string]any{"name": "a"}})), "extensions.tidemark.statistics"},
-		"half a team":             {extension("tidemark.match", valueOf(t, map[string]any{"teamSize": 1.5})), "extensions.tidemark.match"},
-		"a list of sizes":         {extension("tidemark.match", valueOf(t, []any{1})), "extensions.tidemark.match"},
-		"a time that there isn't": {&openmatch.Ticket{CreateTime: &timestamppb.Timestamp{Nanos: -1}}, "create_time"},
-		"an assignment's value":   {&openmatch.Ticket{Assignment: &openmatch.Assignment{Extensions: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}}}, "assignment.extensions.x"},
+		"a value without one":   {extension("x", anyOf(t, &structpb.Value{})), "extensions.x"},
+		"garbage":               {extension("x", &anypb.Any{TypeUrl: "a/google.protobuf.BoolValue", Value: []byte{8}}), "extensions.x"},
+		"a persistent value":    {&openmatch.Ticket{PersistentField: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}}, "persistent_field.x"},
+		"criteria of a type":    {extension("tidemark.criteria", anyOf(t, wrapperspb.Bool(true))), "extensions.tidemark.criteria"},
+		"criteria of no type":   {extension("tidemark.criteria", &anypb.Any{}), "extensions.tidemark.criteria"},
+		"criteria of text":      {extension("tidemark.criteria", valueOf(t, "a")), "extensions.tidemark.criteria"},
+		"half a criterion":      {extension("tidemark.criteria", valueOf(t, []any{map[string]any{"name": "a", "minValue": 1}})), "extensions.tidemark.criteria"},
+		"an unknown member":     {extension("tidemark.criteria", valueOf(t, []any{map[string]any{"nam": "a"}})), "extensions.tidemark.criteria"},
+		"half a statistic":      {extension("tidemark.statistics", valueOf(t, []any{map[string]any{"name": "a"}})), "extensions.tidemark.statistics"},
+		"half a team":           {extension("tidemark.match", valueOf(t, map[string]any{"teamSize": 1.5})), "extensions.tidemark.match"},
+		"a list of sizes":       {extension("tidemark.match", valueOf(t, []any{1})), "extensions.tidemark.match"},
+		"an invalid time":       {&openmatch.Ticket{CreateTime: &timestamppb.Timestamp{Nanos: -1}}, "create_time"},
+		"an assignment's value": {&openmatch.Ticket{Assignment: &openmatch.Assignment{Extensions: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}}}, "assignment.extensions.x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

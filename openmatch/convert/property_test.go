@@ -22,7 +22,7 @@ func doubles() *rapid.Generator[float64] {
 	return rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1)}))
 }
 
-// plain generates what JSON can hold.
+// plain generates values that JSON can represent.
 func plain(depth int) *rapid.Generator[any] {
 	leaf := rapid.OneOf(
 		rapid.Just[any](nil), rapid.Map(rapid.Bool(), toAny), rapid.Map(rapid.Float64(), toAny), rapid.Map(rapid.String(), toAny),
@@ -38,7 +38,7 @@ func plain(depth int) *rapid.Generator[any] {
 
 func toAny[T any](v T) any { return v }
 
-// anys generates Anys of known types, and of unknown ones with any bytes.
+// anys generates Anys of known types, and of unknown types with any bytes.
 func anys() *rapid.Generator[*anypb.Any] {
 	return rapid.Custom(func(t *rapid.T) *anypb.Any {
 		var m proto.Message
@@ -73,15 +73,15 @@ func anys() *rapid.Generator[*anypb.Any] {
 	})
 }
 
-// knownName is never true for what rapid makes up, as far as anybody knows.
+// knownName reports whether a URL is that of a Value. rapid is unlikely to generate one.
 func knownName(url string) bool {
 	return (&anypb.Any{TypeUrl: url}).MessageIs((*structpb.Value)(nil))
 }
 
 func names() *rapid.Generator[string] { return rapid.StringMatching(`[a-z]{1,4}`) }
 
-// TestTicketsComeBack is a law: a message that becomes a ticket and then a message again is the same.
-func TestTicketsComeBack(t *testing.T) {
+// TestTicketRoundTrip: a message that is converted to a ticket and back is the same.
+func TestTicketRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		extensions := rapid.MapOfN(names(), anys(), 0, 3)
@@ -98,7 +98,7 @@ func TestTicketsComeBack(t *testing.T) {
 		}
 		wire, err := proto.Marshal(m)
 		require.NoError(t, err)
-		m = new(openmatch.Ticket) // as it is read: what is empty isn't there
+		m = new(openmatch.Ticket) // as it is decoded, without what is empty
 		require.NoError(t, proto.Unmarshal(wire, m))
 
 		ticket, err := convert.ToTicket(m)
@@ -111,7 +111,7 @@ func TestTicketsComeBack(t *testing.T) {
 	})
 }
 
-// stored gives a ticket whose spec was JSON in between, as in the storage.
+// stored returns the ticket as the storage returns it, which keeps its spec as JSON.
 func stored(t *rapid.T, ticket *matchmaking.Ticket) *matchmaking.Ticket {
 	read := *ticket
 	read.Spec = matchmaking.Spec{}
@@ -125,9 +125,9 @@ func jsonOf(t *rapid.T, v any) string {
 	return string(text)
 }
 
-// TestSpecsComeBack is a law: what a ticket made by REST asks for comes back from its message, apart from extensions,
-// whose JSON comes back as the Value that it is.
-func TestSpecsComeBack(t *testing.T) {
+// TestSpecRoundTrip: a spec that is converted to a message and back is the same, apart from extensions: their JSON becomes
+// that of a Value.
+func TestSpecRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Float64Range(-1e9, 1e9)
@@ -161,8 +161,8 @@ func TestSpecsComeBack(t *testing.T) {
 	})
 }
 
-// TestPoolsComeBack is a law for pools.
-func TestPoolsComeBack(t *testing.T) {
+// TestPoolRoundTrip: a message that is converted to a pool and back is the same.
+func TestPoolRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := &openmatch.Pool{Name: rapid.String().Draw(t, "name")}
@@ -178,7 +178,7 @@ func TestPoolsComeBack(t *testing.T) {
 	})
 }
 
-// FuzzTicket reads any bytes as a ticket: conversion never panics, and what it accepts comes back.
+// FuzzTicket reads any bytes as a ticket: conversion never panics, and what it accepts can be converted back.
 func FuzzTicket(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte("\x0a\x02t1\x2a\x0b\x0a\x01e\x12\x06\x0a\x01u\x12\x01\x07"))
