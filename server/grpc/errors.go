@@ -62,7 +62,7 @@ func toldOf(ctx context.Context, err error) *connect.Error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return connect.NewError(connect.CodeUnavailable, errors.New("the request ended before its answer; trying again is safe"))
 	default:
-		return connect.NewError(connect.CodeInternal, errors.New("something went wrong in the service; its log says more under the request's ID"))
+		return connect.NewError(connect.CodeInternal, errors.New("an error occurred in the service; its log has more under the request's ID"))
 	}
 }
 

@@ -169,7 +169,7 @@ func TestErrorsOfCalls(t *testing.T) {
 	kind := func(k fault.Kind) error {
 		return fmt.Errorf("create: %w", &fault.Error{Kind: k, Slug: "s", Detail: "the detail", Cause: errors.New("secret")})
 	}
-	const inside = "something went wrong in the service; its log says more under the request's ID"
+	const inside = "an error occurred in the service; its log has more under the request's ID"
 	for _, c := range []struct {
 		err  error
 		code connect.Code

@@ -24,10 +24,11 @@ const healthPause = 5 * time.Second
 func (h *healthCheck) Check(
 	ctx context.Context, request *connect.Request[health.HealthCheckRequest],
 ) (*connect.Response[health.HealthCheckResponse], error) {
-	if !serves(request.Msg.GetService()) {
+	status := h.status(ctx, request.Msg.GetService())
+	if status == health.HealthCheckResponse_SERVICE_UNKNOWN {
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("unknown service"))
 	}
-	return connect.NewResponse(&health.HealthCheckResponse{Status: h.status(ctx)}), nil
+	return connect.NewResponse(&health.HealthCheckResponse{Status: status}), nil
 }
 
 // Watch reports whether a service can be called, and each change, until the server drains. An unknown service is
@@ -35,17 +36,12 @@ func (h *healthCheck) Check(
 func (h *healthCheck) Watch(
 	ctx context.Context, request *connect.Request[health.HealthCheckRequest], stream *connect.ServerStream[health.HealthCheckResponse],
 ) error {
-	known := serves(request.Msg.GetService())
 	ticker := time.NewTicker(healthPause)
 	defer ticker.Stop()
-	draining := h.router.Draining()
 	sent := health.HealthCheckResponse_UNKNOWN
 	for {
-		last := isClosed(draining) // before the status, so that the last status sent is that of draining
-		status := health.HealthCheckResponse_SERVICE_UNKNOWN
-		if known {
-			status = h.status(ctx)
-		}
+		last := h.router.IsDraining() // before the status, so that the last status sent is that of draining
+		status := h.status(ctx, request.Msg.GetService())
 		if status != sent && ctx.Err() == nil {
 			if err := stream.Send(&health.HealthCheckResponse{Status: status}); err != nil {
 				return err
@@ -57,15 +53,18 @@ func (h *healthCheck) Watch(
 		}
 		select {
 		case <-ticker.C:
-		case <-draining:
+		case <-h.router.Draining():
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-func (h *healthCheck) status(ctx context.Context) health.HealthCheckResponse_ServingStatus {
-	if h.router.Ready(ctx) != nil {
+func (h *healthCheck) status(ctx context.Context, service string) health.HealthCheckResponse_ServingStatus {
+	switch {
+	case !serves(service):
+		return health.HealthCheckResponse_SERVICE_UNKNOWN
+	case h.router.Ready(ctx) != nil:
 		return health.HealthCheckResponse_NOT_SERVING
 	}
 	return health.HealthCheckResponse_SERVING
@@ -73,12 +72,3 @@ func (h *healthCheck) status(ctx context.Context) health.HealthCheckResponse_Ser
 
 // serves reports whether there is a service with this name. The empty one is the whole server.
 func serves(service string) bool { return service == "" || slices.Contains(servedNames, service) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}

@@ -36,7 +36,7 @@ const (
 
 func newQuery(p Pools) *query { return &query{pools: p, slots: make(chan struct{}, maxQueries)} }
 
-var errQueries = connect.NewError(connect.CodeResourceExhausted, errors.New("the server answers as many queries as it may: try again"))
+var errQueries = connect.NewError(connect.CodeResourceExhausted, errors.New("the server is answering too many queries; try again"))
 
 // QueryTickets sends the waiting tickets of a pool, the oldest first.
 func (q *query) QueryTickets(

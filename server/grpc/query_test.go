@@ -152,7 +152,7 @@ func TestQueriesAreLimited(t *testing.T) {
 	stream, err := h.query().QueryTicketIds(t.Context(), connect.NewRequest(&openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}))
 	require.NoError(t, err)
 	require.False(t, stream.Receive())
-	isError(t, stream.Err(), connect.CodeResourceExhausted, "the server answers as many queries as it may: try again")
+	isError(t, stream.Err(), connect.CodeResourceExhausted, "the server is answering too many queries; try again")
 	h.matches.set(func() { h.matches.walking = nil })
 	close(leave)
 	all.Wait()

@@ -61,7 +61,7 @@ func readQuery(raw string, known [2]string, read func(name, value string) error)
 		i := slices.Index(known[:], name)
 		switch {
 		case i < 0:
-			return badQuery(name, fmt.Sprintf("there is no query parameter %.64q here, only %s and %s", name, known[0], known[1]))
+			return badQuery(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s and %s", name, known[0], known[1]))
 		case seen[i]:
 			return badQuery(name, "the query parameter "+name+" is given twice")
 		}

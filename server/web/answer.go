@@ -110,7 +110,7 @@ func setSafetyHeaders(header http.Header) {
 // CloseIfLast tells the client not to use the connection again if the server is draining or the connection is beyond the
 // limit. On HTTP/2 net/http sends GOAWAY in place of the header.
 func (c *Call) CloseIfLast() {
-	if c.reserved || c.route.router.isDraining() {
+	if c.reserved || c.route.router.IsDraining() {
 		c.response.Header()[headerConnection] = lastAnswer
 	}
 }

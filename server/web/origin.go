@@ -14,11 +14,11 @@ import (
 var (
 	errCrossOrigin = &fault.Error{
 		Kind: fault.Forbidden, Slug: fault.SlugCrossOrigin,
-		Detail: "a web page of another origin sent this request; the service is configured with the origins that may",
+		Detail: "a web page of another origin sent this request; origins that may do so are configured",
 	}
 	errHost = &fault.Error{
 		Kind: fault.Misdirected, Slug: fault.SlugUnknownHost,
-		Detail: "the service isn't called under this host name; it is configured with its names",
+		Detail: "the service does not have this host name; its names are configured",
 	}
 )
 

@@ -13,12 +13,12 @@ import (
 
 // Errors that the plumbing finds.
 var (
-	ErrNoPath       = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "there is nothing at this path"}
+	ErrNoPath       = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "the path does not exist"}
 	ErrDraining     = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining, Detail: "the server is shutting down"}
-	errBodyCutShort = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBody, Detail: "the body could not be read to its end"}
-	ErrBodySlow     = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody, Detail: "the body took too long to come in"}
-	errBodiesFull   = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "too many large bodies are on their way to the server; trying again is safe"}
-	errConnections  = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "too many connections are open to the server; trying again is safe"}
+	errBodyCutShort = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBody, Detail: "the body is incomplete"}
+	ErrBodySlow     = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody, Detail: "the body took too long to arrive"}
+	errBodiesFull   = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server is receiving too many large bodies; trying again is safe"}
+	errConnections  = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server has too many open connections; trying again is safe"}
 	ErrPanic        = errors.New("a handler panicked")
 )
 
@@ -71,7 +71,7 @@ func ProblemOf(err error) *wire.Problem {
 		p := wire.NewProblem(fault.SlugUnavailable, http.StatusServiceUnavailable, "the request ended before its answer; trying again is safe")
 		return withRetry(p, 0)
 	default:
-		return wire.NewProblem(fault.SlugInternal, http.StatusInternalServerError, "something went wrong in the service; its log says more under the request's ID")
+		return wire.NewProblem(fault.SlugInternal, http.StatusInternalServerError, "an error occurred in the service; its log has more under the request's ID")
 	}
 }
 

@@ -108,7 +108,8 @@ func (r *Router) Drain() { r.drain.Do(func() { close(r.draining) }) }
 // Draining is closed once Drain has been called.
 func (r *Router) Draining() <-chan struct{} { return r.draining }
 
-func (r *Router) isDraining() bool {
+// IsDraining reports whether Drain has been called.
+func (r *Router) IsDraining() bool {
 	select {
 	case <-r.draining:
 		return true
@@ -123,7 +124,7 @@ const readyTimeout = 5 * time.Second
 // Ready reports whether requests can be served and the service isn't draining. The error is a *fault.Error of kind
 // Unavailable, or ErrDraining.
 func (r *Router) Ready(ctx context.Context) error {
-	if r.isDraining() {
+	if r.IsDraining() {
 		return ErrDraining
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
@@ -148,7 +149,7 @@ func (r *Router) failUnrouted(err error, ec echo.Context) {
 	var he *echo.HTTPError
 	switch {
 	case errors.As(err, &he) && he.Code == http.StatusMethodNotAllowed:
-		err = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod, Detail: c.request.Method + " is not a method of this path"}
+		err = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod, Detail: "the path does not have the method " + c.request.Method}
 	case errors.As(err, &he) && he.Code == http.StatusNotFound:
 		err = ErrNoPath
 	}

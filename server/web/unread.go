@@ -26,7 +26,7 @@ var (
 // unreadDetails says what is wrong if net/http doesn't.
 var unreadDetails = map[int]string{
 	http.StatusBadRequest:                  "the request line or a header is malformed",
-	http.StatusExpectationFailed:           "the only expectation that is known is 100-continue",
+	http.StatusExpectationFailed:           "the only supported expectation is 100-continue",
 	http.StatusRequestHeaderFieldsTooLarge: "the request line and the headers are larger than " + strconv.Itoa(MaxHeaderBytes>>10) + " KiB",
 	http.StatusNotImplemented:              "the transfer encoding is not supported",
 }
