@@ -193,16 +193,17 @@ func TestFailureNotPermitted(t *testing.T) {
 	lore{messages: 3}.make(t, openAt(t, Options{URL: n.URL()}), n.Client(), "x")
 	batch := one("x", "b1")
 	batch.Drafts = drafted("b1", "b2")
-	trimmed := batch
+	trimmed, due := batch, batch
+	due.Policy.TTL = 2 * batch.Policy.TTL // so that the life of the epoch and the subs must be renewed
 	trimmed.Policy.MaxMessages = 2
 	for rights, r := range map[string]channel.PublishRequest{ //nolint:paralleltest // they share a server whose keys must not change
 		"~* +@all resetchannels":           batch,
 		"~* +@all &elsewhere":              batch,
 		"~* +@all -spublish &*":            batch,
 		"~* +@all -evalsha &*":             batch,
-		"~* +@all -mget &*":                batch,
+		"~* +@all -get &*":                 batch,
 		"~* +@all -set &*":                 batch,
-		"~* +@all -pexpireat &*":           batch,
+		"~* +@all -pexpireat &*":           due,
 		"~* +@all -del &*":                 trimmed,
 		"~c.{y}* %R~* ~tidemark* +@all &*": batch,
 	} {

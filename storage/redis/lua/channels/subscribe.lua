@@ -28,7 +28,7 @@ clock = clock or 0
 
 if mark then
   if redis.call('SADD', keys.subs, subscriber) == 1 then -- the predecessor keeps no names
-    redis.call('PEXPIREAT', keys.subs, redis.call('PEXPIRETIME', keys.clock))
+    redis.call('PEXPIREAT', keys.subs, math.max(redis.call('PEXPIRETIME', keys.clock), redis.call('PEXPIRETIME', keys.epoch)))
   end
   redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
   return {'EXISTS', epoch, show(mark)}

@@ -8,6 +8,15 @@ local function now_ms()
   return now[1] * 1000 + math.floor(now[2] / 1000)
 end
 
+-- define: times
+-- uses: life.now_ms
+-- times returns when a key ends, a negative number if it has no end or doesn't exist, and Redis's time, in milliseconds. The
+-- time is the difference between a key's end and what is left until then, which is quicker to get than by TIME.
+local function times(key)
+  local ends = redis.call('PEXPIRETIME', key)
+  return ends, ends < 0 and now_ms() or ends - redis.call('PTTL', key)
+end
+
 -- define: NO_EPOCH
 -- A channel that the predecessor made has no epoch until its next publish or subscribe; it counts as this epoch.
 local NO_EPOCH = '00000000000000000000000000'
@@ -71,16 +80,21 @@ local function polled(keys, ttl_ms, wait_ms, answered)
 end
 
 -- define: begin
--- begin starts a new life of a channel: marks that an eviction left of the earlier one go, as many at a time as take
--- Redis less than a millisecond. It returns whether all are gone.
-local function begin(subs_key, mark_prefix)
+-- begin removes what an eviction left of a channel's earlier life: marks, as many at a time as take Redis less than a
+-- millisecond, and when there are none, other keys that it is given. It reports whether all of it is gone.
+local function begin(subs_key, mark_prefix, ...)
   local marks = redis.call('SPOP', subs_key, 200)
-  if #marks == 0 then
-    return true
+  if #marks > 0 then
+    for i, name in ipairs(marks) do
+      marks[i] = mark_prefix .. name
+    end
+    redis.call('DEL', unpack(marks))
+    if redis.call('EXISTS', subs_key) == 1 then
+      return false
+    end
   end
-  for i, name in ipairs(marks) do
-    marks[i] = mark_prefix .. name
+  if ... then
+    redis.call('DEL', ...)
   end
-  redis.call('DEL', unpack(marks))
-  return redis.call('EXISTS', subs_key) == 0
+  return true
 end
