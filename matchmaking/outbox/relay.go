@@ -14,173 +14,164 @@ import (
 )
 
 const (
-	// relayWorkers is how many assignments are published at the same time.
-	relayWorkers = 256
-	// relayBacklog is how many assignments may wait for a worker. More are left to the backstop.
-	relayBacklog = 1 << 15
-	// deliveredBatch and deliveredDelay are when published entries are removed from the outbox: at so many, or so long
-	// after the first.
-	deliveredBatch = 200
-	deliveredDelay = 5 * time.Millisecond
-	// deliveredCalls is how many calls for that are made at the same time.
-	deliveredCalls = 8
+	// workers is how many assignments are published at the same time.
+	workers = 256
+	// maxOffered is how many assignments may wait for a worker. More are left to the backstop.
+	maxOffered = 1 << 15
+	// removeBatch and removeDelay are when published entries are removed from the outbox: when there are so many, or so
+	// long after the first one.
+	removeBatch = 200
+	removeDelay = 5 * time.Millisecond
+	// removeCalls is how many calls to remove entries are in progress at the same time.
+	removeCalls = 8
 )
 
 // Store is what a relay needs of the queues' store.
 type Store interface {
 	matchmaking.Outbox
-	// Ticket is matchmaking.Tickets'.
+	// Ticket is a method of matchmaking.Tickets.
 	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
 }
 
-// Publisher puts assignments on the channels of tickets.
+// Publisher publishes assignments on the channels of tickets.
 type Publisher interface {
-	// Publish puts an assignment on its ticket's channel, in the life of the channel that has the epoch; zero: in any.
-	// It may be repeated. Errors: matchmaking.ErrLaterTicket, where a later life has begun.
+	// Publish publishes an assignment on its ticket's channel, in the life of the channel that has the epoch; zero: in any.
+	// It may be repeated. Errors: matchmaking.ErrLaterTicket if a later life has begun.
 	Publish(ctx context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error
 }
 
-// Metrics measures how a queue's assignments are carried. It may be used by many goroutines.
+// Metrics measures the deliveries of one queue. It may be used by many goroutines.
 type Metrics interface {
-	// Published is called for each assignment that was published, and how old it was.
+	// Published records that an assignment of this age was published.
 	Published(age time.Duration)
 }
 
-// Options is what a Relay is made of. All of it is needed.
+// Options configures a Relay. All fields are required.
 type Options struct {
 	Store     Store
 	Publisher Publisher
 	Lookup    matchmaking.Lookup
 	Logger    *slog.Logger
-	// Age is how long an assignment stands in the outbox before a relay that doesn't know it publishes it.
-	Age time.Duration
-	// Keep is how long assignments are kept that can't be published ever.
-	Keep time.Duration
+	Age       time.Duration // how old an entry is before the backstop publishes it
+	Keep      time.Duration // how old an entry is before it is dropped if it can never be published
 }
 
 // delivery is an assignment that is to be published.
 type delivery struct {
 	queue *Queue
 	matchmaking.OutboxEntry
-	at time.Time // when it was that old
+	read time.Time // when it had its Age
 }
 
-// place is where a delivery stands.
-type place struct{ queue, entry string }
+// key identifies an entry of an outbox.
+type key struct{ queue, entry string }
 
-func (d *delivery) place() place { return place{queue: d.queue.name, entry: d.Entry} }
+func (d *delivery) key() key { return key{queue: d.queue.name, entry: d.Entry} }
 
-// Relay publishes assignments on their tickets' channels, and then removes them from the outbox:
+// Relay publishes assignments on the channels of their tickets, and then removes them from the outbox:
 //
-//	director ──► Offer ──► workers ──► published ──► Delivered
-//	                          ▲                          ▲
-//	outbox ──► backstop ──────┴─ (as old as Age) ────────┘
+//	director ──► Offer ──► workers ──► published ──► removed
+//	                          ▲                         ▲
+//	outbox ──► backstop ──────┴─ (older than Age) ──────┘
 //
-// What Offer can't take, what fails, and what another server left are the backstop's. An entry is removed only after
-// it was published, and the message's ID makes a repeat harmless, so nothing is lost or seen twice wherever a relay
-// dies. Run and Close are called once each; the other methods by many goroutines, until Close.
+// The backstop publishes what Offer has no room for, what fails, and what another server left. An entry is removed only
+// after it was published, and its message ID makes a repetition harmless. So nothing is lost or seen twice, wherever a
+// relay dies. Run and Close are called once each, the other methods by many goroutines, until Close.
 type Relay struct {
 	o         Options
 	log       *slog.Logger
-	intake    chan delivery
-	published chan place
+	offered   chan delivery
+	published chan key
 
-	mu     sync.Mutex
-	inHand map[place]struct{} // offered and not yet removed from the outbox, or given up
+	mu      sync.Mutex
+	pending map[key]struct{} // offered, and neither removed nor failed
 }
 
-// New makes a relay.
+// New returns a relay.
 func New(o Options) *Relay {
 	return &Relay{
 		o: o, log: o.Logger,
-		intake: make(chan delivery, relayBacklog), published: make(chan place, relayWorkers),
-		inHand: map[place]struct{}{},
+		offered: make(chan delivery, maxOffered), published: make(chan key, workers),
+		pending: map[key]struct{}{},
 	}
 }
 
-// offer hands assignments over that were made just now. It doesn't wait: those that there is no room for are left to
-// the backstop.
+// offer adds deliveries, until there is no room for more.
 func (r *Relay) offer(list []delivery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, d := range list {
 		select {
-		case r.intake <- d:
-			r.inHand[d.place()] = struct{}{}
+		case r.offered <- d:
+			r.pending[d.key()] = struct{}{}
 		default:
 			return
 		}
 	}
 }
 
-// has tells whether an entry is in hand.
-func (r *Relay) has(p place) bool {
+func (r *Relay) isPending(k key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, has := r.inHand[p]
-	return has
+	_, pending := r.pending[k]
+	return pending
 }
 
-// drop gives entries out of hand.
-func (r *Relay) drop(places ...place) {
+// forget makes entries no longer pending.
+func (r *Relay) forget(keys ...key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range places {
-		delete(r.inHand, p)
+	for _, k := range keys {
+		delete(r.pending, k)
 	}
 }
 
-// Close ends the intake: nobody may offer any more. Run then publishes what is in hand, and ends.
-func (r *Relay) Close() { close(r.intake) }
+// Close tells Run that nothing more is offered. Run then publishes what is pending, and returns.
+func (r *Relay) Close() { close(r.offered) }
 
-// Run publishes what is offered until Close, with ctx, which ends what takes too long then.
+// Run publishes what is offered until Close. When ctx ends, publishing fails.
 func (r *Relay) Run(ctx context.Context) {
-	var workers, collector sync.WaitGroup
-	for range relayWorkers {
-		workers.Go(func() {
-			for d := range r.intake {
-				r.deliver(ctx, &d)
+	var publishing, removing sync.WaitGroup
+	for range workers {
+		publishing.Go(func() {
+			for d := range r.offered {
+				if r.publish(ctx, &d) == nil {
+					r.published <- d.key()
+				} else {
+					r.forget(d.key()) // for the backstop
+				}
 			}
 		})
 	}
-	collector.Go(func() { r.collect(ctx) })
-	workers.Wait()
+	removing.Go(func() { r.removePublished(ctx) })
+	publishing.Wait()
 	close(r.published)
-	collector.Wait()
+	removing.Wait()
 }
 
-// deliver publishes an assignment that is in hand. One that fails is left to the backstop.
-func (r *Relay) deliver(ctx context.Context, d *delivery) {
-	if err := r.publish(ctx, d); err != nil {
-		r.drop(d.place())
-		return
-	}
-	r.published <- d.place()
-}
-
-// publish publishes an assignment, unless another ticket has its ticket's ID by now.
+// publish publishes an assignment, unless its ticket's ID belongs to another ticket by now.
 func (r *Relay) publish(ctx context.Context, d *delivery) error {
 	err := r.o.Publisher.Publish(ctx, d.Epoch, &d.OutboxEntry)
 	if errors.Is(err, matchmaking.ErrLaterTicket) {
 		var owner matchmaking.Owner
 		var over bool
 		if owner, over, err = r.laterOwner(ctx, d); over {
-			r.log.WarnContext(ctx, "dropped an assignment whose ticket is over and whose ID another ticket has", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
+			r.log.WarnContext(ctx, "dropped the assignment of an earlier ticket with this ID", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
 			return nil
 		}
-		if err == nil { // the channel was lost, and opened anew for the same ticket
+		if err == nil { // the channel was lost, and began a new life for the same ticket
 			err = r.o.Publisher.Publish(ctx, owner.Epoch, &d.OutboxEntry)
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("publish the assignment of ticket %s: %w", d.TicketID, err)
 	}
-	d.queue.metrics.Published(d.Age + time.Since(d.at))
+	d.queue.metrics.Published(d.Age + time.Since(d.read))
 	return nil
 }
 
-// laterOwner returns the owner of the ID of an assignment's ticket, and whether that is another ticket's. While the
-// ticket is there no other one of its queue can have its ID.
+// laterOwner returns the owner of a ticket's ID, and reports whether the ID belongs to another ticket. While the ticket
+// exists, no other ticket of its queue can have its ID.
 func (r *Relay) laterOwner(ctx context.Context, d *delivery) (owner matchmaking.Owner, over bool, err error) {
 	owner, err = r.o.Lookup.Owner(ctx, d.TicketID)
 	if err != nil || owner.Queue != d.queue.name {
@@ -193,26 +184,26 @@ func (r *Relay) laterOwner(ctx context.Context, d *delivery) (owner matchmaking.
 	return owner, err == nil && t.Epoch != d.Epoch, err
 }
 
-// collect removes published entries from the outbox, in batches.
-func (r *Relay) collect(ctx context.Context) {
+// removePublished removes published entries from the outbox, in batches, until published is closed.
+func (r *Relay) removePublished(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	room := make(chan struct{}, deliveredCalls)
-	batches := map[string][]place{}
+	slots := make(chan struct{}, removeCalls)
+	batches := map[string][]key{}
 	flush := func(queue string) {
 		batch := batches[queue]
 		delete(batches, queue)
-		room <- struct{}{}
+		slots <- struct{}{}
 		calls.Go(func() {
 			r.remove(ctx, queue, batch)
-			<-room
+			<-slots
 		})
 	}
-	timer := time.NewTimer(deliveredDelay)
+	timer := time.NewTimer(removeDelay)
 	defer timer.Stop()
 	for {
 		select {
-		case p, open := <-r.published:
+		case k, open := <-r.published:
 			if !open {
 				for queue := range batches {
 					flush(queue)
@@ -220,10 +211,10 @@ func (r *Relay) collect(ctx context.Context) {
 				return
 			}
 			if len(batches) == 0 {
-				timer.Reset(deliveredDelay)
+				timer.Reset(removeDelay)
 			}
-			if batches[p.queue] = append(batches[p.queue], p); len(batches[p.queue]) >= deliveredBatch {
-				flush(p.queue)
+			if batches[k.queue] = append(batches[k.queue], k); len(batches[k.queue]) >= removeBatch {
+				flush(k.queue)
 			}
 		case <-timer.C:
 			for queue := range batches {
@@ -233,15 +224,15 @@ func (r *Relay) collect(ctx context.Context) {
 	}
 }
 
-// remove removes published entries of one queue. Where that fails the backstop finds them, and publishes them again.
-func (r *Relay) remove(ctx context.Context, queue string, batch []place) {
+// remove removes published entries of one queue. If that fails, the backstop finds them and publishes them again.
+func (r *Relay) remove(ctx context.Context, queue string, batch []key) {
 	entries := make([]string, len(batch))
-	for i, p := range batch {
-		entries[i] = p.entry
+	for i, k := range batch {
+		entries[i] = k.entry
 	}
 	err := r.o.Store.Delivered(ctx, queue, entries)
 	if err != nil && ctx.Err() == nil {
-		r.log.DebugContext(ctx, "published assignments are still in the outbox", "queue", queue, "entries", len(entries), "error", err)
+		r.log.DebugContext(ctx, "cannot remove published assignments from the outbox", "queue", queue, "entries", len(entries), "error", err)
 	}
-	r.drop(batch...)
+	r.forget(batch...)
 }

@@ -1,0 +1,336 @@
+package outbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// world is the outbox of the queue "duel", the channels of its tickets, and what else a relay needs.
+type world struct {
+	mu        sync.Mutex
+	entries   []matchmaking.OutboxEntry // all that there ever were
+	in        map[string]time.Time      // those in the outbox, and since when
+	published []string                  // "<ticket> <epoch>" of each successful publish
+	lags      []time.Duration
+	log       bytes.Buffer
+
+	publish func(a *matchmaking.OutboxEntry, epoch ulid.ULID) error // nil: succeeds
+	remove  func() error                                            // nil: succeeds
+	owner   matchmaking.Owner
+	ticket  *matchmaking.Ticket // nil: there is none
+}
+
+func (w *world) Outgoing(_ context.Context, _ string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []matchmaking.OutboxEntry
+	for _, e := range w.entries {
+		since, in := w.in[e.Entry]
+		e.Age = time.Since(since)
+		if in && e.Age >= age && len(found) < limit {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+func (w *world) Delivered(_ context.Context, _ string, entries []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.remove != nil {
+		if err := w.remove(); err != nil {
+			return err
+		}
+	}
+	for _, e := range entries {
+		delete(w.in, e)
+	}
+	return nil
+}
+
+func (w *world) Ticket(context.Context, string, string) (matchmaking.Ticket, error) {
+	if w.ticket == nil {
+		return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+	}
+	return *w.ticket, nil
+}
+
+func (w *world) Reserve(context.Context, matchmaking.Reservation) (matchmaking.Owner, error) {
+	return matchmaking.Owner{}, errors.ErrUnsupported
+}
+
+func (w *world) Owner(context.Context, string) (matchmaking.Owner, error) { return w.owner, nil }
+
+func (w *world) Publish(_ context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.publish != nil {
+		if err := w.publish(a, epoch); err != nil {
+			return err
+		}
+	}
+	w.published = append(w.published, a.TicketID+" "+epoch.String())
+	return nil
+}
+
+func (w *world) Published(age time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lags = append(w.lags, age)
+}
+
+// assign puts assignments into the outbox.
+func (w *world) assign(tickets ...string) []matchmaking.OutboxEntry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []matchmaking.OutboxEntry
+	for _, id := range tickets {
+		list = append(list, matchmaking.OutboxEntry{Entry: "entry-" + id, TicketID: id, MatchID: "m", Epoch: epoch(1)})
+		w.in["entry-"+id] = time.Now()
+	}
+	w.entries = append(w.entries, list...)
+	return list
+}
+
+func epoch(ms uint64) ulid.ULID { return ulid.MustNew(ms, bytes.NewReader(make([]byte, 10))) }
+
+const (
+	testAge  = time.Second
+	testKeep = time.Hour
+)
+
+// test runs a relay of a world, its queue's backstop included, with time that passes only while all wait. It fails unless
+// the test leaves the outbox empty.
+func test(t *testing.T, run func(t *testing.T, w *world, q *Queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{in: map[string]time.Time{}}
+		r := New(Options{
+			Store: w, Publisher: w, Lookup: w, Logger: slog.New(slog.NewTextHandler(w, nil)), Age: testAge, Keep: testKeep,
+		})
+		q := r.Queue("duel", w)
+		ctx, cancel := context.WithCancel(context.Background())
+		var running, backstop sync.WaitGroup
+		running.Go(func() { r.Run(context.WithoutCancel(ctx)) })
+		backstop.Go(func() { q.Run(ctx, func() bool { return true }) })
+		stop := sync.OnceFunc(func() {
+			cancel()
+			backstop.Wait()
+			r.Close()
+			running.Wait()
+		})
+		defer stop() // also after a failure
+		run(t, w, q)
+		stop()
+		require.Zero(t, w.outgoing())
+	})
+}
+
+// outgoing returns how many entries are in the outbox.
+func (w *world) outgoing() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.in)
+}
+
+// done returns what was published.
+func (w *world) done() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.published)
+}
+
+// mend makes publishing succeed.
+func (w *world) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.publish = nil
+}
+
+// logged returns how often a message was logged.
+func (w *world) logged(message string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Count(w.log.String(), message)
+}
+
+// Write is the log's.
+func (w *world) Write(line []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(line)
+}
+
+// after lets time pass.
+func after(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the time of synctest
+	synctest.Wait()
+}
+
+func TestOfferedAssignmentsArePublishedAndRemoved(t *testing.T) {
+	t.Parallel()
+	test(t, func(t *testing.T, w *world, q *Queue) {
+		q.Offer(w.assign("ann", "ben"))
+		after(removeDelay)
+		require.ElementsMatch(t, []string{"ann " + epoch(1).String(), "ben " + epoch(1).String()}, w.done())
+		require.Zero(t, w.outgoing())
+		require.Len(t, w.lags, 2)
+	})
+}
+
+func TestAssignmentsOfADeadServerArePublished(t *testing.T) {
+	t.Parallel()
+	test(t, func(t *testing.T, w *world, _ *Queue) {
+		w.assign("ann")
+		after(testAge / 2)
+		require.Empty(t, w.done(), "its server may still publish it")
+		after(3 * testAge)
+		require.Len(t, w.done(), 1)
+		require.GreaterOrEqual(t, w.lags[0], testAge, "the age is that of the assignment")
+	})
+}
+
+// TestRemovalFails has an assignment published again, which the channel recognizes by its message ID.
+func TestRemovalFails(t *testing.T) {
+	t.Parallel()
+	test(t, func(t *testing.T, w *world, q *Queue) {
+		failures := 0
+		w.remove = func() error {
+			if failures++; failures == 1 {
+				return fault.ErrUnavailable
+			}
+			return nil
+		}
+		q.Offer(w.assign("ann"))
+		after(3 * testAge)
+		require.Len(t, w.done(), 2)
+	})
+}
+
+func TestPublishFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err    error
+		logged int
+	}{
+		"too large":      {&fault.Error{Kind: fault.TooLarge, Slug: fault.SlugMessageTooLarge}, 1},
+		"not replicated": {&fault.Error{Kind: fault.Unavailable, Slug: fault.SlugNotReplicated}, 0},
+		"timeout":        {fmt.Errorf("publish: %w", context.DeadlineExceeded), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(t *testing.T, w *world, q *Queue) {
+				w.publish = func(a *matchmaking.OutboxEntry, _ ulid.ULID) error {
+					if a.TicketID == "ann" {
+						return c.err
+					}
+					return nil
+				}
+				q.Offer(w.assign("ann", "ben"))
+				after(20 * testAge)
+				require.Len(t, w.done(), 1, "the other is not held up")
+				require.Equal(t, c.logged, w.logged("cannot publish an assignment"))
+				w.mend()
+				after(10 * time.Second) // longer than any backoff
+				require.Len(t, w.done(), 2)
+			})
+		})
+	}
+}
+
+func TestAssignmentsThatCanNeverBePublishedAreDropped(t *testing.T) {
+	t.Parallel()
+	test(t, func(t *testing.T, w *world, q *Queue) {
+		w.publish = func(*matchmaking.OutboxEntry, ulid.ULID) error { return &fault.Error{Kind: fault.TooLarge} }
+		q.Offer(w.assign("ann"))
+		after(testKeep - time.Minute)
+		require.Equal(t, 1, w.outgoing())
+		after(2 * time.Minute)
+		require.Zero(t, w.outgoing())
+		require.Equal(t, 1, w.logged("dropped an assignment that cannot be published"))
+	})
+}
+
+// TestLaterLives publishes for a life of the channel that is over: its ID belongs to another ticket, unless the channel was
+// lost and made again for the same ticket.
+func TestLaterLives(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		owner  matchmaking.Owner
+		ticket *matchmaking.Ticket
+		want   []string
+	}{
+		"a ticket of another queue": {owner: matchmaking.Owner{Queue: "other", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1)}},
+		"a later ticket":            {owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(2)}},
+		"no ticket anymore":         {owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}},
+		"the same ticket": {
+			owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1)},
+			want: []string{"ann " + epoch(2).String()},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(t *testing.T, w *world, q *Queue) {
+				w.owner, w.ticket = c.owner, c.ticket
+				w.publish = func(_ *matchmaking.OutboxEntry, e ulid.ULID) error {
+					if e == epoch(1) {
+						return matchmaking.ErrLaterTicket
+					}
+					return nil
+				}
+				q.Offer(w.assign("ann"))
+				after(removeDelay)
+				require.Equal(t, c.want, w.done())
+				require.Zero(t, w.outgoing())
+			})
+		})
+	}
+}
+
+// TestOffersBeyondTheLimit are left to the backstop, which doesn't publish what is pending.
+func TestOffersBeyondTheLimit(t *testing.T) {
+	t.Parallel()
+	test(t, func(t *testing.T, w *world, q *Queue) {
+		blocked := make(chan struct{})
+		w.publish = func(*matchmaking.OutboxEntry, ulid.ULID) error {
+			w.mu.Unlock()
+			<-blocked
+			w.mu.Lock()
+			return nil
+		}
+		var tickets []string
+		for i := range workers + maxOffered + 3 {
+			tickets = append(tickets, fmt.Sprint("t", i))
+		}
+		entries := w.assign(tickets...)
+		q.Offer(entries[:workers])
+		synctest.Wait() // the workers are busy
+		q.Offer(entries[workers:])
+		w.mend()
+		close(blocked)
+		after(3 * testAge)
+		require.Len(t, w.done(), len(tickets), "each is published once")
+	})
+}
+
+func TestCloseDeliversWhatIsPending(t *testing.T) {
+	t.Parallel()
+	test(t, func(_ *testing.T, w *world, q *Queue) {
+		q.Offer(w.assign("ann", "ben")) // the relay is closed at once, and the outbox must be empty
+	})
+}
