@@ -15,8 +15,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// How clocks are read as backstops.
 const (
-	maxReads  = 64              // clocks that are read at the same time, as backstops
+	readBatch = 256             // channels that are read together, at most
+	maxReads  = 4               // batches under way at the same time, at most
 	retryRead = 5 * time.Second // the longest time until a read that failed is repeated
 )
 
@@ -80,9 +82,9 @@ func (h *hub) run(ctx context.Context) error {
 			return reads.Wait()
 		}
 		due, next := h.takeDue(time.Now())
-		for _, e := range due {
+		for batch := range slices.Chunk(due, readBatch) {
 			reads.Go(func() error {
-				h.check(ctx, e)
+				h.check(ctx, batch)
 				return nil
 			})
 		}
@@ -91,16 +93,17 @@ func (h *hub) run(ctx context.Context) error {
 }
 
 // takeDue removes the topics that have lingered, takes those whose clock is to be read out of the agenda, and returns
-// when the next topic is due.
+// when the next topic is due. It takes what is due a little later too, so that reads go together.
 func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	soon := now.Add(min(h.limits.Backstop, retryRead) / 32)
 	for len(h.agenda) > 0 {
 		e := h.agenda[0]
-		if e.due.After(now) {
+		end := h.lingersUntil(e)
+		switch {
+		case e.due.After(soon), e.users == 0 && e.due.After(now):
 			return due, e.due
-		}
-		switch end := h.lingersUntil(e); {
 		case e.users > 0:
 			heap.Pop(&h.agenda)
 			due = append(due, e)
@@ -115,33 +118,40 @@ func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 	return due, now.Add(time.Hour)
 }
 
-// check reads a channel's clock, wakes the waiters that are elsewhere, and puts the topic back on the agenda.
-func (h *hub) check(ctx context.Context, e *entry) {
-	seen := e.seen()
-	p, err := h.store.Position(ctx, e.channel)
+// check reads the clocks of channels, wakes the waiters that are elsewhere, and puts the topics back on the agenda.
+func (h *hub) check(ctx context.Context, batch []*entry) {
+	channels, seen := make([]string, len(batch)), make([]uint64, len(batch))
+	for i, e := range batch {
+		channels[i], seen[i] = e.channel, e.seen()
+	}
 	pause := h.limits.Backstop
-	switch {
-	case err == nil:
-		e.observe(p, seen)
-	case errors.Is(err, ErrNoChannel):
-		e.wakeAll()
-	case ctx.Err() != nil:
-		return
-	default:
-		pause = min(pause, retryRead)
-		h.log.LogAttrs(ctx, slog.LevelDebug, "cannot read a channel's clock",
-			slog.String("channel", e.channel), slog.Any("error", err))
+	for i, r := range h.store.Positions(ctx, channels) {
+		switch {
+		case r.Err == nil:
+			batch[i].observe(r.Position, seen[i])
+		case errors.Is(r.Err, ErrNoChannel):
+			batch[i].wakeAll()
+		case ctx.Err() != nil:
+			return
+		default:
+			pause = min(pause, retryRead)
+			h.log.LogAttrs(ctx, slog.LevelDebug, "cannot read a channel's clock",
+				slog.String("channel", channels[i]), slog.Any("error", r.Err))
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.topics[e.channel] != e {
-		return
+	now := time.Now()
+	for _, e := range batch {
+		if h.topics[e.channel] != e {
+			continue
+		}
+		due := now.Add(spread(pause))
+		if end := h.lingersUntil(e); e.users == 0 && end.Before(due) {
+			due = end
+		}
+		h.plan(e, due)
 	}
-	due := time.Now().Add(spread(pause))
-	if end := h.lingersUntil(e); e.users == 0 && end.Before(due) {
-		due = end
-	}
-	h.plan(e, due)
 }
 
 // spread returns a little less than a duration, at random, so that channels that were first waited on at the same time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -44,29 +45,29 @@ type fakeNotifier struct {
 	sinks     map[string]func(Event)
 	opened    int // calls of Listen
 	overlaps  int // calls of Listen for a channel that was listened to
-	reads     int // calls of Position
+	reads     int // channels whose clock was read
 	position  Position
 	readError error
-	held      chan struct{} // if not nil, Position answers when this is closed
+	held      chan struct{} // if not nil, Positions answers when this is closed
 }
 
 func newFakeNotifier() *fakeNotifier {
 	return &fakeNotifier{sinks: make(map[string]func(Event)), position: in1(0)}
 }
 
-func (f *fakeNotifier) Position(ctx context.Context, _ string) (Position, error) {
+func (f *fakeNotifier) Positions(ctx context.Context, channels []string) []PositionResult {
 	f.mu.Lock()
-	f.reads++
-	p, err, held := f.position, f.readError, f.held
+	f.reads += len(channels)
+	r, held := PositionResult{f.position, f.readError}, f.held
 	f.mu.Unlock()
 	if held != nil {
 		select {
 		case <-held:
 		case <-ctx.Done():
-			return Position{}, ctx.Err()
+			r = PositionResult{Err: ctx.Err()}
 		}
 	}
-	return p, err
+	return slices.Repeat([]PositionResult{r}, len(channels))
 }
 
 func (f *fakeNotifier) Listen(channel string, sink func(Event)) (stop func()) {
@@ -91,7 +92,7 @@ func (f *fakeNotifier) set(change func()) {
 	change()
 }
 
-// seen gives the calls of Listen and Position so far, and the channels that are listened to.
+// seen gives the calls of Listen and the clocks read so far, and the channels that are listened to.
 func (f *fakeNotifier) seen() (opened, reads, listening int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,7 +115,7 @@ func (f *fakeNotifier) stands(p Position, err error) {
 	f.set(func() { f.position, f.readError = p, err })
 }
 
-// hold makes Position read but not answer until the returned function is called.
+// hold makes Positions read but not answer until the returned function is called.
 func (f *fakeNotifier) hold() (release func()) {
 	held := make(chan struct{})
 	f.set(func() { f.held = held })

@@ -241,4 +241,3 @@ func (s *Service) verify(handle, channel, subscriber string) (receipt.Receipt, e
 	}
 	return receipt.Receipt{}, refused
 }
-

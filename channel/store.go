@@ -45,13 +45,19 @@ type Registry interface {
 
 // Notifier tells when something happens on a channel.
 type Notifier interface {
-	// Position reads a channel's clock. Errors: ErrNoChannel.
-	Position(ctx context.Context, channel string) (Position, error)
+	// Positions reads the clocks of channels, together, and returns a result for each. Errors: ErrNoChannel.
+	Positions(ctx context.Context, channels []string) []PositionResult
 	// Listen calls sink with the events of a channel, one after the other, until stop is called, and returns at once. It
 	// connects and reconnects by itself. Events are lost while it isn't connected: sink gets EventConfirmed when it is
 	// connected, for the first time and after each interruption, and from then on every event. sink must return quickly
 	// and must not call stop. After stop has returned, sink isn't called any more.
 	Listen(channel string, sink func(Event)) (stop func())
+}
+
+// PositionResult is the position of a channel, or the error of reading it.
+type PositionResult struct {
+	Position
+	Err error
 }
 
 // Event is something that happened on a channel.

@@ -32,10 +32,10 @@ type world struct {
 
 	slow    bool            // answers are held
 	held    []chan struct{} // answers on their way
-	failing bool            // the next Position fails
+	failing bool            // the next read of the clock fails
 	fetches int
 	wait    time.Duration // that the last fetch announced
-	reads   int           // calls of Position
+	reads   int           // of the clock
 }
 
 var _ Store = (*world)(nil)
@@ -157,7 +157,7 @@ func (w *world) failOver() {
 	w.state = w.replica.clone()
 }
 
-// fail makes the next Position fail.
+// fail makes the next read of the clock fail.
 func (w *world) fail() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -290,17 +290,17 @@ func (w *world) Describe(context.Context, DescribeRequest) (Description, error) 
 	return Description{}, errors.ErrUnsupported
 }
 
-func (w *world) Position(context.Context, string) (Position, error) {
+func (w *world) Positions(_ context.Context, channels []string) []PositionResult {
 	w.mu.Lock()
-	p, failing := w.now, w.failing
+	r := PositionResult{Position: w.now}
+	if w.failing {
+		r = PositionResult{Err: fault.ErrUnavailable}
+	}
 	w.failing = false
 	w.reads++
 	w.mu.Unlock()
 	w.arrive()
-	if failing {
-		return Position{}, fault.ErrUnavailable
-	}
-	return p, nil
+	return slices.Repeat([]PositionResult{r}, len(channels))
 }
 
 func (w *world) Listen(_ string, sink func(Event)) (stop func()) {

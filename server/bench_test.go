@@ -78,8 +78,8 @@ func (m *memory) Fetch(_ context.Context, r channel.FetchRequest) (channel.Batch
 
 func (m *memory) Ack(context.Context, channel.AckRequest) error { return nil }
 
-func (m *memory) Position(context.Context, string) (channel.Position, error) {
-	return channel.Position{}, nil
+func (m *memory) Positions(_ context.Context, channels []string) []channel.PositionResult {
+	return make([]channel.PositionResult, len(channels))
 }
 
 func (m *memory) Listen(_ string, sink func(channel.Event)) (stop func()) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
@@ -53,38 +54,61 @@ func description(r Reply) (channel.Description, error) {
 	return about, nil
 }
 
-// Position reads a channel's clock and epoch with one command, or two where the channel's slot is half moved.
-func (s *Store) Position(ctx context.Context, name string) (channel.Position, error) {
-	ch := s.channel(name)
-	var at channel.Position
-	err := s.Retry(ctx, "position", func(ctx context.Context) error {
-		found, err := s.Client().Do(ctx, s.Client().B().Mget().Key(ch.clock(), ch.epoch()).Build()).ToArray()
-		if SlotMoving(err) {
-			at, err = singleReads{store: s, keys: ch}.channelPosition(ctx)
-			return err
+// Positions reads the clock and the epoch of each channel with one command, or two if its slot is being moved, all of them in
+// one pipeline.
+func (s *Store) Positions(ctx context.Context, names []string) []channel.PositionResult {
+	results := make([]channel.PositionResult, len(names))
+	left := make([]int, len(names)) // indices of the channels to read
+	for i := range left {
+		left[i] = i
+	}
+	err := s.Retry(ctx, "positions", func(ctx context.Context) error {
+		commands := make(rueidis.Commands, len(left))
+		for i, at := range left {
+			ch := s.channel(names[at])
+			commands[i] = s.Client().B().Mget().Key(ch.clock(), ch.epoch()).Build()
 		}
-		if err != nil {
-			return err
+		var again []int
+		var failed error
+		for i, reply := range s.Client().DoMulti(ctx, commands...) {
+			at := left[i]
+			var err error
+			if results[at].Position, err = s.position(ctx, names[at], reply); err != nil && transient(err) {
+				again, failed = append(again, at), err
+			} else if err != nil && !isFault(err) {
+				err = fmt.Errorf("position: %w", faultOf(err))
+			}
+			results[at].Err = err
 		}
-		if len(found) != 2 {
-			return fmt.Errorf("%w: MGET of 2 keys gave %d values", ErrReply, len(found))
-		}
-		at, err = parsePosition(found[0].ToString, found[1].ToString)
-		return err
+		left = again
+		return failed
 	})
-	return at, err
+	for _, at := range left {
+		results[at].Err = err
+	}
+	return results
 }
 
-func parsePosition(clockText, epochText func() (string, error)) (channel.Position, error) {
+// position decodes the values of a channel's clock and epoch.
+func (s *Store) position(ctx context.Context, name string, reply rueidis.RedisResult) (channel.Position, error) {
+	values, err := reply.ToArray()
+	switch {
+	case SlotMoving(err):
+		return singleReads{store: s, keys: s.channel(name)}.channelPosition(ctx)
+	case err != nil:
+		return channel.Position{}, err
+	case len(values) != 2:
+		return channel.Position{}, fmt.Errorf("%w: MGET of 2 keys returned %d values", ErrReply, len(values))
+	}
 	var at channel.Position
-	text, err := clockText()
+	text, err := values[0].ToString()
 	if err != nil {
 		return at, channel.ErrNoChannel
 	}
 	if at.Clock, err = clock.Parse(text); err != nil {
 		return at, fmt.Errorf("%w: clock: %w", ErrReply, err)
 	}
-	if text, err = epochText(); err != nil {
+	if text, err = values[1].ToString(); err != nil {
 		return at, nil // made by the predecessor: the epoch 0
 	}
 	if at.Epoch, err = ulid.ParseStrict(text); err != nil {

@@ -156,3 +156,9 @@ func requireWhole(t *testing.T, s *Store, direct rueidis.Client, name string, n 
 func about(name string, p channel.Policy) channel.DescribeRequest {
 	return channel.DescribeRequest{Channel: name, Page: channel.Page{Limit: channel.DefaultPage}, Policy: p}
 }
+
+// Position reads one channel's position.
+func (s *Store) Position(ctx context.Context, name string) (channel.Position, error) {
+	r := s.Positions(ctx, []string{name})[0]
+	return r.Position, r.Err
+}

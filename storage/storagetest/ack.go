@@ -168,7 +168,7 @@ func ackNoMessage(s *subject) {
 func ackNobody(s *subject) {
 	nobody := receipt.Receipt{Channel: s.channel, Subscriber: "s", Epoch: ulid.Make(), Clock: 1}
 	require.ErrorIs(s.t, s.tryAck(nobody), channel.ErrNoSubscriber, "on a channel that doesn't exist")
-	_, err := s.store.Position(s.ctx(), s.channel)
+	_, err := s.readPosition()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel, "an ack makes no channel")
 
 	s.subscribe("s")

@@ -46,7 +46,7 @@ func describeNothing(s *subject) {
 	for range 2 {
 		_, err := s.tryDescribe()
 		require.ErrorIs(s.t, err, channel.ErrNoChannel)
-		_, err = s.store.Position(s.ctx(), s.channel)
+		_, err = s.readPosition()
 		require.ErrorIs(s.t, err, channel.ErrNoChannel)
 	}
 }

@@ -89,7 +89,7 @@ func epochAfterExpiry(s *subject) {
 	s.subscribe("s")
 	s.publish("a", "b")
 	s.expireAll()
-	_, err := s.store.Position(s.ctx(), s.channel)
+	_, err := s.readPosition()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel)
 	_, err = s.tryDescribe()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel)
@@ -127,7 +127,7 @@ func epochWithoutClock(s *subject) {
 	b := s.fetchUpTo("s", 1)
 	old := s.position().Epoch
 	s.expire(clockPart)
-	_, err := s.store.Position(s.ctx(), s.channel)
+	_, err := s.readPosition()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel)
 	_, err = s.store.Fetch(s.ctx(), s.request("s", 1))
 	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)

@@ -176,7 +176,7 @@ func fetchOneAtLeast(s *subject) {
 func fetchNobody(s *subject) {
 	_, err := s.store.Fetch(s.ctx(), s.request("s", 1))
 	require.ErrorIs(s.t, err, channel.ErrNoSubscriber, "on a channel that doesn't exist")
-	_, err = s.store.Position(s.ctx(), s.channel)
+	_, err = s.readPosition()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel, "a fetch makes no channel")
 
 	s.publish("a")

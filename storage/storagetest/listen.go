@@ -182,7 +182,7 @@ func listenUnsubscribe(s *subject) {
 func listenBefore(s *subject) {
 	l := s.listen()
 	l.confirmed()
-	_, err := s.store.Position(s.ctx(), s.channel)
+	_, err := s.readPosition()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel, "listening makes no channel")
 	s.publish("a")
 	require.Equal(s.t, s.position(), l.published(1).Position)

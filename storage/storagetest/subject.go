@@ -257,6 +257,12 @@ func (s *subject) next(name string, b channel.Batch, limit int) channel.Batch {
 	return got
 }
 
+// readPosition reads the channel's position.
+func (s *subject) readPosition() (channel.Position, error) {
+	r := s.store.Positions(s.ctx(), []string{s.channel})[0]
+	return r.Position, r.Err
+}
+
 // markOf gives where a subscriber's mark is.
 func (s *subject) markOf(name string) clock.Clock {
 	s.t.Helper()
@@ -265,7 +271,7 @@ func (s *subject) markOf(name string) clock.Clock {
 
 func (s *subject) position() channel.Position {
 	s.t.Helper()
-	p, err := s.store.Position(s.ctx(), s.channel)
+	p, err := s.readPosition()
 	require.NoError(s.t, err, "position")
 	return p
 }

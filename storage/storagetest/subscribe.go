@@ -120,7 +120,7 @@ func subscribeAhead(s *subject) {
 func subscribeAheadOfNothing(s *subject) {
 	_, err := s.trySubscribe("s", channel.From{Start: channel.StartAt, Clock: 1})
 	require.ErrorIs(s.t, err, channel.ErrClockAhead)
-	_, err = s.store.Position(s.ctx(), s.channel)
+	_, err = s.readPosition()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel)
 }
 

@@ -40,7 +40,7 @@ func unsubscribeGone(s *subject) {
 
 func unsubscribeNobody(s *subject) {
 	s.unsubscribe("s")
-	_, err := s.store.Position(s.ctx(), s.channel)
+	_, err := s.readPosition()
 	require.ErrorIs(s.t, err, channel.ErrNoChannel, "an unsubscribe makes no channel")
 	s.subscribe("s")
 	s.unsubscribe("s")
