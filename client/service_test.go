@@ -27,6 +27,8 @@ import (
 	matchservice "github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
 // TestServiceProcess is the service that startService starts: it says where it listens, and ends with its standard
@@ -79,11 +81,15 @@ func (w *worlds) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 // make starts one more service, with keys of its own.
 func (w *worlds) make(name string) (http.Handler, error) {
 	log := slog.New(slog.DiscardHandler)
-	store, err := redis.Open(w.t.Context(), redis.Options{URL: w.redis, KeyPrefix: w.prefix + name + ".", Logger: log})
+	conn, err := redis.Connect(w.t.Context(), redis.Options{URL: w.redis, KeyPrefix: w.prefix + name + ".", Logger: log})
 	if err != nil {
 		return nil, err
 	}
-	w.t.Cleanup(store.Close)
+	w.t.Cleanup(conn.Close)
+	store, err := channels.New(conn, channels.Options{})
+	if err != nil {
+		return nil, err
+	}
 	receipts, err := store.ReceiptKeys(w.t.Context())
 	if err != nil {
 		return nil, err
@@ -103,7 +109,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	}
 	w.run(s.Run)
 	m, err := matchservice.New(matchservice.Options{
-		Store: store.Queues(redis.QueueOptions{}), Lookup: store, Channels: onchannels.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
+		Store: queues.New(conn, queues.Options{}), Lookup: queues.NewLookup(conn), Channels: onchannels.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
 		Definitions: []matchmaking.Definition{fixedQueue},
 	})
 	if err != nil {
@@ -111,7 +117,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	}
 	w.run(m.Run)
 	storage := func() channel.Storage { return channel.Storage{Kind: "standalone"} }
-	return server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: store.Ready, Version: "test", Logger: log}).Handler(), nil
+	return server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: conn.Ready, Version: "test", Logger: log}).Handler(), nil
 }
 
 // fixedQueue is part of the configuration of every service.

@@ -24,6 +24,8 @@ import (
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -70,18 +72,20 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	if h.redis = s.redis; h.redis == nil {
 		h.redis = redistest.Standalone(t)
 	}
-	opened, err := redis.Open(t.Context(), redis.Options{URL: h.redis.URL(), KeyPrefix: h.prefix, Timeout: s.timeout, Logger: s.Logger})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: h.redis.URL(), KeyPrefix: h.prefix, Timeout: s.timeout, Logger: s.Logger})
 	require.NoError(t, err)
-	t.Cleanup(opened.Close)
+	t.Cleanup(conn.Close)
+	opened, err := channels.New(conn, channels.Options{})
+	require.NoError(t, err)
 	h.store = &faultyStore{Store: opened}
 	if s.Ready == nil {
-		s.Ready = opened.Ready
+		s.Ready = conn.Ready
 	}
 	h.receipts = newKeyring(t)
 	h.service = newService(t, h.store, h.receipts, s.channelLimits)
 	s.Service = h.service
 	if s.queues != nil {
-		h.matches = newMatchmaking(t, opened, &faultyLookup{Lookup: opened, store: h.store}, h.service, s.queues)
+		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: queues.NewLookup(conn), store: h.store}, h.service, s.queues)
 		s.Matchmaking = h.matches
 	}
 	h.server = server.New(s.Options)

@@ -24,6 +24,7 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -46,11 +47,11 @@ func withQueues(queues ...string) func(*setup) {
 
 // newMatchmaking returns a service that runs until the test ends.
 func newMatchmaking(
-	t testing.TB, store *redis.Store, lookup matchmaking.Lookup, channels *channel.Service, queues []matchmaking.Definition,
+	t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, channels *channel.Service, definitions []matchmaking.Definition,
 ) *service.Service {
 	t.Helper()
 	s, err := service.New(service.Options{
-		Store: store.Queues(redis.QueueOptions{}), Lookup: lookup, Channels: onchannels.New(channels), Definitions: queues,
+		Store: queues.New(conn, queues.Options{}), Lookup: lookup, Channels: onchannels.New(channels), Definitions: definitions,
 		ChannelTTL: time.Hour, Logger: slog.New(slog.DiscardHandler),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
 			a, err := assigner.New(d, nil)

@@ -16,12 +16,12 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
 // matchmakingNeeds is what matchmaking needs besides the configuration.
 type matchmakingNeeds struct {
-	queues   *redis.Queues
+	queues   *queues.Store
 	lookup   matchmaking.Lookup
 	channels *channel.Service
 	log      *slog.Logger

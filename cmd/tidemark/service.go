@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 )
 
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
@@ -67,7 +67,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	}
 	parts.Run(ctx, "channel service", service.Run)
 	matches, err := startMatchmaking(ctx, c, matchmakingNeeds{
-		queues: stores.queues, lookup: stores.channels, channels: service, log: log, metrics: metrics, parts: parts,
+		queues: stores.queues, lookup: stores.lookup, channels: service, log: log, metrics: metrics, parts: parts,
 	})
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-func newService(ctx context.Context, c config.Config, store *redis.Store, needs partNeeds) (*channel.Service, error) {
+func newService(ctx context.Context, c config.Config, store *channels.Store, needs partNeeds) (*channel.Service, error) {
 	receipts, err := openReceipts(ctx, c, store, needs.parts)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func newService(ctx context.Context, c config.Config, store *redis.Store, needs 
 
 // openReceipts returns a keyring with the configured keys, or with those that the servers share, which a part of the
 // service keeps up to date.
-func openReceipts(ctx context.Context, c config.Config, store *redis.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
+func openReceipts(ctx context.Context, c config.Config, store *channels.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
 	if len(c.Receipts.Keys) > 0 {
 		return receipt.NewKeyring(c.Receipts.Keys...)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
 // redisLabel is the label of metrics that says which Redis they are about: that of channels or that of tickets.
@@ -23,21 +25,26 @@ const redisLabel = "redis"
 
 // stores are the open stores.
 type stores struct {
-	channels *redis.Store
-	tickets  *redis.Store  // channels, if tickets have no Redis of their own
-	queues   *redis.Queues // on tickets; nil: no matchmaking
+	conn     *redis.Conn     // to the Redis of the channels
+	tickets  *redis.Conn     // to the Redis of the tickets: conn, unless they have one of their own
+	channels *channels.Store // on conn
+	lookup   *queues.Lookup  // on conn
+	queues   *queues.Store   // on tickets; nil: no matchmaking
 	storage  channel.Storage
 }
 
 // openStores connects to all Redis that are configured, and logs what it found. Stopping the service closes them.
 func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores, error) {
-	store, options, err := openStore(ctx, c, needs)
+	conn, options, err := connectChannels(ctx, c, needs)
 	if err != nil {
 		return stores{}, err
 	}
-	needs.parts.OnStop(store.Close)
-	s := stores{channels: store, tickets: store}
-	if s.storage, err = s.channels.Inspect(ctx); err != nil {
+	needs.parts.OnStop(conn.Close)
+	s := stores{conn: conn, tickets: conn, lookup: queues.NewLookup(conn)}
+	if s.channels, err = channels.New(conn, channels.Options{Metrics: options.Metrics}); err != nil {
+		return stores{}, err
+	}
+	if s.storage, err = conn.Inspect(ctx); err != nil {
 		return stores{}, fmt.Errorf("look at the storage: %w", err)
 	}
 	logStorage(ctx, needs.log, s.storage)
@@ -48,11 +55,11 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 		if options, err = ticketsRedis(c, needs); err != nil {
 			return stores{}, err
 		}
-		if s.tickets, err = openTickets(ctx, c, options, needs); err != nil {
+		if s.tickets, err = connectTickets(ctx, c, options, needs); err != nil {
 			return stores{}, err
 		}
 	}
-	s.queues = s.tickets.Queues(redis.QueueOptions{
+	s.queues = queues.New(s.tickets, queues.Options{
 		Replicas: readReplicas(c.Matchmaking, options), Confirmations: c.Matchmaking.Replicas,
 	})
 	needs.parts.OnStop(s.queues.Close)
@@ -76,18 +83,18 @@ func ticketsRedis(c config.Config, needs storeNeeds) (redis.Options, error) {
 	return o, nil
 }
 
-func openTickets(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Store, error) {
-	store, err := connect(ctx, "ticketsRedis", o, c.Redis.ConnectTimeout)
+func connectTickets(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Conn, error) {
+	conn, err := connect(ctx, "ticketsRedis", o, c.Redis.ConnectTimeout)
 	if err != nil {
 		return nil, err
 	}
-	needs.parts.OnStop(store.Close)
-	storage, err := store.Inspect(ctx)
+	needs.parts.OnStop(conn.Close)
+	storage, err := conn.Inspect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look at the storage of tickets: %w", err)
 	}
 	logStorage(ctx, needs.log.With("of", "tickets"), storage)
-	return store, nil
+	return conn, nil
 }
 
 // readReplicas returns the options to read from replicas of the Redis of o, or nil if tickets are read from the primary.
@@ -97,15 +104,15 @@ func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
 		return nil
 	case "on":
 	default:
-		o.URL, o.SentinelMaster = m.ReadReplicas, ""
+		o.URL, o.Sentinel = m.ReadReplicas, redis.Sentinel{}
 	}
 	return &o
 }
 
 // ready returns an error unless all Redis, and the notification path, answer.
 func (s stores) ready(ctx context.Context) error {
-	err := s.channels.Ready(ctx)
-	if s.tickets != s.channels {
+	err := s.conn.Ready(ctx)
+	if s.tickets != s.conn {
 		err = errors.Join(err, s.tickets.Ready(ctx))
 	}
 	return err
@@ -118,11 +125,11 @@ type storeNeeds struct {
 	parts   *lifecycle.Stack
 }
 
-// openStore connects to the configured Redis, or to one that it starts. It returns the options to connect again.
-func openStore(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Store, redis.Options, error) {
+// connectChannels connects to the configured Redis, or to one that it starts. It returns the options to connect again.
+func connectChannels(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
-		SentinelMaster: c.Redis.Sentinel.Master, SentinelUsername: c.Redis.Sentinel.Username, SentinelPassword: c.Redis.Sentinel.Password,
+		Sentinel:  redis.Sentinel(c.Redis.Sentinel),
 		KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout,
 		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"}, needs.metrics),
 	}
@@ -136,15 +143,15 @@ func openStore(ctx context.Context, c config.Config, needs storeNeeds) (*redis.S
 		}
 		o.Kind = "managed"
 	}
-	store, err := connect(ctx, "redis", o, c.Redis.ConnectTimeout)
-	return store, o, err
+	conn, err := connect(ctx, "redis", o, c.Redis.ConnectTimeout)
+	return conn, o, err
 }
 
-// connect opens a store, and gives up after patience. key is the YAML key of the option that names its Redis.
-func connect(ctx context.Context, key string, o redis.Options, patience time.Duration) (*redis.Store, error) {
+// connect connects to a Redis, and gives up after patience. key is the YAML key of the option that names its Redis.
+func connect(ctx context.Context, key string, o redis.Options, patience time.Duration) (*redis.Conn, error) {
 	reach, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	store, err := redis.Open(reach, o)
+	conn, err := redis.Connect(reach, o)
 	switch {
 	case errors.Is(err, redis.ErrOptions):
 		return nil, &cli.UsageError{Err: fmt.Errorf("%s: %w", key, err)}
@@ -153,7 +160,7 @@ func connect(ctx context.Context, key string, o redis.Options, patience time.Dur
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	return store, nil
+	return conn, nil
 }
 
 // startManaged starts a Redis as a part of the service, and returns its address when it answers. There is no time limit,

@@ -20,6 +20,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
 // Short times, so that servers take over from each other often.
@@ -34,7 +36,7 @@ const (
 type server struct {
 	name     string
 	arena    *arena
-	store    *redis.Store
+	conn     *redis.Conn
 	queues   *tap
 	channels *channel.Service
 	tickets  *service.Service
@@ -53,12 +55,14 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 	t.Helper()
 	s := &server{name: name, arena: a, metrics: prometheus.NewRegistry()}
 	var err error
-	s.store, err = redis.Open(t.Context(), redis.Options{
+	s.conn, err = redis.Connect(t.Context(), redis.Options{
 		URL: a.url, KeyPrefix: a.prefix, Logger: a.log, Metrics: s.metrics, Timeout: patience,
 	})
 	require.NoError(t, err)
-	queues := s.store.Queues(redis.QueueOptions{})
-	s.queues = &tap{Queues: queues, server: s}
+	tickets := queues.New(s.conn, queues.Options{})
+	s.queues = &tap{Store: tickets, server: s}
+	store, err := channels.New(s.conn, channels.Options{})
+	require.NoError(t, err)
 	ring, err := receipt.NewKeyring(receipt.Key(bytes.Repeat([]byte{7}, receipt.MinKeyBytes)))
 	require.NoError(t, err)
 	policies, err := channel.NewPolicies(channel.Policy{TTL: 30 * time.Minute, MaxMessageBytes: 64 << 10}, nil)
@@ -66,13 +70,13 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 	limits := channel.DefaultLimits()
 	limits.Linger = time.Second
 	s.channels, err = channel.NewService(channel.Options{
-		Store: s.store, Receipts: ring, Policies: policies, Limits: limits, Logger: a.log,
+		Store: store, Receipts: ring, Policies: policies, Limits: limits, Logger: a.log,
 	})
 	require.NoError(t, err)
 	metrics, err := queuemetrics.New(s.metrics)
 	require.NoError(t, err)
 	s.tickets, err = service.New(service.Options{
-		Store: s.queues, Lookup: s.store, Channels: onchannels.New(tapped{Service: s.channels, server: s}), Build: s.build, Definitions: a.definitions,
+		Store: s.queues, Lookup: queues.NewLookup(s.conn), Channels: onchannels.New(tapped{Service: s.channels, server: s}), Build: s.build, Definitions: a.definitions,
 		ChannelTTL: 30 * time.Minute, Logger: a.log.With("server", name), Metrics: metrics,
 		Timing: service.Timing{LeaseTTL: a.leaseTTL, RelayAge: relayAge, Refresh: time.Second, Drain: 2 * time.Second},
 	})
@@ -81,8 +85,8 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 		h(s)
 	}
 	closing := sync.OnceFunc(func() {
-		queues.Close()
-		s.store.Close()
+		tickets.Close()
+		s.conn.Close()
 	})
 	var end context.CancelFunc
 	s.life, end = context.WithCancel(context.Background())
@@ -130,7 +134,7 @@ func (s *server) build(d matchmaking.Definition) (matchmaking.Parts, error) {
 
 // tap is the store of a server's queues, and records what is done with it.
 type tap struct {
-	*redis.Queues
+	*queues.Store
 	server *server
 	// publishing is called before an assignment is published, delivered before entries are removed from the outbox. If
 	// they fail, that is not done. They may be nil.
@@ -142,21 +146,21 @@ func (q *tap) book() *ledger { return q.server.arena.ledger }
 
 // Campaign implements matchmaking.Leases.
 func (q *tap) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	now, err := q.Queues.Campaign(ctx, r)
+	now, err := q.Store.Campaign(ctx, r)
 	q.book().leased(q.server, r, err == nil)
 	return now, err
 }
 
 // Lease implements matchmaking.Leases.
 func (q *tap) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	now, err := q.Queues.Lease(ctx, r)
+	now, err := q.Store.Lease(ctx, r)
 	q.book().leased(q.server, r, err == nil)
 	return now, err
 }
 
 // Claim implements matchmaking.Claims.
 func (q *tap) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
-	c, err := q.Queues.Claim(ctx, r)
+	c, err := q.Store.Claim(ctx, r)
 	if err == nil {
 		q.book().claimed(r.Token, c)
 	}
@@ -166,13 +170,13 @@ func (q *tap) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmakin
 // Release implements matchmaking.Claims.
 func (q *tap) Release(ctx context.Context, queue, token string, ids []string) error {
 	q.book().givenUp(token, ids)
-	return q.Queues.Release(ctx, queue, token, ids)
+	return q.Store.Release(ctx, queue, token, ids)
 }
 
 // Assign implements matchmaking.Claims.
 func (q *tap) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
 	q.book().assigning(r)
-	outcomes := q.Queues.Assign(ctx, r)
+	outcomes := q.Store.Assign(ctx, r)
 	q.book().assigned(r, outcomes)
 	return outcomes
 }
@@ -184,7 +188,7 @@ func (q *tap) Delivered(ctx context.Context, queue string, entries []string) err
 			return err
 		}
 	}
-	return q.Queues.Delivered(ctx, queue, entries)
+	return q.Store.Delivered(ctx, queue, entries)
 }
 
 // tapped is a server's channels, and records what is published.

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
 // lookedAt is a store that counts how often the outbox was read.
@@ -38,8 +38,8 @@ func TestAFailoverThatLosesAnAssignment(t *testing.T) {
 	c := redistest.StartCluster(t, redistest.Options{})
 	w := newWorld(t) // of the channels
 	tickets := &world{prefix: w.prefix, url: strings.Join(c.Addrs(), ",")}
-	tickets.store, tickets.queues = tickets.connect(t)
-	confirmed := tickets.store.Queues(redis.QueueOptions{Confirmations: 1})
+	tickets.conn, tickets.queues = tickets.connect(t)
+	confirmed := queues.New(tickets.conn, queues.Options{Confirmations: 1})
 	t.Cleanup(confirmed.Close)
 	store := &lookedAt{Store: confirmed}
 
@@ -85,7 +85,7 @@ func TestPlayersOfLostTicketsAreTold(t *testing.T) {
 	c := redistest.StartCluster(t, redistest.Options{})
 	w := newWorld(t) // of the channels
 	tickets := &world{prefix: w.prefix, url: strings.Join(c.Addrs(), ",")}
-	tickets.store, tickets.queues = tickets.connect(t)
+	tickets.conn, tickets.queues = tickets.connect(t)
 	registry := prometheus.NewRegistry()
 	o := w.options(t, define(t, "trio", `{"match":{"teams":3}}`))
 	o.Store, o.Metrics = tickets.queues, measured(t, registry)

@@ -21,6 +21,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
 // soon is how long tests wait for what happens at once.
@@ -29,8 +31,8 @@ const soon = 20 * time.Second
 // world is a Redis with channels and queues, under a prefix of its own.
 type world struct {
 	url      string
-	store    *redis.Store
-	queues   *redis.Queues
+	conn     *redis.Conn
+	queues   *queues.Store
 	channels *channel.Service
 	prefix   string
 }
@@ -57,14 +59,16 @@ func openWorld(t *testing.T, url string) *world {
 	t.Helper()
 	w := &world{prefix: redistest.Prefix(t), url: url}
 	log := slog.New(slog.DiscardHandler)
-	w.store, w.queues = w.connect(t)
+	w.conn, w.queues = w.connect(t)
+	store, err := channels.New(w.conn, channels.Options{})
+	require.NoError(t, err)
 
 	ring, err := receipt.NewKeyring(receipt.Key(bytes.Repeat([]byte{7}, receipt.MinKeyBytes)))
 	require.NoError(t, err)
 	policies, err := channel.NewPolicies(channel.Policy{TTL: 30 * time.Minute, MaxMessageBytes: 64 << 10}, nil)
 	require.NoError(t, err)
 	w.channels, err = channel.NewService(channel.Options{
-		Store: w.store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(), Logger: log,
+		Store: store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(), Logger: log,
 	})
 	require.NoError(t, err)
 	background(t, w.channels.Run)
@@ -72,14 +76,14 @@ func openWorld(t *testing.T, url string) *world {
 }
 
 // connect opens connections as another server has them.
-func (w *world) connect(t *testing.T) (*redis.Store, *redis.Queues) {
+func (w *world) connect(t *testing.T) (*redis.Conn, *queues.Store) {
 	t.Helper()
-	store, err := redis.Open(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix, Logger: slog.New(slog.DiscardHandler)})
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	t.Cleanup(store.Close)
-	queues := store.Queues(redis.QueueOptions{})
-	t.Cleanup(queues.Close)
-	return store, queues
+	t.Cleanup(conn.Close)
+	tickets := queues.New(conn, queues.Options{})
+	t.Cleanup(tickets.Close)
+	return conn, tickets
 }
 
 // background runs something until the test ends, or until the function that it gives is called.
@@ -118,7 +122,7 @@ func build(d matchmaking.Definition) (matchmaking.Parts, error) {
 func (w *world) options(t *testing.T, definitions ...matchmaking.Definition) service.Options {
 	t.Helper()
 	return service.Options{
-		Store: w.queues, Lookup: w.store, Channels: onchannels.New(w.channels), Build: build, Definitions: definitions,
+		Store: w.queues, Lookup: queues.NewLookup(w.conn), Channels: onchannels.New(w.channels), Build: build, Definitions: definitions,
 		ChannelTTL: 30 * time.Minute, Logger: testLog(t),
 		Timing: service.Timing{
 			LeaseTTL: 600 * time.Millisecond, RelayAge: 200 * time.Millisecond, Refresh: 100 * time.Millisecond,

@@ -61,7 +61,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c := &Conn{
 		prefix: o.KeyPrefix, timeout: o.Timeout, server: ulid.Make().String(), logger: o.Logger, metrics: m,
-		budget: newBudget(o.LargeFetchBytes, m),
+		budget: newBudget(o.LargeReadBytes, m),
 	}
 	if err := c.connect(ctx, copts); err != nil {
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)
@@ -131,7 +131,7 @@ func (c *Conn) Client() rueidis.Client { return c.client }
 // call it inside Retry.
 func (c *Conn) Bulk() rueidis.Client { return c.bulk }
 
-// LargeRead waits until the caller may read so many bytes, or the whole budget (Options.LargeFetchBytes) if that is less.
+// LargeRead waits until the caller may read so many bytes, or the whole budget (Options.LargeReadBytes) if that is less.
 // It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in order of
 // arrival, no more than two for one owner, such as a channel. The only error is that of ctx.
 func (c *Conn) LargeRead(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {

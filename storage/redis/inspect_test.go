@@ -194,7 +194,7 @@ func TestInspectServers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := openAt(t, Options{URL: redistest.Start(t, redistest.Options{Args: c.args}).URL()})
+			s := connectTo(t, Options{URL: redistest.Start(t, redistest.Options{Args: c.args}).URL()})
 			found, err := s.Inspect(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, "standalone", found.Kind)
@@ -211,7 +211,7 @@ func TestInspectServers(t *testing.T) {
 func TestInspectCountsReplicas(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})
-	s := openAt(t, Options{URL: primary.URL(), Kind: "mine"})
+	s := connectTo(t, Options{URL: primary.URL(), Kind: "mine"})
 	for n := range 2 {
 		found, err := s.Inspect(t.Context())
 		require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestInspectWithoutCONFIG(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes"}})
 	require.NoError(t, node.Do(t, "ACL", "SETUSER", "guest", "on", ">pw", "~*", "&*", "+@all", "-config").Error())
 	u := url.URL{Scheme: "redis", Host: node.Addr(), User: url.UserPassword("guest", "pw")}
-	found, err := openAt(t, Options{URL: u.String()}).Inspect(t.Context())
+	found, err := connectTo(t, Options{URL: u.String()}).Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, channel.DurableUnknown, found.Durability.Level)
 	require.Equal(t, notTold, found.Durability.Fsync)
@@ -240,7 +240,7 @@ func TestInspectWithoutCONFIG(t *testing.T) {
 func TestInspectCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t)
-	found, err := openAt(t, Options{URL: c.Addrs()[0]}).Inspect(t.Context())
+	found, err := connectTo(t, Options{URL: c.Addrs()[0]}).Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "cluster", found.Kind)
 	require.Equal(t, 1, found.Durability.Replicas, "each primary has one")
@@ -250,7 +250,7 @@ func TestInspectCluster(t *testing.T) {
 func TestInspectSentinel(t *testing.T) {
 	t.Parallel()
 	group := redistest.StartSentinel(t, redistest.Options{})
-	s := openAt(t, Options{URL: strings.Join(group.Addrs(), ","), SentinelMaster: redistest.MasterName})
+	s := connectTo(t, Options{URL: strings.Join(group.Addrs(), ","), Sentinel: Sentinel{Master: redistest.MasterName}})
 	found, err := s.Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "sentinel", found.Kind)
@@ -263,7 +263,7 @@ func TestInspectValkey(t *testing.T) {
 	if !there {
 		return // make test says so
 	}
-	found, err := openAt(t, Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}).Inspect(t.Context())
+	found, err := connectTo(t, Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}).Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "valkey", found.Product)
 	require.True(t, info{"valkey_version": found.Version}.newEnough())

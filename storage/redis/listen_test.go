@@ -1,4 +1,4 @@
-package redis
+package redis_test
 
 import (
 	"context"
@@ -10,14 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
-
-// connect connects to a Redis until the test ends.
-func connect(t testing.TB, o Options) *Conn {
-	t.Helper()
-	return openAt(t, o).Conn
-}
 
 // hearing is a Listen that a test follows.
 type hearing struct {
@@ -27,7 +23,7 @@ type hearing struct {
 }
 
 // hear listens to a topic, and returns when Redis has confirmed that. It ends with stop or the test.
-func hear(t *testing.T, c *Conn, topic string) *hearing {
+func hear(t *testing.T, c *redis.Conn, topic string) *hearing {
 	t.Helper()
 	h := &hearing{confirmed: make(chan struct{}, 100), messages: make(chan string, 10000)}
 	h.stop = c.Listen(topic, pubsub.Listener{
@@ -39,10 +35,10 @@ func hear(t *testing.T, c *Conn, topic string) *hearing {
 }
 
 // requireHears publishes a text, which must be the next message.
-func (h *hearing) requireHears(t *testing.T, c *Conn, topic, text string) {
+func (h *hearing) requireHears(t *testing.T, c *redis.Conn, topic, text string) {
 	t.Helper()
 	require.NoError(t, c.Retry(t.Context(), "publish", func(ctx context.Context) error {
-		return c.client.Do(ctx, c.client.B().Spublish().Channel(topic).Message(text).Build()).Error()
+		return c.Client().Do(ctx, c.Client().B().Spublish().Channel(topic).Message(text).Build()).Error()
 	}))
 	require.Equal(t, text, <-h.messages)
 }
@@ -64,7 +60,7 @@ func TestListenInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := redistest.Start(t, redistest.Options{})
-			c := connect(t, Options{URL: n.URL()})
+			c := rig.Connect(t, redis.Options{URL: n.URL()})
 			var all []*hearing // on one connection
 			for i := range 8 {
 				all = append(all, hear(t, c, "{x}"+strconv.Itoa(i)))
@@ -76,9 +72,8 @@ func TestListenInterrupted(t *testing.T) {
 					h.requireHears(t, c, "{x}"+strconv.Itoa(i), "only of "+strconv.Itoa(i))
 				}
 			}
-			for i, h := range all {
+			for _, h := range all {
 				h.stop()
-				require.Zero(t, c.subscriptions.Listeners("{x}"+strconv.Itoa(i)))
 				require.Empty(t, h.messages)
 			}
 		})
@@ -90,37 +85,32 @@ func TestListenOnSilence(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	registry := prometheus.NewRegistry()
-	c := connect(t, Options{URL: n.URL(), Timeout: 400 * time.Millisecond, Metrics: registry})
+	c := rig.Connect(t, redis.Options{URL: n.URL(), Timeout: 400 * time.Millisecond, Metrics: registry})
 	h := hear(t, c, "{x}")
 	n.Pause(t)
-	waitFor(t, "the interruption", func() bool { return counted(t, registry, "tidemark_redis_listen_interruptions_total") > 0 })
+	rig.WaitFor(t, "the interruption", func() bool { return rig.Counted(t, registry, "tidemark_redis_listen_interruptions_total") > 0 })
 	n.Resume(t)
 	<-h.confirmed
 	h.requireHears(t, c, "{x}", "m1")
 }
 
-// A listener can be stopped at any moment, and nothing is left of it.
-func TestListenStops(t *testing.T) {
+// Listeners are called about each interruption by a move of the slot, and get all messages from then on, also if they start
+// while the slot is half moved.
+func TestListenAcrossSlotMoves(t *testing.T) {
 	t.Parallel()
-	n := redistest.Start(t, redistest.Options{})
-	c := connect(t, Options{URL: n.URL()})
-	for i := range 300 { // before, while and after it is confirmed
-		confirmed := make(chan struct{}, 1)
-		stop := c.Listen("{x}", pubsub.Listener{Confirmed: func() { confirmed <- struct{}{} }, Message: func(string) {}})
-		if i%3 == 0 {
-			<-confirmed
+	nodes := rig.StartTwoNodes(t)
+	c := nodes.Connect(t, redis.Options{})
+	all := []*hearing{hear(t, c, "{x}")}
+	for i := range 6 {
+		m := nodes.OpenMove(t, "x")
+		all = append(all, hear(t, nodes.Connect(t, redis.Options{}), "{x}"))
+		m.CloseSlot(t)
+		for _, h := range all {
+			<-h.confirmed
 		}
-		for range i % 3 { // takes about as long as Listen takes to subscribe
-			require.NoError(t, c.client.Do(t.Context(), c.client.B().Exists().Key("x").Build()).Error())
+		all[0].requireHears(t, c, "{x}", strconv.Itoa(i))
+		for _, h := range all[1:] {
+			require.Equal(t, strconv.Itoa(i), <-h.messages)
 		}
-		stop()
-		require.Zero(t, c.subscriptions.Listeners("{x}"))
 	}
-
-	paused := hear(t, c, "{paused}")
-	n.Pause(t)
-	paused.stop()
-	n.Resume(t)
-	waitFor(t, "Redis to read what was sent", func() bool { return c.Ready(t.Context()) == nil })
-	require.Zero(t, c.subscriptions.Listeners("{paused}"))
 }

@@ -11,21 +11,12 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// openAt opens a store that is closed with the test.
-func openAt(t testing.TB, o Options) *Store {
+// connectTo connects to a Redis until the test ends.
+func connectTo(t testing.TB, o Options) *Conn {
 	t.Helper()
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	s, err := Open(t.Context(), o)
+	o.Logger = slog.New(slog.DiscardHandler)
+	c, err := Connect(t.Context(), o)
 	require.NoError(t, err)
-	t.Cleanup(s.Close)
-	return s
-}
-
-// openStandalone opens a store on the shared standalone Redis, under a prefix of its own.
-func openStandalone(t testing.TB) (*Store, *redistest.Node) {
-	t.Helper()
-	node := redistest.Standalone(t)
-	return openAt(t, Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}), node
+	t.Cleanup(c.Close)
+	return c
 }

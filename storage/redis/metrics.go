@@ -7,7 +7,6 @@ type metrics struct {
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
 	interruptions prometheus.Counter
-	receiptKeys   *prometheus.CounterVec
 	largeWaiting  prometheus.Gauge
 	largeBytes    prometheus.Gauge
 }
@@ -29,10 +28,6 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Name: "tidemark_redis_listen_interruptions_total",
 			Help: "Subscriptions to a channel's notifications that ended and were made again.",
 		}),
-		receiptKeys: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "tidemark_redis_receipt_key_changes_total",
-			Help: "Times that the receipt keys in Redis were missing and restored, or others and adopted.",
-		}, []string{"change"}),
 		largeWaiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "tidemark_redis_large_fetches_waiting",
 			Help: "Large fetches that wait for their share of the bytes under way from Redis.",
@@ -42,7 +37,7 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Help: "Bytes that large fetches may have under way from Redis now.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.retries, m.failures, m.interruptions, m.receiptKeys, m.largeWaiting, m.largeBytes} {
+	for _, c := range []prometheus.Collector{m.retries, m.failures, m.interruptions, m.largeWaiting, m.largeBytes} {
 		if err := r.Register(c); err != nil {
 			return metrics{}, err
 		}
@@ -80,11 +75,5 @@ func (m metrics) largeFetchWaits() (over func()) {
 func (m metrics) largeFetchBytes(change int64) {
 	if m.largeBytes != nil {
 		m.largeBytes.Add(float64(change))
-	}
-}
-
-func (m metrics) receiptKeysChanged(change string) {
-	if m.receiptKeys != nil {
-		m.receiptKeys.WithLabelValues(change).Inc()
 	}
 }

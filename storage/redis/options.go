@@ -16,46 +16,43 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// DefaultTimeout is how long an operation may take, its retries included, where Options.Timeout is zero.
+// DefaultTimeout is the default time limit of an operation, its retries included.
 const DefaultTimeout = 5 * time.Second
 
-// Options says which Redis to use, and how.
+// Options configures a Conn. URL and Logger are needed.
 type Options struct {
 	// URL is redis://, rediss:// (TLS) or unix://, or a bare host:port. More hosts may follow, separated by
 	// commas: redis://a:6379,b:6379. A user, a password and a database number may be part of it, and a Sentinel
 	// master as ?master_set=name. A Cluster is recognized by itself.
 	URL string
-	// Username and Password stand in for those of the URL where they aren't empty.
+	// Username and Password replace those of the URL where they aren't empty.
 	Username, Password string
-	// TLS is used in place of the system's defaults; it implies TLS for a URL without rediss.
+	// TLS replaces the system's defaults; it implies TLS for a URL without rediss.
 	TLS *tls.Config
-	// SentinelMaster is the name of the master that the Sentinels at URL watch; empty: no Sentinel.
-	SentinelMaster string
-	// SentinelUsername and SentinelPassword are for the Sentinels themselves.
-	SentinelUsername, SentinelPassword string
-	// KeyPrefix stands in front of every key, so that several installations can share a Redis. No braces.
+	// Sentinel is used if the hosts of URL are Sentinels.
+	Sentinel Sentinel
+	// KeyPrefix is what every key begins with, so that several installations can share a Redis. No braces.
 	KeyPrefix string
-	// Timeout bounds an operation, its retries included; zero: DefaultTimeout.
+	// Timeout limits an operation, its retries included; zero: DefaultTimeout.
 	Timeout time.Duration
-	// NotifyBytes is the size from which a message isn't part of its notification; zero: DefaultNotifyBytes.
-	NotifyBytes int
-	// LargeFetchBytes bounds how much of large fetches is under way from Redis at the same time; zero:
-	// DefaultLargeFetchBytes.
-	LargeFetchBytes int
-	// Kind is told as channel.Storage.Kind; empty: what is found.
+	// LargeReadBytes limits how much of large reads is in transit from Redis at the same time; zero: DefaultLargeReadBytes.
+	LargeReadBytes int
+	// Kind replaces the kind that Inspect finds; empty: what is found.
 	Kind string
-	// Logger gets what goes wrong behind the scenes. It is needed.
+	// Logger logs what goes wrong in the background.
 	Logger *slog.Logger
-	// Metrics gets the store's metrics; nil: none are kept.
+	// Metrics registers the connection's metrics; nil: none are kept.
 	Metrics prometheus.Registerer
 }
 
-// DefaultNotifyBytes is the size from which a message isn't part of its notification, where none is configured.
-// Servers with waiters then fetch it.
-const DefaultNotifyBytes = 16 << 10
+// Sentinel says how to ask Sentinels for a primary.
+type Sentinel struct {
+	Master             string // name of the primary that they watch; empty: no Sentinel
+	Username, Password string // of the Sentinels themselves
+}
 
-// DefaultLargeFetchBytes is how much of large fetches is under way from Redis at the same time, where none is configured.
-const DefaultLargeFetchBytes = 16 << 20
+// DefaultLargeReadBytes is the default limit of large reads in transit from Redis at the same time.
+const DefaultLargeReadBytes = 16 << 20
 
 func (o Options) withDefaults() (Options, error) {
 	if strings.ContainsAny(o.KeyPrefix, "{}") || strings.ContainsFunc(o.KeyPrefix, unprintable) {
@@ -67,21 +64,18 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Timeout < 0 {
 		return o, errors.New("timeout is negative")
 	}
-	if o.NotifyBytes == 0 {
-		o.NotifyBytes = DefaultNotifyBytes
+	if o.LargeReadBytes == 0 {
+		o.LargeReadBytes = DefaultLargeReadBytes
 	}
-	if o.LargeFetchBytes == 0 {
-		o.LargeFetchBytes = DefaultLargeFetchBytes
-	}
-	if o.LargeFetchBytes < 0 {
-		return o, errors.New("the bytes of large fetches are negative")
+	if o.LargeReadBytes < 0 {
+		return o, errors.New("the bytes of large reads are negative")
 	}
 	return o, nil
 }
 
 func unprintable(r rune) bool { return r <= ' ' || r == 0x7f }
 
-// client gives the options for rueidis. Its own retries are off: retry.go decides what is tried again.
+// client returns the options for rueidis, without its own retries: Retry decides what is tried again.
 func (o Options) client() (rueidis.ClientOption, error) {
 	c, err := parseURL(o.URL)
 	if err != nil {
@@ -96,40 +90,40 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	if o.TLS != nil {
 		c.TLSConfig = o.TLS
 	}
-	if o.SentinelMaster != "" {
-		c.Sentinel.MasterSet = o.SentinelMaster
+	if o.Sentinel.Master != "" {
+		c.Sentinel.MasterSet = o.Sentinel.Master
 	}
 	c.Dialer.Timeout, c.Dialer.KeepAlive = min(o.Timeout/2, silence), rueidis.DefaultTCPKeepAlive
 	if c.Sentinel.MasterSet != "" {
 		c.Sentinel.TLSConfig, c.Sentinel.Dialer = c.TLSConfig, c.Dialer
-		c.Sentinel.Username, c.Sentinel.Password = o.SentinelUsername, o.SentinelPassword
-		c.Sentinel.TopologyRefreshInterval = 5 * time.Second // a missed +switch-master is noticed all the same
+		c.Sentinel.Username, c.Sentinel.Password = o.Sentinel.Username, o.Sentinel.Password
+		c.Sentinel.TopologyRefreshInterval = 5 * time.Second // notices a missed +switch-master
 	}
 	c.ClientName = "tidemark"
-	c.PipelineMultiplex = -1                // one connection to a node: concurrent requests share its pipeline
-	c.MaxFlushDelay = 20 * time.Microsecond // and so more of them share a system call, here and in Redis
+	c.PipelineMultiplex = -1                // one connection to a node, whose pipeline concurrent requests share
+	c.MaxFlushDelay = 20 * time.Microsecond // lets more of them share a system call, here and in Redis
 	c.DisableCache = true
 	c.DisableRetry = true
 	c.ConnWriteTimeout = c.Dialer.Timeout
-	c.AlwaysPipelining = true // otherwise who is alone on a connection can't be cancelled, and closes it at a deadline
+	c.AlwaysPipelining = true // otherwise a request alone on a connection can't be cancelled, and closes it at a deadline
 	c.ClusterOption.MaxMovedRedirections = maxRedirections
 	return c, nil
 }
 
-// silence is how long Redis may take to answer a new connection, or a ping on one that is otherwise silent, before
-// the connection is given up: while requests can still be tried again on another one. The Sentinel client tries a
-// primary that doesn't answer several times over before it hears of the next one, so it can't be much longer.
+// silence is how long Redis may take to answer a new connection, or a ping on an idle one, before the connection is closed,
+// while requests can still be tried again on another one. The Sentinel client tries a primary that doesn't answer several
+// times before it learns of the next one, so it can't be much longer.
 const silence = 2 * time.Second
 
-// maxRedirections bounds how often a call goes on to another node of a cluster at once. Nodes that don't agree on a
-// slot's owner can send it to and fro until they do; then retry.go waits a little.
+// maxRedirections limits how often a call follows a redirection at once. Nodes that don't agree on a slot's owner can
+// redirect it to each other until they do; Retry waits a little then.
 const maxRedirections = 4
 
-// errURL never has a part of the URL in it, since any part may be a piece of a password with a character too many.
+// errURL contains no part of the URL, since any part may be of a password with an unescaped character.
 var errURL = errors.New("the URL can't be read: it must be like redis://user:password@host:6379/0, " +
 	"with special characters in user and password percent-encoded")
 
-// parseURL takes a URL with one host or several, or a bare list of hosts.
+// parseURL parses a URL with one or more hosts, or a bare list of hosts.
 func parseURL(text string) (rueidis.ClientOption, error) {
 	if text == "" {
 		return rueidis.ClientOption{}, errors.New("the URL is empty")
@@ -170,12 +164,12 @@ func parseURL(text string) (rueidis.ClientOption, error) {
 	}
 	c.InitAddress = addresses
 	if c.TLSConfig != nil && (len(addresses) > 1 || c.Sentinel.MasterSet != "") {
-		c.TLSConfig.ServerName = "" // each host is asked for its own name
+		c.TLSConfig.ServerName = "" // each host's certificate is checked for its own name
 	}
 	return c, nil
 }
 
-// parseSocket takes the URL of a socket.
+// parseSocket parses the URL of a socket.
 func parseSocket(text string) (rueidis.ClientOption, error) {
 	if u, err := url.Parse(text); err != nil || u.Host != "" || len(u.Path) < 2 {
 		return rueidis.ClientOption{}, errors.New("the URL of a socket must be like unix:///run/redis.sock")
@@ -187,7 +181,7 @@ func parseSocket(text string) (rueidis.ClientOption, error) {
 	return c, nil
 }
 
-// hosts checks hosts and gives each its port.
+// hosts checks hosts and adds the default port where none is given.
 func hosts(list []string) ([]string, error) {
 	addresses := make([]string, 0, len(list))
 	for i, host := range list {

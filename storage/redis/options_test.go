@@ -8,9 +8,6 @@ import (
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-
-	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
 func TestURL(t *testing.T) {
@@ -126,7 +123,7 @@ func TestOptionsStandInForTheURL(t *testing.T) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13}
 	c, err := Options{
 		URL: "redis://alice:one@h:1?master_set=first", Username: "bob", Password: "two", TLS: config,
-		SentinelMaster: "second", SentinelUsername: "carol", SentinelPassword: "three", Timeout: 4 * time.Second,
+		Sentinel: Sentinel{Master: "second", Username: "carol", Password: "three"}, Timeout: 4 * time.Second,
 	}.client()
 	require.NoError(t, err)
 	require.Equal(t, []string{"bob", "two"}, []string{c.Username, c.Password})
@@ -149,12 +146,12 @@ func TestOptionsDefaults(t *testing.T) {
 	o, err := Options{}.withDefaults()
 	require.NoError(t, err)
 	require.Equal(t, DefaultTimeout, o.Timeout)
-	require.Equal(t, DefaultNotifyBytes, o.NotifyBytes)
+	require.Equal(t, DefaultLargeReadBytes, o.LargeReadBytes)
 
-	o, err = Options{Timeout: time.Minute, NotifyBytes: 1}.withDefaults()
+	o, err = Options{Timeout: time.Minute, LargeReadBytes: 1}.withDefaults()
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, o.Timeout)
-	require.Equal(t, 1, o.NotifyBytes)
+	require.Equal(t, 1, o.LargeReadBytes)
 
 	_, err = Options{Timeout: -1}.withDefaults()
 	require.ErrorContains(t, err, "timeout")
@@ -169,37 +166,5 @@ func TestKeyPrefix(t *testing.T) {
 	for _, bad := range []string{"{", "a}", "{x}", " ", "a b", "a\n", "\x00", "\x7f", "a\tb"} {
 		_, err := Options{KeyPrefix: bad}.withDefaults()
 		require.ErrorContains(t, err, "key prefix", "%q", bad)
-	}
-}
-
-// TestOpenByEveryKindOfURL opens real servers and uses them.
-func TestOpenByEveryKindOfURL(t *testing.T) {
-	t.Parallel()
-	plain := redistest.Start(t, redistest.Options{})
-	secured := redistest.Start(t, redistest.Options{TLS: true, Username: "alice", Password: "p@ss/,:#?"})
-	socket := redistest.Start(t, redistest.Options{Args: []string{"--unixsocket", "r.sock"}})
-	cluster := redistest.Cluster(t)
-	for name, o := range map[string]Options{
-		"redis://":                  {URL: plain.URL()},
-		"bare":                      {URL: plain.Addr()},
-		"a database":                {URL: plain.URL() + "/3"},
-		"rediss:// with user":       {URL: secured.URL(), TLS: secured.TLSConfig()},
-		"user and password as such": {URL: secured.Addr(), TLS: secured.TLSConfig(), Username: "alice", Password: "p@ss/,:#?"},
-		"unix://":                   {URL: "unix://" + socket.Dir() + "/r.sock"},
-		"a list":                    {URL: strings.Join(cluster.Addrs(), ",")},
-		"one node of a cluster":     {URL: "redis://" + cluster.Addrs()[4]},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o.KeyPrefix = redistest.Prefix(t)
-			s := openAt(t, o)
-			_, err := s.Publish(t.Context(), channel.PublishRequest{
-				Channel: "ch", Drafts: []channel.Draft{{ID: "m", Content: []byte("1")}}, Policy: channel.Policy{TTL: time.Minute},
-			})
-			require.NoError(t, err)
-			at, err := s.Position(t.Context(), "ch")
-			require.NoError(t, err)
-			require.EqualValues(t, 1, at.Clock)
-		})
 	}
 }

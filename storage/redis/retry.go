@@ -68,6 +68,40 @@ func (c *Conn) again(ctx, limited context.Context, f failure) error {
 	return fmt.Errorf("%s: %w", f.name, faultOf(err))
 }
 
+// RetryEach is Retry for n operations that go to Redis together. It calls try with the indices of the operations to try:
+// first all, then those whose errors may pass. try returns an error for each, in the same order. RetryEach returns the
+// errors of all operations.
+func (c *Conn) RetryEach(ctx context.Context, name string, n int, try func(ctx context.Context, left []int) []error) []error {
+	errs := make([]error, n)
+	if n == 0 {
+		return errs
+	}
+	left := make([]int, n)
+	for i := range left {
+		left[i] = i
+	}
+	err := c.Retry(ctx, name, func(ctx context.Context) error {
+		var again []int
+		var failed error
+		for i, err := range try(ctx, left) {
+			switch {
+			case err == nil:
+				errs[left[i]] = nil
+			case transient(err):
+				again, failed = append(again, left[i]), err
+			default:
+				errs[left[i]] = fmt.Errorf("%s: %w", name, faultOf(err))
+			}
+		}
+		left = again
+		return failed
+	})
+	for _, at := range left {
+		errs[at] = err
+	}
+	return errs
+}
+
 // pause waits, unless ctx ends before.
 func (c *Conn) pause(ctx context.Context, d time.Duration) {
 	select {

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/redis/rueidis"
 
@@ -93,36 +92,19 @@ func (c *Conn) RetryMany(
 	ctx context.Context, script *lua.Script, calls []Call, try func(context.Context, []Call) []Result,
 ) []Result {
 	results := make([]Result, len(calls))
-	if len(calls) == 0 {
-		return results
-	}
-	left := make([]int, len(calls)) // indices of the calls to try
-	for i := range left {
-		left[i] = i
-	}
-	err := c.Retry(ctx, script.Name(), func(ctx context.Context) error {
+	errs := c.RetryEach(ctx, script.Name(), len(calls), func(ctx context.Context, left []int) []error {
 		some := make([]Call, len(left))
 		for i, at := range left {
 			some[i] = calls[at]
 		}
-		var again []int
-		var failed error
+		errs := make([]error, len(left))
 		for i, r := range try(ctx, some) {
-			at := left[i]
-			if r.Err != nil && transient(r.Err) {
-				again, failed = append(again, at), r.Err
-				continue
-			}
-			if r.Err != nil {
-				r.Err = fmt.Errorf("%s: %w", script.Name(), faultOf(r.Err))
-			}
-			results[at] = r
+			results[left[i]], errs[i] = r, r.Err
 		}
-		left = again
-		return failed
+		return errs
 	})
-	for _, at := range left {
-		results[at].Err = err
+	for i, err := range errs {
+		results[i].Err = err
 	}
 	return results
 }

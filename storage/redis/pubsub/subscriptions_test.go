@@ -246,3 +246,31 @@ func TestHandOver(t *testing.T) {
 		require.Equal(t, want, passed)
 	}
 }
+
+// A listener can be stopped at any moment, and nothing is left of it.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	n, s := start(t)
+	for i := range 300 { // before, while and after it is confirmed
+		confirmed := make(chan struct{}, 1)
+		stop := s.Listen("x", Listener{Confirmed: func() { confirmed <- struct{}{} }, Message: func(string) {}})
+		if i%3 == 0 {
+			<-confirmed
+		}
+		for range i % 3 { // takes about as long as Listen takes to subscribe
+			require.NoError(t, s.client.Do(t.Context(), s.client.B().Exists().Key("x").Build()).Error())
+		}
+		stop()
+		require.Zero(t, s.Listeners("x"))
+	}
+	paused := listen(t, s, "paused")
+	n.Pause(t)
+	paused.stop()
+	n.Resume(t)
+	require.Zero(t, s.Listeners("paused"))
+	listen(t, s, "x")
+	s.Close()
+	interrupted := make(chan error, 1)
+	s.Listen("x", Listener{Interrupted: func(err error) { interrupted <- err }})
+	require.ErrorIs(t, <-interrupted, rueidis.ErrClosing)
+}

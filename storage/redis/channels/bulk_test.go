@@ -1,0 +1,170 @@
+package channels
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// heavy is the size of messages of which a large fetch has many.
+const heavy = 10_000
+
+// fill publishes n heavy messages to a channel that has the subscriber reader, and returns a request for all of them.
+func fill(t *testing.T, s *Store, name string, n int) channel.FetchRequest {
+	t.Helper()
+	policy := channel.Policy{TTL: time.Hour, MaxMessageBytes: heavy}
+	_, err := s.Subscribe(t.Context(), channel.SubscribeRequest{Channel: name, Subscriber: reader, Policy: policy})
+	require.NoError(t, err)
+	r := channel.PublishRequest{Channel: name, Policy: policy}
+	for i := range n {
+		content := `"` + strings.Repeat("x", heavy-2) + `"`
+		r.Drafts = append(r.Drafts, channel.Draft{ID: "m" + strconv.Itoa(i+1), Content: []byte(content)})
+	}
+	_, err = s.Publish(t.Context(), r)
+	require.NoError(t, err)
+	return channel.FetchRequest{Channel: name, Subscriber: reader, Max: 1000, MaxBytes: 4 << 20, Policy: policy}
+}
+
+// requireRun expects a batch to hold the messages from first to last.
+func requireRun(t *testing.T, b channel.Batch, first, last clock.Clock) {
+	t.Helper()
+	require.Len(t, b.Messages, int(last-first)+1)
+	for i, m := range b.Messages {
+		require.Equal(t, first+clock.Clock(i), m.Clock)
+		require.Equal(t, "m"+m.Clock.String(), m.ID)
+		require.Len(t, m.Content, heavy)
+	}
+	require.Equal(t, last, b.Through)
+}
+
+// A fetch of more than the script reads has all messages in order, up to its limits.
+func TestLargeFetch(t *testing.T) {
+	t.Parallel()
+	s, n := openStandalone(t)
+	all := fill(t, s, "x", 300)
+	require.Greater(t, 300*heavy, firstRead+2*bulkRead, "several reads are needed")
+	fetch := func(r channel.FetchRequest) channel.Batch {
+		b, err := s.Fetch(t.Context(), r)
+		require.NoError(t, err)
+		return b
+	}
+	requireRun(t, fetch(all), 1, 300)
+	few := all
+	few.Max = 123
+	requireRun(t, fetch(few), 1, 123)
+	small := all
+	small.MaxBytes = 1 << 20
+	b := fetch(small)
+	requireRun(t, b, 1, b.Through)
+	require.InDelta(t, small.MaxBytes/heavy, len(b.Messages), 2)
+
+	next, err := s.Next(t.Context(), channel.AckRequest{Receipt: receiptOf("x", b), Policy: all.Policy}, all)
+	require.NoError(t, err)
+	requireRun(t, next, b.Through+1, 300)
+	for at := clock.Clock(200); at < 210; at++ {
+		require.NoError(t, n.Do(t, "DEL", s.keys("x").Message(at)).Error())
+	}
+	b = fetch(all)
+	require.EqualValues(t, 10, b.Expired)
+	require.EqualValues(t, 300, b.Through)
+}
+
+// A large fetch stops where a fail-over has given the clock of its last message to another one: its receipt would
+// acknowledge messages that nobody has read.
+func TestLargeFetchAcrossAFailOver(t *testing.T) {
+	t.Parallel()
+	s, n := openStandalone(t)
+	all := fill(t, s, "x", 100)
+	keys := s.keys("x")
+	args := append([]string{keys.MessagePrefix()}, readArgs(first(all))...)
+	rep, err := s.conn.Run(t.Context(), fetchScript, keys.ForSubscriber(reader), args)
+	require.NoError(t, err)
+	b, err := s.batch(t.Context(), rep)
+	require.NoError(t, err)
+	end := b.Through
+	require.Less(t, end, clock.Clock(100))
+	text, err := n.Do(t, "GET", keys.Message(end)).ToString()
+	require.NoError(t, err)
+	other := strings.Replace(text, `"id":"m`, `"id":"n`, 1)
+	require.NoError(t, n.Do(t, "SET", keys.Message(end), other, "KEEPTTL").Error())
+	requireRun(t, s.rest(t.Context(), all, b), 1, end)
+}
+
+// A large fetch that doesn't get its share in time is answered with what the script has read.
+func TestLargeFetchWithoutBudget(t *testing.T) {
+	t.Parallel()
+	shared, n := openStandalone(t)
+	all := fill(t, shared, "x", 100)
+	s := open(t, redis.Options{URL: n.URL(), KeyPrefix: shared.conn.Prefix(), Timeout: 100 * time.Millisecond})
+	_, release, err := s.conn.LargeRead(t.Context(), "another", redis.DefaultLargeReadBytes)
+	require.NoError(t, err)
+	b, err := s.Fetch(t.Context(), all)
+	require.NoError(t, err)
+	require.NotEmpty(t, b.Messages)
+	requireRun(t, b, 1, b.Through)
+	require.Less(t, b.Through, b.Clock, "there is more")
+	release()
+	b, err = s.Fetch(t.Context(), all)
+	require.NoError(t, err)
+	requireRun(t, b, 1, 100)
+}
+
+// Redis's limit on the output buffers of subscribers doesn't apply to fetches, however large, while somebody listens.
+func TestLargeFetchBesideAListener(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL()})
+	all := fill(t, s, "x", 300)
+	rig.Set(t, n, "client-output-buffer-limit", "pubsub 64kb 64kb 1")
+	l := listen(t, s, "x")
+	for range 10 {
+		b, err := s.Fetch(t.Context(), all)
+		require.NoError(t, err)
+		requireRun(t, b, 1, 300)
+	}
+	l.requirePublished(t, s, "x", "after")
+	require.Empty(t, l.events, "nothing was interrupted")
+}
+
+// A large fetch reads little more than it is answered with, also where small messages are followed by large ones.
+func TestLargeFetchOfMessagesThatGrow(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL()})
+	policy := channel.Policy{TTL: time.Hour, MaxMessageBytes: 256 << 10}
+	_, err := s.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "x", Subscriber: reader, Policy: policy})
+	require.NoError(t, err)
+	for i := range 200 {
+		size := 500
+		if i >= 150 {
+			size = policy.MaxMessageBytes
+		}
+		draft := channel.Draft{ID: "m" + strconv.Itoa(i), Content: []byte(`"` + strings.Repeat("x", size-2) + `"`)}
+		_, err := s.Publish(t.Context(), channel.PublishRequest{Channel: "x", Policy: policy, Drafts: []channel.Draft{draft}})
+		require.NoError(t, err)
+	}
+	sent := func() int {
+		info, err := n.Do(t, "INFO", "stats").ToString()
+		require.NoError(t, err)
+		_, text, _ := strings.Cut(info, "total_net_output_bytes:")
+		text, _, _ = strings.Cut(text, "\r\n")
+		bytes, err := strconv.Atoi(text)
+		require.NoError(t, err)
+		return bytes
+	}
+	before := sent()
+	const answered = 2 << 20
+	b, err := s.Fetch(t.Context(), channel.FetchRequest{Channel: "x", Subscriber: reader, Max: 1000, MaxBytes: answered, Policy: policy})
+	require.NoError(t, err)
+	require.Greater(t, len(b.Messages), 150)
+	require.Less(t, sent()-before, answered+4*policy.MaxMessageBytes)
+}

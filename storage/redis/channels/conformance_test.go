@@ -1,0 +1,137 @@
+package channels_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+		open := func(t testing.TB) *harness {
+			t.Helper()
+			prefix := redistest.Prefix(t)
+			conn, err := redis.Connect(t.Context(), redis.Options{
+				URL: r.URL, KeyPrefix: prefix, Logger: slog.New(slog.DiscardHandler),
+			})
+			require.NoError(t, err)
+			t.Cleanup(conn.Close)
+			store, err := channels.New(conn, channels.Options{})
+			require.NoError(t, err)
+			return &harness{store: store, lookup: queues.NewLookup(conn), client: r.Client, prefix: prefix}
+		}
+		storagetest.Run(t, func(t testing.TB) storagetest.Harness { return open(t) })
+		t.Run("lookup", func(t *testing.T) {
+			t.Parallel()
+			storagetest.RunLookup(t, func(t testing.TB) storagetest.LookupHarness { return open(t) })
+		})
+	})
+}
+
+// harness reaches behind a store by the keys of docs/redis-internals.md. It spells them out itself, so that it
+// doesn't follow a mistake of the store's.
+type harness struct {
+	store  *channels.Store
+	lookup *queues.Lookup
+	client rueidis.Client
+	prefix string
+}
+
+func (h *harness) Store() channel.Store { return h.store }
+
+func (h *harness) Lookup() matchmaking.Lookup { return h.lookup }
+
+// do gives a Redis that doesn't answer up, so that a case fails rather than hangs.
+func (h *harness) do(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return h.client.Do(ctx, command)
+}
+
+func (h *harness) key(channel string, p storagetest.Part) string {
+	base := h.prefix + "c.{" + channel + "}."
+	switch p.Kind {
+	case storagetest.PartClock:
+		return base + "clock"
+	case storagetest.PartEpoch:
+		return base + "epoch"
+	case storagetest.PartSubscribers:
+		return base + "subs"
+	case storagetest.PartMark:
+		return base + "r." + p.Subscriber
+	case storagetest.PartMessage:
+		return base + "m." + p.Clock.String()
+	case storagetest.PartRecord:
+		return base + "mid." + p.ID
+	}
+	panic(fmt.Sprintf("a part of kind %d", p.Kind))
+}
+
+func (h *harness) SetClock(ctx context.Context, channel string, c clock.Clock) error {
+	key := h.key(channel, storagetest.Part{Kind: storagetest.PartClock})
+	err := h.do(ctx, h.client.B().Set().Key(key).Value(c.String()).Xx().Keepttl().Build()).Error()
+	if err != nil {
+		return fmt.Errorf("set %s: %w", key, err)
+	}
+	return nil
+}
+
+// deleteAll deletes all keys of a channel. They are in one slot, and so is the script.
+const deleteAll = `for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end return 0`
+
+func (h *harness) Expire(ctx context.Context, channel string, parts ...storagetest.Part) error {
+	b := h.client.B()
+	if len(parts) == 0 {
+		key := h.key(channel, storagetest.Part{Kind: storagetest.PartClock})
+		pattern := h.prefix + "c.{" + channel + "}*"
+		return h.do(ctx, b.Eval().Script(deleteAll).Numkeys(1).Key(key).Arg(pattern).Build()).Error()
+	}
+	keys := make([]string, len(parts))
+	for i, p := range parts {
+		keys[i] = h.key(channel, p)
+	}
+	return h.do(ctx, b.Del().Key(keys...).Build()).Error()
+}
+
+func (h *harness) Life(ctx context.Context, channel string, p storagetest.Part) (time.Duration, error) {
+	key := h.key(channel, p)
+	ms, err := h.do(ctx, h.client.B().Pttl().Key(key).Build()).AsInt64()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("read the TTL of %s: %w", key, err)
+	case ms == -1:
+		return 0, fmt.Errorf("%s has no TTL", key)
+	case ms == -2:
+		return 0, nil
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+func (h *harness) SetLife(ctx context.Context, channel string, p storagetest.Part, left time.Duration) error {
+	key := h.key(channel, p)
+	set, err := h.do(ctx, h.client.B().Pexpire().Key(key).Milliseconds(left.Milliseconds()).Build()).AsBool()
+	if err == nil && !set {
+		err = errors.New("no such key")
+	}
+	if err != nil {
+		return fmt.Errorf("set the TTL of %s: %w", key, err)
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package channels
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var describeScript = lua.Must("channels/describe")
+
+// Describe runs describe.lua.
+func (s *Store) Describe(ctx context.Context, r channel.DescribeRequest) (channel.Description, error) {
+	ch := s.keys(r.Channel)
+	keys := []string{ch.Clock(), ch.Epoch(), ch.Subscribers()}
+	args := []string{
+		ch.MessagePrefix(), ch.MarkPrefix(), strconv.Itoa(r.Policy.MaxMessages),
+		strconv.FormatUint(uint64(r.Page.Cursor), 10), strconv.Itoa(r.Page.Limit),
+	}
+	rep, err := s.conn.Run(ctx, describeScript, keys, args)
+	if err != nil {
+		return channel.Description{}, err
+	}
+	return description(rep)
+}
+
+// description decodes what describe.lua returns.
+func description(r redis.Reply) (channel.Description, error) {
+	if r.Status != redis.OK {
+		return channel.Description{}, refusals.Error(r)
+	}
+	d := r.Decoder()
+	about := channel.Description{Position: channel.Position{Epoch: epochOf(d), Clock: clockOf(d)}}
+	about.TTL = time.Duration(d.Int64()) * time.Millisecond
+	if steps := d.Int64(); steps >= 0 {
+		about.Oldest, about.Live = about.Clock.Sub(uint64(steps)), uint64(steps)+1
+	}
+	about.Names, about.Next = uint64(d.Int64()), channel.Cursor(number(d))
+	d.Each(func(list *redis.Decoder) {
+		sub := channel.SubscriberLag{Name: list.Text(), Mark: clockOf(list)}
+		sub.Lag = clock.Distance(sub.Mark, about.Clock)
+		about.Subscribers = append(about.Subscribers, sub)
+	})
+	slices.SortFunc(about.Subscribers, func(a, b channel.SubscriberLag) int { return cmp.Compare(a.Name, b.Name) })
+	if err := d.End(); err != nil {
+		return channel.Description{}, err
+	}
+	return about, nil
+}
+
+// Positions reads the clock and the epoch of each channel with one command, or two if its slot is being moved, all of them in
+// one pipeline.
+func (s *Store) Positions(ctx context.Context, names []string) []channel.PositionResult {
+	results := make([]channel.PositionResult, len(names))
+	client := s.conn.Client()
+	errs := s.conn.RetryEach(ctx, "positions", len(names), func(ctx context.Context, left []int) []error {
+		commands := make(rueidis.Commands, len(left))
+		for i, at := range left {
+			ch := s.keys(names[at])
+			commands[i] = client.B().Mget().Key(ch.Clock(), ch.Epoch()).Build()
+		}
+		errs := make([]error, len(left))
+		for i, reply := range client.DoMulti(ctx, commands...) {
+			results[left[i]].Position, errs[i] = s.position(ctx, names[left[i]], reply)
+		}
+		return errs
+	})
+	for i, err := range errs {
+		results[i].Err = err
+	}
+	return results
+}
+
+// position decodes the values of a channel's clock and epoch.
+func (s *Store) position(ctx context.Context, name string, reply rueidis.RedisResult) (channel.Position, error) {
+	values, err := reply.ToArray()
+	switch {
+	case redis.SlotMoving(err):
+		return singleReads{store: s, keys: s.keys(name)}.channelPosition(ctx)
+	case err != nil:
+		return channel.Position{}, err
+	case len(values) != 2:
+		return channel.Position{}, fmt.Errorf("%w: MGET of 2 keys returned %d values", redis.ErrReply, len(values))
+	}
+	var at channel.Position
+	text, err := values[0].ToString()
+	if err != nil {
+		return at, channel.ErrNoChannel
+	}
+	if at.Clock, err = clock.Parse(text); err != nil {
+		return at, fmt.Errorf("%w: clock: %w", redis.ErrReply, err)
+	}
+	if text, err = values[1].ToString(); err != nil {
+		return at, nil // made by the predecessor: the epoch 0
+	}
+	if at.Epoch, err = ulid.ParseStrict(text); err != nil {
+		return at, fmt.Errorf("%w: epoch: %w", redis.ErrReply, err)
+	}
+	return at, nil
+}

@@ -1,0 +1,104 @@
+package channels
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// A message is kept as {"id":"…","content":…,"at":<ms>}. The content's bytes are never touched: the head and the
+// tail are put around it and cut off again.
+const (
+	envelopeID      = `{"id":"`
+	envelopeContent = `","content":`
+	envelopeAt      = `,"at":`
+)
+
+// envelopeHead is an envelope up to its content's end; the publish script adds the time. IDs need no escaping.
+func envelopeHead(d channel.Draft) string {
+	var b strings.Builder
+	b.Grow(len(envelopeID) + len(d.ID) + len(envelopeContent) + len(d.Content))
+	b.WriteString(envelopeID)
+	b.WriteString(d.ID)
+	b.WriteString(envelopeContent)
+	b.Write(d.Content)
+	return b.String()
+}
+
+// parseEnvelope opens an envelope; the message's content is a part of it.
+func parseEnvelope(envelope []byte, at clock.Clock) (channel.Message, error) {
+	rest, ok := bytes.CutPrefix(envelope, []byte(envelopeID))
+	if !ok {
+		return parseForeign(envelope, at)
+	}
+	id, rest, ok := bytes.Cut(rest, []byte(envelopeContent))
+	tail := bytes.LastIndex(rest, []byte(envelopeAt))
+	if !ok || tail <= 0 || rest[len(rest)-1] != '}' || channel.CheckMessageID(string(id)) != nil {
+		return parseForeign(envelope, at)
+	}
+	ms, err := strconv.ParseInt(string(rest[tail+len(envelopeAt):len(rest)-1]), 10, 64)
+	if err != nil {
+		return parseForeign(envelope, at)
+	}
+	return channel.Message{ID: string(id), Clock: at, Content: rest[:tail:tail], PublishedAt: time.UnixMilli(ms)}, nil
+}
+
+// parseForeign opens an envelope as the predecessor wrote it: any JSON object with an id and a content.
+func parseForeign(envelope []byte, at clock.Clock) (channel.Message, error) {
+	var e struct {
+		ID      string          `json:"id"`
+		Content json.RawMessage `json:"content"`
+		At      int64           `json:"at"`
+	}
+	if err := json.Unmarshal(envelope, &e); err != nil {
+		return channel.Message{}, fmt.Errorf("message at clock %s: %w", at, err)
+	}
+	if channel.CheckMessageID(e.ID) != nil || len(e.Content) == 0 {
+		return channel.Message{}, fmt.Errorf("message at clock %s has no id or no content", at)
+	}
+	m := channel.Message{ID: e.ID, Clock: at, Content: e.Content}
+	if e.At != 0 {
+		m.PublishedAt = time.UnixMilli(e.At)
+	}
+	return m, nil
+}
+
+var errNews = errors.New("not a notification")
+
+// parseNews reads a notification: "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large
+// to come along, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
+func parseNews(news string) (channel.Event, error) {
+	epochText, rest, _ := strings.Cut(news, " ")
+	clockText, body, _ := strings.Cut(rest, " ")
+	epoch, err := ulid.ParseStrict(epochText)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: epoch: %w", errNews, err)
+	}
+	at, err := clock.Parse(clockText)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: clock: %w", errNews, err)
+	}
+	event := channel.Event{Kind: channel.EventPublished, Position: channel.Position{Epoch: epoch, Clock: at}}
+	if subscriber, ok := strings.CutPrefix(body, "!"); ok {
+		event.Kind, event.Subscriber = channel.EventUnsubscribed, subscriber
+		return event, nil
+	}
+	if body == "" {
+		return event, nil
+	}
+	m, err := parseEnvelope([]byte(body), at)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: %w", errNews, err)
+	}
+	event.Message = &m
+	return event, nil
+}

@@ -1,0 +1,165 @@
+package channels
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// A Redis that has forgotten the scripts is given them again.
+func TestFailureScriptsFlushed(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL()})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	for _, c := range calls(t, s, "x") {
+		require.NoError(t, n.Do(t, "SCRIPT", "FLUSH", "SYNC").Error())
+		require.NoError(t, c.Do(t.Context()), c.Name)
+	}
+	require.NoError(t, n.Do(t, "SCRIPT", "FLUSH", "SYNC").Error())
+	rig.RequireEach(t.Context(), t, calls(t, s, "x"), rig.RequireFine)
+}
+
+// Connections that are cut while messages are published cost nothing but time.
+func TestFailureConnectionsKilledUnderLoad(t *testing.T) {
+	t.Parallel()
+	const publishers, messages, kills = 8, 100, 25
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute})
+	var told atomic.Int64
+	g, ctx := errgroup.WithContext(t.Context())
+	for i := range publishers {
+		g.Go(func() error {
+			return publishAll(ctx, s, "x", "p"+strconv.Itoa(i)+"-", messages, func() { told.Add(1) })
+		})
+	}
+	for i := range kills {
+		rig.WaitFor(t, "publishes between the kills", func() bool {
+			return told.Load() >= int64(i*publishers*messages/kills) || ctx.Err() != nil
+		})
+		require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
+	}
+	require.NoError(t, g.Wait())
+	requireWhole(t, s, n.Client(), "x", publishers*messages)
+}
+
+// While Redis is down every operation is answered as unavailable within the store's time. When Redis is back the
+// same store goes on.
+func TestFailureRedisDown(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]struct {
+		away, back func(*redistest.Node, testing.TB)
+	}{
+		"stopped": {(*redistest.Node).Stop, (*redistest.Node).Restart},
+		"killed":  {(*redistest.Node).Kill, (*redistest.Node).Restart},
+		"paused":  {(*redistest.Node).Pause, (*redistest.Node).Resume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Start(t, rig.Durable)
+			s := open(t, redis.Options{URL: n.URL(), Timeout: time.Second})
+			lore{messages: 3}.make(t, s, n.Client(), "x")
+			all := calls(t, s, "x")
+			before := rig.Dump(t, n)
+			how.away(n, t)
+			rig.RequireEach(t.Context(), t, all, rig.RequireUnavailable)
+			rig.RequireEach(rig.Shortly(t), t, all, rig.RequireUnavailable)
+			how.back(n, t)
+			if name != "paused" { // what was sent before is still done when it wakes up
+				require.Equal(t, before, rig.Dump(t, n))
+			}
+			rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+			rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+			d, err := s.Describe(t.Context(), about("x", lore{}.policy()))
+			require.NoError(t, err)
+			require.EqualValues(t, 3+4, d.Clock, "the repeats changed nothing")
+			require.EqualValues(t, 3+4, d.Live)
+		})
+	}
+}
+
+// A call begun while Redis is away succeeds when Redis comes back in time.
+func TestFailureRedisRestarts(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, rig.Durable)
+	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	all := calls(t, s, "x")
+	n.Kill(t)
+	done := make(chan error)
+	for _, c := range all {
+		go func() { done <- c.Do(t.Context()) }()
+	}
+	n.Restart(t)
+	for range all {
+		require.NoError(t, <-done)
+	}
+}
+
+// Who gives up waiting is let go with the context's own error, while others still wait.
+func TestFailureContextCancelled(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Hour})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	all := rig.AllBut(calls(t, s, "x"), "ready") // makes a subscription of its own, see TestFailureListen…
+	n.Pause(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	var running atomic.Int64
+	for _, c := range all {
+		go func() {
+			running.Add(1)
+			done <- c.Do(ctx)
+		}()
+	}
+	rig.WaitFor(t, "all calls to be on their way", func() bool { return int(running.Load()) == len(all) })
+	patient := make(chan error)
+	go func() { patient <- rig.ErrorOf(s.Publish(t.Context(), one("x", "patient"))) }()
+	cancel()
+	for range all {
+		require.ErrorIs(t, <-done, context.Canceled)
+	}
+	err := rig.ErrorOf(s.Publish(ctx, one("x", "late")))
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, fault.ErrUnavailable)
+	n.Resume(t)
+	require.NoError(t, <-patient)
+}
+
+// A Redis that takes no more connections is one that is busy.
+func TestFailureTooManyClients(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	rig.Set(t, n, "maxclients", "1")
+	require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
+	err := rig.ErrorOf(s.Publish(rig.Shortly(t), one("x", "m2")))
+	rig.RequireUnavailable(t, err)
+	rig.Set(t, n, "maxclients", "100")
+	require.NoError(t, rig.ErrorOf(s.Publish(t.Context(), one("x", "m2"))))
+}
+
+// After Close operations are refused at once.
+func TestFailureClosed(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Hour})
+	lore{messages: 1}.make(t, s, n.Client(), "x")
+	all := calls(t, s, "x")
+	s.conn.Close()
+	rig.RequireEach(t.Context(), t, all, func(t testing.TB, err error, about ...any) {
+		require.ErrorIs(t, err, fault.ErrUnavailable, about...)
+	})
+}

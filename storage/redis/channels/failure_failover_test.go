@@ -1,0 +1,260 @@
+package channels
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// publishing is publishers at work while a primary goes away.
+type publishing struct {
+	store      *Store
+	replicated bool         // half of the publishers want their messages on a replica
+	told       atomic.Int64 // publishes that were answered
+	longest    atomic.Int64 // nanoseconds between two of them
+	last       atomic.Int64
+	ending     atomic.Bool // no more is published
+	failed     atomic.Bool // a publisher got an error
+	g          errgroup.Group
+}
+
+// publishOn lets publishers publish until end.
+func publishOn(t *testing.T, s *Store, name string, replicated bool) *publishing {
+	t.Helper()
+	p := &publishing{store: s, replicated: replicated}
+	p.last.Store(time.Now().UnixNano())
+	for i := range 4 {
+		p.g.Go(func() error { return p.publish(t.Context(), name, "p"+strconv.Itoa(i)+"-", i%2) })
+	}
+	p.awaitMore(t)
+	return p
+}
+
+// publish publishes until the end, each message again and again until that succeeds.
+func (p *publishing) publish(ctx context.Context, name, first string, replicas int) error {
+	for i := 0; !p.ending.Load(); i++ {
+		r := one(name, first+strconv.Itoa(i))
+		if p.replicated {
+			r.Policy.Replicas = replicas
+		}
+		_, err := p.store.Publish(ctx, r)
+		for p.mayFail(err) {
+			_, err = p.store.Publish(ctx, r)
+		}
+		if err != nil {
+			p.failed.Store(true)
+			return err
+		}
+		p.answered()
+	}
+	return nil
+}
+
+// mayFail tells whether a publish may be answered so: for a while, where the store's time isn't long enough for a
+// fail-over, or where there is no replica.
+func (p *publishing) mayFail(err error) bool {
+	return errors.Is(err, &fault.Error{Slug: fault.SlugNotReplicated}) ||
+		errors.Is(err, fault.ErrUnavailable) && p.store.conn.Timeout() < time.Minute
+}
+
+func (p *publishing) answered() {
+	p.told.Add(1)
+	now := time.Now().UnixNano()
+	pause := now - p.last.Swap(now)
+	for {
+		longest := p.longest.Load()
+		if pause <= longest || p.longest.CompareAndSwap(longest, pause) {
+			return
+		}
+	}
+}
+
+// awaitMore waits for publishes that began after the call.
+func (p *publishing) awaitMore(t *testing.T) {
+	t.Helper()
+	before := p.told.Load()
+	rig.WaitFor(t, "publishes to be answered", func() bool { return p.told.Load() > before+20 || p.failed.Load() })
+}
+
+func (p *publishing) end(t *testing.T) {
+	t.Helper()
+	p.ending.Store(true)
+	require.NoError(t, p.g.Wait())
+	t.Logf("%d publishes, the longest pause was %s", p.told.Load(), time.Duration(p.longest.Load()).Round(time.Millisecond))
+}
+
+// requireSound expects what Redis holds of a channel to have no hole and no clock twice.
+func requireSound(t *testing.T, s *Store, direct rueidis.Client, name string) {
+	t.Helper()
+	at, err := s.Position(t.Context(), name)
+	require.NoError(t, err)
+	requireWhole(t, s, direct, name, int(at.Clock))
+}
+
+// When Sentinels promote a replica the store goes over to it, and its channels go on there.
+func TestFailureSentinelFailover(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		timeout time.Duration
+		fail    func(testing.TB, *redistest.SentinelNodes)
+	}{
+		"paused": {time.Minute, func(t testing.TB, nodes *redistest.SentinelNodes) {
+			t.Helper()
+			nodes.Nodes()[0].Pause(t)
+		}},
+		"killed, and a Sentinel is silent": {2 * time.Second, func(t testing.TB, nodes *redistest.SentinelNodes) {
+			t.Helper()
+			nodes.Sentinels()[0].Pause(t) // the one that the store listens to
+			nodes.Nodes()[0].Kill(t)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := redistest.StartSentinel(t, redistest.Options{})
+			s := open(t, redis.Options{
+				URL: strings.Join(nodes.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: c.timeout,
+			})
+			l := listen(t, s, "x")
+			p := publishOn(t, s, "x", false)
+			c.fail(t, nodes)
+			promoted := nodes.Nodes()[1]
+			rig.WaitFor(t, "the replica to be promoted", func() bool { return isPrimary(t, promoted) })
+			p.awaitMore(t)
+			p.end(t)
+			requireSound(t, s, promoted.Client(), "x")
+			l.await(t, channel.EventConfirmed)
+			l.requirePublished(t, s, "x", "after")
+			require.NoError(t, s.conn.Ready(t.Context()))
+		})
+	}
+}
+
+func isPrimary(t *testing.T, n *redistest.Node) bool {
+	t.Helper()
+	role, err := n.Do(t, "ROLE").ToArray()
+	if err != nil {
+		return false // a promotion cuts connections
+	}
+	text, err := role[0].ToString()
+	require.NoError(t, err)
+	return text == "master"
+}
+
+// When a cluster promotes a replica the store goes over to it by itself.
+func TestFailureClusterFailover(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{})
+	s := open(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Minute})
+	slot := c.Slot("{x}")
+	l := listen(t, s, "x")
+	p := publishOn(t, s, "x", false)
+
+	_, promoted := c.Failover(t, slot)
+	p.awaitMore(t)
+	p.end(t)
+	requireSound(t, s, promoted.Client(), "x")
+	l.await(t, channel.EventConfirmed)
+	l.requirePublished(t, s, "x", "after")
+
+	lore{messages: 3}.make(t, s, nil, "y")
+	require.NoError(t, rig.ErrorOf(s.conn.Inspect(t.Context())), "one node is away")
+	other := open(t, redis.Options{URL: strings.Join(c.Addrs(), ",")})
+	rig.RequireEach(t.Context(), t, calls(t, other, "y"), rig.RequireFine)
+}
+
+// When a replica takes over in good order nothing at all is lost.
+func TestFailureClusterSwitchover(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{})
+	s := open(t, redis.Options{URL: c.Addrs()[0], Timeout: time.Minute})
+	slot := c.Slot("{x}")
+	p := publishOn(t, s, "x", true)
+	var promoted *redistest.Node
+	for range 2 {
+		_, promoted = c.Switchover(t, slot)
+		p.awaitMore(t)
+	}
+	p.end(t)
+	at, err := s.Position(t.Context(), "x")
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, int64(at.Clock), p.told.Load())
+	requireWhole(t, s, promoted.Client(), "x", int(at.Clock))
+	l := listen(t, s, "x")
+	l.requirePublished(t, s, "x", "after")
+}
+
+// While a cluster is down its channels are unavailable, those of nodes that run too. Then they are back.
+func TestFailureClusterDown(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: rig.Durable.Args})
+	s := open(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Second})
+	lore{messages: 3}.make(t, s, nil, "x")
+	all := calls(t, s, "x")
+	owner := c.Owner(t, c.Slot("{x}"))
+	var killed *redistest.Node
+	for _, n := range c.Nodes() {
+		if n != owner {
+			killed = n
+		}
+	}
+	killed.Kill(t)
+	rig.WaitFor(t, "the cluster to be down", func() bool {
+		return strings.HasPrefix(errorText(owner.Do(t, "GET", s.keys("x").Clock()).Error()), "CLUSTERDOWN")
+	})
+	onCluster := rig.AllBut(all, "ready", "inspect", "receipt key") // those depend on other slots and nodes
+	rig.RequireEach(t.Context(), t, onCluster, rig.RequireUnavailable)
+	_, err := redis.Connect(rig.Shortly(t), redis.Options{URL: killed.Addr(), Logger: s.conn.Logger()})
+	require.Error(t, err)
+
+	done := make(chan error)
+	patient := open(t, redis.Options{URL: owner.Addr(), Timeout: time.Minute})
+	go func() { done <- rig.ErrorOf(patient.Publish(t.Context(), one("x", "patient"))) }()
+	killed.Restart(t)
+	c.AwaitOK(t)
+	require.NoError(t, <-done)
+	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+}
+
+// The part of a cluster that runs serves its channels, where the cluster allows that.
+func TestFailureClusterPartlyDown(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: []string{"--cluster-require-full-coverage", "no"}})
+	s := open(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Second})
+	lore{messages: 3}.make(t, s, nil, "x")
+	up := c.Owner(t, c.Slot("{x}"))
+	for name := range map[string]bool{"a": true, "b": true, "c": true, "d": true, "e": true, "f": true} {
+		if c.Owner(t, c.Slot("{"+name+"}")) == up {
+			continue
+		}
+		lore{messages: 3}.make(t, s, nil, name)
+		all := rig.AllBut(calls(t, s, name), "ready", "inspect", "receipt key") // those aren't on the channel's node
+		c.Owner(t, c.Slot("{"+name+"}")).Kill(t)
+		rig.RequireEach(t.Context(), t, all, rig.RequireUnavailable)
+		break
+	}
+	other := open(t, redis.Options{URL: up.Addr()})
+	for _, store := range []*Store{s, other} {
+		rig.RequireEach(t.Context(), t, rig.AllBut(calls(t, store, "x"), "ready", "receipt key"), rig.RequireFine)
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

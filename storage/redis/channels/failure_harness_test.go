@@ -1,0 +1,91 @@
+package channels
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// calls gives all operations on a channel that lore.make made, with one message at least. Each can be made again.
+func calls(t *testing.T, s *Store, name string) []rig.Call {
+	t.Helper()
+	l := lore{}
+	b, err := s.Fetch(t.Context(), l.fetch(name))
+	require.NoError(t, err)
+	ack := channel.AckRequest{Receipt: receiptOf(name, b), Policy: l.policy()}
+	batch := one(name, "b1")
+	batch.Drafts = drafted("b1", "b2", "b3")
+	return []rig.Call{
+		{Name: "publish", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
+		{Name: "publish a batch", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, batch)) }},
+		{Name: "fetch", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Fetch(ctx, l.fetch(name))) }},
+		{Name: "ack", Do: func(ctx context.Context) error { return s.Ack(ctx, ack) }},
+		{Name: "next", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
+		{Name: "subscribe", Do: func(ctx context.Context) error {
+			return rig.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another", Policy: l.policy()}))
+		}},
+		{Name: "unsubscribe", Do: func(ctx context.Context) error { return s.Unsubscribe(ctx, name, "another") }},
+		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Describe(ctx, about(name, l.policy()))) }},
+		{Name: "position", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Position(ctx, name)) }},
+		{Name: "ready", Do: s.conn.Ready},
+		{Name: "inspect", Do: func(ctx context.Context) error { return rig.ErrorOf(s.conn.Inspect(ctx)) }},
+		{Name: "receipt key", Do: func(ctx context.Context) error { return rig.ErrorOf(s.ReceiptKeys(ctx)) }},
+	}
+}
+
+// publishAll publishes messages one after the other under their own IDs. Each must succeed, and none is a duplicate, also
+// where the answer of its first try was lost. told is called after each.
+func publishAll(ctx context.Context, s *Store, name, first string, n int, told func()) error {
+	for i := range n {
+		id := first + strconv.Itoa(i)
+		published, err := s.Publish(ctx, one(name, id))
+		if err != nil {
+			return err
+		}
+		if p := published[0]; p.ID != id || p.Clock < 1 || p.Duplicate {
+			return fmt.Errorf("%s was published as %+v", id, p)
+		}
+		told()
+	}
+	return nil
+}
+
+// requireWhole expects a channel to hold n messages from clock 1 on, without a hole, each ID once, and dedup records
+// that agree.
+func requireWhole(t *testing.T, s *Store, direct rueidis.Client, name string, n int) {
+	t.Helper()
+	ch := s.keys(name)
+	get := func(key string) string {
+		value, err := direct.Do(t.Context(), direct.B().Get().Key(key).Build()).ToString()
+		require.NoError(t, err, key)
+		return value
+	}
+	require.Equal(t, strconv.Itoa(n), get(ch.Clock()))
+	seen := map[string]bool{}
+	for at := clock.Clock(1); at <= clock.Clock(n); at++ {
+		m, err := parseEnvelope([]byte(get(ch.Message(at))), at)
+		require.NoError(t, err)
+		require.False(t, seen[m.ID], m.ID)
+		seen[m.ID] = true
+		require.Equal(t, at.String(), get(ch.MessageID(m.ID)))
+	}
+}
+
+// about asks for a channel and the first page of its subscribers.
+func about(name string, p channel.Policy) channel.DescribeRequest {
+	return channel.DescribeRequest{Channel: name, Page: channel.Page{Limit: channel.DefaultPage}, Policy: p}
+}
+
+// Position reads one channel's position.
+func (s *Store) Position(ctx context.Context, name string) (channel.Position, error) {
+	r := s.Positions(ctx, []string{name})[0]
+	return r.Position, r.Err
+}

@@ -1,0 +1,244 @@
+package channels
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// A Redis that loads its data is one that is back in a moment.
+func TestFailureLoading(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{Args: []string{
+		"--key-load-delay", "10000", "--loading-process-events-interval-bytes", "1024", // 10 ms a key
+	}})
+	registry := prometheus.NewRegistry()
+	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute, Metrics: registry})
+	lore{messages: 3}.make(t, s, n.Client(), "x")
+	require.NoError(t, n.Do(t, "DEBUG", "POPULATE", "5000", "ballast", "2000").Error())
+	require.NoError(t, n.Do(t, "SAVE").Error())
+	n.Kill(t)
+
+	published, opened := make(chan error), make(chan error)
+	go func() { published <- rig.ErrorOf(s.Publish(t.Context(), one("x", "new"))) }()
+	go func() {
+		other, err := redis.Connect(t.Context(), redis.Options{URL: n.URL(), Logger: s.conn.Logger()})
+		if err == nil {
+			other.Close()
+		}
+		opened <- err
+	}()
+	go func() { // while Restart waits for the end of loading
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for label(registry, "tidemark_redis_retries_total", "LOADING") == 0 && t.Context().Err() == nil {
+			<-tick.C
+		}
+		n.Client().Do(t.Context(), n.Client().B().ConfigSet().ParameterValue().ParameterValue("key-load-delay", "0").Build())
+	}()
+	n.Restart(t)
+	require.NoError(t, <-published)
+	require.NoError(t, <-opened)
+	requireWhole(t, s, n.Client(), "x", 4)
+}
+
+// label gives a counter's value for one label.
+func label(registry *prometheus.Registry, name, value string) float64 {
+	families, _ := registry.Gather()
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name && m.GetLabel()[0].GetValue() == value {
+				return m.GetCounter().GetValue()
+			}
+		}
+	}
+	return 0
+}
+
+// On a replica nothing can be written. It may become a primary, so the answer is to try again.
+func TestFailureReadOnlyReplica(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, primary)
+	lore{messages: 3}.make(t, open(t, redis.Options{URL: primary.URL()}), primary.Client(), "x")
+	rig.WaitFor(t, "the replica to have it all", func() bool { return len(rig.Dump(t, replica)) == len(rig.Dump(t, primary)) })
+	s := open(t, redis.Options{URL: replica.URL()})
+	all, before := calls(t, s, "x"), rig.Dump(t, replica)
+	reads := []string{"fetch", "position", "inspect"}
+	rig.RequireEach(t.Context(), t, rig.Only(all, reads...), rig.RequireFine)
+	rig.RequireEach(rig.Shortly(t), t, rig.AllBut(all, reads...), rig.RequireUnavailable)
+	require.Equal(t, before, rig.Dump(t, primary))
+	require.Equal(t, before, rig.Dump(t, replica))
+
+	done := make(chan error)
+	go func() { done <- rig.ErrorOf(s.Publish(t.Context(), one("x", "p0"))) }()
+	require.NoError(t, replica.Do(t, "REPLICAOF", "NO", "ONE").Error())
+	require.NoError(t, <-done)
+	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+}
+
+// A publish that waits for replicas on a primary that stops being one is tried again.
+func TestFailureDemotedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, primary)
+	s := open(t, redis.Options{URL: primary.URL(), Timeout: time.Minute})
+	replica.Pause(t)
+	r := one("x", "m1")
+	r.Policy.Replicas = 1
+	done := make(chan error)
+	go func() { done <- rig.ErrorOf(s.Publish(t.Context(), r)) }()
+	rig.WaitFor(t, "the publish to wait for the replica", func() bool {
+		text, err := primary.Do(t, "INFO", "clients").ToString()
+		require.NoError(t, err)
+		return strings.Contains(text, "blocked_clients:1")
+	})
+	require.NoError(t, primary.Do(t, "REPLICAOF", "127.0.0.1", "1").Error())
+	require.NoError(t, primary.Do(t, "REPLICAOF", "NO", "ONE").Error())
+	replica.Resume(t)
+	require.NoError(t, <-done)
+	requireWhole(t, s, primary.Client(), "x", 1)
+	require.Equal(t, "1", valueOf(t, replica, s.keys("x").Clock()))
+}
+
+// A Redis that wants replicas for writing and has none takes nothing.
+func TestFailureNoReplicas(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	registry := prometheus.NewRegistry()
+	s := open(t, redis.Options{URL: n.URL(), Metrics: registry})
+	lore{messages: 3}.make(t, s, n.Client(), "x")
+	all := calls(t, s, "x")
+	rig.Set(t, n, "min-replicas-to-write", "1")
+	before := rig.Dump(t, n)
+	reads := []string{"fetch", "position", "inspect"}
+	rig.RequireEach(t.Context(), t, rig.Only(all, reads...), rig.RequireFine)
+	rig.RequireEach(rig.Shortly(t), t, rig.AllBut(all, reads...), rig.RequireUnavailable)
+	require.Equal(t, before, rig.Dump(t, n))
+
+	retried := label(registry, "tidemark_redis_retries_total", "NOREPLICAS")
+	require.NotZero(t, retried)
+	done := make(chan error)
+	go func() { done <- rig.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
+	rig.WaitFor(t, "the publish to be tried again", func() bool {
+		return label(registry, "tidemark_redis_retries_total", "NOREPLICAS") > retried
+	})
+	rig.Set(t, n, "min-replicas-to-write", "0")
+	require.NoError(t, <-done)
+	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+}
+
+// A full Redis takes no message and no subscriber, whole or in part, but it can be drained.
+func TestFailureOutOfMemory(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	s := open(t, redis.Options{URL: n.URL()})
+	for _, name := range []string{"x", "y"} {
+		lore{messages: 3}.make(t, s, n.Client(), name)
+	}
+	all := calls(t, s, "x")
+	require.NoError(t, rig.ErrorOf(s.ReceiptKeys(t.Context())))
+	keyless := open(t, redis.Options{URL: n.URL(), KeyPrefix: "other:"})
+	rig.FillUp(t, n)
+	before := rig.Dump(t, n)
+	full := []string{"publish", "publish a batch", "subscribe"}
+	require.ErrorIs(t, rig.ErrorOf(keyless.ReceiptKeys(t.Context())), fault.ErrStorageFull)
+	rig.RequireEach(t.Context(), t, rig.Only(all, full...), rig.RequireFull)
+	trimmed := one("x", "p1")
+	trimmed.Policy.MaxMessages = 1
+	require.ErrorIs(t, rig.ErrorOf(s.Publish(t.Context(), trimmed)), fault.ErrStorageFull)
+	require.ErrorIs(t, rig.ErrorOf(s.Publish(t.Context(), one("new", "p1"))), fault.ErrStorageFull)
+	require.Equal(t, before, rig.Dump(t, n))
+	rig.RequireEach(t.Context(), t, rig.AllBut(all, append(full, "ready")...), rig.RequireFine)
+	err := s.conn.Ready(t.Context())
+	rig.RequireUnavailable(t, err)
+	require.ErrorContains(t, err, "OOM", "the answer names the cause")
+	d, err := s.Describe(t.Context(), about("x", lore{}.policy()))
+	require.NoError(t, err)
+	require.Zero(t, d.Subscribers[0].Lag, "the acknowledgement counted")
+	require.NoError(t, s.Unsubscribe(t.Context(), "y", reader))
+	require.ErrorIs(t, rig.ErrorOf(s.Fetch(t.Context(), lore{}.fetch("y"))), channel.ErrNoSubscriber)
+
+	require.NoError(t, n.Do(t, "DEL", "ballast").Error())
+	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+}
+
+// What Redis's user may not do is said so, and isn't half done.
+func TestFailureNotPermitted(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	lore{messages: 3}.make(t, open(t, redis.Options{URL: n.URL()}), n.Client(), "x")
+	batch := one("x", "b1")
+	batch.Drafts = drafted("b1", "b2")
+	trimmed, due := batch, batch
+	due.Policy.TTL = 2 * batch.Policy.TTL // so that the life of the epoch and the subs must be renewed
+	trimmed.Policy.MaxMessages = 2
+	for rights, r := range map[string]channel.PublishRequest{ //nolint:paralleltest // they share a server whose keys must not change
+		"~* +@all resetchannels":           batch,
+		"~* +@all &elsewhere":              batch,
+		"~* +@all -spublish &*":            batch,
+		"~* +@all -evalsha &*":             batch,
+		"~* +@all -get &*":                 batch,
+		"~* +@all -set &*":                 batch,
+		"~* +@all -pexpireat &*":           due,
+		"~* +@all -del &*":                 trimmed,
+		"~c.{y}* %R~* ~tidemark* +@all &*": batch,
+	} {
+		t.Run(rights, func(t *testing.T) {
+			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
+			require.NoError(t, n.Do(t, user...).Error())
+			s := open(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})
+			before := rig.Dump(t, n)
+			err := rig.ErrorOf(s.Publish(t.Context(), r))
+			rig.RequireUnavailable(t, err)
+			require.Regexp(t, "NOPERM|can't run this command|ACL failure|can't access", err.Error())
+			require.Equal(t, rig.Values(before), rig.Values(rig.Dump(t, n)))
+			require.NoError(t, n.Do(t, "ACL", "SETUSER", "limited", "~*", "+@all", "&*").Error())
+			require.NoError(t, s.conn.Ready(t.Context()))
+			require.NoError(t, n.Do(t, "ACL", "SETUSER", "limited", "resetchannels").Error())
+			rig.RequireUnavailable(t, s.conn.Ready(t.Context()))
+		})
+	}
+}
+
+// A subscriber whose position a fail-over has given to another message is told so, and its mark stays.
+func TestFailureLostWrites(t *testing.T) {
+	t.Parallel()
+	s, n := openStandalone(t)
+	lore{messages: 5}.make(t, s, n.Client(), "x")
+	ctx, l, ch := t.Context(), lore{}, s.keys("x")
+	b, err := s.Fetch(ctx, l.fetch("x"))
+	require.NoError(t, err)
+	require.Len(t, b.Messages, 5)
+	old := channel.AckRequest{Receipt: receiptOf("x", b), Policy: l.policy()}
+
+	// As if the new primary had never got the last three.
+	require.NoError(t, n.Do(t, "SET", ch.Clock(), "2", "KEEPTTL").Error())
+	for i := 3; i <= 5; i++ {
+		id := "m" + strconv.Itoa(i)
+		require.NoError(t, n.Do(t, "DEL", ch.MessagePrefix()+strconv.Itoa(i), ch.MessageID(id)).Error())
+	}
+	require.ErrorIs(t, s.Ack(ctx, old), channel.ErrReceiptAhead)
+	require.ErrorIs(t, rig.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptAhead)
+	require.NoError(t, publishAll(ctx, s, "x", "after", 4, func() {}))
+	require.ErrorIs(t, s.Ack(ctx, old), channel.ErrReceiptSuperseded)
+	require.ErrorIs(t, rig.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptSuperseded)
+
+	b, err = s.Fetch(ctx, l.fetch("x"))
+	require.NoError(t, err)
+	require.EqualValues(t, 0, b.Mark)
+	require.Len(t, b.Messages, 6)
+	require.Equal(t, "after0", b.Messages[2].ID)
+	require.NoError(t, s.Ack(context.WithoutCancel(ctx), channel.AckRequest{Receipt: receiptOf("x", b), Policy: l.policy()}))
+}

@@ -1,0 +1,117 @@
+package channels
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var (
+	fetchScript = lua.Must("channels/fetch")
+	nextScript  = lua.Must("channels/next")
+)
+
+// Fetch runs fetch.lua, and reads the rest of a large batch beside it. While the channel's slot is half moved it reads
+// key by key instead.
+func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
+	until := time.Now().Add(s.conn.Timeout())
+	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, s.keys(r.Channel).ForSubscriber(r.Subscriber), s.fetchArgs(r))
+	if errors.Is(err, redis.ErrMoving) {
+		return s.fetchUntil(ctx, until, nil, r)
+	}
+	if err != nil {
+		return channel.Batch{}, err
+	}
+	return s.completed(ctx, rep, r)
+}
+
+func (s *Store) fetchArgs(r channel.FetchRequest) []string {
+	args := append(make([]string, 0, 6), s.keys(r.Channel).MessagePrefix())
+	return append(args, readArgs(first(r))...)
+}
+
+// completed decodes what a script has read, and reads the rest of a large batch.
+func (s *Store) completed(ctx context.Context, rep redis.Reply, r channel.FetchRequest) (channel.Batch, error) {
+	b, err := s.batch(ctx, rep)
+	if err != nil {
+		return channel.Batch{}, err
+	}
+	return s.rest(ctx, r, b), nil
+}
+
+// fetchUntil acknowledges, if ack isn't nil, and reads key by key, until a deadline at most.
+func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	if ack != nil {
+		if err := s.Ack(ctx, *ack); err != nil {
+			return channel.Batch{}, err
+		}
+	}
+	return s.fetchSingly(ctx, r)
+}
+
+// Next runs next.lua, and reads on as Fetch does. Where only the reading can't be done because the slot is half moved, it
+// reads key by key.
+func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
+	until := time.Now().Add(s.conn.Timeout())
+	rep, err := s.conn.RunUnlessMoving(ctx, nextScript, ackKeys(s.keys(r.Channel), a.Receipt), nextArgs(a, r))
+	if errors.Is(err, redis.ErrMoving) {
+		return s.fetchUntil(ctx, until, &a, r)
+	}
+	if err != nil {
+		return channel.Batch{}, err
+	}
+	return s.completed(ctx, rep, r)
+}
+
+func nextArgs(a channel.AckRequest, r channel.FetchRequest) []string {
+	return append(receiptArgs(a.Receipt), readArgs(first(r))...)
+}
+
+func readArgs(r channel.FetchRequest) []string {
+	return []string{
+		ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
+		strconv.Itoa(r.Policy.MaxMessages), strconv.FormatInt(r.Wait.Milliseconds(), 10),
+	}
+}
+
+// batch decodes what fetch.lua and next.lua return.
+func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, error) {
+	if rep.Status != redis.OK {
+		return channel.Batch{}, refusals.Error(rep)
+	}
+	d := rep.Decoder()
+	b := channel.Batch{Epoch: epochOf(d), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d), Expired: uint64(d.Int64())}
+	list := d.List()
+	b.Messages = make([]channel.Message, 0, list.Len()/2)
+	for list.More() {
+		at, envelope := clockOf(list), list.Bytes()
+		if list.Err() == nil {
+			s.open(ctx, &b, at, envelope)
+		}
+	}
+	if err := cmp.Or(list.Err(), d.End()); err != nil {
+		return channel.Batch{}, err
+	}
+	return b, nil
+}
+
+// open adds a message to a batch. One that can't be read would block its subscribers for its whole life: it is
+// passed over like an expired one, and logged.
+func (s *Store) open(ctx context.Context, b *channel.Batch, at clock.Clock, envelope []byte) {
+	m, err := parseEnvelope(envelope, at)
+	if err != nil {
+		s.conn.Logger().ErrorContext(ctx, "a stored message can't be read and is passed over", "error", err)
+		b.Expired++
+		return
+	}
+	b.Messages = append(b.Messages, m)
+}

@@ -1,0 +1,159 @@
+package channels
+
+import (
+	"context"
+	"fmt"
+	"sort"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// singleChunk bounds how many messages one fetch reads key by key.
+const singleChunk = 16
+
+// singleReads reads the keys of a channel whose slot is half moved, one at a time: Redis answers each from the
+// side on which it is. It renews nothing: the slot's next fetch does. The clock is read before the messages, so that
+// every message up to it was there before.
+type singleReads struct {
+	store *Store
+	keys  Keys
+}
+
+func (s *Store) fetchSingly(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
+	var b channel.Batch
+	err := s.conn.Retry(ctx, "fetch singly", func(ctx context.Context) error {
+		var err error
+		b, err = singleReads{store: s, keys: s.keys(r.Channel)}.fetch(ctx, r)
+		return err
+	})
+	return b, err
+}
+
+func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
+	b, err := f.position(ctx, r.Subscriber)
+	if err != nil {
+		return b, err
+	}
+	at := b.Mark
+	if unread := clock.Distance(b.Mark, b.Clock); r.Policy.MaxMessages > 0 && unread > uint64(r.Policy.MaxMessages) {
+		at = b.Clock.Sub(uint64(r.Policy.MaxMessages))
+		b.Expired, b.Through = clock.Distance(b.Mark, at), at
+	}
+	if at, err = f.skipGone(ctx, &b, at); err != nil {
+		return b, err
+	}
+	size := 0
+	b.Messages = []channel.Message{}
+	for c := range clock.After(at, b.Clock, min(r.Max, singleChunk)) {
+		envelope, err := f.get(ctx, f.keys.Message(c))
+		if err != nil {
+			return b, err
+		}
+		if size += len(envelope); len(b.Messages) > 0 && size > r.MaxBytes {
+			break
+		}
+		if envelope == nil {
+			b.Expired++
+		} else {
+			f.store.open(ctx, &b, c, envelope)
+		}
+		b.Through = c
+	}
+	return b, nil
+}
+
+// position reads where the channel and the subscriber stand, and puts Through at the mark. The epoch is read first
+// and the clock last: should the channel begin another life meanwhile, the receipt of the batch is of the earlier one.
+func (f singleReads) position(ctx context.Context, subscriber string) (channel.Batch, error) {
+	var b channel.Batch
+	var err error
+	if b.Epoch, err = f.epoch(ctx); err != nil {
+		return b, err
+	}
+	mark, marked, err := f.clockAt(ctx, f.keys.Mark(subscriber))
+	if err != nil {
+		return b, err
+	}
+	last, exists, err := f.clockAt(ctx, f.keys.Clock())
+	if err != nil {
+		return b, err
+	}
+	if !marked || !exists || !clock.Behind(mark, last) {
+		return b, channel.ErrNoSubscriber
+	}
+	b.Mark, b.Clock, b.Through = mark, last, mark
+	return b, nil
+}
+
+// channelPosition reads where the channel stands. Errors: ErrNoChannel.
+func (f singleReads) channelPosition(ctx context.Context) (channel.Position, error) {
+	var at channel.Position
+	var err error
+	if at.Epoch, err = f.epoch(ctx); err != nil {
+		return at, err
+	}
+	exists := false
+	if at.Clock, exists, err = f.clockAt(ctx, f.keys.Clock()); err == nil && !exists {
+		err = channel.ErrNoChannel
+	}
+	return at, err
+}
+
+// epoch is 0 where the predecessor made the channel.
+func (f singleReads) epoch(ctx context.Context) (ulid.ULID, error) {
+	text, err := f.get(ctx, f.keys.Epoch())
+	if err != nil || text == nil {
+		return ulid.ULID{}, err
+	}
+	epoch, err := ulid.ParseStrict(string(text))
+	if err != nil {
+		return epoch, fmt.Errorf("%w: epoch: %w", redis.ErrReply, err)
+	}
+	return epoch, nil
+}
+
+// clockAt reads a clock; ok is false where there is none.
+func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok bool, err error) {
+	text, err := f.get(ctx, key)
+	if err != nil || text == nil {
+		return 0, false, err
+	}
+	if c, err = clock.Parse(string(text)); err != nil {
+		return 0, false, fmt.Errorf("%w: %s: %w", redis.ErrReply, key, err)
+	}
+	return c, true, nil
+}
+
+// skipGone passes over the messages after at that are gone, by binary search, and counts them.
+func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Clock) (clock.Clock, error) {
+	var failed error
+	alive := func(i int) bool {
+		n, err := f.store.conn.Client().Do(ctx, f.store.conn.Client().B().Exists().Key(f.keys.Message(at.Add(uint64(i)+1))).Build()).AsInt64()
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return n > 0
+	}
+	unread := clock.Distance(at, b.Clock)
+	if unread == 0 || alive(0) {
+		return at, failed
+	}
+	gone := uint64(sort.Search(int(unread), alive))
+	b.Expired += gone
+	b.Through = at.Add(gone)
+	return b.Through, failed
+}
+
+// get gives a key's value, nil where it isn't there.
+func (f singleReads) get(ctx context.Context, key string) ([]byte, error) {
+	value, err := f.store.conn.Client().Do(ctx, f.store.conn.Client().B().Get().Key(key).Build()).AsBytes()
+	if rueidis.IsRedisNil(err) {
+		return nil, nil
+	}
+	return value, err
+}

@@ -1,0 +1,62 @@
+package channels
+
+import (
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// Keys makes the keys of one channel. All have its name as their hash tag, so that they live in one slot of a cluster;
+// channel names have no braces.
+type Keys struct {
+	base string // "<prefix>c.{<channel>}"
+}
+
+// KeysOf returns the keys of a channel, with the prefix of all keys of an installation.
+func KeysOf(prefix, channel string) Keys {
+	var b strings.Builder
+	b.Grow(len(prefix) + len(channel) + 4)
+	b.WriteString(prefix)
+	b.WriteString("c.{")
+	b.WriteString(channel)
+	b.WriteString("}")
+	return Keys{base: b.String()}
+}
+
+// Clock holds the last clock given out.
+func (k Keys) Clock() string { return k.base + ".clock" }
+
+// Epoch holds the ULID of the channel's life.
+func (k Keys) Epoch() string { return k.base + ".epoch" }
+
+// Subscribers is the set of the names of subscribers.
+func (k Keys) Subscribers() string { return k.base + ".subs" }
+
+// Label holds the name of the queue that the ticket of this channel is in.
+func (k Keys) Label() string { return k.base + ".label" }
+
+// MarkPrefix is what the keys of marks begin with.
+func (k Keys) MarkPrefix() string { return k.base + ".r." }
+
+// Mark holds the mark of a subscriber.
+func (k Keys) Mark(subscriber string) string { return k.base + ".r." + subscriber }
+
+// MessagePrefix is what the keys of messages begin with.
+func (k Keys) MessagePrefix() string { return k.base + ".m." }
+
+// Message holds the message at a clock.
+func (k Keys) Message(at clock.Clock) string { return k.base + ".m." + at.String() }
+
+// MessageID holds the clock of a message, by the message's ID.
+func (k Keys) MessageID(id string) string { return k.base + ".mid." + id }
+
+// Topic is the topic of the channel's notifications.
+func (k Keys) Topic() string { return k.base }
+
+// ForSubscriber returns the keys that most scripts need first.
+func (k Keys) ForSubscriber(name string) []string {
+	return []string{k.Clock(), k.Epoch(), k.Mark(name), k.Subscribers()}
+}
+
+// receiptKey holds the keys that sign receipts, if none is configured.
+func receiptKey(prefix string) string { return prefix + "tidemark.receipt-key" }

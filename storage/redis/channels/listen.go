@@ -1,0 +1,24 @@
+package channels
+
+import (
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+)
+
+// Listen subscribes to the channel's topic.
+func (s *Store) Listen(name string, sink func(channel.Event)) (stop func()) {
+	return s.conn.Listen(s.keys(name).Topic(), pubsub.Listener{
+		Confirmed: func() { sink(channel.Event{Kind: channel.EventConfirmed}) },
+		Message:   func(text string) { sink(s.event(name, text)) },
+	})
+}
+
+// event decodes a notification. If it can't be read, all waiters look for themselves.
+func (s *Store) event(name, text string) channel.Event {
+	event, err := parseNews(text)
+	if err != nil {
+		s.conn.Logger().Warn("a notification can't be read", "channel", name, "error", err)
+		return channel.Event{Kind: channel.EventConfirmed}
+	}
+	return event
+}

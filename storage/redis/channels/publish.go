@@ -1,0 +1,103 @@
+package channels
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var publishScript = lua.Must("channels/publish")
+
+// Publish runs publish.lua. Where a try may have published the messages although it failed, the duplicates that the next
+// one finds are looked at once more.
+func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
+	keys, args := s.publishCall(r)
+	var rep redis.Reply
+	begun, doubtful := time.Now(), false
+	err := s.conn.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
+		if r.Policy.Replicas > 0 {
+			rep, err = s.tryReplicated(ctx, keys, args, r.Policy.Replicas)
+		} else {
+			rep, err = s.conn.Try(ctx, publishScript, keys, args)
+		}
+		doubtful = doubtful || err != nil && (redis.ReplyLost(err) || rep.Status == redis.OK)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	published, err := decodePublished(rep, r.Drafts)
+	if err == nil && doubtful {
+		s.recognizeOwn(ctx, r, published, begun)
+	}
+	return published, err
+}
+
+// decodePublished decodes what publish.lua returns.
+func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published, error) {
+	if r.Status != redis.OK {
+		return nil, refusals.Error(r)
+	}
+	d := r.Decoder()
+	published := make([]channel.Published, len(drafts))
+	for i, draft := range drafts {
+		published[i] = channel.Published{ID: draft.ID, Clock: clockOf(d), Duplicate: d.Int64() != 0}
+	}
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	return published, nil
+}
+
+func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
+	ch := s.keys(r.Channel)
+	keys = make([]string, 0, 3+len(r.Drafts))
+	args = make([]string, 0, 7+len(r.Drafts))
+	keys = append(keys, ch.Clock(), ch.Epoch(), ch.Subscribers())
+	epoch := ulid.Make().String()
+	if !r.Epoch.IsZero() {
+		epoch = "only " + r.Epoch.String()
+	}
+	args = append(args, ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), epoch,
+		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes))
+	for _, draft := range r.Drafts {
+		keys = append(keys, ch.MessageID(draft.ID))
+		args = append(args, envelopeHead(draft))
+	}
+	return keys, args
+}
+
+func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Milliseconds(), 10) }
+
+// tryReplicated publishes once and returns when as many replicas as the policy asks for have what was written. A repeat
+// finds the dedup records and waits again. It can return the script's reply together with an error.
+func (s *Store) tryReplicated(ctx context.Context, keys, args []string, replicas int) (redis.Reply, error) {
+	var r redis.Reply
+	err := s.conn.Session(func(own *redis.Session) (err error) {
+		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || r.Status != redis.OK {
+			return err
+		}
+		return own.Confirm(ctx, replicas, touch(own.B(), keys[len(keys)-1], r)...)
+	})
+	return r, err
+}
+
+// touch returns a command that writes the last message's dedup record once more, as it is. If all messages were duplicates
+// the session has written nothing, and WAIT would wait for nothing.
+func touch(b rueidis.Builder, record string, r redis.Reply) []rueidis.Completed {
+	last := ""
+	for d := r.Decoder(); d.More(); d.Int64() {
+		last = d.Text()
+	}
+	if last == "" {
+		return nil
+	}
+	return []rueidis.Completed{b.Set().Key(record).Value(last).Xx().Keepttl().Build()}
+}

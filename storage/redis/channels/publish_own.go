@@ -1,0 +1,97 @@
+package channels
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+// recognizeOwn marks those duplicates as new that an earlier try of the same call published, whose answer was lost. A
+// message counts as the call's own if it has the same ID and content and was published since the call began. By Redis's
+// clock that is the case if the message's age is at most the time that has passed here. What can't be found out stays a
+// duplicate.
+func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, published []channel.Published, begun time.Time) {
+	which := firstDuplicates(published)
+	if len(which) == 0 {
+		return
+	}
+	ctx, cancel := context.WithDeadline(ctx, begun.Add(s.conn.Timeout()))
+	defer cancel()
+	keys := make([]string, len(which))
+	for n, i := range which {
+		keys[n] = s.keys(r.Channel).Message(published[i].Clock)
+	}
+	found, err := s.readTimed(ctx, s.keys(r.Channel).MessageID(published[which[0]].ID), keys)
+	passed := time.Since(begun)
+	if err != nil || found.now.IsZero() {
+		return
+	}
+	for n, i := range which {
+		at, same := publishedAt(found.values[n], r.Drafts[i])
+		age := found.now.Sub(at)
+		if same && age >= 0 && age <= passed+time.Millisecond { // both times are cut to milliseconds
+			published[i].Duplicate = false
+		}
+	}
+}
+
+// timedValues are values and the time of the Redis that has them.
+type timedValues struct {
+	now    time.Time // zero where the record is gone
+	values []string  // "" where there is none
+}
+
+// readTimed reads values and the time. It takes the time from when the key record ends and how long that is from now: the
+// command TIME has no key, so that in a Cluster any node could answer it.
+func (s *Store) readTimed(ctx context.Context, record string, keys []string) (found timedValues, err error) {
+	err = s.conn.Retry(ctx, "read own messages", func(ctx context.Context) error {
+		commands := rueidis.Commands{s.conn.Bulk().B().Pexpiretime().Key(record).Build(), s.conn.Bulk().B().Pttl().Key(record).Build()}
+		for _, key := range keys {
+			commands = append(commands, s.conn.Bulk().B().Get().Key(key).Build())
+		}
+		results := s.conn.Bulk().DoMulti(ctx, commands...)
+		ends, err := results[0].AsInt64()
+		left, errLeft := results[1].AsInt64()
+		if err = errors.Join(err, errLeft); err != nil {
+			return err
+		}
+		found = timedValues{}
+		if left > 0 {
+			found.now = time.UnixMilli(ends - left)
+		}
+		for _, result := range results[2:] {
+			value, err := result.ToString()
+			if err != nil && !rueidis.IsRedisNil(err) {
+				return err
+			}
+			found.values = append(found.values, value)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// firstDuplicates returns the indices of duplicates, without those of an ID that comes earlier in the same batch.
+func firstDuplicates(published []channel.Published) (which []int) {
+	seen := make(map[string]bool, len(published))
+	for i, p := range published {
+		if p.Duplicate && !seen[p.ID] {
+			which = append(which, i)
+		}
+		seen[p.ID] = true
+	}
+	return which
+}
+
+// publishedAt returns when the message of an envelope was published, if it is this draft's.
+func publishedAt(envelope string, d channel.Draft) (at time.Time, same bool) {
+	text, same := strings.CutPrefix(envelope, envelopeHead(d)+envelopeAt)
+	ms, err := strconv.ParseInt(strings.TrimSuffix(text, "}"), 10, 64)
+	return time.UnixMilli(ms), same && err == nil
+}

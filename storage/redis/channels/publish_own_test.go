@@ -1,0 +1,202 @@
+package channels
+
+import (
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+// cutStore is a store behind a proxy that can lose answers.
+type cutStore struct {
+	*Store
+	direct *Store // without the proxy
+	proxy  *redistest.Proxy
+}
+
+func openCut(t *testing.T, n *redistest.Node) cutStore {
+	t.Helper()
+	c := cutStore{proxy: redistest.NewProxy(t, n)}
+	o := redis.Options{URL: c.proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Minute}
+	c.Store = open(t, o)
+	o.URL = n.URL()
+	c.direct = open(t, o)
+	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), one("loads-the-script", "m1"))))
+	return c
+}
+
+// loseAnswers cuts all connections when Redis has run a script of some name, so that its answer is lost, this often. It
+// returns how many answers are still to be lost.
+func (c cutStore) loseAnswers(sc *lua.Script, times int64) *atomic.Int64 {
+	var left atomic.Int64
+	left.Store(times)
+	c.proxy.Fail(func(command []string) string {
+		if strings.HasPrefix(command[0], "EVAL") && (command[1] == sc.SHA1() || command[1] == sc.Source()) && left.Add(-1) >= 0 {
+			c.proxy.Cut()
+		}
+		return ""
+	})
+	return &left
+}
+
+// publish publishes drafts and returns which of them were answered as duplicates.
+func (c cutStore) publish(t *testing.T, r channel.PublishRequest) []bool {
+	t.Helper()
+	published, err := c.Publish(t.Context(), r)
+	require.NoError(t, err)
+	duplicates := make([]bool, len(published))
+	for i, p := range published {
+		require.Equal(t, r.Drafts[i].ID, p.ID)
+		duplicates[i] = p.Duplicate
+	}
+	return duplicates
+}
+
+// TestOwnRetryIsNoDuplicate loses the answers of publishes that Redis has carried out. The store tries again, finds the
+// message there, and answers its caller as the first publisher that it is.
+func TestOwnRetryIsNoDuplicate(t *testing.T) {
+	t.Parallel()
+	for name, times := range map[string]int64{"one answer lost": 1, "three answers lost": 3} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := openCut(t, redistest.Standalone(t))
+			left := c.loseAnswers(publishScript, times)
+			require.Equal(t, []bool{false}, c.publish(t, one("x", "m1")))
+			require.LessOrEqual(t, left.Load(), int64(-1), "the call was tried again")
+			require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")), "a call of its own is a repeat")
+			at, err := c.Position(t.Context(), "x")
+			require.NoError(t, err)
+			require.Equal(t, clock.Clock(1), at.Clock)
+		})
+	}
+}
+
+// TestRepeatIsADuplicateAlsoWhenRetried publishes again what another call has published before, or at the same time with
+// another content, and loses the answer.
+func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), one("x", "m1"))))
+	c.ageMessage(t, "x", 1)
+	left := c.loseAnswers(publishScript, 1)
+	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
+	require.Negative(t, left.Load())
+
+	// Another publisher comes between the call's beginning and its first try.
+	left = c.loseAnswers(publishScript, 1)
+	other := one("x", "m2")
+	other.Drafts[0].Content = []byte(`"of another"`)
+	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), other)))
+	require.Equal(t, []bool{true}, c.publish(t, one("x", "m2")))
+	require.Negative(t, left.Load())
+}
+
+// TestOwnRetryOfABatch finds out for each message of a batch whose it is.
+func TestOwnRetryOfABatch(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), one("x", "a"))))
+	c.ageMessage(t, "x", 1)
+	batch := one("x", "a")
+	batch.Drafts = drafted("a", "b", "c", "b")
+	left := c.loseAnswers(publishScript, 1)
+	require.Equal(t, []bool{true, false, false, true}, c.publish(t, batch))
+	require.Negative(t, left.Load())
+	require.Equal(t, []bool{true, true, true, true}, c.publish(t, batch))
+}
+
+// TestOwnRetryOfAReplicatedPublish loses the answer of WAIT: the message is known to be there.
+func TestOwnRetryOfAReplicatedPublish(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	redistest.StartReplica(t, n)
+	c := openCut(t, n)
+	r := one("x", "m1")
+	r.Policy.Replicas = 1
+	var lost atomic.Bool
+	c.proxy.Fail(func(command []string) string {
+		if command[0] == "WAIT" && lost.CompareAndSwap(false, true) {
+			c.proxy.Cut()
+		}
+		return ""
+	})
+	require.Equal(t, []bool{false}, c.publish(t, r))
+	require.True(t, lost.Load())
+	require.Equal(t, []bool{true}, c.publish(t, r))
+}
+
+// TestUnknownOriginIsADuplicate can't find out whose the message is.
+func TestUnknownOriginIsADuplicate(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]string{"no time": "PTTL", "no end": "PEXPIRETIME", "no message": "GET"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := openCut(t, redistest.Standalone(t))
+			var lost atomic.Bool
+			c.proxy.Fail(func(command []string) string {
+				switch {
+				case strings.HasPrefix(command[0], "EVAL") && lost.CompareAndSwap(false, true):
+					c.proxy.Cut()
+				case command[0] == fails:
+					return "ERR not now"
+				}
+				return ""
+			})
+			require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
+			require.True(t, lost.Load())
+		})
+	}
+}
+
+// TestTimeOfARecord reads Redis's time by a record's end.
+func TestTimeOfARecord(t *testing.T) {
+	t.Parallel()
+	s, n := openStandalone(t)
+	require.NoError(t, rig.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
+	ch := s.keys("x")
+	stamps := make([]time.Time, 2)
+	var found timedValues
+	for i := range stamps {
+		now, err := n.Do(t, "TIME").AsStrSlice()
+		require.NoError(t, err)
+		seconds, err := strconv.ParseInt(now[0], 10, 64)
+		require.NoError(t, err)
+		micros, err := strconv.ParseInt(now[1], 10, 64)
+		require.NoError(t, err)
+		stamps[i] = time.Unix(seconds, micros*1000)
+		if i == 0 {
+			found, err = s.readTimed(t.Context(), ch.MessageID("m1"), []string{ch.Message(1), ch.Message(2)})
+			require.NoError(t, err)
+		}
+	}
+	require.False(t, found.now.Before(stamps[0].Truncate(time.Millisecond)))
+	require.False(t, found.now.After(stamps[1].Add(time.Millisecond)))
+	require.Contains(t, found.values[0], `"id":"m1"`)
+	require.Empty(t, found.values[1])
+	found, err := s.readTimed(t.Context(), ch.MessageID("gone"), []string{ch.Message(1)})
+	require.NoError(t, err)
+	require.True(t, found.now.IsZero())
+}
+
+// ageMessage makes a message older than any call here lasts.
+func (c cutStore) ageMessage(t *testing.T, name string, at clock.Clock) {
+	t.Helper()
+	key := c.keys(name).Message(at)
+	text, err := c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Get().Key(key).Build()).ToString()
+	require.NoError(t, err)
+	m, err := parseEnvelope([]byte(text), at)
+	require.NoError(t, err)
+	head, _, _ := strings.Cut(text, envelopeAt)
+	older := head + envelopeAt + strconv.FormatInt(m.PublishedAt.Add(-2*c.conn.Timeout()).UnixMilli(), 10) + "}"
+	require.NoError(t, c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Set().Key(key).Value(older).Keepttl().Build()).Error())
+}

@@ -1,0 +1,217 @@
+package channels
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// keyServer is a server as far as its receipt keys go.
+type keyServer struct {
+	*ReceiptKeys
+	node    *redistest.Node
+	logs    *strings.Builder
+	metrics *prometheus.Registry
+}
+
+// openKeyServers opens servers that share a Redis and its receipt keys.
+func openKeyServers(t *testing.T, n int) []keyServer {
+	t.Helper()
+	first := openKeyServer(t, redistest.Standalone(t), redistest.Prefix(t))
+	servers := []keyServer{first}
+	for range n - 1 {
+		servers = append(servers, openKeyServer(t, first.node, first.store.conn.Prefix()))
+	}
+	return servers
+}
+
+func openKeyServer(t *testing.T, node *redistest.Node, prefix string) keyServer {
+	t.Helper()
+	k := keyServer{node: node, logs: new(strings.Builder), metrics: prometheus.NewRegistry()}
+	s := open(t, redis.Options{URL: node.URL(), KeyPrefix: prefix, Metrics: k.metrics, Logger: slog.New(slog.NewTextHandler(k.logs, nil))})
+	var err error
+	k.ReceiptKeys, err = s.ReceiptKeys(t.Context())
+	require.NoError(t, err)
+	return k
+}
+
+// restart is a server that starts on the same Redis.
+func (k keyServer) restart(t *testing.T) keyServer {
+	t.Helper()
+	return openKeyServer(t, k.node, k.store.conn.Prefix())
+}
+
+// lose deletes the keys in Redis.
+func (k keyServer) lose(t *testing.T) {
+	t.Helper()
+	require.NoError(t, k.node.Do(t, "DEL", receiptKey(k.store.conn.Prefix())).Error())
+}
+
+func (k keyServer) stored(t *testing.T) string {
+	t.Helper()
+	text, err := k.node.Do(t, "GET", receiptKey(k.store.conn.Prefix())).ToString()
+	require.NoError(t, err)
+	return text
+}
+
+func (k keyServer) handle() string {
+	return k.Keyring.Sign(receipt.Receipt{Channel: "c", Subscriber: "s", Clock: 1})
+}
+
+func (k keyServer) verify(handle string) error {
+	_, err := k.Keyring.Verify(handle, "c", "s")
+	return err
+}
+
+func (k keyServer) changed(change string) float64 {
+	return label(k.metrics, "tidemark_redis_receipt_key_changes_total", change)
+}
+
+// settle lets each server check its keys twice: the first may still find what the last one adds.
+func settle(t *testing.T, servers ...keyServer) {
+	t.Helper()
+	for range 2 {
+		for _, k := range servers {
+			require.NoError(t, k.check(t.Context()))
+		}
+	}
+}
+
+// TestReceiptKeyIsShared lets many servers start at once: the first one's key is everybody's.
+func TestReceiptKeyIsShared(t *testing.T) {
+	t.Parallel()
+	first, node := openStandalone(t)
+	o := redis.Options{URL: node.URL(), KeyPrefix: first.conn.Prefix()}
+	stores := []*Store{first, open(t, o), open(t, o)}
+	found := make([]*ReceiptKeys, 3*len(stores))
+	var g errgroup.Group
+	for i := range found {
+		g.Go(func() (err error) {
+			found[i], err = stores[i%len(stores)].ReceiptKeys(t.Context())
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	for _, k := range found {
+		require.Equal(t, found[0].keys, k.keys)
+	}
+	other, _ := openStandalone(t)
+	k, err := other.ReceiptKeys(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, found[0].keys, k.keys, "another installation has another key")
+}
+
+// TestReceiptKeyIsPutBack loses the key while servers run.
+func TestReceiptKeyIsPutBack(t *testing.T) {
+	t.Parallel()
+	servers := openKeyServers(t, 2)
+	a, b := servers[0], servers[1]
+	before, handle := a.stored(t), a.handle()
+	a.lose(t)
+	settle(t, a, b)
+	require.Equal(t, before, a.stored(t))
+	require.Equal(t, 1, strings.Count(a.logs.String(), `level=WARN msg="receipt keys were missing in redis, put back"`), a.logs)
+	require.NotContains(t, b.logs.String(), "WARN", "one server had something to do")
+	require.EqualValues(t, 1, a.changed("restored"))
+	require.NoError(t, a.restart(t).verify(handle))
+}
+
+// TestServersAgreeOnReceiptKeys loses the key, and a server starts before another one notices: it makes a new key. In
+// the end all sign with that one, and accept what any of them has signed.
+func TestServersAgreeOnReceiptKeys(t *testing.T) {
+	t.Parallel()
+	servers := openKeyServers(t, 3)
+	a, b := servers[0], servers[1]
+	handles := []string{a.handle()}
+	a.lose(t)
+	c := a.restart(t)
+	handles = append(handles, c.handle())
+	require.ErrorIs(t, a.verify(handles[1]), receipt.ErrForged, "they are split")
+	require.ErrorIs(t, c.verify(handles[0]), receipt.ErrForged)
+
+	settle(t, a, b, c)
+	for _, k := range []keyServer{a, b, c, a.restart(t)} {
+		require.Equal(t, handles[1], k.handle(), "the new key signs")
+		require.NoError(t, k.verify(handles[0]))
+		require.NoError(t, k.verify(handles[1]))
+	}
+	for _, k := range []keyServer{a, b, c} {
+		require.Equal(t, 1, strings.Count(k.logs.String(), `level=WARN msg="other receipt keys found in redis, adopted"`), k.logs)
+		require.EqualValues(t, 1, k.changed("adopted"))
+	}
+	require.Contains(t, a.logs.String(), "another_signs=true accepted=2")
+	require.Contains(t, c.logs.String(), "another_signs=false accepted=2")
+	for _, key := range strings.Split(a.stored(t), ",") {
+		require.NotContains(t, a.logs.String(), key)
+	}
+}
+
+// TestServersAgreeWhereAllDiffer begins with a key of its own for each server, more than are kept.
+func TestServersAgreeWhereAllDiffer(t *testing.T) {
+	t.Parallel()
+	servers := openKeyServers(t, 1)
+	for range receiptKeysKept + 1 {
+		servers[0].lose(t)
+		servers = append(servers, servers[0].restart(t))
+	}
+	settle(t, servers...)
+	last := servers[len(servers)-1]
+	for _, k := range servers {
+		require.Equal(t, last.keys, k.keys)
+		require.Len(t, k.keys, receiptKeysKept)
+	}
+	stored, adopted := last.stored(t), servers[0].changed("adopted")
+	settle(t, servers...)
+	require.Equal(t, stored, last.stored(t))
+	require.Equal(t, adopted, servers[0].changed("adopted"), "then nothing changes any more")
+}
+
+// TestUnreadableReceiptKeys are neither used nor replaced.
+func TestUnreadableReceiptKeys(t *testing.T) {
+	t.Parallel()
+	a := openKeyServers(t, 1)[0]
+	before, handle := a.stored(t), a.handle()
+	for _, text := range []string{"what?", before + ",", ""} {
+		require.NoError(t, a.node.Do(t, "SET", receiptKey(a.store.conn.Prefix()), text).Error())
+		err := a.check(t.Context())
+		require.ErrorContains(t, err, receiptKey(a.store.conn.Prefix()))
+		require.NotContains(t, err.Error(), "what?", "a key doesn't get into a log")
+		_, err = a.store.ReceiptKeys(t.Context())
+		require.ErrorContains(t, err, receiptKey(a.store.conn.Prefix()))
+		require.Equal(t, text, a.stored(t))
+		require.Equal(t, handle, a.handle())
+		a.compare(t.Context())
+	}
+	require.Equal(t, 1, strings.Count(a.logs.String(), `level=WARN msg="cannot compare the receipt keys with those in redis"`), a.logs)
+	require.NoError(t, a.node.Do(t, "HSET", a.store.conn.Prefix()+"hash", "a", "b").Error())
+	require.NoError(t, a.node.Do(t, "RENAME", a.store.conn.Prefix()+"hash", receiptKey(a.store.conn.Prefix())).Error())
+	require.ErrorContains(t, a.check(t.Context()), "WRONGTYPE")
+	a.lose(t)
+	require.NoError(t, a.check(t.Context()))
+	require.Equal(t, before, a.stored(t))
+}
+
+// TestReceiptKeysWhileRedisIsFull can't be put back, but are used all the same.
+func TestReceiptKeysWhileRedisIsFull(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	a := openKeyServer(t, n, "")
+	handle := a.handle()
+	a.lose(t)
+	rig.FillUp(t, n)
+	require.ErrorIs(t, a.check(t.Context()), fault.ErrStorageFull)
+	require.Equal(t, handle, a.handle())
+	rig.Set(t, n, "maxmemory", "0")
+	require.NoError(t, a.check(t.Context()))
+	require.NoError(t, a.restart(t).verify(handle))
+}

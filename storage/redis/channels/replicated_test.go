@@ -1,0 +1,75 @@
+package channels
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// A publish that must be on a replica is answered only when it is, and its repeat waits too.
+func TestPublishWaitsForReplicas(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, primary)
+	s := open(t, redis.Options{URL: primary.URL(), Timeout: 3 * time.Second})
+	r := channel.PublishRequest{
+		Channel: "ch", Drafts: []channel.Draft{{ID: "m1", Content: []byte(`1`)}},
+		Policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 100, Replicas: 1},
+	}
+
+	published, err := s.Publish(t.Context(), r)
+	require.NoError(t, err)
+	require.False(t, published[0].Duplicate)
+	require.EqualValues(t, 1, published[0].Clock)
+	require.Equal(t, "1", valueOf(t, replica, "c.{ch}.clock"), "the replica has it when the publish is answered")
+
+	replica.Pause(t)
+	for _, id := range []string{"m2", "m2"} { // new, and then a duplicate
+		r.Drafts[0].ID = id
+		_, err = s.Publish(t.Context(), r)
+		var told *fault.Error
+		require.ErrorAs(t, err, &told)
+		require.Equal(t, fault.SlugNotReplicated, told.Slug)
+		require.NotZero(t, told.RetryAfter)
+	}
+
+	replica.Resume(t)
+	published, err = s.Publish(t.Context(), r)
+	require.NoError(t, err)
+	require.True(t, published[0].Duplicate)
+	require.EqualValues(t, 2, published[0].Clock)
+	require.Equal(t, "2", valueOf(t, replica, "c.{ch}.mid.m2"))
+}
+
+// In a cluster the connection that waits is one to the channel's primary.
+func TestPublishWaitsForReplicasInCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.Cluster(t)
+	s := open(t, redis.Options{URL: c.Addrs()[0], KeyPrefix: redistest.Prefix(t), Timeout: time.Second})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		r := channel.PublishRequest{
+			Channel: name, Drafts: []channel.Draft{{ID: "m1", Content: []byte(`1`)}},
+			Policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 100, Replicas: 1},
+		}
+		published, err := s.Publish(t.Context(), r)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, published[0].Clock)
+		r.Policy.Replicas = 5
+		r.Drafts[0].ID = "m2"
+		_, err = s.Publish(t.Context(), r)
+		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugNotReplicated})
+	}
+}
+
+func valueOf(t *testing.T, n *redistest.Node, key string) string {
+	t.Helper()
+	value, err := n.Do(t, "GET", key).ToString()
+	require.NoError(t, err)
+	return value
+}

@@ -1,0 +1,60 @@
+package channels
+
+import (
+	"strconv"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// The statuses of the scripts of channels, besides those that all scripts have.
+const (
+	statusCreated      redis.Status = "CREATED"
+	statusExists       redis.Status = "EXISTS"
+	statusStale        redis.Status = "STALE"
+	statusAhead        redis.Status = "AHEAD"
+	statusNoSubscriber redis.Status = "NO_SUBSCRIBER"
+)
+
+var refusals = redis.Refusals{
+	"NO_CHANNEL":       channel.ErrNoChannel,
+	statusNoSubscriber: channel.ErrNoSubscriber,
+	"EPOCH":            channel.ErrReceiptEpoch,
+	statusAhead:        channel.ErrReceiptAhead,
+	"SUPERSEDED":       channel.ErrReceiptSuperseded,
+	"LIFE":             channel.ErrLaterLife,
+}
+
+func clockOf(d *redis.Decoder) clock.Clock {
+	text := d.Text()
+	if d.Err() != nil {
+		return 0
+	}
+	c, err := clock.Parse(text)
+	d.Fail(err)
+	return c
+}
+
+func epochOf(d *redis.Decoder) ulid.ULID {
+	text := d.Text()
+	if d.Err() != nil {
+		return ulid.ULID{}
+	}
+	e, err := ulid.ParseStrict(text)
+	d.Fail(err)
+	return e
+}
+
+// number reads an unsigned integer in decimal digits.
+func number(d *redis.Decoder) uint64 {
+	text := d.Text()
+	if d.Err() != nil {
+		return 0
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	d.Fail(err)
+	return n
+}

@@ -1,0 +1,105 @@
+package channels
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// decoders decode a reply to each operation, and give only the error.
+var decoders = map[string]func(*testing.T, redis.Reply) error{
+	"publish": func(_ *testing.T, r redis.Reply) error {
+		_, err := decodePublished(r, make([]channel.Draft, 2))
+		return err
+	},
+	"subscribe":   func(_ *testing.T, r redis.Reply) error { _, err := subscription(r); return err },
+	"unsubscribe": func(_ *testing.T, r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },
+	"ack":         func(_ *testing.T, r redis.Reply) error { return refusals.Check(r, redis.OK, statusStale) },
+	"describe":    func(_ *testing.T, r redis.Reply) error { _, err := description(r); return err },
+	"fetch": func(t *testing.T, r redis.Reply) error {
+		s, _ := openStandalone(t)
+		_, err := s.batch(t.Context(), r)
+		return err
+	},
+}
+
+func TestRepliesThatAreRight(t *testing.T) {
+	t.Parallel()
+	epoch := "'" + someEpoch + "'"
+	for operation, values := range map[string][]string{
+		"publish":     {`{'OK', '1', 0, '-9007199254740991', 1}`},
+		"subscribe":   {`{'CREATED', ` + epoch + `, '0'}`, `{'EXISTS', ` + epoch + `, '-5'}`},
+		"unsubscribe": {`{'OK'}`, `{'NO_SUBSCRIBER'}`},
+		"ack":         {`{'OK'}`, `{'STALE'}`},
+		"describe":    {`{'OK', ` + epoch + `, '5', 1, -1, 0, '0', {}}`, `{'OK', ` + epoch + `, '5', 1, 4, 2, '18446744073709551615', {'a', '1', 'b', '2'}}`},
+		"fetch": {
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {}}`,
+			`{'OK', ` + epoch + `, '0', '1', '1', '0', {'1', '{"id":"a","content":1,"at":5}'}}`,
+		},
+	} {
+		for _, value := range values {
+			r, err := rig.Reply(t, value)
+			require.NoError(t, err)
+			require.NoError(t, decoders[operation](t, r), "%s: %s", operation, value)
+		}
+	}
+}
+
+func TestRepliesThatAreWrongAreRefused(t *testing.T) {
+	t.Parallel()
+	epoch := "'" + someEpoch + "'"
+	for operation, values := range map[string][]string{
+		"publish": {
+			`{'OK'}`, `{'OK', '1', 0}`, `{'OK', '1', 0, '2'}`, `{'OK', '1', 0, '2', 0, 0}`, `{'OK', '1', 0, '2', 'x'}`,
+			`{'OK', 'x', 0, '2', 0}`, `{'OK', '1', {}, '2', 0}`, `{'OK', 1, 0, '2', 0}`, `{'OK', '9007199254740992', 0, '2', 0}`,
+			`{'OK', false, 0, '2', 0}`, `{'STALE', '1', 0, '2', 0}`, `{'CREATED'}`,
+		},
+		"subscribe": {
+			`{'CREATED'}`, `{'CREATED', ` + epoch + `}`, `{'CREATED', ` + epoch + `, '0', ''}`,
+			`{'EXISTS', ` + epoch + `, 'x'}`, `{'EXISTS', 'x', '0'}`, `{'EXISTS', '', '0'}`, `{'EXISTS', {}, '0'}`,
+			`{'EXISTS', ` + epoch + `, {}}`, `{'OK', ` + epoch + `, '0'}`,
+		},
+		"unsubscribe": {`{'OK', 'x'}`, `{'STALE'}`, `{'CREATED'}`},
+		"ack":         {`{'OK', 'x'}`, `{'STALE', '1'}`, `{'EXISTS'}`},
+		"describe": {
+			`{'OK'}`, `{'OK', ` + epoch + `, '5', 1, -1, 0, '0'}`, `{'OK', ` + epoch + `, '5', 1, -1, 0, '0', 'x'}`,
+			`{'OK', ` + epoch + `, '5', 'x', -1, 0, '0', {}}`, `{'OK', ` + epoch + `, '5', 1, -1, 'x', '0', {}}`,
+			`{'OK', ` + epoch + `, '5', 1, -1, 0, '-1', {}}`, `{'OK', ` + epoch + `, '5', 1, -1, 0, {}, {}}`,
+			`{'OK', ` + epoch + `, '5', 1, -1, 0, '0', {'a'}}`, `{'OK', ` + epoch + `, '5', 1, -1, 0, '0', {'a', 'b'}}`,
+			`{'OK', ` + epoch + `, '5', 1, -1, 0, '0', {}, 1}`, `{'OK', 'x', '5', 1, -1, 0, '0', {}}`, `{'EXISTS'}`,
+		},
+		"fetch": {
+			`{'OK'}`, `{'OK', ` + epoch + `, '0', '5', '5', '5'}`, `{'OK', ` + epoch + `, '0', '5', '5', '5', 'x'}`,
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1'}}`, `{'OK', ` + epoch + `, '0', '5', '5', '5', {'x', '{}'}}`,
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1', {}}}`, `{'OK', ` + epoch + `, '0', '5', '5', 'x', {}}`,
+			`{'OK', ` + epoch + `, '0', '5', '5', '5', {}, {}}`, `{'OK', 'x', '0', '5', '5', '5', {}}`, `{'STALE'}`,
+		},
+	} {
+		for _, value := range append(values, `{'WHAT'}`, `{'ok'}`, `{''}`) {
+			r, err := rig.Reply(t, value)
+			require.NoError(t, err, value)
+			err = decoders[operation](t, r)
+			rig.RequireInternal(t, err, "%s: %s", operation, value)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]error{
+		"NO_CHANNEL": channel.ErrNoChannel, "NO_SUBSCRIBER": channel.ErrNoSubscriber, "EPOCH": channel.ErrReceiptEpoch,
+		"AHEAD": channel.ErrReceiptAhead, "SUPERSEDED": channel.ErrReceiptSuperseded, "LIFE": channel.ErrLaterLife,
+	} {
+		r, err := rig.Reply(t, "{'"+value+"'}")
+		require.NoError(t, err)
+		require.ErrorIs(t, refusals.Error(r), want)
+	}
+	r, err := rig.Reply(t, "{'AHEAD'}")
+	require.NoError(t, err)
+	_, err = subscription(r)
+	require.ErrorIs(t, err, channel.ErrClockAhead, "what AHEAD means depends on who asked")
+}

@@ -1,0 +1,115 @@
+package channels
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// halfMoved is a channel of which a subset of keys has moved.
+type halfMoved struct {
+	lore
+	name   string
+	about  string // for messages of failures
+	subset int    // a bit for each of its parts: this one moves
+}
+
+// everySubset gives a channel for each subset of each lore's parts, all in the slot of the first one.
+func everySubset(c rig.TwoNodes, s *Store, first string, all map[string]lore) []halfMoved {
+	var list []halfMoved
+	for about, l := range all {
+		for subset := range 1 << len(l.parts(s, "x")) {
+			list = append(list, halfMoved{lore: l, about: about + ", subset " + strconv.FormatInt(int64(subset), 2), subset: subset})
+		}
+	}
+	for i, name := range c.SameSlot(first, len(list)) {
+		list[i].name = name
+	}
+	return list
+}
+
+// move moves the subset.
+func (h halfMoved) move(t *testing.T, s *Store, moveKey func(testing.TB, string)) {
+	t.Helper()
+	for bit, key := range h.parts(s, h.name) {
+		if h.subset&(1<<bit) != 0 {
+			moveKey(t, key)
+		}
+	}
+}
+
+// A fetch gives the same, whichever of the channel's keys have moved and whichever haven't.
+func fetchWithEverySubsetMoved(t *testing.T, c rig.TwoNodes) {
+	t.Helper()
+	s := openOn(t, c, redis.Options{})
+	all := everySubset(c, s, "fetch", map[string]lore{
+		"nothing new":            {},
+		"one message":            {messages: 1},
+		"three messages":         {messages: 3},
+		"the last one only":      {messages: 3, gone: []int{1, 2}},
+		"a gap":                  {messages: 3, gone: []int{2}},
+		"all gone":               {messages: 3, gone: []int{1, 2, 3}},
+		"one at a time":          {messages: 2, max: 1},
+		"the channel keeps one":  {messages: 2, keeps: 1},
+		"across the wrap":        {start: clock.Max - 1, messages: 3},
+		"gone across the wrap":   {start: clock.Max - 20, messages: 23, gone: upTo(22)},
+		"a long way to the rest": {messages: 40, gone: upTo(38)},
+	})
+	want := make([]channel.Batch, len(all))
+	for i, h := range all {
+		h.make(t, s, c.Direct, h.name)
+		want[i] = fetchOnce(t, s, h)
+	}
+	m := c.OpenMove(t, "fetch")
+	for _, h := range all {
+		h.move(t, s, m.MoveKey)
+	}
+	for i, h := range all {
+		require.Equal(t, want[i], fetchOnce(t, s, h), h.about)
+	}
+	m.CloseSlot(t)
+	for i, h := range all {
+		got := fetchOnce(t, s, h)
+		require.Equal(t, want[i], got, h.about)
+		require.NoError(t, s.Ack(t.Context(), channel.AckRequest{Receipt: receiptOf(h.name, got), Policy: h.policy()}), h.about)
+	}
+}
+
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i + 1
+	}
+	return list
+}
+
+func fetchOnce(t *testing.T, s *Store, h halfMoved) channel.Batch {
+	t.Helper()
+	b, err := s.Fetch(t.Context(), h.fetch(h.name))
+	require.NoError(t, err, h.about)
+	return b
+}
+
+// What isn't there is not found, and nothing else, while the slot is half moved.
+func fetchOfNobody(t *testing.T, c rig.TwoNodes) {
+	t.Helper()
+	s := openOn(t, c, redis.Options{})
+	lore{messages: 1}.make(t, s, c.Direct, "nobody")
+	m := c.OpenMove(t, "nobody")
+	for m.MoveKeys(t, 1) > 0 {
+		r := lore{}.fetch("nobody")
+		r.Subscriber = "somebody"
+		_, err := s.Fetch(t.Context(), r)
+		require.ErrorIs(t, err, channel.ErrNoSubscriber)
+		at, err := s.Position(t.Context(), "nobody")
+		require.NoError(t, err)
+		require.EqualValues(t, 1, at.Clock)
+	}
+	m.CloseSlot(t)
+}

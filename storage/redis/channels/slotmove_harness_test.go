@@ -1,0 +1,118 @@
+package channels
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// reader is the subscriber that the channels of these tests have.
+const reader = "reader"
+
+// TestSlotMove is what happens to channels whose slots move between two nodes. Its parts come one after the other:
+// nodes that move keys to each other at the same time wait for each other in vain.
+func TestSlotMove(t *testing.T) {
+	t.Parallel()
+	c := rig.StartTwoNodes(t)
+	for _, part := range []struct { //nolint:paralleltest // see above
+		name string
+		test func(*testing.T, rig.TwoNodes)
+	}{
+		{"fetch with every subset moved", fetchWithEverySubsetMoved},
+		{"fetch of nobody", fetchOfNobody},
+		{"publish never half writes", publishNeverHalfWrites},
+		{"publish of duplicates", publishOfDuplicates},
+		{"other operations", otherOperations},
+		{"nodes disagree", nodesDisagree},
+		{"under load", underLoad},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, c) })
+	}
+}
+
+// lore is what a channel of these tests is like before its slot is moved.
+type lore struct {
+	start    clock.Clock // the channel's clock before the first message
+	messages int
+	gone     []int // messages that have expired, counted from 1
+	keeps    int   // Policy.MaxMessages while it is read
+	max      int   // of a fetch; 0: 10
+}
+
+func (l lore) policy() channel.Policy {
+	return channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000, MaxMessages: l.keeps}
+}
+
+func (l lore) fetch(name string) channel.FetchRequest {
+	r := channel.FetchRequest{Channel: name, Subscriber: reader, Max: l.max, MaxBytes: 1 << 20, Policy: l.policy()}
+	if r.Max == 0 {
+		r.Max = 10
+	}
+	return r
+}
+
+// make makes the channel, with a subscriber before its first message.
+func (l lore) make(t *testing.T, s *Store, direct rueidis.Client, name string) {
+	t.Helper()
+	ctx, policy := t.Context(), channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000}
+	_, err := s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: reader, Policy: policy})
+	require.NoError(t, err)
+	ch := s.keys(name)
+	if l.start != 0 {
+		for _, key := range []string{ch.Clock(), ch.Mark(reader)} {
+			set := direct.B().Set().Key(key).Value(l.start.String()).Xx().Keepttl().Build()
+			require.NoError(t, direct.Do(ctx, set).Error())
+		}
+	}
+	drafts := make([]channel.Draft, l.messages)
+	for i := range drafts {
+		drafts[i] = channel.Draft{ID: "m" + strconv.Itoa(i+1), Content: []byte(`{"n":` + strconv.Itoa(i+1) + `}`)}
+	}
+	_, err = s.Publish(ctx, channel.PublishRequest{Channel: name, Drafts: drafts, Policy: policy})
+	require.NoError(t, err)
+	for _, n := range l.gone {
+		del := direct.B().Del().Key(ch.Message(l.start.Add(uint64(n)))).Build()
+		require.NoError(t, direct.Do(ctx, del).Error())
+	}
+}
+
+// parts gives the channel's keys that reading touches.
+func (l lore) parts(s *Store, name string) []string {
+	ch := s.keys(name)
+	keys := ch.ForSubscriber(reader)
+	for n := 1; n <= l.messages; n++ {
+		gone := false
+		for _, g := range l.gone {
+			gone = gone || g == n
+		}
+		if !gone {
+			keys = append(keys, ch.Message(l.start.Add(uint64(n))))
+		}
+	}
+	return keys
+}
+
+// receiptOf gives the receipt that a batch stands for.
+func receiptOf(name string, b channel.Batch) receipt.Receipt {
+	r := receipt.Receipt{Channel: name, Subscriber: reader, Epoch: b.Epoch, Clock: b.Through}
+	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
+		r.MessageID = b.Messages[n-1].ID
+	}
+	return r
+}
+
+// one is a request to publish one message.
+func one(name, id string) channel.PublishRequest {
+	return channel.PublishRequest{
+		Channel: name, Drafts: []channel.Draft{{ID: id, Content: []byte(`{"of":"` + id + `"}`)}},
+		Policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000},
+	}
+}

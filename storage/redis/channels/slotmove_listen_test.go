@@ -1,0 +1,55 @@
+package channels
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+)
+
+// listener is a Listen that a test follows.
+type listener struct {
+	events chan channel.Event
+	stop   func()
+}
+
+// listen begins to listen to a channel, and returns when that is confirmed. It ends with stop, or the test.
+func listen(t *testing.T, s *Store, name string) *listener {
+	t.Helper()
+	l := &listener{events: make(chan channel.Event, 10000)}
+	l.stop = sync.OnceFunc(s.Listen(name, func(e channel.Event) { l.events <- e }))
+	t.Cleanup(l.stop)
+	l.await(t, channel.EventConfirmed)
+	return l
+}
+
+// await gives the next event of a kind, and passes over others.
+func (l *listener) await(t *testing.T, kind channel.EventKind) channel.Event {
+	t.Helper()
+	for {
+		select {
+		case e := <-l.events:
+			if e.Kind == kind {
+				return e
+			}
+		case <-t.Context().Done():
+			require.FailNow(t, "the test is over")
+		}
+	}
+}
+
+// requirePublished expects that a message which is published now is heard of.
+func (l *listener) requirePublished(t *testing.T, s *Store, name, id string) {
+	t.Helper()
+	published, err := s.Publish(t.Context(), one(name, id))
+	require.NoError(t, err)
+	for {
+		e := l.await(t, channel.EventPublished)
+		if e.Message.ID == id {
+			require.Equal(t, published[0].Clock, e.Clock)
+			return
+		}
+	}
+}

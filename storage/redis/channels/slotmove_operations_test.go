@@ -1,0 +1,125 @@
+package channels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// movingOperation is what a test calls on a half moved channel, which has the messages m1 and m2 that were fetched as b.
+// It fails where the answer isn't right.
+type movingOperation struct {
+	name string
+	call func(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error
+	// after is what the operation leaves behind, however often it was called.
+	after func(s *Store, h halfMoved, d channel.Description) error
+}
+
+var movingOperations = []movingOperation{
+	{"ack", ackAll, marksAre(clock.Clock(2))},
+	{"next", ackFirstAndFetch, marksAre(clock.Clock(1))},
+	{"resubscribe", subscribeAs(reader, channel.StartLatest), marksAre(clock.Clock(0))},
+	{"latest", subscribeAs("another", channel.StartLatest), marksAre(clock.Clock(2), clock.Clock(0))},
+	{"earliest", subscribeAs("another", channel.StartEarliest), marksAre(clock.Clock(0), clock.Clock(0))},
+	{"unsubscribe", unsubscribeReader, marksAre()},
+	{"describe", describeBoth, marksAre(clock.Clock(0))},
+}
+
+func ackAll(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
+	return s.Ack(ctx, channel.AckRequest{Receipt: receiptOf(h.name, b), Policy: h.policy()})
+}
+
+func ackFirstAndFetch(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
+	b.Messages, b.Through = b.Messages[:1], b.Messages[0].Clock
+	ack := channel.AckRequest{Receipt: receiptOf(h.name, b), Policy: h.policy()}
+	next, err := s.Next(ctx, ack, h.fetch(h.name))
+	if err == nil && (len(next.Messages) != 1 || next.Messages[0].ID != "m2" || next.Expired != 0 || next.Through != 2) {
+		return fmt.Errorf("next gave %+v", next)
+	}
+	return err
+}
+
+func subscribeAs(name string, start channel.Start) func(context.Context, *Store, halfMoved, channel.Batch) error {
+	return func(ctx context.Context, s *Store, h halfMoved, _ channel.Batch) error {
+		_, err := s.Subscribe(ctx, channel.SubscribeRequest{
+			Channel: h.name, Subscriber: name, From: channel.From{Start: start}, Policy: h.policy(),
+		})
+		return err
+	}
+}
+
+func unsubscribeReader(ctx context.Context, s *Store, h halfMoved, _ channel.Batch) error {
+	return s.Unsubscribe(ctx, h.name, reader)
+}
+
+func describeBoth(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {
+	d, err := s.Describe(ctx, about(h.name, h.policy()))
+	if err == nil && (d.Position != channel.Position{Epoch: b.Epoch, Clock: 2} || d.Live != 2 || d.Oldest != 1) {
+		return fmt.Errorf("described as %+v", d)
+	}
+	if err == nil {
+		return marksAre(clock.Clock(0))(s, h, d)
+	}
+	return err
+}
+
+// marksAre expects the marks of the subscribers, by their names.
+func marksAre(want ...clock.Clock) func(*Store, halfMoved, channel.Description) error {
+	return func(_ *Store, _ halfMoved, d channel.Description) error {
+		if len(d.Subscribers) != len(want) {
+			return fmt.Errorf("subscribers are %+v", d.Subscribers)
+		}
+		for i, sub := range d.Subscribers {
+			if sub.Mark != want[i] {
+				return fmt.Errorf("subscribers are %+v", d.Subscribers)
+			}
+		}
+		return nil
+	}
+}
+
+// Operations on a half moved slot are answered rightly or refused for now, whichever keys have moved. What was
+// refused works when the slot has closed, and nothing has happened twice.
+func otherOperations(t *testing.T, c rig.TwoNodes) {
+	t.Helper()
+	s := openOn(t, c, redis.Options{})
+	for _, op := range movingOperations {
+		all := everySubset(c, s, op.name, map[string]lore{"two messages": {messages: 2}})
+		before := map[string]channel.Batch{}
+		for _, h := range all {
+			h.make(t, s, c.Direct, h.name)
+			before[h.name] = fetchOnce(t, s, h)
+		}
+		m := c.OpenMove(t, op.name)
+		for _, h := range all {
+			h.move(t, s, m.MoveKey)
+		}
+		ctx, answered := rig.Shortly(t), 0
+		for i, err := range eachAtOnce(all, func(h halfMoved) error { return op.call(ctx, s, h, before[h.name]) }) {
+			if err == nil {
+				answered++
+				continue
+			}
+			rig.RequireUnavailable(t, err, op.name+": "+all[i].about)
+		}
+		t.Logf("%s: %d of %d were answered", op.name, answered, len(all))
+		m.CloseSlot(t)
+		for i, err := range eachAtOnce(all, func(h halfMoved) error {
+			if err := op.call(t.Context(), s, h, before[h.name]); err != nil {
+				return err
+			}
+			d, err := s.Describe(t.Context(), about(h.name, h.policy()))
+			return errors.Join(err, op.after(s, h, d))
+		}) {
+			require.NoError(t, err, op.name+": "+all[i].about)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package channels
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var (
+	subscribeScript   = lua.Must("channels/subscribe")
+	unsubscribeScript = lua.Must("channels/unsubscribe")
+)
+
+// Subscribe runs subscribe.lua.
+func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
+	ch := s.keys(r.Channel)
+	args := []string{
+		r.Subscriber, fromText(r.From), ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy),
+		ulid.Make().String(), strconv.Itoa(r.Policy.MaxMessages),
+	}
+	rep, err := s.conn.Run(ctx, subscribeScript, ch.ForSubscriber(r.Subscriber), args)
+	if err != nil {
+		return channel.Subscription{}, err
+	}
+	return subscription(rep)
+}
+
+// subscription decodes what subscribe.lua returns.
+func subscription(r redis.Reply) (channel.Subscription, error) {
+	switch r.Status {
+	case statusCreated, statusExists:
+	case statusAhead:
+		return channel.Subscription{}, channel.ErrClockAhead
+	default:
+		return channel.Subscription{}, refusals.Error(r)
+	}
+	d := r.Decoder()
+	at := channel.Position{Epoch: epochOf(d), Clock: clockOf(d)}
+	if err := d.End(); err != nil {
+		return channel.Subscription{}, err
+	}
+	return channel.Subscription{Created: r.Status == statusCreated, Position: at}, nil
+}
+
+func fromText(f channel.From) string {
+	switch f.Start {
+	case channel.StartLatest:
+		return "latest"
+	case channel.StartEarliest:
+		return "earliest"
+	case channel.StartAt:
+		return f.Clock.String()
+	}
+	panic(fmt.Sprintf("channel.Start %d is not known", f.Start))
+}
+
+// Unsubscribe runs unsubscribe.lua.
+func (s *Store) Unsubscribe(ctx context.Context, name, subscriber string) error {
+	ch := s.keys(name)
+	rep, err := s.conn.Run(ctx, unsubscribeScript, ch.ForSubscriber(subscriber), []string{subscriber, ch.Topic()})
+	if err != nil {
+		return err
+	}
+	return refusals.Check(rep, redis.OK, statusNoSubscriber)
+}

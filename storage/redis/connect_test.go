@@ -1,0 +1,180 @@
+package redis_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// logged is a log that a test can wait on.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), text)
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// What waiting can't mend ends Connect at once, with the reason. The context would last much longer than the test.
+func TestConnectRefused(t *testing.T) {
+	t.Parallel()
+	plain := redistest.Start(t, redistest.Options{})
+	locked := redistest.Start(t, redistest.Options{Username: "someone", Password: "secret"})
+	encrypted := redistest.Start(t, redistest.Options{TLS: true})
+	require.NoError(t, locked.Do(t, "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Error())
+	for name, c := range map[string]struct {
+		options redis.Options
+		says    string
+	}{
+		"no password":      {redis.Options{URL: locked.Addr()}, "NOAUTH"},
+		"a wrong password": {redis.Options{URL: locked.Addr(), Username: "someone", Password: "secreT"}, "WRONGPASS"},
+		"an unknown user":  {redis.Options{URL: "redis://nobody:secret@" + locked.Addr()}, "WRONGPASS"},
+		"no right to INFO": {redis.Options{URL: locked.Addr(), Username: "blind", Password: "secret"}, "NOPERM"},
+		"an unknown CA":    {redis.Options{URL: encrypted.URL()}, "certificate"},
+		"another CA":       {redis.Options{URL: encrypted.URL(), TLS: &tls.Config{RootCAs: x509.NewCertPool()}}, "certificate"},
+		"two, no cluster":  {redis.Options{URL: plain.Addr() + "," + plain.Addr()}, "cluster support disabled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log logged
+			c.options.Logger = log.logger()
+			_, err := redis.Connect(t.Context(), c.options)
+			require.ErrorContains(t, err, c.says)
+			require.NotContains(t, err.Error(), "secret")
+			require.Empty(t, log.text.String(), "it was not tried again")
+		})
+	}
+}
+
+// Redis that is down is waited for until the context ends. Then the error says what was tried.
+func TestConnectInVain(t *testing.T) {
+	t.Parallel()
+	down := redistest.Start(t, redistest.Options{})
+	paused := redistest.Start(t, redistest.Options{})
+	encrypted := redistest.Start(t, redistest.Options{TLS: true})
+	down.Kill(t)
+	paused.Pause(t)
+	for name, c := range map[string]struct{ url, says string }{
+		"down":           {down.URL(), "connection refused"},
+		"paused":         {paused.URL(), "deadline exceeded"},
+		"TLS is missing": {encrypted.Addr(), encrypted.Addr()},
+		"no such host":   {"tidemark.invalid:6379", "tidemark.invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log logged
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer cancel()
+			_, err := redis.Connect(ctx, redis.Options{URL: c.url, Timeout: 200 * time.Millisecond, Logger: log.logger()})
+			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, "connect to redis at")
+			require.True(t, log.has("redis isn't ready, trying again"))
+		})
+	}
+}
+
+// Redis that comes up in time is found.
+func TestConnectWaits(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	n.Kill(t)
+	var log logged
+	opened := make(chan *redis.Conn)
+	failed := make(chan error)
+	go func() {
+		s, err := redis.Connect(t.Context(), redis.Options{URL: n.URL(), Logger: log.logger()})
+		if err != nil {
+			failed <- err
+			return
+		}
+		opened <- s
+	}()
+	rig.WaitFor(t, "the first try to fail", func() bool { return log.has("trying again") })
+	n.Restart(t)
+	select {
+	case s := <-opened:
+		defer s.Close()
+		requireWorks(t, s)
+	case err := <-failed:
+		require.NoError(t, err)
+	}
+}
+
+// All ways to reach Redis work for all operations.
+func TestConnectByEveryWay(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "redis.sock")
+	onSocket := redistest.Start(t, redistest.Options{Args: []string{"--unixsocket", socket}})
+	locked := redistest.Start(t, redistest.Options{Username: "someone", Password: "se:cr@t/ 1"})
+	old := redistest.Start(t, redistest.Options{Password: "secret"})
+	encrypted := redistest.Start(t, redistest.Options{TLS: true, Password: "secret"})
+	sentinels := redistest.StartSentinel(t, redistest.Options{Password: "secret", TLS: true})
+	cluster := redistest.StartCluster(t, redistest.Options{TLS: true, Username: "someone", Password: "secret", Primaries: 2, Replicas: -1})
+	_, err := redis.Connect(t.Context(), redis.Options{
+		URL: strings.Join(sentinels.Addrs(), ","), TLS: sentinels.Nodes()[0].TLSConfig(), Sentinel: redis.Sentinel{Master: "nobody"}, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.ErrorContains(t, err, "No such master")
+	for name, c := range map[string]struct {
+		options redis.Options
+		node    *redistest.Node
+	}{
+		"socket":           {redis.Options{URL: "unix://" + socket}, onSocket},
+		"a database":       {redis.Options{URL: onSocket.URL() + "/3"}, nil},
+		"a list":           {redis.Options{URL: strings.Join(redistest.Cluster(t).Addrs(), ",")}, nil},
+		"user in URL":      {redis.Options{URL: locked.URL()}, locked},
+		"user in options":  {redis.Options{URL: locked.Addr(), Username: "someone", Password: "se:cr@t/ 1"}, locked},
+		"only a password":  {redis.Options{URL: "redis://:secret@" + old.Addr()}, old},
+		"password apart":   {redis.Options{URL: old.Addr(), Password: "secret"}, old},
+		"TLS":              {redis.Options{URL: encrypted.URL(), TLS: encrypted.TLSConfig()}, encrypted},
+		"TLS by options":   {redis.Options{URL: encrypted.Addr(), Password: "secret", TLS: encrypted.TLSConfig()}, encrypted},
+		"sentinels, TLS":   {redis.Options{URL: strings.Join(sentinels.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Password: "secret", TLS: sentinels.Nodes()[0].TLSConfig()}, sentinels.Nodes()[0]},
+		"sentinels by URL": {redis.Options{URL: "rediss://:secret@" + strings.Join(sentinels.Addrs(), ",") + "?master_set=" + redistest.MasterName, TLS: sentinels.Nodes()[0].TLSConfig()}, sentinels.Nodes()[0]},
+		"cluster, TLS":     {redis.Options{URL: cluster.Addrs()[1], Username: "someone", Password: "secret", TLS: cluster.Nodes()[0].TLSConfig()}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.options.KeyPrefix = redistest.Prefix(t)
+			s := rig.Connect(t, c.options)
+			requireWorks(t, s)
+			if c.node != nil {
+				found, err := c.node.Do(t, "GET", s.Prefix()+"key").ToString()
+				require.NoError(t, err)
+				require.Equal(t, "5", found)
+			}
+		})
+	}
+}
+
+// requireWorks uses all connections: that for commands, that of subscriptions, and that for large replies.
+func requireWorks(t *testing.T, c *redis.Conn) {
+	t.Helper()
+	require.NoError(t, c.Ready(t.Context()))
+	require.NoError(t, rig.ErrorOf(c.Inspect(t.Context())))
+	require.NoError(t, c.Retry(t.Context(), "set", func(ctx context.Context) error {
+		return c.Bulk().Do(ctx, c.Bulk().B().Set().Key(c.Prefix()+"key").Value("5").Build()).Error()
+	}))
+}

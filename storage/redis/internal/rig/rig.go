@@ -1,0 +1,141 @@
+// Package rig is what the tests of the stores in Redis share: connections, a meter of the commands that an operation sends, a
+// cluster whose slots move, calls that all must fail in the same way, and the tables of docs/redis-internals.md.
+package rig
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// Patience ends a wait for something that never comes. No test is timed by it.
+const Patience = 30 * time.Second
+
+// Connect connects to a Redis until the test ends.
+func Connect(t testing.TB, o redis.Options) *redis.Conn {
+	t.Helper()
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	conn, err := redis.Connect(t.Context(), o)
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+// Standalone connects to the shared standalone Redis, under a prefix of its own.
+func Standalone(t testing.TB) (*redis.Conn, *redistest.Node) {
+	t.Helper()
+	node := redistest.Standalone(t)
+	return Connect(t, redis.Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}), node
+}
+
+// ErrorOf returns the error of a call that returns a value, too.
+func ErrorOf[T any](_ T, err error) error { return err }
+
+// Call is an operation of a store that a test calls while something is wrong.
+type Call struct {
+	Name string
+	Do   func(ctx context.Context) error
+}
+
+// RequireEach makes all calls at the same time and expects something of each error.
+func RequireEach(ctx context.Context, t *testing.T, all []Call, expect func(t testing.TB, err error, about ...any)) {
+	t.Helper()
+	errs := make([]error, len(all))
+	var g errgroup.Group
+	for i, c := range all {
+		g.Go(func() error {
+			errs[i] = c.Do(ctx)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	for i, c := range all {
+		expect(t, errs[i], c.Name)
+	}
+}
+
+// RequireFine expects no error. It is for RequireEach.
+func RequireFine(t testing.TB, err error, about ...any) {
+	t.Helper()
+	require.NoError(t, err, about...)
+}
+
+// RequireUnavailable expects the error of a call that can be repeated a little later.
+func RequireUnavailable(t testing.TB, err error, about ...any) {
+	t.Helper()
+	require.ErrorIs(t, err, fault.ErrUnavailable, about...)
+	var f *fault.Error
+	require.ErrorAs(t, err, &f, about...)
+	require.NotZero(t, f.RetryAfter, about...)
+}
+
+// Shortly returns a context whose deadline is near, for calls that can't succeed.
+func Shortly(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Counted returns the sum of a counter over its labels.
+func Counted(t testing.TB, registry *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	sum := 0.0
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// WaitFor polls until a condition holds. It gives up only if the test would hang otherwise.
+func WaitFor(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(2 * time.Minute)
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			require.FailNow(t, "waited in vain for "+what)
+		}
+	}
+}
+
+// Reply returns what a script returns that evaluates to a Lua value.
+func Reply(t testing.TB, value string) (redis.Reply, error) {
+	t.Helper()
+	return redis.NewReply("test", redistest.Standalone(t).Do(t, "EVAL", "return "+value, "0"))
+}
+
+// RequireInternal expects the error of a reply that no script returns.
+func RequireInternal(t testing.TB, err error, about ...any) {
+	t.Helper()
+	require.ErrorIs(t, err, redis.ErrReply, about...)
+	var f *fault.Error
+	require.ErrorAs(t, err, &f, about...)
+	require.Equal(t, fault.Internal, f.Kind, about...)
+}
+
+// RequireFull expects the error of a call that needs memory.
+func RequireFull(t testing.TB, err error, about ...any) {
+	t.Helper()
+	require.ErrorIs(t, err, fault.ErrStorageFull, about...)
+}

@@ -1,0 +1,149 @@
+package queues
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+)
+
+var changesScript = lua.Must("queues/changes")
+
+// feed is how far the changes of a queue were read.
+type feed struct {
+	after   string    // the point after what was read last
+	read    time.Time // when
+	trimmed time.Time // when what was read was removed
+}
+
+// sure is how long after a reading the next one needn't be asked whether changes are missing. Changes are trimmed by
+// whoever reads them, so that only a reader that was held up can miss some, or one whose Redis has failed over.
+const sure = time.Second
+
+// Changes reads with XREAD. It runs changes.lua where some changes may be gone, and removes what was read from time to
+// time.
+func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
+	key := s.keys(r.Queue).changes()
+	last := s.takeFeed(r.Queue)
+	certain := last.after == r.After && time.Since(last.read) < sure
+	var entries []rueidis.XRangeEntry
+	err := s.conn.Retry(ctx, "changes", func(ctx context.Context) (err error) {
+		entries, err = s.readStream(ctx, key, r)
+		certain = certain && err == nil
+		return err
+	})
+	if err != nil {
+		return matchmaking.Changes{}, err
+	}
+	if !certain || len(entries) == 0 || len(entries) == r.Limit {
+		rep, err := s.conn.Run(ctx, changesScript, []string{key}, []string{r.After})
+		if err != nil {
+			return matchmaking.Changes{}, err
+		}
+		if err := refusals.Check(rep, redis.OK); err != nil {
+			return matchmaking.Changes{}, err
+		}
+	}
+	found := matchmaking.Changes{After: r.After}
+	for _, e := range entries {
+		found.After = e.ID
+		change, err := parseChange(r.Queue, e.FieldValues)
+		if err != nil {
+			s.conn.Logger().ErrorContext(ctx, "a change can't be read and is passed over", "queue", r.Queue, "entry", e.ID, "error", err)
+			continue
+		}
+		found.Changes = append(found.Changes, change)
+	}
+	last.after, last.read = found.After, time.Now()
+	s.trim(ctx, key, &last, len(entries) > 0)
+	s.putFeed(r.Queue, last)
+	return found, nil
+}
+
+// takeFeed gives how far a queue was read, and forgets it until putFeed: a reading that fails leaves nothing certain.
+func (s *Store) takeFeed(queue string) feed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s.feeds[queue]
+	s.feeds[queue] = feed{trimmed: last.trimmed}
+	return last
+}
+
+func (s *Store) putFeed(queue string, last feed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.feeds[queue] = last
+}
+
+// trimEvery is how often changes that were read are removed.
+const trimEvery = time.Second
+
+// trim removes the changes before the point, if some were just read. The one at the point stays: it shows that
+// nothing after it is gone.
+func (s *Store) trim(ctx context.Context, key string, last *feed, news bool) {
+	if !news || time.Since(last.trimmed) < trimEvery {
+		return
+	}
+	last.trimmed = time.Now()
+	c := s.conn.Client()
+	err := c.Do(ctx, c.B().Xtrim().Key(key).Minid().Almost().Threshold(last.after).Build()).Error()
+	if err != nil && ctx.Err() == nil {
+		s.conn.Logger().DebugContext(ctx, "changes that were read can't be removed now", "key", key, "error", err)
+	}
+}
+
+// readStream reads the entries of a stream after a point.
+func (s *Store) readStream(ctx context.Context, key string, r matchmaking.ChangesRequest) ([]rueidis.XRangeEntry, error) {
+	found, err := s.conn.Client().Do(ctx, s.conn.Client().B().Xread().Count(int64(r.Limit)).Streams().Key(key).Id(r.After).Build()).AsXRead()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return nil, err
+	}
+	return found[key], nil
+}
+
+// parseChange reads an entry: id, expires and ticket of one that came; id and released of one that was given up; id
+// alone of one that was cancelled.
+func parseChange(queue string, fields map[string]string) (matchmaking.Change, error) {
+	id, ok := fields["id"]
+	if !ok {
+		return matchmaking.Change{}, fmt.Errorf("%w: a change of no ticket", errTicketRecord)
+	}
+	if _, released := fields["released"]; released {
+		return matchmaking.Change{Released: id}, nil
+	}
+	value, ok := fields["ticket"]
+	if !ok {
+		return matchmaking.Change{Cancelled: id}, nil
+	}
+	expires, err := strconv.ParseInt(fields["expires"], 10, 64)
+	if err != nil {
+		return matchmaking.Change{}, fmt.Errorf("%w: its end: %w", errTicketRecord, err)
+	}
+	record, err := parseTicketRecord([]byte(value))
+	if err != nil {
+		return matchmaking.Change{}, err
+	}
+	t := record.ticket(queue, id, time.UnixMilli(expires).UTC())
+	return matchmaking.Change{Added: &t}, nil
+}
+
+// nudgeFree is the text of a nudge of a director that has resigned.
+const nudgeFree = "free"
+
+// Watch subscribes to the queue's topic.
+func (s *Store) Watch(ctx context.Context, queue string, told func(free bool)) {
+	stop := s.conn.Listen(s.keys(queue).nudges(), pubsub.Listener{
+		Confirmed: func() { told(true) },
+		Message:   func(text string) { told(text == nudgeFree) },
+		Repeats:   true,
+	})
+	defer stop()
+	<-ctx.Done()
+}

@@ -1,0 +1,115 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var (
+	claimScript    = lua.Must("queues/claim")
+	releaseScript  = lua.Must("queues/release")
+	takeoverScript = lua.Must("queues/takeover")
+	sweepScript    = lua.Must("queues/sweep")
+)
+
+// Claim runs claim.lua, once for 3,000 tickets.
+func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
+	k := s.keys(r.Queue)
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.director()}
+	args := []string{r.Token, r.Lease, milliseconds(r.Hold), strconv.Itoa(r.Limit)}
+	all := matchmaking.Claimed{Held: map[string]time.Time{}}
+	for first := 0; first == 0 || first < len(r.IDs); first += maxIDs {
+		ids := r.IDs[first:min(first+maxIDs, len(r.IDs))]
+		rep, err := s.runConfirmed(ctx, claimScript, keys, slices.Concat(args, ids))
+		if err == nil {
+			err = addClaimed(rep, &all)
+		}
+		if errors.Is(err, matchmaking.ErrLeaseLost) && len(all.IDs) > 0 {
+			return matchmaking.Claimed{}, errors.Join(err, s.Release(ctx, r.Queue, r.Token, all.IDs))
+		}
+		if err != nil {
+			return matchmaking.Claimed{}, err
+		}
+	}
+	return all, nil
+}
+
+// addClaimed decodes what claim.lua returns, and adds it to what was claimed before.
+func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
+	if r.Status != redis.OK {
+		return refusals.Error(r)
+	}
+	d := r.Decoder()
+	now, deadline, mine := d.Micros(), d.Millis(), d.Texts()
+	if all.Now.IsZero() {
+		all.Now, all.Deadline = now, deadline // the first is the earliest
+	}
+	d.Each(func(held *redis.Decoder) {
+		id := held.Text()
+		all.Held[id] = held.Millis()
+	})
+	all.IDs, all.Gone = append(all.IDs, mine...), append(all.Gone, d.Texts()...)
+	return d.End()
+}
+
+// Release runs release.lua, once for 3,000 tickets.
+func (s *Store) Release(ctx context.Context, queue, token string, ids []string) error {
+	k := s.keys(queue)
+	for some := range slices.Chunk(ids, maxIDs) {
+		rep, err := s.conn.Run(ctx, releaseScript, []string{k.proposed(), k.claims(), k.director(), k.changes()},
+			slices.Concat([]string{token, k.nudges()}, some))
+		if err != nil {
+			return err
+		}
+		if err := refusals.Check(rep, redis.OK); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TakeOver runs takeover.lua, once for 3,000 tickets.
+func (s *Store) TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error) {
+	k := s.keys(queue)
+	var freed []string
+	for some := range slices.Chunk(ids, maxIDs) {
+		rep, err := s.conn.Run(ctx, takeoverScript, []string{k.proposed(), k.claims(), k.director()},
+			slices.Concat([]string{lease}, some))
+		if err != nil {
+			return nil, err
+		}
+		if rep.Status != redis.OK {
+			return nil, refusals.Error(rep)
+		}
+		d := rep.Decoder()
+		freed = append(freed, d.Texts()...)
+		if err := d.End(); err != nil {
+			return nil, err
+		}
+	}
+	return freed, nil
+}
+
+// Sweep runs sweep.lua. It lists no more than 3,000 tickets, and takes no more out.
+func (s *Store) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
+	k := s.keys(queue)
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats()}
+	args := append([]string{strconv.Itoa(min(limit, maxIDs))}, told[:min(len(told), maxIDs)]...)
+	rep, err := s.conn.Run(ctx, sweepScript, keys, args)
+	if err != nil {
+		return matchmaking.Swept{}, err
+	}
+	if rep.Status != redis.OK {
+		return matchmaking.Swept{}, refusals.Error(rep)
+	}
+	d := rep.Decoder()
+	swept := matchmaking.Swept{Taken: int(d.Int64()), Expired: d.Texts()}
+	return swept, d.End()
+}

@@ -1,0 +1,176 @@
+package queues
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// queueCalls gives all operations on a queue that has the tickets free, mine and matched, as prepare makes them.
+func (h *hall) queueCalls() []rig.Call {
+	lease := matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL}
+	return []rig.Call{
+		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
+		{Name: "claim", Do: func(ctx context.Context) error {
+			return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.queue, Token: "other", Hold: longHold, Limit: 10}))
+		}},
+		{Name: "assign", Do: func(ctx context.Context) error { return h.assign(ctx, "token", h.match("m2", "mine"))[0].Err }},
+		{Name: "put definition", Do: func(ctx context.Context) error {
+			return rig.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.queue, Definition: []byte("{}"), Most: 1}))
+		}},
+		{Name: "ticket", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.queue, "matched")) }},
+		{Name: "create again", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("mine"))) }},
+		{Name: "renew", Do: func(ctx context.Context) error { return h.Renew(ctx, h.queue, []string{"free", "mine"}) }},
+		{Name: "snapshot", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.queue)) }},
+		{Name: "changes", Do: func(ctx context.Context) error {
+			return rig.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 10}))
+		}},
+		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.queue, 10)) }},
+		{Name: "outgoing", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.queue, 0, 10)) }},
+		{Name: "definitions", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Definitions(ctx)) }},
+		{Name: "lease", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Lease(ctx, lease)) }},
+		{Name: "campaign", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Campaign(ctx, lease)) }},
+		{Name: "resign", Do: func(ctx context.Context) error { return h.Resign(ctx, h.queue, "lease") }},
+		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1"}) }},
+		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10)) }},
+		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", []string{"mine"}) }},
+		{Name: "cancel", Do: func(ctx context.Context) error { return h.cancel(ctx, "free") }},
+		{Name: "take over", Do: func(ctx context.Context) error {
+			if err := rig.ErrorOf(h.Lease(ctx, lease)); err != nil {
+				return err
+			}
+			return rig.ErrorOf(h.TakeOver(ctx, h.queue, "lease", []string{"mine"}))
+		}},
+		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.queue) }},
+	}
+}
+
+// A full Redis takes no ticket and makes no match, whole or in part, but it can be drained.
+func TestQueueOutOfMemory(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
+	h.prepare(t)
+	r := h.request("short")
+	r.TTL = shortest
+	require.NoError(t, errorOf2(h.Create(t.Context(), r)))
+	require.Eventually(t, func() bool { return h.status(t, "short") == matchmaking.Expired }, rig.Patience, shortest/10)
+	all := h.queueCalls()
+	rig.FillUp(t, n)
+	before := rig.Dump(t, n)
+	full := []string{"create", "create again", "claim", "assign", "put definition"}
+	rig.RequireEach(t.Context(), t, rig.Only(all, full...), rig.RequireFull)
+	require.Equal(t, before, rig.Dump(t, n))
+	for _, c := range rig.AllBut(all, full...) {
+		require.NoError(t, c.Do(t.Context()), c.Name)
+	}
+	state, err := h.Describe(t.Context(), h.queue, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, state.Searching, "mine was released, free was cancelled, short was swept")
+	require.EqualValues(t, 1, state.Cancelled)
+	require.EqualValues(t, 1, state.Expired)
+
+	require.NoError(t, n.Do(t, "DEL", "ballast").Error())
+	rig.RequireEach(t.Context(), t, rig.Only(all, "create", "claim", "put definition"), rig.RequireFine)
+}
+
+// What Redis's user may not do is said so, and isn't half done.
+func TestQueueNotPermitted(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	root := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
+	root.prepare(t)
+	r := root.request("short")
+	r.TTL = shortest
+	require.NoError(t, errorOf2(root.Create(t.Context(), r)))
+	require.Eventually(t, func() bool { return root.status(t, "short") == matchmaking.Expired }, rig.Patience, shortest/10)
+	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys must not change
+		"~* &* +@all -spublish": {"create", "cancel"},
+		"~* +@all -xadd":        {"create", "assign", "cancel", "release"},
+		"~* +@all -zadd":        {"create", "claim", "renew"},
+		"~* +@all -zrem":        {"create", "assign", "cancel", "release", "sweep"},
+		"~* +@all -hset":        {"claim"},
+		"~* +@all -hdel":        {"assign", "cancel", "release", "sweep"},
+		"~* +@all -pexpireat":   {"create", "claim", "assign", "cancel", "renew", "sweep"},
+		"~* +@all -set":         {"create", "assign", "lease", "campaign"},
+		"~* +@all -setrange":    {"cancel"},
+		"~* +@all -hincrby":     {"assign", "cancel", "sweep"},
+		"~* +@all -evalsha":     {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
+		"~mm.{other}* +@all":    {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered"},
+		"%R~* +@all":            {"create", "claim", "assign", "cancel", "release", "sweep", "lease", "campaign"},
+	} {
+		t.Run(rights, func(t *testing.T) {
+			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
+			require.NoError(t, n.Do(t, user...).Error())
+			conn := rig.Connect(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})
+			h := newHall(t, conn, n.Client())
+			before := rig.Dump(t, n)
+			for _, c := range rig.Only(h.queueCalls(), names...) {
+				err := c.Do(t.Context())
+				rig.RequireUnavailable(t, err, c.Name)
+				require.Regexp(t, "NOPERM|can't run this command|ACL failure|can't access", err.Error(), c.Name)
+				require.Equal(t, before, rig.Dump(t, n), c.Name)
+			}
+		})
+	}
+}
+
+// A Redis that goes away in the middle of everything loses nothing that it has answered.
+func TestQueueRedisRestarts(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, rig.Durable)
+	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL(), Timeout: time.Minute}), n.Client())
+	h.prepare(t)
+	point := h.snapshot(t).After
+	before := rig.Dump(t, n)
+	nudges := h.watch(t)
+	require.True(t, <-nudges, "the watch begins")
+	n.Kill(t)
+	made := make(chan error)
+	go func() { made <- errorOf2(h.Create(t.Context(), h.request("new"))) }()
+	n.Restart(t)
+	require.NoError(t, <-made)
+	require.True(t, <-nudges, "a watch finds its way back")
+	require.Equal(t, []string{"new"}, told(h.changes(t, point, 10).Changes))
+	after := rig.Dump(t, n)
+	for _, id := range []string{"free", "mine", "matched"} {
+		require.Equal(t, before[h.k().ticket(id)], after[h.k().ticket(id)])
+	}
+	for _, id := range []string{"free", "new"} {
+		require.Equal(t, matchmaking.Searching, h.status(t, id))
+	}
+	h.assignOne(t, "token", "m2", "mine")
+}
+
+// An outcome that isn't known is said so, and asking again tells.
+func TestQueueAssignOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL(), Timeout: shortest}), n.Client())
+	h.create(t, "a", "b")
+	h.hold(t, "token", "a", "b")
+	n.Pause(t)
+	matches := []matchmaking.AssignMatch{h.match("m1", "a"), h.match("m2", "b")}
+	for _, o := range h.assign(t.Context(), "token", matches...) {
+		rig.RequireUnavailable(t, o.Err)
+	}
+	n.Resume(t)
+	var outcomes []matchmaking.AssignOutcome
+	rig.WaitFor(t, "Redis to answer", func() bool {
+		outcomes = h.assign(t.Context(), "token", matches...)
+		return !slices.ContainsFunc(outcomes, func(o matchmaking.AssignOutcome) bool { return o.Err != nil })
+	})
+	for _, o := range outcomes {
+		require.Empty(t, o.Conflicts)
+	}
+	require.Equal(t, 2, h.count(t, "XLEN", h.k().outbox()), "each once")
+}

@@ -1,0 +1,48 @@
+package queues
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+)
+
+// made returns what the functions of keys.go make of the page's placeholders.
+func made(prefix string) map[string]string {
+	k := keysOf(prefix, "q")
+	return map[string]string{
+		"definitionsKey": definitionsKey(prefix), "waiting": k.waiting(), "expiries": k.expiries(), "proposed": k.proposed(),
+		"claims": k.claims(), "changes": k.changes(), "outbox": k.outbox(), "matched": k.matched(), "stats": k.stats(),
+		"director": k.director(), "nudges": k.nudges(), "ticket": k.ticket("<id>"), "assignment": k.assignment("<id>"),
+		"match": k.match("<match>"),
+	}
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	scripts, rows := luatest.Scripts(t, "queues"), rig.KeyRows(t, "## Keys of a queue")
+	rig.RequireDocumented(t, made(""), rows)
+	rig.RequireSections(t, "## Scripts of queues", scripts)
+	rig.RequireUses(t, rows, scripts, map[string][]string{
+		"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},
+		"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"}, "matched": {"mm.{q}.matched"},
+		"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"}, "queues": {"mm.queues"},
+		"match": {"mm.{q}.match.<match>"}, "ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
+		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
+	}, "contents", "delivered", "admin", "watch", "confirmed")
+	for name, key := range made("") {
+		require.Equal(t, "mm1:"+key, made("mm1:")[name], name)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scripts := luatest.Scripts(t, "queues")
+	rig.RequireStatuses(t, "store.go", scripts)
+	named := map[string]string{"open": "Reserve", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver"}
+	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
+	rig.RequireOneCaller(t, append(scripts, open...), named)
+}

@@ -1,0 +1,78 @@
+package queues
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var outgoingScript = lua.Must("queues/outgoing")
+
+// Outgoing runs outgoing.lua. Where assignments must be on replicas before they count it waits for that, since their
+// director may not have.
+func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
+	args := []string{milliseconds(age), strconv.Itoa(limit)}
+	rep, err := s.conn.Run(ctx, outgoingScript, []string{s.keys(queue).outbox()}, args)
+	if err != nil {
+		return nil, err
+	}
+	found, err := decodeOutgoing(rep)
+	if err != nil || len(found) == 0 || s.confirmations == 0 {
+		return found, err
+	}
+	err = s.conn.Retry(ctx, outgoingScript.Name(), func(ctx context.Context) error {
+		return s.conn.Session(func(own *redis.Session) error {
+			return own.Confirm(ctx, s.confirmations, s.prolongOutbox(own.B(), queue))
+		})
+	})
+	return found, err
+}
+
+// decodeOutgoing decodes what outgoing.lua returns.
+func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
+	if r.Status != redis.OK {
+		return nil, refusals.Error(r)
+	}
+	d := r.Decoder()
+	now := d.Micros()
+	var entries []matchmaking.OutboxEntry
+	d.Each(func(list *redis.Decoder) {
+		entry, fields := list.Entry()
+		at, err := redis.EntryTime(entry)
+		list.Fail(err)
+		var epoch ulid.ULID
+		if text := fields["epoch"]; text != "" {
+			epoch, err = ulid.ParseStrict(text)
+			list.Fail(err)
+		}
+		entries = append(entries, matchmaking.OutboxEntry{
+			Entry: entry, TicketID: fields["ticket"], MatchID: fields["match"], Epoch: epoch,
+			Content: []byte(fields["content"]), Age: max(now.Sub(at), 0),
+		})
+	})
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	return entries, nil
+}
+
+// Delivered removes entries with XDEL.
+func (s *Store) Delivered(ctx context.Context, queue string, entries []string) error {
+	c := s.conn.Client()
+	for some := range slices.Chunk(entries, maxIDs) {
+		err := s.conn.Retry(ctx, "delivered", func(ctx context.Context) error {
+			return c.Do(ctx, c.B().Xdel().Key(s.keys(queue).outbox()).Id(some...).Build()).Error()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package queues
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// withReplicas gives the hall's queues as they are read from replicas.
+func (h *hall) withReplicas(t *testing.T, o redis.Options) *Store {
+	t.Helper()
+	o.Logger = h.conn.Logger()
+	q := New(h.conn, Options{Replicas: &o})
+	t.Cleanup(q.Close)
+	return q
+}
+
+// read reads a ticket that must be there.
+func read(t testing.TB, q *Store, queue, id string) matchmaking.Ticket {
+	t.Helper()
+	found, err := q.Ticket(t.Context(), queue, id)
+	require.NoError(t, err)
+	return found
+}
+
+// readOnly counts the scripts that a server ran as read-only ones. Only replicas are asked with these.
+func readOnly(t testing.TB, n *redistest.Node) int {
+	t.Helper()
+	text, err := n.Do(t, "INFO", "commandstats").ToString()
+	require.NoError(t, err)
+	count := 0
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "cmdstat_evalsha_ro:") || strings.HasPrefix(line, "cmdstat_eval_ro:") {
+			count++
+		}
+	}
+	return count
+}
+
+func TestQueueReadsAReplica(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, primary)
+	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
+	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
+	h.create(t, "a", "b")
+	h.hold(t, "token", "b")
+	h.assignOne(t, "token", "m1", "b")
+	rig.WaitFor(t, "the replica to have all", func() bool { return len(rig.Dump(t, replica)) == len(rig.Dump(t, primary)) })
+	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+		return readOnly(t, replica) > 0
+	})
+	require.Equal(t, h.ticket(t, "b"), read(t, q, h.queue, "b"))
+	_, err := q.Ticket(t.Context(), h.queue, "nobody")
+	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+
+	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it hears of nothing any more
+	h.create(t, "new")
+	require.Equal(t, h.ticket(t, "new"), read(t, q, h.queue, "new"), "what the replica hasn't is read from the primary")
+	require.NoError(t, h.cancel(t.Context(), "a"))
+	require.Equal(t, matchmaking.Searching, read(t, q, h.queue, "a").Status, "it is the replica that is read")
+
+	replica.Kill(t)
+	require.Equal(t, matchmaking.Cancelled, read(t, q, h.queue, "a").Status, "the primary stands in for a replica that is gone")
+	require.Equal(t, 0, readOnly(t, primary))
+	replica.Restart(t)
+	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(primary.Addr(), "127.0.0.1:")).Error())
+	rig.WaitFor(t, "a ticket to be read from the replica again", func() bool {
+		require.Equal(t, h.ticket(t, "new"), read(t, q, h.queue, "new"))
+		return readOnly(t, replica) > 0
+	})
+}
+
+// A replica that doesn't answer holds a read up a little, and only one.
+func TestQueueReadsDespiteASilentReplica(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, primary)
+	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
+	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
+	h.create(t, "a")
+	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+		read(t, q, h.queue, "a")
+		return readOnly(t, replica) > 0
+	})
+	replica.Pause(t)
+	for range 3 {
+		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+	}
+	replica.Resume(t)
+	unreachable := h.withReplicas(t, redis.Options{URL: "127.0.0.1:1"})
+	for range 3 {
+		require.Equal(t, h.ticket(t, "a"), read(t, unreachable, h.queue, "a"))
+	}
+}
+
+func TestQueueReadsReplicasOfACluster(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, redistest.Options{Primaries: 3, Replicas: 1})
+	o := redis.Options{URL: strings.Join(nodes.Addrs(), ",")}
+	direct, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: nodes.Addrs(), DisableCache: true})
+	require.NoError(t, err)
+	t.Cleanup(direct.Close)
+	h := newHall(t, rig.Connect(t, o), direct)
+	q := h.withReplicas(t, o)
+	h.create(t, "a")
+	slot := nodes.Slot("{" + h.queue + "}")
+	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+		return readOnly(t, nodes.Replica(t, slot)) > 0
+	})
+	_, err = q.Ticket(t.Context(), h.queue, "nobody")
+	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+}
+
+func TestQueueReadsReplicasBehindSentinel(t *testing.T) {
+	t.Parallel()
+	group := redistest.StartSentinel(t, redistest.Options{})
+	o := redis.Options{URL: strings.Join(group.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: time.Minute}
+	primary, replica := group.Nodes()[0], group.Nodes()[1]
+	h := newHall(t, rig.Connect(t, o), primary.Client())
+	q := h.withReplicas(t, o)
+	h.create(t, "a")
+	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+		return readOnly(t, replica) > 0
+	})
+	_, promoted := group.Failover(t) // now there is no replica
+	require.Equal(t, replica, promoted)
+	require.Equal(t, matchmaking.Searching, read(t, q, h.queue, "a").Status)
+	h.create(t, "b")
+	require.Equal(t, matchmaking.Searching, read(t, q, h.queue, "b").Status)
+}

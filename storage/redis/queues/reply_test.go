@@ -1,0 +1,133 @@
+package queues
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// queueDecoders decode a reply to each operation on a queue, and give only the error.
+var queueDecoders = map[string]func(r redis.Reply) error{
+	"create": func(r redis.Reply) error { return rig.ErrorOf(createdTicket(r, matchmaking.CreateRequest{})) },
+	"ticket": func(r redis.Reply) error { return rig.ErrorOf(decodeTicket(r, "duel", "a")) },
+	"claim": func(r redis.Reply) error {
+		return addClaimed(r, &matchmaking.Claimed{Held: map[string]time.Time{}})
+	},
+	"assign":   func(r redis.Reply) error { return assigned("m", redis.Result{Reply: r}).Err },
+	"snapshot": func(r redis.Reply) error { return rig.ErrorOf(decodePage(r, &matchmaking.Snapshot{})) },
+	"outgoing": func(r redis.Reply) error { return rig.ErrorOf(decodeOutgoing(r)) },
+	"queue":    func(r redis.Reply) error { return rig.ErrorOf(queueState(r)) },
+}
+
+const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`
+
+func TestQueueRepliesThatAreRight(t *testing.T) {
+	t.Parallel()
+	for operation, values := range map[string][]string{
+		"create": {`{'CREATED', '1704067200000000', '1704067800000'}`},
+		"ticket": {
+			`{'OK', 'SEARCHING', '1704067800000', ` + someTicket + `, ''}`, `{'EXISTS', 'EXPIRED', '', ` + someTicket + `, ''}`,
+			`{'OK', 'MATCH_FOUND', '', ` + someTicket + `, '{"matchId":"m1"}'}`,
+		},
+		"claim":    {`{'OK', '1704067200000000', '1704067800000', {}, {}, {}}`, `{'OK', '1', '2', {'a'}, {'b', '3'}, {'c', 'd'}}`},
+		"assign":   {`{'OK', {'1-1'}, {'5'}}`, `{'EXISTS'}`, `{'CONFLICT', {'a', 'gone', 'b', 'claim'}}`},
+		"snapshot": {`{'OK', '1', '0-0', {}}`, `{'OK', '1', '1-1', {'a', '1704067200000000', '1704067800000', ''}}`},
+		"outgoing": {`{'OK', '1', {}}`, `{'OK', '1', {{'1-1', {'ticket', 'a', 'match', 'b', 'epoch', '', 'content', '{}'}}}}`},
+		"queue": {
+			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}}`,
+			`{'OK', '1', 1, 2, 3, '4', {'5', '6', '7', '8'}, {{'1-1', {'waits', '1 2'}}}}`,
+		},
+	} {
+		for _, value := range values {
+			r, err := rig.Reply(t, value)
+			require.NoError(t, err)
+			require.NoError(t, queueDecoders[operation](r), "%s: %s", operation, value)
+		}
+	}
+}
+
+func TestQueueRepliesThatAreWrongAreRefused(t *testing.T) {
+	t.Parallel()
+	for operation, values := range map[string][]string{
+		"create": {`{'CREATED'}`, `{'CREATED', '1'}`, `{'CREATED', '1', 'x'}`, `{'CREATED', 'x', '1'}`, `{'CREATED', '1', '2', '3'}`, `{'OK'}`},
+		"ticket": {
+			`{'OK'}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `}`, `{'OK', 'SEARCHING', 'x', ` + someTicket + `, ''}`,
+			`{'OK', 'LOST', '1', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3', ''}`, `{'OK', 'SEARCHING', '1', 'X1 2 3 4 a  {}', ''}`,
+			`{'OK', 'SEARCHING', '1', 'S1 x 3 4 a  {}', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a  {', ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3 4 a x {}', ''}`, `{'OK', 'SEARCHING', '1', '', ''}`,
+			`{'OK', 'MATCH_FOUND', '', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `, '', ''}`,
+		},
+		"claim": {
+			`{'OK'}`, `{'OK', '1', '2', {}, {}}`, `{'OK', '1', '2', {}, {'a'}, {}}`, `{'OK', '1', '2', {}, {'a', 'x'}, {}}`,
+			`{'OK', 'x', '2', {}, {}, {}}`, `{'OK', '1', '2', 'a', {}, {}}`, `{'OK', '1', '2', {}, {}, {}, {}}`, `{'OK', '1', '2', {{}}, {}, {}}`,
+			`{'CONFLICT'}`,
+		},
+		"assign": {
+			`{'OK'}`, `{'OK', {}}`, `{'OK', {'1-1'}, {'x'}}`, `{'OK', {'1-1'}, {'1'}, {}}`, `{'EXISTS', 'a'}`, `{'CONFLICT'}`,
+			`{'CONFLICT', {'a'}}`, `{'CONFLICT', {'a', 'late'}}`, `{'CONFLICT', {'a', 'gone'}, 1}`, `{'CREATED'}`,
+		},
+		"snapshot": {
+			`{'OK'}`, `{'OK', '1', '0-0'}`, `{'OK', '1', '0-0', {'a'}}`, `{'OK', '1', '0-0', {'a', '1', '2'}}`,
+			`{'OK', '1', '0-0', {'a', '1', 'x', ''}}`, `{'OK', '1', '0-0', {}, {}}`, `{'OK', 'x', '0-0', {}}`, `{'CREATED'}`,
+		},
+		"outgoing": {
+			`{'OK'}`, `{'OK', '1'}`, `{'OK', '1', {'1-1'}}`, `{'OK', '1', {{'1-1'}}}`, `{'OK', '1', {{'1-1', {'ticket'}}}}`,
+			`{'OK', '1', {{'x', {}}}}`, `{'OK', '1', {{'1-1', {'epoch', 'x'}}}}`, `{'OK', '1', {{'1-1', {}, {}}}}`, `{'OK', '1', {}, {}}`, `{'CREATED'}`,
+		},
+		"queue": {
+			`{'OK'}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0'}, {}}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0', '0'}, {}}`,
+			`{'OK', '1', 0, 0, 0, 'x', {'0', '0', '0', '0'}, {}}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0', 'x'}, {}}`,
+			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {{'1-1', {'waits', 'x'}}}}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}, 1}`,
+			`{'CREATED'}`,
+		},
+	} {
+		for _, value := range values {
+			r, err := rig.Reply(t, value)
+			require.NoError(t, err, value)
+			err = queueDecoders[operation](r)
+			rig.RequireInternal(t, err, "%s: %s", operation, value)
+		}
+	}
+}
+
+func TestQueueRefusals(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]error{
+		"FULL": matchmaking.ErrQueueFull, "NO_TICKET": matchmaking.ErrNoTicket, "MATCHED": matchmaking.ErrTicketMatched,
+		"LEASE": matchmaking.ErrLeaseLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
+		"VACANT": matchmaking.ErrNoTicket,
+	} {
+		r, err := rig.Reply(t, "{'"+value+"'}")
+		require.NoError(t, err)
+		require.ErrorIs(t, refusals.Error(r), want)
+	}
+}
+
+func TestChangesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, fields := range []map[string]string{
+		{}, {"ticket": "S1 2 3 4 a  {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a  {}"},
+		{"id": "a", "ticket": "S1 2 3 4 a  {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
+	} {
+		_, err := parseChange("duel", fields)
+		require.ErrorIs(t, err, errTicketRecord, "%v", fields)
+	}
+}
+
+func FuzzTicketRecord(f *testing.F) {
+	f.Add([]byte("S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 01M7XSP26QJ3QEVHWDRP2PHXG7 {}"))
+	f.Add([]byte(`C1 2 3 {"searchFields":{"doubleArgs":{"a":"NaN"}}}`))
+	f.Add([]byte("S1 2 3 "))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		r, err := parseTicketRecord(value)
+		if err != nil {
+			require.ErrorIs(t, err, errTicketRecord)
+			return
+		}
+		require.Equal(t, value[0] == 'C', r.cancelled)
+	})
+}

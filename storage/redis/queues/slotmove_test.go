@@ -1,0 +1,328 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// TestQueueSlotMove is what happens to queues whose slots move. Its parts come one after the other, as those of
+// TestSlotMove do.
+func TestQueueSlotMove(t *testing.T) {
+	t.Parallel()
+	c := rig.StartTwoNodes(t)
+	for _, op := range movingQueueOperations { //nolint:paralleltest // see above
+		t.Run(op.name, func(t *testing.T) { movedHalfWay(t, c, op) })
+	}
+	t.Run("under load", func(t *testing.T) { queueUnderLoad(t, c) })
+}
+
+// movingQueueOperation is what is called on queues of which some keys have moved. Each has the tickets free, mine and
+// matched; mine is claimed by the token, and matched is assigned.
+type movingQueueOperation struct {
+	name string
+	call func(ctx context.Context, h *hall) error
+	// after fails where the operation hasn't happened exactly once.
+	after func(t *testing.T, h *hall)
+}
+
+var movingQueueOperations = []movingQueueOperation{
+	{"create", func(ctx context.Context, h *hall) error {
+		return errorOf2(h.Create(ctx, h.request("new")))
+	}, func(t *testing.T, h *hall) {
+		require.Equal(t, matchmaking.Searching, h.status(t, "new"))
+		require.Equal(t, 3, h.count(t, "ZCARD", h.k().waiting()))
+		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
+	}},
+	{"claim", func(ctx context.Context, h *hall) error {
+		r := matchmaking.ClaimRequest{Queue: h.queue, Token: "other", Lease: "lease", Hold: longHold, IDs: []string{"free", "mine"}}
+		found, err := h.Claim(ctx, r)
+		if err == nil && fmt.Sprint(found.IDs, len(found.Held)) != "[free] 1" {
+			return fmt.Errorf("claimed %+v", found)
+		}
+		return err
+	}, func(t *testing.T, h *hall) {
+		require.Equal(t, matchmaking.Pending, h.status(t, "free"))
+		require.Equal(t, 2, h.count(t, "HLEN", h.k().claims()))
+	}},
+	{"assign", func(ctx context.Context, h *hall) error {
+		o := h.assign(ctx, "token", h.match("m2", "mine"))[0]
+		if len(o.Conflicts) > 0 {
+			return fmt.Errorf("conflicts %v", o.Conflicts)
+		}
+		return o.Err
+	}, func(t *testing.T, h *hall) {
+		require.Equal(t, matchmaking.MatchFound, h.status(t, "mine"))
+		require.Equal(t, 2, h.count(t, "XLEN", h.k().outbox()))
+		require.Equal(t, 2, h.count(t, "HGET", h.k().stats(), "matched"))
+	}},
+	{"cancel", func(ctx context.Context, h *hall) error {
+		return h.cancel(ctx, "mine")
+	}, func(t *testing.T, h *hall) {
+		require.Equal(t, matchmaking.Cancelled, h.status(t, "mine"))
+		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
+		require.Equal(t, 1, h.count(t, "HGET", h.k().stats(), "cancelled"))
+	}},
+	{"cancel of who is matched", func(ctx context.Context, h *hall) error {
+		err := h.cancel(ctx, "matched")
+		if err == nil {
+			return errors.New("cancelled")
+		}
+		return ignoring(err, matchmaking.ErrTicketMatched)
+	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.status(t, "matched")) }},
+	{"release", func(ctx context.Context, h *hall) error {
+		return h.Release(ctx, h.queue, "token", []string{"free", "mine"})
+	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.status(t, "mine")) }},
+	{"renew", func(ctx context.Context, h *hall) error {
+		return h.Renew(ctx, h.queue, []string{"free", "mine", "matched"})
+	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
+	{"sweep", func(ctx context.Context, h *hall) error {
+		return rig.ErrorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10))
+	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
+	{"lease", func(ctx context.Context, h *hall) error {
+		return rig.ErrorOf(h.Lease(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL}))
+	}, func(t *testing.T, h *hall) { require.Equal(t, 1, h.count(t, "EXISTS", h.k().director())) }},
+	{"ticket", func(ctx context.Context, h *hall) error {
+		found, err := h.Ticket(ctx, h.queue, "matched")
+		if err == nil && (found.Status != matchmaking.MatchFound || found.MatchID != "m1") {
+			return fmt.Errorf("read as %+v", found)
+		}
+		return err
+	}, func(*testing.T, *hall) {}},
+	{"snapshot", func(ctx context.Context, h *hall) error {
+		found, err := h.Snapshot(ctx, h.queue)
+		if err == nil && (len(found.Tickets) != 2 || len(found.Held) != 1) {
+			return fmt.Errorf("a snapshot of %+v", found)
+		}
+		return err
+	}, func(*testing.T, *hall) {}},
+	{"changes", func(ctx context.Context, h *hall) error {
+		found, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 10})
+		if err == nil && len(found.Changes) != 3 {
+			return fmt.Errorf("changes %+v", found)
+		}
+		return err
+	}, func(*testing.T, *hall) {}},
+	{"outgoing and delivered", func(ctx context.Context, h *hall) error {
+		found, err := h.Outgoing(ctx, h.queue, 0, 10)
+		if err == nil && len(found) > 0 {
+			return h.Delivered(ctx, h.queue, []string{found[0].Entry})
+		}
+		return err
+	}, func(t *testing.T, h *hall) { require.Equal(t, 0, h.count(t, "XLEN", h.k().outbox())) }},
+	{"describe", func(ctx context.Context, h *hall) error {
+		s, err := h.Describe(ctx, h.queue, 10)
+		if err == nil && (s.Searching != 1 || s.Pending != 1 || s.Outgoing != 1 || s.Matched != 1 || len(s.Recent) != 1) {
+			return fmt.Errorf("described as %+v", s)
+		}
+		return err
+	}, func(*testing.T, *hall) {}},
+}
+
+func errorOf2[T, U any](_ T, _ U, err error) error { return err }
+
+// prepare makes what movingQueueOperation tells of, and gives all keys that there are.
+func (h *hall) prepare(t *testing.T) []string {
+	t.Helper()
+	h.create(t, "free", "mine", "matched")
+	h.hold(t, "token", "mine", "matched")
+	h.assignOne(t, "token", "m1", "matched")
+	_, err := h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL})
+	require.NoError(t, err)
+	k := h.k()
+	return []string{
+		k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.outbox(), k.matched(), k.stats(), k.director(),
+		k.ticket("free"), k.ticket("mine"), k.ticket("matched"), k.assignment("matched"), k.match("m1"),
+	}
+}
+
+// movedHalfWay makes a call on queues in a half moved slot: each key alone has moved, each has stayed alone, some have
+// and all have. What isn't answered has changed nothing, and works when the slot has closed.
+func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
+	t.Helper()
+	conn := c.Connect(t, redis.Options{KeyPrefix: "half:"})
+	halls, keys := map[*hall][]string{}, 14
+	names := c.SameSlot(strings.ReplaceAll(op.name, " ", "-"), 2*keys+3)
+	var all []*hall
+	for i, name := range names {
+		h := newHall(t, conn, c.Direct)
+		h.queue = name
+		made := h.prepare(t)
+		require.Len(t, made, keys)
+		for at, key := range made {
+			alone, stays := at == i, i >= keys && i < 2*keys && at != i-keys
+			if some := i >= 2*keys && at%(i-2*keys+1) == 0; alone || stays || some {
+				halls[h] = append(halls[h], key)
+			}
+		}
+		all = append(all, h)
+	}
+	m := c.OpenMove(t, names[0])
+	for _, h := range all {
+		for _, key := range halls[h] {
+			m.MoveKey(t, key)
+		}
+	}
+	slot := c.SlotOf(names[0])
+	before := c.Dump(t, slot)
+	errs := eachHall(all, func(h *hall) error { return op.call(rig.Shortly(t), h) })
+	after, answered := c.Dump(t, slot), 0
+	for i, h := range all {
+		if errs[i] == nil {
+			answered++
+			continue
+		}
+		rig.RequireUnavailable(t, errs[i], "%s %d", op.name, i)
+		require.Equal(t, h.of(before), h.of(after), "%s %d changed something and wasn't answered", op.name, i)
+	}
+	t.Logf("%d of %d were answered", answered, len(all))
+	m.CloseSlot(t)
+	for i, err := range eachHall(all, func(h *hall) error { return op.call(t.Context(), h) }) {
+		require.NoError(t, err, "%s %d", op.name, i)
+		op.after(t, all[i])
+	}
+}
+
+// of gives those of a dump's keys that are the hall's queue's.
+func (h *hall) of(dump map[string]string) map[string]string {
+	found := map[string]string{}
+	for name, value := range dump {
+		if strings.Contains(name, h.keys(h.queue).base+".") {
+			found[name] = value
+		}
+	}
+	return found
+}
+
+func eachHall(all []*hall, do func(*hall) error) []error {
+	errs := make([]error, len(all))
+	var g sync.WaitGroup
+	for i, h := range all {
+		g.Go(func() { errs[i] = do(h) })
+	}
+	g.Wait()
+	return errs
+}
+
+// queueUnderLoad moves a queue to and fro while players come and go and are matched in pairs: each ticket is in one
+// match or was cancelled, and each match's assignments stand in the outbox once.
+func queueUnderLoad(t *testing.T, c rig.TwoNodes) {
+	t.Helper()
+	conn := c.Connect(t, redis.Options{KeyPrefix: "load:", Timeout: time.Minute})
+	h := newHall(t, conn, c.Direct)
+	const players, moves = 300, 4
+	var made, moved atomic.Int64
+	stop := make(chan struct{})
+	var g errgroup.Group
+	for worker := range 3 {
+		g.Go(func() error {
+			for i := 0; i < players || moved.Load() < moves; i++ {
+				id := fmt.Sprintf("w%d-%d", worker, i)
+				if err := errorOf2(h.Create(t.Context(), h.request(id))); err != nil {
+					return err
+				}
+				made.Add(1)
+				if i%7 == 0 {
+					if err := ignoring(h.cancel(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+	}
+	var directors errgroup.Group
+	for d := range 2 {
+		directors.Go(func() error { return h.matchOldest(t.Context(), d, stop) })
+	}
+	for range moves {
+		c.Move(t, h.queue)
+		moved.Add(1)
+	}
+	require.NoError(t, g.Wait())
+	close(stop)
+	require.NoError(t, directors.Wait())
+
+	state, err := h.Describe(t.Context(), h.queue, 10)
+	require.NoError(t, err)
+	waiting := state.Searching + state.Pending
+	require.LessOrEqual(t, waiting, 3, "what is left is less than a pair of each director")
+	require.Equal(t, made.Load(), state.Matched+state.Cancelled+int64(waiting))
+	require.Equal(t, int(state.Matched), state.Outgoing)
+	entries, err := h.Outgoing(t.Context(), h.queue, 0, 1_000_000)
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, e := range entries {
+		require.False(t, seen[e.TicketID], "%s is in two matches", e.TicketID)
+		seen[e.TicketID] = true
+	}
+	t.Logf("%d tickets, %d matched, %d cancelled, %d conflicts", made.Load(), state.Matched, state.Cancelled, state.Conflicts)
+}
+
+// matchOldest matches the oldest tickets in pairs, until it is stopped and none are left.
+func (h *hall) matchOldest(ctx context.Context, director int, stop chan struct{}) error {
+	for round := 0; ; round++ {
+		stopped := false
+		select {
+		case <-stop:
+			stopped = true
+		default:
+		}
+		name := fmt.Sprintf("d%d-%d", director, round)
+		r := matchmaking.ClaimRequest{Queue: h.queue, Token: name, Hold: longHold, Limit: 10}
+		claimed, err := h.Claim(ctx, r)
+		if err != nil {
+			return err
+		}
+		var matches []matchmaking.AssignMatch
+		for i := 0; i+1 < len(claimed.IDs); i += 2 {
+			matches = append(matches, h.match(name+"-"+strconv.Itoa(i), claimed.IDs[i], claimed.IDs[i+1]))
+		}
+		for _, o := range h.assign(ctx, name, matches...) {
+			if o.Err != nil {
+				return o.Err
+			}
+		}
+		if err := h.Release(ctx, h.queue, name, claimed.IDs); err != nil {
+			return err
+		}
+		if stopped && len(claimed.IDs) < 2 {
+			return nil
+		}
+	}
+}
+
+// A server that has forgotten all scripts is sent them again.
+func TestQueueScriptsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	h := newHall(t, rig.Connect(t, redis.Options{URL: node.URL()}), node.Client())
+	ids := numbered("t", 20)
+	h.create(t, ids...)
+	h.hold(t, "token", ids...)
+	require.NoError(t, node.Do(t, "SCRIPT", "FLUSH").Error())
+	var matches []matchmaking.AssignMatch
+	for i, id := range ids {
+		matches = append(matches, h.match("m"+strconv.Itoa(i), id))
+	}
+	for _, o := range h.assign(t.Context(), "token", matches...) {
+		require.NoError(t, o.Err)
+		require.Len(t, o.Entries, 1)
+	}
+	require.NoError(t, node.Do(t, "SCRIPT", "FLUSH").Error())
+	require.Equal(t, matchmaking.MatchFound, h.status(t, ids[7]))
+}

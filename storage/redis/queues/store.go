@@ -1,0 +1,86 @@
+// Package queues keeps the queues of matchmaking and their tickets in Redis: it implements matchmaking.Store, and
+// matchmaking.Lookup, with one Lua script, and one round trip, for each operation. docs/redis-internals.md documents the keys
+// and the scripts.
+//
+// Start from [New]. A ticket is created by create.go, claimed by a director by claim.go, and assigned by assign.go, whose
+// script also adds the assignment to the queue's outbox (outbox.go). All keys of a queue have its name as their hash tag, so
+// that they are in one slot; while that slot is being moved, operations are tried again until the time limit.
+//
+// Errors are those that matchmaking.Store documents. A [Store] may be used by many goroutines.
+package queues
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// Store keeps queues and their tickets in Redis. It may be used by many goroutines.
+type Store struct {
+	conn          *redis.Conn
+	replicas      *redis.Replicas // nil: tickets are read from the primary
+	confirmations int             // replicas that must have a claim, or an assignment, before it counts
+
+	mu    sync.Mutex
+	feeds map[string]feed // how far the changes of each queue were read
+}
+
+var _ matchmaking.Store = (*Store)(nil)
+
+// Options configures a Store.
+type Options struct {
+	// Replicas leads to what Ticket reads first: the options of the Conn if it is a Cluster or behind Sentinel, or those of a
+	// replica of a standalone server; nil: the primary alone. While no replica can be reached the primary is read.
+	Replicas *redis.Options
+	// Confirmations is how many replicas must have a claim or an assignment before it counts: otherwise a fail-over that
+	// loses writes can put a ticket into two matches. Zero: none.
+	Confirmations int
+}
+
+// New returns the queues in the Redis of a connection. Close it before the connection.
+func New(conn *redis.Conn, o Options) *Store {
+	s := &Store{conn: conn, confirmations: o.Confirmations, feeds: map[string]feed{}}
+	if o.Replicas != nil {
+		replicas := *o.Replicas
+		replicas.Logger = conn.Logger()
+		s.replicas = redis.NewReplicas(replicas)
+	}
+	return s
+}
+
+// Close closes the connections to replicas.
+func (s *Store) Close() {
+	if s.replicas != nil {
+		s.replicas.Close()
+	}
+}
+
+func (s *Store) keys(queue string) keys { return keysOf(s.conn.Prefix(), queue) }
+
+// The statuses of the scripts of queues, besides those that all scripts have.
+const (
+	statusCreated  redis.Status = "CREATED"
+	statusExists   redis.Status = "EXISTS"
+	statusFull     redis.Status = "FULL"
+	statusConflict redis.Status = "CONFLICT"
+	statusKept     redis.Status = "KEPT"
+)
+
+var refusals = redis.Refusals{
+	statusFull:  matchmaking.ErrQueueFull,
+	"NO_TICKET": matchmaking.ErrNoTicket,
+	"VACANT":    matchmaking.ErrNoTicket,
+	"MATCHED":   matchmaking.ErrTicketMatched,
+	"LEASE":     matchmaking.ErrLeaseLost,
+	"LOST":      matchmaking.ErrChangesLost,
+	"IDLE":      matchmaking.ErrQueueIdle,
+	"UNDONE":    errUndone,
+}
+
+// maxIDs limits the tickets of one script: a script can pass at most about 8,000 values to a command.
+const maxIDs = 3000
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

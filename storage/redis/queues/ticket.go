@@ -1,0 +1,95 @@
+package queues
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var (
+	ticketScript = lua.Must("queues/ticket")
+	cancelScript = lua.Must("queues/cancel")
+	renewScript  = lua.Must("queues/renew")
+)
+
+// decodeTicket decodes a status, an end, a ticket and its assignment.
+func decodeTicket(r redis.Reply, queue, id string) (matchmaking.Ticket, error) {
+	d := r.Decoder()
+	status, expires, value, assigned := matchmaking.Status(d.Text()), d.Millis(), d.Bytes(), d.Bytes()
+	if err := d.End(); err != nil {
+		return matchmaking.Ticket{}, err
+	}
+	record, err := parseTicketRecord(value)
+	d.Fail(err)
+	t := record.ticket(queue, id, expires)
+	t.Status = status
+	switch status {
+	case matchmaking.MatchFound:
+		t.Assignment = new(matchmaking.Assignment)
+		d.Fail(json.Unmarshal(assigned, t.Assignment))
+		t.MatchID = t.Assignment.MatchID
+	case matchmaking.Searching, matchmaking.Pending, matchmaking.Cancelled, matchmaking.Expired:
+	default:
+		d.Fail(fmt.Errorf("status %q", status))
+	}
+	if err := d.Err(); err != nil {
+		return matchmaking.Ticket{}, err
+	}
+	return t, nil
+}
+
+// Ticket runs ticket.lua, on a replica first where there are any.
+func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error) {
+	k := s.keys(queue)
+	keys, args := []string{k.ticket(id), k.assignment(id), k.expiries(), k.proposed()}, []string{id}
+	if s.replicas != nil {
+		if rep, ok := s.replicas.Run(ctx, ticketScript, keys, args); ok {
+			return decodeTicket(rep, queue, id)
+		}
+	}
+	rep, err := s.conn.Run(ctx, ticketScript, keys, args)
+	if err != nil {
+		return matchmaking.Ticket{}, err
+	}
+	if rep.Status != redis.OK {
+		return matchmaking.Ticket{}, refusals.Error(rep)
+	}
+	return decodeTicket(rep, queue, id)
+}
+
+// Cancel runs cancel.lua.
+func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
+	k := s.keys(r.Queue)
+	keys := []string{
+		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
+	}
+	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, milliseconds(r.Keep), k.nudges()})
+	if err != nil {
+		return err
+	}
+	return refusals.Check(rep, redis.OK)
+}
+
+// Renew runs renew.lua.
+func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
+	k := s.keys(queue)
+	for some := range slices.Chunk(ids, maxIDs) {
+		keys := append(make([]string, 0, 2+len(some)), k.waiting(), k.expiries())
+		for _, id := range some {
+			keys = append(keys, k.ticket(id))
+		}
+		rep, err := s.conn.Run(ctx, renewScript, keys, some)
+		if err != nil {
+			return err
+		}
+		if err := refusals.Check(rep, redis.OK); err != nil {
+			return err
+		}
+	}
+	return nil
+}
