@@ -127,20 +127,3 @@ func TestMetricsOfADeletedQueueAreGone(t *testing.T) {
 	require.NoError(t, s.DeleteQueue(t.Context(), "duel"))
 	require.Eventually(t, func() bool { return len(values(t, registry, "duel")) == 0 }, soon, 5*time.Millisecond)
 }
-
-func TestThereAreAsManyQueuesAsAllowed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, define(t, "one", `{}`), define(t, "two", `{}`))
-	o.MaxQueues = 3
-	s := newService(t, o)
-	put := func(name string) error {
-		_, _, err := s.PutQueue(t.Context(), name, []byte(`{}`))
-		return err
-	}
-	require.NoError(t, put("three"))
-	require.ErrorIs(t, put("four"), matchmaking.ErrTooManyQueues)
-	require.NoError(t, put("three"), "it is there")
-	require.NoError(t, s.DeleteQueue(t.Context(), "three"))
-	require.NoError(t, put("four"))
-}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -70,88 +68,6 @@ func TestAnAssignmentTellsExtensionsAndTeammates(t *testing.T) {
 		require.Equal(t, map[string]json.RawMessage{"a": []byte(`{"b":1}`)}, a.Extensions)
 		require.Equal(t, "at "+a.MatchID, a.Connection)
 	}
-}
-
-func TestCreatingATicketAgain(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := newService(t, w.options(t, define(t, "a", `{"maxTickets":1}`), define(t, "b", `{}`)))
-	first := create(t, s, service.NewTicket{Queue: "a", ID: "x"})
-	again, created, err := s.Create(t.Context(), service.NewTicket{Queue: "a", ID: "x"})
-	require.NoError(t, err)
-	require.False(t, created)
-	require.Equal(t, first.CreateTime, again.CreateTime)
-	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "b", ID: "x"})
-	require.ErrorIs(t, err, matchmaking.ErrTicketExists)
-	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "a"})
-	require.ErrorIs(t, err, matchmaking.ErrQueueFull)
-	_, _, err = s.Create(t.Context(), service.NewTicket{Queue: "c"})
-	require.ErrorIs(t, err, matchmaking.ErrNoQueue)
-}
-
-// A flood of tickets for which a queue has no room leaves nothing behind, but for the first.
-func TestAFullQueue(t *testing.T) {
-	t.Parallel()
-	everywhere(t, func(t *testing.T, w *world) {
-		s := newService(t, w.options(t, define(t, "duel", `{"maxTickets":1}`)))
-		create(t, s, service.NewTicket{Queue: "duel", ID: "a"})
-		for _, id := range []string{"b", "c", "d", ""} {
-			_, _, err := s.Create(t.Context(), service.NewTicket{Queue: "duel", ID: id})
-			require.ErrorIs(t, err, matchmaking.ErrQueueFull)
-		}
-		for id, there := range map[string]bool{"a": true, "b": true, "c": false, "d": false} {
-			_, err := w.channels.Describe(t.Context(), matchmaking.ChannelOf(id), channel.Page{})
-			require.Equal(t, there, err == nil, "%s: %v", id, err)
-		}
-		_, created, err := s.Create(t.Context(), service.NewTicket{Queue: "duel", ID: "a"})
-		require.NoError(t, err, "a repeat needs no room")
-		require.False(t, created)
-		require.NoError(t, s.Cancel(t.Context(), "a"))
-		create(t, s, service.NewTicket{Queue: "duel", ID: "b"})
-	})
-}
-
-func TestTicketsThatAreRefused(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := newService(t, w.options(t, define(t, "q", `{"maxTicketBytes":2000,"ticketTTL":"1m"}`)))
-	inf := math.Inf(1)
-	for _, c := range []struct {
-		n     service.NewTicket
-		field string
-	}{
-		{service.NewTicket{ID: "a{b"}, "id"},
-		{service.NewTicket{ID: strings.Repeat("a", 122)}, "id"},
-		{service.NewTicket{TTL: 199 * time.Millisecond}, "/ttl"},
-		{service.NewTicket{TTL: 61 * time.Second}, "/ttl"},
-		{service.NewTicket{TTL: -1}, "/ttl"},
-		{service.NewTicket{Spec: matchmaking.Spec{NumTeams: -1}}, "/numTeams"},
-		{service.NewTicket{Spec: matchmaking.Spec{TeamSize: -1}}, "/teamSize"},
-		{service.NewTicket{Spec: matchmaking.Spec{TeamSize: 51}}, "/teamSize"},
-		{service.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{}}}}, "/criteria/0/name"},
-		{service.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MaxValue: inf}}}}, "/criteria/0"},
-		{service.NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}}, "/criteria/0"},
-		{service.NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}}, "/statistics/0/value"},
-		{service.NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a": []byte("{")}}}, "/extensions/a"},
-	} {
-		c.n.Queue = "q"
-		_, _, err := s.Create(t.Context(), c.n)
-		var told *fault.Error
-		require.ErrorAs(t, err, &told, "%+v", c.n)
-		require.Equal(t, fault.SlugInvalidTicket, told.Slug)
-		require.Equal(t, c.field, told.Field)
-	}
-	large := matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", 2000)}}}
-	_, _, err := s.Create(t.Context(), service.NewTicket{Queue: "q", Spec: large})
-	var told *fault.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, fault.TooLarge, told.Kind)
-	require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
-
-	fits := matchmaking.Spec{SearchFields: matchmaking.SearchFields{
-		Tags: []string{strings.Repeat("x", 1000)}, DoubleArgs: matchmaking.Doubles{"nan": math.NaN(), "inf": inf},
-	}}
-	create(t, s, service.NewTicket{Queue: "q", Spec: fits})
 }
 
 func TestCancel(t *testing.T) {
@@ -257,13 +173,6 @@ func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
 	}
 	stop()
 	stop()
-}
-
-func TestAttendWithoutHeartbeat(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := newService(t, w.options(t))
-	s.Attend(t.Context(), "never-was")()
 }
 
 func TestACreationThatFailsLeavesNothing(t *testing.T) {

@@ -1,0 +1,202 @@
+package service
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func TestTicketsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	d := parse(t, "q", `{"maxTicketBytes":2000,"ticketTTL":"1m"}`)
+	inf := math.Inf(1)
+	for _, c := range []struct {
+		n     NewTicket
+		field string
+	}{
+		{NewTicket{ID: "a{b"}, "id"},
+		{NewTicket{ID: strings.Repeat("a", 122)}, "id"},
+		{NewTicket{TTL: 199 * time.Millisecond}, "/ttl"},
+		{NewTicket{TTL: 61 * time.Second}, "/ttl"},
+		{NewTicket{TTL: -1}, "/ttl"},
+		{NewTicket{Spec: matchmaking.Spec{NumTeams: -1}}, "/numTeams"},
+		{NewTicket{Spec: matchmaking.Spec{NumTeams: 101}}, "/numTeams"},
+		{NewTicket{Spec: matchmaking.Spec{TeamSize: -1}}, "/teamSize"},
+		{NewTicket{Spec: matchmaking.Spec{TeamSize: 51}}, "/teamSize"}, // of two teams
+		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{}}}}, "/criteria/0/name"},
+		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MaxValue: inf}}}}, "/criteria/0"},
+		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}}, "/criteria/0"},
+		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{}}}}, "/statistics/0/name"},
+		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}}, "/statistics/0/value"},
+		{NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a": []byte("{")}}}, "/extensions/a"},
+		{NewTicket{Spec: matchmaking.Spec{PersistentField: map[string]json.RawMessage{"a": nil}}}, "/persistentField/a"},
+	} {
+		var told *fault.Error
+		require.ErrorAs(t, c.n.check(&d), &told, "%+v", c.n)
+		require.Equal(t, fault.SlugInvalidTicket, told.Slug)
+		require.Equal(t, c.field, told.Field)
+	}
+	tagged := func(bytes int) *NewTicket {
+		return &NewTicket{Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{
+			Tags: []string{strings.Repeat("x", bytes)}, DoubleArgs: matchmaking.Doubles{"nan": math.NaN(), "inf": inf},
+		}}}
+	}
+	require.NoError(t, tagged(1900).check(&d), "the rough bound is above the limit, the size isn't")
+	var told *fault.Error
+	require.ErrorAs(t, tagged(2000).check(&d), &told)
+	require.Equal(t, fault.TooLarge, told.Kind)
+	require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
+}
+
+// TestFullQueue shows that a flood of tickets for which a queue has no room leaves nothing behind, but for the first.
+func TestFullQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, reserved := newMemory(), 0
+		s := m.service(t, map[string]string{"duel": `{"maxTickets":1}`})
+		m.reserve = func(r matchmaking.Reservation) (matchmaking.Owner, error) { reserved++; return r.Owner, nil }
+		m.create = func(matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+			return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
+		}
+		m.ticket = func(id string) (matchmaking.Ticket, error) {
+			if id == "exists" {
+				return matchmaking.Ticket{ID: id}, nil
+			}
+			return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+		}
+		waiting := 1
+		m.describe = func() matchmaking.QueueState { return matchmaking.QueueState{Searching: waiting} }
+		create := func(id string, reserves int) {
+			t.Helper()
+			_, _, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: id})
+			require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+			require.Equal(t, reserves, reserved)
+		}
+		create("a", 1)
+		create("b", 1)
+		create("", 1)
+		create("exists", 2)     // its repetition needs no room
+		time.Sleep(fullFor + 1) //nolint:forbidigo // the time of synctest
+		create("b", 3)
+		waiting = 0
+		create("b", 4)
+	})
+}
+
+// TestAttemptsOfUnknownOutcome are undone, those whose error says that there is no ticket aren't.
+func TestAttemptsOfUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err     error
+		unknown bool
+	}{
+		{fault.ErrUnavailable, true},
+		{errors.New("no answer"), true},
+		{&fault.Error{Kind: fault.Internal}, true},
+		{fault.ErrStorageFull, false},
+		{matchmaking.ErrQueueFull, false},
+		{fmt.Errorf("create: %w", matchmaking.ErrUndone), false},
+	} {
+		m := newMemory()
+		s := m.service(t, map[string]string{"duel": `{}`})
+		m.create = func(matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+			return matchmaking.Ticket{}, false, c.err
+		}
+		_, _, err := s.Create(t.Context(), NewTicket{Queue: "duel"})
+		require.ErrorIs(t, err, c.err)
+		require.Equal(t, c.unknown, len(s.undo.waiting) == 1, "%v", c.err)
+	}
+}
+
+// TestUndo retries until the storage has confirmed each attempt, and gives up those whose ticket has ended by itself.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, tries := newMemory(), map[string]int{}
+		s := m.service(t, nil)
+		m.undo = func(id, _ string) (bool, error) {
+			tries[id]++
+			if id == "never" || tries[id] < 4 {
+				return false, fault.ErrUnavailable
+			}
+			return false, nil
+		}
+		now := time.Now()
+		s.undo.add(t.Context(), unknownAttempt{id: "late", until: now.Add(time.Hour)})
+		s.undo.add(t.Context(), unknownAttempt{id: "never", until: now.Add(time.Minute)})
+		ended := make(chan struct{})
+		go func() { s.undo.run(t.Context(), time.Second); close(ended) }()
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of synctest
+		synctest.Wait()
+		s.undo.mu.Lock()
+		defer s.undo.mu.Unlock()
+		require.Empty(t, s.undo.waiting)
+		require.Equal(t, 4, tries["late"])
+	})
+}
+
+// TestNamedTickets follows the steps to an ID that another queue, another life, or another request has.
+func TestNamedTickets(t *testing.T) {
+	t.Parallel()
+	mine, theirs := matchmaking.Owner{Queue: "duel", Epoch: ulid.Make()}, matchmaking.Owner{Queue: "other", Epoch: ulid.Make()}
+	for name, c := range map[string]struct {
+		owner  matchmaking.Owner
+		find   error // of the ticket in the same queue
+		exists bool  // in the other queue
+		want   error
+		made   bool
+	}{
+		"the queue has it":                  {owner: mine},
+		"the queue had it":                  {owner: mine, find: matchmaking.ErrNoTicket, made: true},
+		"the queue's storage fails":         {owner: mine, find: fault.ErrUnavailable, want: fault.ErrUnavailable},
+		"another queue has it":              {owner: theirs, exists: true, want: matchmaking.ErrTicketExists},
+		"another queue had it":              {owner: theirs, made: true},
+		"requests that overtake each other": {owner: mine, find: matchmaking.ErrUndone, want: fault.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory()
+				s := m.service(t, map[string]string{"duel": `{}`})
+				m.reserve = func(r matchmaking.Reservation) (matchmaking.Owner, error) {
+					if r.Replaces != c.owner.Epoch {
+						return c.owner, nil
+					}
+					require.Positive(t, r.Epoch.Compare(c.owner.Epoch))
+					require.Equal(t, 30*time.Minute, r.TTL)
+					return r.Owner, nil
+				}
+				m.find = func(matchmaking.CreateRequest) (matchmaking.Ticket, error) { return matchmaking.Ticket{}, c.find }
+				m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+					require.Positive(t, r.Epoch.Compare(c.owner.Epoch))
+					return matchmaking.Ticket{}, true, nil
+				}
+				m.undo = func(_, attempt string) (bool, error) {
+					require.Equal(t, c.owner.Epoch.String(), attempt, "all attempts of the earlier life")
+					return c.exists, nil
+				}
+				_, created, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: "ann"})
+				require.ErrorIs(t, err, c.want)
+				require.Equal(t, c.made, created)
+			})
+		})
+	}
+}
+
+func TestEpochAfter(t *testing.T) {
+	t.Parallel()
+	later := ulid.ULID{}
+	require.NoError(t, later.SetTime(ulid.Now()+uint64(time.Hour.Milliseconds())))
+	require.Positive(t, epochAfter(later).Compare(later), "although this server's clock is behind")
+}

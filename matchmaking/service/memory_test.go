@@ -1,0 +1,121 @@
+package service
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// memory is what a Service needs of others, for one that isn't run. A call of a method that it hasn't panics.
+type memory struct {
+	matchmaking.Store
+	Channels
+
+	mu          sync.Mutex
+	definitions map[string][]byte
+	reads       int // of the definitions
+
+	reserve  func(r matchmaking.Reservation) (matchmaking.Owner, error)
+	create   func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error)
+	find     func(r matchmaking.CreateRequest) (matchmaking.Ticket, error)
+	undo     func(id, attempt string) (bool, error)
+	ticket   func(id string) (matchmaking.Ticket, error)
+	renew    func(ids []string) error
+	describe func() matchmaking.QueueState
+}
+
+func (m *memory) Definitions(context.Context) (map[string][]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads++
+	return maps.Clone(m.definitions), nil
+}
+
+func (m *memory) PutDefinition(_ context.Context, r matchmaking.PutRequest) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, exists := m.definitions[r.Queue]
+	if !exists && len(m.definitions) >= r.Most {
+		return false, matchmaking.ErrTooManyQueues
+	}
+	m.definitions[r.Queue] = r.Definition
+	return !exists, nil
+}
+
+func (m *memory) DeleteDefinition(_ context.Context, queue string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.definitions, queue)
+	return nil
+}
+
+func (m *memory) Describe(context.Context, string, int) (matchmaking.QueueState, error) {
+	return m.describe(), nil
+}
+
+func (m *memory) Reserve(_ context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
+	return m.reserve(r)
+}
+
+func (m *memory) Owner(context.Context, string) (matchmaking.Owner, error) {
+	return matchmaking.Owner{Queue: "duel"}, nil
+}
+
+func (m *memory) Create(_ context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+	return m.create(r)
+}
+
+func (m *memory) Find(_ context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, error) {
+	return m.find(r)
+}
+
+func (m *memory) Undo(_ context.Context, _, id, attempt string) (bool, error) {
+	return m.undo(id, attempt)
+}
+
+func (m *memory) Ticket(_ context.Context, _, id string) (matchmaking.Ticket, error) {
+	return m.ticket(id)
+}
+
+func (m *memory) Renew(_ context.Context, _ string, ids []string) error { return m.renew(ids) }
+
+func newMemory() *memory {
+	return &memory{
+		definitions: map[string][]byte{}, describe: func() matchmaking.QueueState { return matchmaking.QueueState{} },
+		reserve: func(r matchmaking.Reservation) (matchmaking.Owner, error) { return r.Owner, nil },
+	}
+}
+
+// options returns options for a service on m, with queues of the configuration.
+func (m *memory) options(t *testing.T, queues map[string]string) Options {
+	t.Helper()
+	o := Options{
+		Store: m, Lookup: m, Channels: m, ChannelTTL: 30 * time.Minute, Logger: slog.New(slog.DiscardHandler),
+		Build: func(matchmaking.Definition) (matchmaking.Parts, error) { return matchmaking.Parts{}, nil },
+	}
+	for name, text := range queues {
+		o.Definitions = append(o.Definitions, parse(t, name, text))
+	}
+	return o
+}
+
+func (m *memory) service(t *testing.T, queues map[string]string) *Service {
+	t.Helper()
+	s, err := New(m.options(t, queues))
+	require.NoError(t, err)
+	return s
+}
+
+func parse(t *testing.T, name, text string) matchmaking.Definition {
+	t.Helper()
+	d, err := matchmaking.ParseDefinition(name, []byte(text))
+	require.NoError(t, err)
+	return d
+}
