@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"net/http"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,16 +28,16 @@ const (
 	idleBytes = 30_000
 )
 
-// idleCommands are those that a queue may cost. The PING of idle connections is no matter of queues.
+// idleCommands are commands that a queue may cost. The PING of idle connections has nothing to do with queues.
 var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "ssubscribe", "sunsubscribe", "spublish", "hgetall"}
 
-// TestManyIdleQueues has a server with very many queues: Redis's connections don't grow with them, what they cost
-// while nobody uses them is bounded, each of them works, and nothing stays of those that are deleted.
+// TestManyIdleQueues runs a server with very many queues. Redis's connections don't grow with them, their cost while nobody
+// uses them is bounded, each of them works, and deleted queues leave nothing behind.
 func TestManyIdleQueues(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	s := startServer(t, "--redis", n.URL(), "--max-queues", strconv.Itoa(manyQueues))
-	connections, before, lines := redisClients(t, n), s.memory(t), s.metricLines(t)
+	connections, before, lines := redisClients(t, n), s.memory(t), strings.Count(s.metrics(t), "\n")
 	s.eachQueue(t, func(ctx context.Context, name string) error {
 		_, err := s.PutQueue(ctx, name, json.RawMessage(`{}`))
 		return err
@@ -48,7 +46,7 @@ func TestManyIdleQueues(t *testing.T) {
 	require.ErrorIs(t, err, client.ErrTooManyQueues)
 	require.Eventually(t, func() bool { return redisTopics(t, n) > manyQueues }, scriptLimit, 10*time.Millisecond)
 	require.LessOrEqual(t, redisClients(t, n), connections+1, "with a subscription connection at most")
-	require.LessOrEqual(t, s.metricLines(t), lines+50)
+	require.LessOrEqual(t, strings.Count(s.metrics(t), "\n"), lines+50)
 	least := math.Inf(1) // after a collection
 	require.Eventually(t, func() bool {
 		least = min(least, (s.memory(t)-before)/manyQueues)
@@ -77,7 +75,7 @@ func TestManyIdleQueues(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, redisClients(t, n), connections+1)
-	require.Contains(t, s.metricsText(t), `queue="queue-500"`)
+	require.Contains(t, s.metrics(t), `queue="queue-500"`)
 	s.eachQueue(t, func(ctx context.Context, name string) error {
 		for {
 			err := s.DeleteQueue(ctx, name)
@@ -86,11 +84,11 @@ func TestManyIdleQueues(t *testing.T) {
 			}
 		}
 	})
-	require.Eventually(t, func() bool { return !strings.Contains(s.metricsText(t), `queue="queue-`) }, scriptLimit, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !strings.Contains(s.metrics(t), `queue="queue-`) }, scriptLimit, 10*time.Millisecond)
 }
 
 // eachQueue does something with each of many queues, some at the same time.
-func (s *runningServer) eachQueue(t *testing.T, do func(ctx context.Context, name string) error) {
+func (s *serverProcess) eachQueue(t *testing.T, do func(ctx context.Context, name string) error) {
 	t.Helper()
 	group, ctx := errgroup.WithContext(t.Context())
 	group.SetLimit(16)
@@ -100,29 +98,11 @@ func (s *runningServer) eachQueue(t *testing.T, do func(ctx context.Context, nam
 	require.NoError(t, group.Wait())
 }
 
-func (s *runningServer) metricsText(t *testing.T) string {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	require.NoError(t, err)
-	request.Close = true // no connection stays open
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	text, err := io.ReadAll(response.Body)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	return string(text)
-}
-
-func (s *runningServer) metricLines(t *testing.T) int {
-	t.Helper()
-	return strings.Count(s.metricsText(t), "\n")
-}
-
 // memory returns the bytes of the objects and stacks that the process has.
-func (s *runningServer) memory(t *testing.T) float64 {
+func (s *serverProcess) memory(t *testing.T) float64 {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(s.metricsText(t)))
+	families, err := parser.TextToMetricFamilies(strings.NewReader(s.metrics(t)))
 	require.NoError(t, err)
 	bytes := 0.0
 	for _, name := range []string{"go_memstats_heap_alloc_bytes", "go_memstats_stack_inuse_bytes"} {

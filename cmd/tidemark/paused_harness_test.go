@@ -4,15 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -25,102 +20,22 @@ import (
 // duelQueue is the queue of these tests.
 const duelQueue = "duel"
 
-// runningServer is a process of the service.
-type runningServer struct {
-	*client.Client
-	cmd    *exec.Cmd
-	url    string
-	output *output
-	done   chan struct{} // closed when it has ended
-}
-
-// startServer starts `tidemark serve` with flags, and ends it with the test.
-func startServer(t *testing.T, flags ...string) *runningServer {
+// directs reports whether the process says that it directs the queue.
+func (s *serverProcess) directs(t *testing.T) bool {
 	t.Helper()
-	program, err := exec.LookPath("tidemark")
-	require.NoError(t, err)
-	s := &runningServer{
-		cmd:    exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...),
-		output: &output{changed: make(chan struct{}), file: io.Discard}, done: make(chan struct{}),
-	}
-	s.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
-	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
-	s.cmd.SysProcAttr = pausedAttributes()
-	require.NoError(t, s.cmd.Start())
-	go func() {
-		_ = s.cmd.Wait() // the cleanup looks at the status
-		close(s.done)
-	}()
-	t.Cleanup(func() { s.end(t) })
-	s.url = s.await(t, `msg="tidemark is ready" url=(\S+) `)
-	s.Client, err = client.New(s.url)
-	require.NoError(t, err)
-	t.Cleanup(s.Close)
-	return s
-}
-
-// await waits until the process has printed a pattern, and gives the first submatch.
-func (s *runningServer) await(t *testing.T, pattern string) string {
-	t.Helper()
-	limit := time.After(scriptLimit)
-	for {
-		match, changed, all := s.output.find(regexp.MustCompile(pattern))
-		if match != nil {
-			return match[1]
-		}
-		select {
-		case <-changed:
-		case <-s.done:
-			require.FailNow(t, "the service ended by itself", all)
-		case <-limit:
-			require.FailNow(t, "the service hasn't printed "+pattern, all)
-		}
-	}
-}
-
-func (s *runningServer) end(t *testing.T) {
-	t.Helper()
-	_ = s.cmd.Process.Signal(syscall.SIGCONT)
-	_ = s.cmd.Process.Signal(syscall.SIGTERM)
-	select {
-	case <-s.done:
-	case <-time.After(scriptLimit):
-		_ = s.cmd.Process.Kill()
-		<-s.done
-	}
-	_, _, all := s.output.find(regexp.MustCompile("$"))
-	if code := s.cmd.ProcessState.ExitCode(); code != 0 || t.Failed() {
-		t.Errorf("%s ended with status %d, printing:\n%s", s.url, code, all)
-	}
-}
-
-// pause stops the process where it is, until resume.
-func (s *runningServer) pause(t *testing.T) {
-	t.Helper()
-	require.NoError(t, s.cmd.Process.Signal(syscall.SIGSTOP))
-}
-
-func (s *runningServer) resume(t *testing.T) {
-	t.Helper()
-	require.NoError(t, s.cmd.Process.Signal(syscall.SIGCONT))
-}
-
-// directs tells whether the process says that it directs the queue.
-func (s *runningServer) directs(t *testing.T) bool {
-	t.Helper()
-	return strings.Contains(s.metricsText(t), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
+	return strings.Contains(s.metrics(t), fmt.Sprintf(`tidemark_director{queue=%q} 1`+"\n", duelQueue))
 }
 
 // pair is two processes of the service on one Redis.
 type pair struct {
-	director, other *runningServer
+	director, other *serverProcess
 	allocator       *allocator
 	made            []string                     // the tickets
-	told            map[string]client.Assignment // by ticket: what players got
+	received        map[string]client.Assignment // by players, by ticket
 }
 
-// startPair starts two processes, and finds out which one directs the queue. A ticket that is cancelled then makes one
-// of them do so.
+// startPair starts two processes, and finds out which one directs the queue. A ticket, which is cancelled then, makes one of
+// them do so.
 func startPair(t *testing.T, url, prefix, pendingTimeout string) *pair {
 	t.Helper()
 	places := startAllocator(t)
@@ -129,10 +44,10 @@ func startPair(t *testing.T, url, prefix, pendingTimeout string) *pair {
 
 func startPairWith(t *testing.T, redisURL, prefix string, places *allocator, assigner, pendingTimeout string) *pair {
 	t.Helper()
-	p := &pair{allocator: places, told: map[string]client.Assignment{}}
+	p := &pair{allocator: places, received: map[string]client.Assignment{}}
 	queues := fmt.Sprintf(`{%q:{"assigner":%s,"pendingTimeout":%q}}`, duelQueue, assigner, pendingTimeout)
 	flags := []string{"--redis", redisURL, "--key-prefix", prefix, "--lease-ttl", "300ms", "--queues", queues}
-	servers := []*runningServer{startServer(t, flags...), startServer(t, flags...)}
+	servers := []*serverProcess{startServer(t, flags...), startServer(t, flags...)}
 	alone, err := servers[0].CreateTicket(t.Context(), client.NewTicket{Queue: duelQueue})
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
@@ -147,8 +62,8 @@ func startPairWith(t *testing.T, redisURL, prefix string, places *allocator, ass
 	return p
 }
 
-// create makes tickets at a server.
-func (p *pair) create(t *testing.T, s *runningServer, n int) (ids []string) {
+// create creates tickets at a server.
+func (p *pair) create(t *testing.T, s *serverProcess, n int) (ids []string) {
 	t.Helper()
 	for range n {
 		made, err := s.CreateTicket(t.Context(), client.NewTicket{Queue: duelQueue})
@@ -160,19 +75,19 @@ func (p *pair) create(t *testing.T, s *runningServer, n int) (ids []string) {
 }
 
 // await waits at a server until tickets have their assignments.
-func (p *pair) await(t *testing.T, s *runningServer, ids []string) {
+func (p *pair) await(t *testing.T, s *serverProcess, ids []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), scriptLimit)
 	defer cancel()
 	for _, id := range ids {
 		a, err := s.AwaitAssignment(ctx, id)
 		require.NoError(t, err)
-		p.told[id] = a
+		p.received[id] = a
 	}
 }
 
-// awaitDirector waits until a process says that it directs the queue, which nobody does while it is empty.
-func (p *pair) awaitDirector(t *testing.T, s *runningServer) {
+// awaitDirector waits until a process says that it directs the queue. It creates tickets, since nobody directs an empty one.
+func (p *pair) awaitDirector(t *testing.T, s *serverProcess) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		if !s.directs(t) {
@@ -188,13 +103,13 @@ func (p *pair) awaitAllocations(t *testing.T, n int) {
 	require.Eventually(t, func() bool { return len(p.allocator.waiting()) >= n }, scriptLimit, 5*time.Millisecond)
 }
 
-// judge expects every ticket to be in one match and to have one message, every match to have two tickets and a place
-// that wasn't given back, and not both processes to direct the queue. It returns the matches.
+// judge requires that every ticket is in one match and has one message, that every match has two tickets and a place that
+// was not released, and that not both processes direct the queue. It returns the matches.
 func (p *pair) judge(t *testing.T) map[string][]string {
 	t.Helper()
 	matches := map[string][]string{}
 	for i, id := range p.made {
-		s := []*runningServer{p.director, p.other}[i%2]
+		s := []*serverProcess{p.director, p.other}[i%2]
 		ticket, err := s.Ticket(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, client.TicketMatchFound, ticket.Status, id)
@@ -202,7 +117,7 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 		require.NoError(t, err)
 		require.EqualValues(t, 1, d.Clock, "ticket %s has one message", id)
 		a := *ticket.Assignment
-		if got, told := p.told[id]; told {
+		if got, known := p.received[id]; known {
 			require.Equal(t, a, got)
 		}
 		require.Equal(t, placeFor(a.MatchID), a.Connection)
@@ -216,7 +131,7 @@ func (p *pair) judge(t *testing.T) map[string][]string {
 	return matches
 }
 
-// allocator is a webhook that gives places. It may be told to hold its answers back.
+// allocator is a webhook that allocates places. It can hold its answers back.
 type allocator struct {
 	url string
 
@@ -241,7 +156,7 @@ func startAllocator(t *testing.T) *allocator {
 
 func placeFor(match string) string { return "place-of-" + match }
 
-// ServeHTTP is http.Handler's.
+// ServeHTTP implements http.Handler.
 func (a *allocator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var call struct{ Action, MatchID string }
 	if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
@@ -256,13 +171,13 @@ func (a *allocator) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if gate := a.enter(call.MatchID); gate != nil {
-		<-gate // also where the caller has given up
+		<-gate // also if the caller has given up
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]string{"connection": placeFor(call.MatchID)}) // nobody may be listening
 }
 
-// enter gives what an allocation must wait for.
+// enter returns what an allocation must wait for.
 func (a *allocator) enter(match string) <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -272,14 +187,14 @@ func (a *allocator) enter(match string) <-chan struct{} {
 	return a.closed
 }
 
-// hold makes allocations that come from now on wait for answer.
+// hold makes new allocations wait for answer.
 func (a *allocator) hold() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = make(chan struct{})
 }
 
-// pass makes allocations that come from now on not wait. Those that do go on waiting.
+// pass makes new allocations not wait. Those that wait already still do.
 func (a *allocator) pass() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -289,7 +204,7 @@ func (a *allocator) pass() {
 	}
 }
 
-// answer answers all.
+// answer answers all allocations.
 func (a *allocator) answer() {
 	a.pass()
 	a.mu.Lock()
@@ -300,7 +215,7 @@ func (a *allocator) answer() {
 	a.gates = nil
 }
 
-// waiting gives the matches whose allocations were held back.
+// waiting returns the matches whose allocations were held back.
 func (a *allocator) waiting() (matches []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,33 +13,23 @@ import (
 // TestPausedDirector stops the process that directs a queue, without its knowledge, for longer than its lease lasts.
 func TestPausedDirector(t *testing.T) {
 	t.Parallel()
-	for kind, start := range map[string]func(t *testing.T) string{
-		"standalone": func(t *testing.T) string { return redistest.Start(t, redistest.Options{}).URL() },
-		"cluster": func(t *testing.T) string {
-			return strings.Join(redistest.StartCluster(t, redistest.Options{Replicas: -1}).Addrs(), ",")
-		},
+	url := redistest.Start(t, redistest.Options{}).URL()
+	for name, test := range map[string]func(*testing.T, string, string){
+		"with nothing in hand":              pausedIdle,
+		"under load":                        pausedUnderLoad,
+		"with static places":                pausedWithStaticPlaces,
+		"until its claims are over":         pausedPastItsClaims,
+		"and goes on before its claims end": pausedWithinItsClaims,
 	} {
-		t.Run(kind, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := start(t)
-			for name, test := range map[string]func(*testing.T, string, string){
-				"with nothing in hand":              pausedIdle,
-				"under load":                        pausedUnderLoad,
-				"with static places":                pausedWithStaticPlaces,
-				"until its claims are over":         pausedPastItsClaims,
-				"and goes on before its claims end": pausedWithinItsClaims,
-			} {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					test(t, url, redistest.Prefix(t))
-				})
-			}
+			test(t, url, redistest.Prefix(t))
 		})
 	}
 }
 
-// pausedIdle pauses the director while nothing happens. The other process takes over; the first one goes on without the
-// direction, until it is its turn again.
+// pausedIdle pauses the director while nothing happens. The other process takes over. The first one continues without the
+// lease, until it gets it again.
 func pausedIdle(t *testing.T, url, prefix string) {
 	t.Helper()
 	p := startPair(t, url, prefix, "500ms")
@@ -59,13 +48,13 @@ func pausedIdle(t *testing.T, url, prefix string) {
 	p.judge(t)
 }
 
-// pausedUnderLoad pauses the director in the middle of what it does, wherever that is, again and again.
+// pausedUnderLoad pauses the director again and again, whatever it is doing.
 func pausedUnderLoad(t *testing.T, url, prefix string) {
 	t.Helper()
 	startPair(t, url, prefix, "500ms").pauseAgainAndAgain(t)
 }
 
-// pausedWithStaticPlaces does so where the other process takes the claims over: their deadline isn't waited for.
+// pausedWithStaticPlaces does so with an assigner that makes the other process take over the claims before their deadline.
 func pausedWithStaticPlaces(t *testing.T, url, prefix string) {
 	t.Helper()
 	static := fmt.Sprintf(`{"kind":"static","connection":%q}`, placeFor("{match}"))
@@ -88,7 +77,7 @@ func (p *pair) pauseAgainAndAgain(t *testing.T) {
 }
 
 // pausedPastItsClaims pauses the director while it waits for places, until the other process has matched the tickets
-// that it had claimed. The places that come then are given back.
+// that it had claimed. The places that it receives then are released.
 func pausedPastItsClaims(t *testing.T, url, prefix string) {
 	t.Helper()
 	p := startPair(t, url, prefix, "500ms")
@@ -110,8 +99,8 @@ func pausedPastItsClaims(t *testing.T, url, prefix string) {
 	}
 }
 
-// pausedWithinItsClaims pauses the director while it waits for places, and lets it go on when the other process directs
-// the queue, but its claims still hold. So it makes its matches, and the other one doesn't.
+// pausedWithinItsClaims pauses the director while it waits for places, and resumes it when the other process directs the
+// queue but its claims are still valid. It makes its matches, and the other one doesn't.
 func pausedWithinItsClaims(t *testing.T, url, prefix string) {
 	t.Helper()
 	p := startPair(t, url, prefix, "1m")

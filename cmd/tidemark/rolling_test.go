@@ -17,8 +17,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// TestRollingRestart replaces a process by another one while clients publish on connections that they keep. A balancer
-// sends them to the new process once the old one isn't ready. No request fails, though none is tried again.
+// TestRollingRestart replaces a process by another one while clients publish on connections that they keep. They use the new
+// process once the old one isn't ready, as a load balancer does. No request fails, and none is retried.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	flags := []string{"--redis", redistest.Start(t, redistest.Options{}).URL(), "--drain-delay", "3s"}
@@ -28,20 +28,24 @@ func TestRollingRestart(t *testing.T) {
 	w := publishers{target: &target, stop: make(chan struct{})}
 	var workers errgroup.Group
 	for i := range 64 {
-		workers.Go(func() error { return w.run(i, i%4 == 0) })
+		workers.Go(func() error {
+			err := w.run(i, i%4 == 0)
+			w.fail(err)
+			return err
+		})
 	}
 	w.await(t, 1000)
 
 	next := startServer(t, flags...)
-	require.NoError(t, old.cmd.Process.Signal(syscall.SIGTERM))
-	require.Eventually(t, func() bool { return !ready(t, old.url) }, scriptLimit, scriptStep)
-	w.await(t, 1000) // on new connections to the old process
+	require.NoError(t, old.Signal(syscall.SIGTERM))
+	require.Eventually(t, func() bool { return !old.ready(t) }, scriptLimit, scriptStep)
+	w.await(t, 200) // on new connections to the old process, which still serves
 	target.Store(&next.url)
-	<-old.done
+	<-old.Exited()
 	w.await(t, 1000)
 	close(w.stop)
 	require.NoError(t, workers.Wait())
-	require.Zero(t, old.cmd.ProcessState.ExitCode())
+	require.Zero(t, old.ExitCode())
 }
 
 // publishers are clients that publish in a loop.
@@ -50,6 +54,7 @@ type publishers struct {
 	stop   chan struct{}
 	mu     sync.Mutex
 	sent   int
+	err    error // of workers that failed
 }
 
 // run publishes until stop is closed, and returns the first failure.
@@ -86,26 +91,26 @@ func (p *publishers) run(worker int, http2 bool) error {
 	}
 }
 
-// await waits until so many more messages are published.
-func (p *publishers) await(t *testing.T, more int) {
-	t.Helper()
-	count := func() int {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.sent
-	}
-	start := count()
-	require.Eventually(t, func() bool { return count() >= start+more }, scriptLimit, scriptStep)
+func (p *publishers) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = errors.Join(p.err, err)
 }
 
-// ready asks on a connection of its own whether a process is ready.
-func ready(t *testing.T, url string) bool {
+func (p *publishers) state() (sent int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sent, p.err
+}
+
+// await waits until so many more messages are published. It fails when a publisher has failed.
+func (p *publishers) await(t *testing.T, more int) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, url+"/readyz", nil)
+	start, _ := p.state()
+	require.Eventually(t, func() bool {
+		sent, err := p.state()
+		return sent >= start+more || err != nil
+	}, scriptLimit, scriptStep)
+	_, err := p.state()
 	require.NoError(t, err)
-	request.Close = true
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	return response.StatusCode == http.StatusOK
 }

@@ -104,6 +104,13 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
+// ExitCode returns the exit status of the process, which must have ended: -1 if a signal ended it.
+func (p *Process) ExitCode() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cmd.ProcessState.ExitCode()
+}
+
 // Signal sends a signal. It fails with ErrEnded if the process has ended.
 func (p *Process) Signal(sig syscall.Signal) error {
 	p.mu.Lock()

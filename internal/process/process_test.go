@@ -36,6 +36,7 @@ func TestProcessStartsAgainAfterItsEnd(t *testing.T) {
 	p.Program, p.Args = "sh", []string{"-c", "echo hello; echo there >&2"}
 	require.NoError(t, p.Start(t.Context()))
 	<-p.Exited()
+	require.Zero(t, p.ExitCode())
 	require.Equal(t, "hello\nthere\n", p.Log())
 	require.Equal(t, "there", process.LastLines(p.Log(), 1))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -11,10 +12,15 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 )
 
-// TestConnectionLimit holds all connections of a process that it serves. It says so to others, and stays ready.
-func TestConnectionLimit(t *testing.T) {
+// TestLimitsOfTheProcess shows that the process has a limit of memory by itself, which is no more than the machine has, and
+// that it refuses requests while all of its connections are in use. It stays ready then.
+func TestLimitsOfTheProcess(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--data-dir", t.TempDir(), "--max-connections", "4")
+	limit := s.metric(t, "go_gc_gomemlimit_bytes")
+	require.Positive(t, limit)
+	require.Less(t, limit, float64(math.MaxInt64)/1024)
+
 	address, err := url.Parse(s.url)
 	require.NoError(t, err)
 	var held []net.Conn
@@ -25,13 +31,9 @@ func TestConnectionLimit(t *testing.T) {
 		held = append(held, conn)
 	}
 	require.Eventually(t, func() bool { return s.metric(t, "tidemark_http_connections") >= 5 }, scriptLimit, scriptStep)
-	require.True(t, ready(t, s.url))
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/info", nil)
-	require.NoError(t, err)
-	response, err := http.DefaultClient.Do(request)
-	require.NoError(t, err)
-	require.NoError(t, response.Body.Close())
-	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.True(t, s.ready(t))
+	status, body := s.request(t, http.MethodGet, "/v1/info", "")
+	require.Equal(t, http.StatusServiceUnavailable, status, body)
 
 	require.NoError(t, held[0].Close()) // the client tries again until then
 	_, err = s.Publish(t.Context(), "c", client.Draft{Content: []byte("1")})

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// TestReadinessNeedsWrites makes the Redis of the channels, and that of the tickets, refuse writes. Readiness names the
+// refusal, and reads are served.
+func TestReadinessNeedsWrites(t *testing.T) {
+	t.Parallel()
+	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
+	s := startServer(t, "--redis", channels.URL(), "--tickets-redis", tickets.URL(), "--redis-timeout", "1s")
+	status, body := s.request(t, http.MethodPut, "/v1/channels/x/subscribers/s", "")
+	require.Equal(t, http.StatusCreated, status, body)
+	status, body = s.request(t, http.MethodPut, "/v1/channels/x/messages/m1", "1")
+	require.Equal(t, http.StatusCreated, status, body)
+	for _, c := range []struct {
+		node                    *redistest.Node
+		refusal, refuse, accept string
+	}{
+		{channels, "NOREPLICAS", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
+		{channels, "OOM", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
+		{tickets, "READONLY", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+	} {
+		require.NoError(t, c.node.Do(t, strings.Fields(c.refuse)...).Error())
+		status, body := s.request(t, http.MethodGet, "/readyz", "")
+		require.Equal(t, http.StatusServiceUnavailable, status, body)
+		require.Contains(t, body, c.refusal)
+		status, body = s.request(t, http.MethodGet, "/livez", "")
+		require.Equal(t, http.StatusOK, status, body)
+		status, body = s.request(t, http.MethodGet, "/v1/channels/x/subscribers/s/messages", "")
+		require.Equal(t, http.StatusOK, status, body)
+		require.Contains(t, body, "m1")
+		require.NoError(t, c.node.Do(t, strings.Fields(c.accept)...).Error())
+		require.Eventually(t, func() bool { return s.ready(t) }, scriptLimit, scriptStep)
+	}
+}

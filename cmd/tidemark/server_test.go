@@ -1,0 +1,119 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/process"
+)
+
+// serverProcess is a process of the service, with a client of it.
+type serverProcess struct {
+	*client.Client
+	*process.Process
+	url string
+}
+
+// startServer starts `tidemark serve` with flags, and ends it with the test.
+func startServer(t *testing.T, flags ...string) *serverProcess {
+	t.Helper()
+	program, err := exec.LookPath("tidemark")
+	require.NoError(t, err)
+	s := &serverProcess{Process: &process.Process{
+		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...),
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir(), LogName: "log",
+	}}
+	require.NoError(t, s.Start(t.Context()))
+	t.Cleanup(func() { s.end(t) })
+	s.url = s.awaitURL(t)
+	s.Client, err = client.New(s.url)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// awaitURL waits until the process is ready, and returns its URL.
+func (s *serverProcess) awaitURL(t *testing.T) string {
+	t.Helper()
+	pattern := regexp.MustCompile(`msg="tidemark is ready" url=(\S+) `)
+	for limit := time.After(scriptLimit); ; {
+		if match := pattern.FindStringSubmatch(s.Log()); match != nil {
+			return match[1]
+		}
+		select {
+		case <-s.Exited():
+			require.FailNow(t, "the service ended by itself", s.Log())
+		case <-limit:
+			require.FailNow(t, "the service is not ready", s.Log())
+		case <-time.After(scriptStep):
+		}
+	}
+}
+
+// end ends the process, which must succeed.
+func (s *serverProcess) end(t *testing.T) {
+	t.Helper()
+	err := s.End(syscall.SIGTERM)
+	if code := s.ExitCode(); err != nil || code != 0 || t.Failed() {
+		t.Errorf("%s ended with status %d, %v, printing:\n%s", s.url, code, err, s.Log())
+	}
+}
+
+// pause stops the process where it is, until resume.
+func (s *serverProcess) pause(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.Signal(syscall.SIGSTOP))
+}
+
+func (s *serverProcess) resume(t *testing.T) {
+	t.Helper()
+	require.NoError(t, s.Signal(syscall.SIGCONT))
+}
+
+// request sends a request on a connection of its own, and returns the status and the body of the answer.
+func (s *serverProcess) request(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	require.NoError(t, err)
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode, string(text)
+}
+
+func (s *serverProcess) ready(t *testing.T) bool {
+	t.Helper()
+	status, _ := s.request(t, http.MethodGet, "/readyz", "")
+	return status == http.StatusOK
+}
+
+func (s *serverProcess) metrics(t *testing.T) string {
+	t.Helper()
+	_, text := s.request(t, http.MethodGet, "/metrics", "")
+	return text
+}
+
+// metric returns a metric without labels.
+func (s *serverProcess) metric(t *testing.T, name string) float64 {
+	t.Helper()
+	text := s.metrics(t)
+	match := regexp.MustCompile(`(?m)^` + name + ` (\S+)$`).FindStringSubmatch(text)
+	require.NotNil(t, match, "%s", text)
+	value, err := strconv.ParseFloat(match[1], 64)
+	require.NoError(t, err)
+	return value
+}
