@@ -11,9 +11,17 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// Metrics is a service.Metrics. Counters of a queue are those of this server, and gauges of tickets are kept only where
-// the queue is directed, so that the sum over all servers is the queue's.
+// Metrics is a service.Metrics. Counters count what this server did, and only the server that directs a queue has gauges of
+// its tickets, so that the sum over all servers is right.
 type Metrics struct {
+	vectors
+
+	mu     sync.Mutex
+	queues map[string]*queueMetrics
+}
+
+// vectors are the metrics of all queues.
+type vectors struct {
 	tickets          *prometheus.GaugeVec
 	wait             *prometheus.HistogramVec
 	matches          *prometheus.CounterVec
@@ -26,14 +34,11 @@ type Metrics struct {
 	created          *prometheus.CounterVec
 	cancelled        *prometheus.CounterVec
 	expired          *prometheus.CounterVec
-
-	mu     sync.Mutex
-	queues map[string]*queueMetrics
 }
 
-// queueMetrics are one queue's part of the metrics, found once and not at each ticket.
+// queueMetrics is one queue's part of the metrics. What is counted for each ticket is looked up once.
 type queueMetrics struct {
-	all      *Metrics
+	metrics  *Metrics
 	name     string
 	wait     prometheus.Observer
 	relayLag prometheus.Observer
@@ -43,7 +48,7 @@ type queueMetrics struct {
 
 const labelQueue = "queue"
 
-// New makes metrics and registers them.
+// New returns metrics that are registered.
 func New(r prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{queues: map[string]*queueMetrics{}}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
@@ -52,7 +57,7 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, append([]string{labelQueue}, labels...))
 	}
-	m.tickets = gauge("tidemark_tickets", "Tickets that wait, as the queue's director sees them; only the server that directs the queue tells.", "status")
+	m.tickets = gauge("tidemark_tickets", "Tickets that wait. Only the server that directs the queue reports them.", "status")
 	m.wait = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "tidemark_ticket_wait_seconds",
 		Help:    "Time from a ticket's creation to its assignment.",
@@ -60,20 +65,20 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	}, []string{labelQueue})
 	m.matches = counter("tidemark_matches_total", "Matches assigned.")
 	m.conflicts = counter("tidemark_assign_conflicts_total",
-		"Matches that couldn't be assigned, by why: gone (a ticket was cancelled, assigned or had expired), claim (the allocation took too long).", "reason")
+		"Matches that could not be assigned, by reason: gone (a ticket was cancelled, assigned or had expired), claim (the allocation took too long).", "reason")
 	m.relayLag = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "tidemark_relay_lag_seconds",
 		Help:    "Time from an assignment to its publication on the ticket's channel.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	}, []string{labelQueue})
 	m.matchErrors = counter("tidemark_match_function_errors_total", "Rounds of a match function or evaluator that failed or timed out.")
-	m.allocationErrors = counter("tidemark_allocation_errors_total", "Matches for which no place to play at was found.")
-	m.refusedProposals = counter("tidemark_proposals_refused_total", "Proposals of a match function or evaluator that can't be matches, such as those with too many tickets.")
-	m.director = gauge("tidemark_director", "1 where this server directs the queue.")
+	m.allocationErrors = counter("tidemark_allocation_errors_total", "Matches for which no server was allocated.")
+	m.refusedProposals = counter("tidemark_proposals_refused_total", "Proposals of a match function or evaluator that cannot be matches, such as those with too many tickets.")
+	m.director = gauge("tidemark_director", "1 if this server directs the queue.")
 	m.created = counter("tidemark_tickets_created_total", "Tickets created on this server.")
-	m.cancelled = counter("tidemark_tickets_cancelled_total", "Tickets whose cancellation succeeded on this server, repeats included.")
+	m.cancelled = counter("tidemark_tickets_cancelled_total", "Tickets whose cancellation succeeded on this server, repetitions included.")
 	m.expired = counter("tidemark_tickets_expired_total", "Tickets that this server found to have expired.")
-	for _, v := range m.vectors() {
+	for _, v := range m.all() {
 		if err := r.Register(v); err != nil {
 			return nil, err
 		}
@@ -81,28 +86,28 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// vector is a metric by queue.
+// vector is a metric of all queues.
 type vector interface {
 	prometheus.Collector
 	DeletePartialMatch(labels prometheus.Labels) int
 }
 
-// vectors returns all metrics.
-func (m *Metrics) vectors() []vector {
+// all returns all metrics.
+func (m *vectors) all() []vector {
 	return []vector{
 		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals, m.director,
 		m.created, m.cancelled, m.expired,
 	}
 }
 
-// Queue returns a queue's part.
+// Queue returns the metrics of a queue.
 func (m *Metrics) Queue(name string) service.QueueMetrics {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := m.queues[name]
 	if q == nil {
 		q = &queueMetrics{
-			all: m, name: name,
+			metrics: m, name: name,
 			wait: m.wait.WithLabelValues(name), relayLag: m.relayLag.WithLabelValues(name),
 			matches: m.matches.WithLabelValues(name), expired: m.expired.WithLabelValues(name),
 		}
@@ -111,12 +116,12 @@ func (m *Metrics) Queue(name string) service.QueueMetrics {
 	return q
 }
 
-// Forget removes what is counted of a queue that is gone.
+// Forget removes the metrics of a queue that is gone.
 func (m *Metrics) Forget(queue string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.queues, queue)
-	for _, v := range m.vectors() {
+	for _, v := range m.all() {
 		v.DeletePartialMatch(prometheus.Labels{labelQueue: queue})
 	}
 }
@@ -133,16 +138,16 @@ func (q *queueMetrics) Directing(yes bool) {
 	if yes {
 		value = 1
 	}
-	q.all.director.WithLabelValues(q.name).Set(value)
+	q.metrics.director.WithLabelValues(q.name).Set(value)
 	if !yes {
-		q.all.tickets.DeletePartialMatch(prometheus.Labels{labelQueue: q.name})
+		q.metrics.tickets.DeletePartialMatch(prometheus.Labels{labelQueue: q.name})
 	}
 }
 
 // Tickets is service.QueueMetrics'.
 func (q *queueMetrics) Tickets(waiting, claimed int) {
-	q.all.tickets.WithLabelValues(q.name, string(matchmaking.Searching)).Set(float64(waiting - claimed))
-	q.all.tickets.WithLabelValues(q.name, string(matchmaking.Pending)).Set(float64(claimed))
+	q.metrics.tickets.WithLabelValues(q.name, string(matchmaking.Searching)).Set(float64(waiting - claimed))
+	q.metrics.tickets.WithLabelValues(q.name, string(matchmaking.Pending)).Set(float64(claimed))
 }
 
 // Expired is service.QueueMetrics'.
@@ -158,17 +163,17 @@ func (q *queueMetrics) Matched(waits []time.Duration) {
 
 // Conflict is service.QueueMetrics'.
 func (q *queueMetrics) Conflict(reason matchmaking.ConflictReason) {
-	q.all.conflicts.WithLabelValues(q.name, string(reason)).Inc()
+	q.metrics.conflicts.WithLabelValues(q.name, string(reason)).Inc()
 }
 
 // RoundFailed is service.QueueMetrics'.
-func (q *queueMetrics) RoundFailed() { q.all.matchErrors.WithLabelValues(q.name).Inc() }
+func (q *queueMetrics) RoundFailed() { q.metrics.matchErrors.WithLabelValues(q.name).Inc() }
 
 // AllocationFailed is service.QueueMetrics'.
-func (q *queueMetrics) AllocationFailed() { q.all.allocationErrors.WithLabelValues(q.name).Inc() }
+func (q *queueMetrics) AllocationFailed() { q.metrics.allocationErrors.WithLabelValues(q.name).Inc() }
 
 // ProposalRefused is service.QueueMetrics'.
-func (q *queueMetrics) ProposalRefused() { q.all.refusedProposals.WithLabelValues(q.name).Inc() }
+func (q *queueMetrics) ProposalRefused() { q.metrics.refusedProposals.WithLabelValues(q.name).Inc() }
 
 // Published is service.QueueMetrics'.
 func (q *queueMetrics) Published(age time.Duration) { q.relayLag.Observe(age.Seconds()) }

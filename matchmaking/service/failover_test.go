@@ -50,7 +50,7 @@ func TestAFailoverThatLosesAnAssignment(t *testing.T) {
 		return matchmaking.Allocation{Connection: "at " + p.ID}, nil
 	}}
 	o := w.options(t, define(t, "duel", `{"pendingTimeout":"10s"}`))
-	o.Store, o.Build, o.LeaseTTL = store, buildWith(a, nil), 3*time.Second
+	o.Store, o.Build, o.LeaseTTL = store, buildWith(a), 3*time.Second
 	s := newService(t, o)
 	background(t, s.Run)
 	x, y := create(t, s, service.NewTicket{Queue: "duel"}), create(t, s, service.NewTicket{Queue: "duel"})

@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -49,25 +48,6 @@ func TestTwoTicketsAreMatched(t *testing.T) {
 		require.Positive(t, d.MatchesPerSecond)
 		require.Positive(t, d.WaitP99)
 	})
-}
-
-func TestAnAssignmentTellsExtensionsAndTeammates(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, define(t, "teams", `{"teammates":true,"match":{"teams":1,"teamSize":3}}`))
-	o.Build = buildWith(&place{}, nil)
-	s := newService(t, o)
-	background(t, s.Run)
-	var ids []string
-	for range 3 {
-		ids = append(ids, create(t, s, service.NewTicket{Queue: "teams"}).ID)
-	}
-	for i, id := range ids {
-		a := w.assignment(t, id)
-		require.ElementsMatch(t, append(append([]string{}, ids[:i]...), ids[i+1:]...), a.Teammates)
-		require.Equal(t, map[string]json.RawMessage{"a": []byte(`{"b":1}`)}, a.Extensions)
-		require.Equal(t, "at "+a.MatchID, a.Connection)
-	}
 }
 
 func TestCancel(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
@@ -117,7 +116,7 @@ func TestAStopLetsAllocationsEnd(t *testing.T) {
 		return matchmaking.Allocation{Connection: "here"}, ctx.Err()
 	}
 	o := w.options(t, define(t, "duel", `{}`))
-	o.Build, o.Drain = buildWith(a, nil), time.Minute
+	o.Build, o.Drain = buildWith(a), time.Minute
 	s := newService(t, o)
 	stop := background(t, s.Run)
 	first := create(t, s, service.NewTicket{Queue: "duel"})
@@ -150,7 +149,7 @@ func TestAStopGivesAllocationsUpThatTakeTooLong(t *testing.T) {
 		return matchmaking.Allocation{Token: "half"}, ctx.Err()
 	}
 	o := w.options(t, define(t, "duel", `{}`))
-	o.Build, o.Drain = buildWith(a, nil), 200*time.Millisecond
+	o.Build, o.Drain = buildWith(a), 200*time.Millisecond
 	s := newService(t, o)
 	stop := background(t, s.Run)
 	create(t, s, service.NewTicket{Queue: "duel"})
@@ -162,43 +161,4 @@ func TestAStopGivesAllocationsUpThatTakeTooLong(t *testing.T) {
 	require.Equal(t, 2, state.Searching, "the claim was given up: %+v", state)
 	_, released := a.tried()
 	require.Len(t, released, 1)
-}
-
-func TestChangesThatAreLostAreMadeUpFor(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, define(t, "duel", `{}`))
-	calls := 0
-	o.Store = &tampered{Store: w.queues, changes: func() error {
-		if calls++; calls%2 == 1 {
-			return matchmaking.ErrChangesLost
-		}
-		return nil
-	}}
-	o.Build = func(d matchmaking.Definition) (matchmaking.Parts, error) {
-		if d.Name != "duel" { // so that only one feed runs
-			return matchmaking.Parts{}, fault.ErrUnavailable
-		}
-		return build(d)
-	}
-	s := newService(t, o)
-	background(t, s.Run)
-	for range 5 {
-		first := create(t, s, service.NewTicket{Queue: "duel"})
-		second := create(t, s, service.NewTicket{Queue: "duel"})
-		w.requireMatched(t, first.ID, second.ID)
-	}
-}
-
-func TestTicketsThatTheDirectorDoesNotKnowAreFound(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	o := w.options(t, define(t, "duel", `{}`))
-	o.Store = &tampered{Store: w.queues, changed: func(c *matchmaking.Changes) { c.Changes = nil }}
-	s := newService(t, o)
-	background(t, s.Run)
-	directs(t, s, "duel")
-	first := create(t, s, service.NewTicket{Queue: "duel"})
-	second := create(t, s, service.NewTicket{Queue: "duel"})
-	w.requireMatched(t, first.ID, second.ID)
 }

@@ -26,9 +26,6 @@ type tampered struct {
 	claim     func(context.Context, matchmaking.ClaimRequest)        // before
 	assign    func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
 	delivered func(ctx context.Context, queue string, entries []string) error
-	lease     func(matchmaking.LeaseRequest)
-	changes   func() error
-	changed   func(*matchmaking.Changes) // what is read
 }
 
 func (s *tampered) gone() error {
@@ -111,9 +108,6 @@ func (s *tampered) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.
 	if err := s.gone(); err != nil {
 		return time.Time{}, err
 	}
-	if s.lease != nil {
-		s.lease(r)
-	}
 	return s.Store.Lease(ctx, r)
 }
 
@@ -122,19 +116,6 @@ func (s *tampered) Resign(ctx context.Context, queue, lease string) error {
 		return err
 	}
 	return s.Store.Resign(ctx, queue, lease)
-}
-
-func (s *tampered) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
-	if s.changes != nil {
-		if err := s.changes(); err != nil {
-			return matchmaking.Changes{}, err
-		}
-	}
-	c, err := s.Store.Changes(ctx, r)
-	if s.changed != nil {
-		s.changed(&c)
-	}
-	return c, err
 }
 
 func (s *tampered) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
@@ -232,16 +213,11 @@ func (p *place) tried() (allocated int, released map[string]matchmaking.Allocati
 	return len(p.allocated), released
 }
 
-// buildWith builds queues with an assigner of the test's, and with a matcher around the built-in one.
-func buildWith(a matchmaking.Assigner, around func(matchmaking.Matcher) matchmaking.Matcher) matchmaking.Build {
+// buildWith builds queues with an assigner of the test's.
+func buildWith(a matchmaking.Assigner) matchmaking.Build {
 	return func(d matchmaking.Definition) (matchmaking.Parts, error) {
 		parts, err := build(d)
-		if a != nil {
-			parts.Assigner = a
-		}
-		if around != nil {
-			parts.Matcher = around(parts.Matcher)
-		}
+		parts.Assigner = a
 		return parts, err
 	}
 }
