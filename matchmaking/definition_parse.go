@@ -35,7 +35,7 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 	d := DefaultDefinition(name)
 	var wrong *strictjson.Error
 	if err := strictjson.Unmarshal(text, &d, options...); errors.As(err, &wrong) {
-		return Definition{}, malformed{wrong}
+		return Definition{}, malformed(wrong)
 	}
 	if err := d.Check(); err != nil {
 		return Definition{}, err
@@ -43,22 +43,13 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 	return d, nil
 }
 
-// malformed is the error of a text that isn't a definition's JSON. It wraps what the client is told, and what tells where
-// in the text it is.
-type malformed struct{ wrong *strictjson.Error }
-
-// Error returns what is wrong.
-func (m malformed) Error() string {
-	if m.wrong.Path == "" {
-		return "the definition is malformed: " + m.wrong.Reason
+// malformed returns an error with fault.SlugInvalidQueue that wraps wrong, which says where in the text it is.
+func malformed(wrong *strictjson.Error) error {
+	told := &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: wrong.Path, Detail: wrong.Error()}
+	if wrong.Path == "" {
+		told.Detail = "the definition is malformed: " + wrong.Reason
 	}
-	return m.wrong.Error()
-}
-
-// Unwrap returns a *fault.Error and the *strictjson.Error.
-func (m malformed) Unwrap() []error {
-	told := &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: m.wrong.Path, Detail: m.Error()}
-	return []error{told, m.wrong}
+	return invalidKey{told: told, err: wrong}
 }
 
 // DefaultDefinition returns the definition of a queue for which no key is given.

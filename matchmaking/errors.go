@@ -43,3 +43,23 @@ func InvalidTicket(field, format string, args ...any) error {
 func InvalidQueue(field, format string, args ...any) error {
 	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: field, Detail: fmt.Sprintf(format, args...)}
 }
+
+// InvalidKey returns an error with fault.SlugInvalidQueue for the value of a key of a definition. It wraps err, which says
+// what is wrong with the value.
+func InvalidKey(key string, err error) error {
+	return invalidKey{
+		told: &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: key, Detail: key + ": " + err.Error()}, err: err,
+	}
+}
+
+// invalidKey is what the client is told, and the error that it follows from.
+type invalidKey struct {
+	told *fault.Error
+	err  error
+}
+
+// Error returns what the client is told.
+func (e invalidKey) Error() string { return e.told.Detail }
+
+// Unwrap returns both errors.
+func (e invalidKey) Unwrap() []error { return []error{e.told, e.err} }

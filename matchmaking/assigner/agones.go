@@ -55,7 +55,7 @@ func newAgones(d matchmaking.Definition, targets *jsonhttp.Targets) (*agones, er
 	}
 	u, err := url.Parse(d.Assigner.URL)
 	if err != nil {
-		return nil, fmt.Errorf("assigner.url: %w", err)
+		return nil, matchmaking.InvalidKey("assigner.url", err)
 	}
 	if !strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), "/"+agonesPath) {
 		u = u.JoinPath(agonesPath)
@@ -69,7 +69,7 @@ func newAgones(d matchmaking.Definition, targets *jsonhttp.Targets) (*agones, er
 	}
 	if a.tokenFile != "" {
 		if _, err := readSecret(a.tokenFile); err != nil {
-			return nil, fmt.Errorf("assigner.tokenFile: %w", err)
+			return nil, matchmaking.InvalidKey("assigner.tokenFile", err)
 		}
 	}
 	return a, nil

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // secretBytes is the longest secret or token. It also limits what is read from a wrong file.
@@ -38,13 +40,13 @@ func readSecret(path string) (string, error) {
 func secretOf(secret, file string) (string, error) {
 	switch {
 	case secret != "" && file != "":
-		return "", errors.New("assigner.secret: secret and secretFile are both set")
+		return "", matchmaking.InvalidKey("assigner.secret", errors.New("secret and secretFile are both set"))
 	case file == "":
 		return secret, nil
 	}
 	text, err := readSecret(file)
 	if err != nil {
-		return "", fmt.Errorf("assigner.secretFile: %w", err)
+		return "", matchmaking.InvalidKey("assigner.secretFile", err)
 	}
 	return text, nil
 }

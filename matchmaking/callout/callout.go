@@ -18,10 +18,10 @@ const (
 const responseBytes = 32 << 20
 
 // Function returns the match function of a queue's definition, whose kind is http or grpc. It calls targets only, or any
-// service if targets is nil. An error starts with the key of the definition that is invalid, such as "match.url".
+// service if targets is nil. Errors: fault.SlugInvalidQueue, with the key that is invalid, such as "match.url".
 func Function(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (matchmaking.MatchFunction, error) {
 	if err := targets.Check(d.Match.URL); err != nil {
-		return nil, fmt.Errorf("match.url: %w", err)
+		return nil, matchmaking.InvalidKey("match.url", err)
 	}
 	switch d.Match.Function {
 	case matchmaking.MatchHTTP:
@@ -29,15 +29,15 @@ func Function(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targ
 	case matchmaking.MatchGRPC:
 		return newGRPCFunction(d, log, targets), nil
 	default:
-		return nil, fmt.Errorf("match.function: %q is not http or grpc", d.Match.Function)
+		return nil, matchmaking.InvalidKey("match.function", fmt.Errorf("%q is not http or grpc", d.Match.Function))
 	}
 }
 
 // Evaluator returns the evaluator of a queue's definition, whose kind is http or grpc. It calls targets only, or any
-// service if targets is nil. An error starts with the key of the definition that is invalid, such as "evaluator.url".
+// service if targets is nil. Errors: fault.SlugInvalidQueue, with the key that is invalid, such as "evaluator.url".
 func Evaluator(d matchmaking.Definition, targets *jsonhttp.Targets) (matchmaking.Evaluator, error) {
 	if err := targets.Check(d.Evaluator.URL); err != nil {
-		return nil, fmt.Errorf("evaluator.url: %w", err)
+		return nil, matchmaking.InvalidKey("evaluator.url", err)
 	}
 	switch d.Evaluator.Kind {
 	case EvaluatorHTTP:
@@ -45,5 +45,5 @@ func Evaluator(d matchmaking.Definition, targets *jsonhttp.Targets) (matchmaking
 	case EvaluatorGRPC:
 		return &evaluator{queue: d.Name, call: newGRPCEvaluator(d, targets).call}, nil
 	}
-	return nil, fmt.Errorf("evaluator.kind: %q is not http or grpc", d.Evaluator.Kind)
+	return nil, matchmaking.InvalidKey("evaluator.kind", fmt.Errorf("%q is not http or grpc", d.Evaluator.Kind))
 }
