@@ -1,15 +1,18 @@
-// Package channel is the durable publish/subscribe layer: names, messages, policies, the store's interface and
-// the service that publishes, fetches, acknowledges and waits.
+// Package channel is the durable publish/subscribe layer.
 //
-// A channel is a named, ordered log of messages. Every publish moves the channel's clock one step and puts its
-// message there. A subscriber is a named mark on that clock: it reads what stands after its mark, and moves the
-// mark by acknowledging a receipt handle.
+// A channel is a named, ordered log of messages. Every publish advances the channel's clock by one and stores its message
+// at that clock. A subscriber is a named mark on the clock: it reads the messages after its mark, and moves the mark by
+// acknowledging a receipt handle.
 //
 //	publish ──► clock 1   2   3   4   5        the channel's clock is 5
 //	                      ▲       ▲
-//	                      │       └ receipt: "everything up to 4", handed out by a fetch
+//	                      │       └ receipt: "everything up to 4", returned by a fetch
 //	                      └ mark: acknowledged up to 2; the next fetch starts at 3
 //
-// The package decides what is valid and what an outcome means. How channels are kept is the store's matter
-// (storage/redis), and how an outcome is told to a client is the server's.
+// Start from [Service], which many goroutines may use at the same time. It checks names and sizes, finds a channel's
+// [Policy], signs and verifies receipts, and lets fetches wait. What clients are told when a call fails is an error of
+// package fault. Channels are kept by a [Store], such as storage/redis/channels.
+//
+// A fetch that waits is a waiter on its channel's topic. The store calls the topic with the channel's events, and the topic
+// wakes the waiters that the event concerns, usually with the message itself (topic.publish). The hub holds the topics.
 package channel

@@ -2,11 +2,17 @@ package channel
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Errors that a store returns and that callers compare with errors.Is, which compares the slug.
+// invalid returns an error about a part of a request that can never succeed.
+func invalid(slug fault.Slug, field, format string, args ...any) *fault.Error {
+	return &fault.Error{Kind: fault.Invalid, Slug: slug, Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Errors of stores. Compare with errors.Is, which compares slugs.
 var (
 	ErrNoChannel         = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoChannel, Detail: "the channel doesn't exist"}
 	ErrNoSubscriber      = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoSubscriber, Detail: "the subscriber doesn't exist: subscribe first"}

@@ -40,13 +40,12 @@ func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 // handle it is Fetch. Errors: those of Fetch and of Ack.
 func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, error) {
 	f := fetch{service: s}
-	if err := f.prepare(&q, handle); err != nil {
-		return Delivery{}, err
-	}
-	var err error
-	if q.Wait > 0 {
+	err := f.prepare(&q, handle)
+	switch {
+	case err != nil:
+	case q.Wait > 0:
 		err = f.wait(ctx, q.ListenFirst)
-	} else {
+	default:
 		err = f.read(ctx)
 	}
 	if err != nil {
@@ -66,23 +65,28 @@ type fetch struct {
 
 // prepare checks the arguments of Next.
 func (f *fetch) prepare(q *Query, handle string) error {
-	policy, err := f.service.checkQuery(q)
+	limits := &f.service.limits
+	policy, err := f.service.policyFor(q.Channel, q.Subscriber)
 	if err != nil {
 		return err
+	}
+	if q.Max == 0 {
+		q.Max = limits.DefaultMax
+	}
+	if q.Max < 1 || q.Max > limits.MaxMax {
+		return invalid(fault.SlugInvalidMax, "max", "max is %d, it must be from 1 to %d", q.Max, limits.MaxMax)
+	}
+	if q.Wait < 0 || q.Wait > limits.MaxWait {
+		return invalid(fault.SlugInvalidWait, "wait", "wait is %s, it must be from 0s to %s", q.Wait, limits.MaxWait)
 	}
 	f.request = FetchRequest{
-		Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: f.service.limits.FetchBytes, Policy: policy,
+		Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: limits.FetchBytes, Policy: policy,
 		Wait: min(q.Wait, policy.TTL/2), // the subscriber isn't renewed meanwhile
 	}
-	if handle == "" {
-		return nil
+	if handle != "" {
+		f.ack, err = f.service.verify(handle, q.Channel, q.Subscriber)
 	}
-	r, err := f.service.verify(handle, q.Channel, q.Subscriber)
-	if err != nil {
-		return err
-	}
-	f.ack = &r
-	return nil
+	return err
 }
 
 // read reads a batch from the store, after the acknowledgement if that isn't done yet.
@@ -149,27 +153,4 @@ func (f *fetch) delivery() Delivery {
 	}
 	d.Receipt = f.service.receipts.Sign(through)
 	return d
-}
-
-func (s *Service) checkQuery(q *Query) (Policy, error) {
-	policy, err := s.policyFor(q.Channel, q.Subscriber)
-	if err != nil {
-		return Policy{}, err
-	}
-	if q.Max == 0 {
-		q.Max = s.limits.DefaultMax
-	}
-	if q.Max < 1 || q.Max > s.limits.MaxMax {
-		return Policy{}, &fault.Error{
-			Kind: fault.Invalid, Slug: fault.SlugInvalidMax, Field: "max",
-			Detail: fmt.Sprintf("max is %d, it must be from 1 to %d", q.Max, s.limits.MaxMax),
-		}
-	}
-	if q.Wait < 0 || q.Wait > s.limits.MaxWait {
-		return Policy{}, &fault.Error{
-			Kind: fault.Invalid, Slug: fault.SlugInvalidWait, Field: "wait",
-			Detail: fmt.Sprintf("wait is %s, it must be from 0s to %s", q.Wait, s.limits.MaxWait),
-		}
-	}
-	return policy, nil
 }

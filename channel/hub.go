@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -22,14 +21,11 @@ const (
 	retryRead = 5 * time.Second // the longest time until a read that failed is repeated
 )
 
-// hub holds a topic for each channel on which a fetch waits. A topic receives the channel's events and wakes the
-// waiters that they concern: see topic and waiter.
+// hub holds a topic for each channel on which a fetch waits. The store calls topics with events, and topics wake waiters. run
+// looks after all topics: every Limits.Backstop it reads the clock of each channel with waiters, in case an event was lost,
+// and it stops listening to channels without waiters. So a waiter costs no goroutine beside its request's own.
 //
-// A waiter costs no goroutine beside its request's own. The store calls topics with events, and run looks after all
-// topics: every Limits.Backstop it reads the clock of each channel with waiters, in case a notification was lost, and it
-// stops listening to channels that nobody waits on any more.
-//
-// The methods other than run may be called by many goroutines, before, during and after run.
+// The other methods may be called by many goroutines, before, during and after run.
 type hub struct {
 	store   Notifier
 	limits  Limits
@@ -58,15 +54,10 @@ type entry struct {
 const outside = -1
 
 func newHub(store Notifier, limits Limits, log *slog.Logger) *hub {
-	return &hub{
-		store: store, limits: limits, log: log,
-		planned: make(chan struct{}, 1),
-		topics:  make(map[string]*entry),
-	}
+	return &hub{store: store, limits: limits, log: log, planned: make(chan struct{}, 1), topics: make(map[string]*entry)}
 }
 
-// run looks after the topics until ctx ends. Then it drains the hub, stops listening, and returns nil. It must be called
-// once.
+// run looks after the topics until ctx ends. Then it drains the hub and stops listening. It must be called once.
 func (h *hub) run(ctx context.Context) error {
 	var reads errgroup.Group
 	reads.SetLimit(maxReads)
@@ -168,14 +159,14 @@ func (h *hub) plan(e *entry, due time.Time) {
 	} else {
 		heap.Fix(&h.agenda, e.index)
 	}
-	if e.index == 0 {
-		notify(h.planned)
+	if e.index == 0 && len(h.planned) == 0 {
+		h.planned <- struct{}{} // never blocks: all senders hold the lock
 	}
 }
 
-// lingersUntil returns when a topic without waiters ends: after as long a time as it has existed, and Limits.Linger at
-// most. So a channel that is waited on again and again keeps its subscription in between, while one on which a single
-// message was awaited doesn't keep it for long. The lock is held.
+// lingersUntil returns when a topic without waiters ends: when it has been without them as long as it existed before, and
+// after Limits.Linger at most. So a channel that is waited on again and again keeps its subscription in between, and one
+// that was waited on for a single message doesn't keep it for long. The lock is held.
 func (h *hub) lingersUntil(e *entry) time.Time {
 	return e.idleSince.Add(min(h.limits.Linger, e.idleSince.Sub(e.created)))
 }
@@ -183,10 +174,9 @@ func (h *hub) lingersUntil(e *entry) time.Time {
 // drain makes all sleeps end, now and later.
 func (h *hub) drain() {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.drained.Store(true)
-	entries := slices.Collect(maps.Values(h.topics))
-	h.mu.Unlock()
-	for _, e := range entries {
+	for _, e := range h.topics {
 		e.wakeAll()
 	}
 }
@@ -230,19 +220,21 @@ func (h *hub) join(channel, subscriber string) *waiter {
 func (h *hub) enter(channel string) *entry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.waiters++
 	now := time.Now()
-	e := h.topics[channel]
-	if e == nil {
-		e = &entry{topic: newTopic(channel), created: now, index: outside}
+	e, reading := h.topics[channel], false
+	if e != nil {
+		reading = e.index == outside
+	} else {
+		e = &entry{topic: &topic{channel: channel, confirmed: make(chan struct{})}, created: now, index: outside}
 		if !h.drained.Load() {
 			h.topics[channel] = e
 			e.stop = h.store.Listen(channel, e.handle)
-			h.plan(e, now.Add(spread(h.limits.Backstop)))
 		}
-	} else if e.users == 0 && e.index != outside {
+	}
+	if e.users == 0 && !reading && e.stop != nil {
 		h.plan(e, now.Add(spread(h.limits.Backstop)))
 	}
+	h.waiters++
 	e.users++
 	return e
 }
@@ -283,12 +275,4 @@ func (a *agenda) Pop() any {
 	*a = (*a)[:last]
 	e.index = outside
 	return e
-}
-
-// notify leaves a signal in a channel of capacity 1, unless there is one.
-func notify(signal chan<- struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
 }

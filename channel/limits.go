@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// Limits bounds what one request can ask for, and how the service waits.
+// Limits bounds single requests, and says how fetches wait.
 type Limits struct {
-	DefaultMax int           // messages that a fetch answers with where it names no max
+	DefaultMax int           // messages that a fetch returns if it names no max
 	MaxMax     int           // the largest max that a fetch may ask for
-	FetchBytes int           // bytes of contents that a fetch answers with, but always one message
+	FetchBytes int           // bytes of contents that a fetch returns; at least one message
 	MaxBatch   int           // messages in one publish
-	MaxWait    time.Duration // the longest wait of a fetch; a longer one is invalid
-	Linger     time.Duration // how long a channel is listened to after its last waiter has gone
-	Backstop   time.Duration // how often the clock of a channel with waiters is read, in case a notification was lost
+	MaxWait    time.Duration // the longest wait that a fetch may ask for
+	Linger     time.Duration // how long a channel is listened to after its last waiter, at most: see Service.Waiting
+	Backstop   time.Duration // how often the clock of a channel with waiters is read, in case an event was lost
 }
 
-// LargestBatch is the most that MaxBatch can be: a store takes a batch in one step, and a Lua script can't hand more
-// keys to one command of Redis.
+// LargestBatch is the largest possible MaxBatch: a Lua script can't pass more keys to one command of Redis.
 const LargestBatch = 3000
 
-// DefaultLimits gives the limits that the service has where none are configured.
+// DefaultLimits returns the limits of a service without configuration.
 func DefaultLimits() Limits {
 	return Limits{
 		DefaultMax: 64,
@@ -34,7 +33,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// Check tells whether the limits can be used.
+// Check returns an error if the limits are invalid.
 func (l Limits) Check() error {
 	switch {
 	case l.MaxMax < 1:
@@ -54,3 +53,34 @@ func (l Limits) Check() error {
 	}
 	return nil
 }
+
+// Storage describes what a store keeps its channels in, as found at start-up.
+type Storage struct {
+	Kind       string     // "managed", "standalone", "sentinel" or "cluster"
+	Product    string     // "redis" or "valkey"
+	Version    string     // of the product; in a cluster the oldest found
+	Durability Durability // in a cluster the weakest found on any primary
+}
+
+// Durability describes which failures an answered publish survives.
+type Durability struct {
+	Level          DurabilityLevel
+	AppendOnly     bool     // the append-only file is on
+	Fsync          string   // "always", "everysec", "no", or "unknown" if the storage doesn't report it
+	Replicas       int      // connected replicas; in a cluster the fewest of any primary
+	EvictionPolicy string   // maxmemory-policy; any but noeviction can delete messages and clocks
+	MaxMemoryBytes int64    // 0: no limit
+	Warnings       []string // what an operator should change, in whole sentences
+}
+
+// DurabilityLevel summarizes a Durability.
+type DurabilityLevel string
+
+// The durability levels, from the safest.
+const (
+	DurableAlways   DurabilityLevel = "always"   // on disk before it is answered: survives a crash of the machine
+	DurableEverysec DurabilityLevel = "everysec" // a crash of the machine loses up to about a second, a crash of the process nothing
+	DurableSnapshot DurabilityLevel = "snapshot" // a crash loses what came after the last RDB snapshot
+	DurableMemory   DurabilityLevel = "memory"   // a restart of the storage loses everything
+	DurableUnknown  DurabilityLevel = "unknown"  // the storage doesn't report it
+)

@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -10,67 +9,54 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Draft is a message on its way in.
+// Draft is a message to be published.
 type Draft struct {
-	ID      string // the publisher's; empty: the service makes a ULID
-	Content []byte // valid JSON, kept byte for byte; the callee copies what it keeps
+	ID      string // chosen by the publisher; empty: the service makes one
+	Content []byte // valid JSON, kept byte for byte; a store copies it
 }
 
-// Published is what became of a Draft.
+// Published is the result of publishing a Draft.
 type Published struct {
 	ID        string
-	Clock     clock.Clock // where the message stands; for a duplicate, where the first one stands
-	Duplicate bool        // the ID was published before and its record is alive: nothing was changed
+	Clock     clock.Clock // of the message; for a duplicate, of the first one
+	Duplicate bool        // a message with the ID was published before: nothing was changed
 }
 
-// Message is a message as a subscriber gets it. It may be shared by many readers: nobody writes to it.
+// Message is a message as a subscriber receives it. It may be shared by many readers: treat as read-only.
 type Message struct {
 	ID          string
 	Clock       clock.Clock
 	Content     []byte    // JSON, byte for byte as it was published
-	PublishedAt time.Time // Redis time, to the millisecond; zero where the predecessor stored the message
+	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
 }
 
-// Position is a point in one life of a channel.
+// Position is a clock in one life of a channel, which an epoch identifies.
 type Position struct {
 	Epoch ulid.ULID
 	Clock clock.Clock
 }
 
-// Batch is what a store's fetch found after a subscriber's mark.
+// Batch is what a store found after a subscriber's mark.
 type Batch struct {
 	Epoch    ulid.ULID
 	Mark     clock.Clock // the subscriber's mark at the time
-	Through  clock.Clock // everything after Mark and up to here is in Messages or expired; Mark where nothing stood after it
-	Clock    clock.Clock // the channel's clock at the time; Through != Clock: there is more
+	Through  clock.Clock // everything after Mark up to here is in Messages or expired; Mark if there is nothing
+	Clock    clock.Clock // the channel's clock at the time; there is more if Through differs from it
 	Messages []Message
-	Expired  uint64 // how many messages between Mark and Through were passed over because they are gone
+	Expired  uint64 // messages between Mark and Through that expired
 }
 
 // empty reports whether there is nothing to deliver.
 func (b Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 }
 
-// From says where a new subscriber's mark is put.
+// From is where the mark of a new subscriber starts.
 type From struct {
 	Start Start
-	Clock clock.Clock // for StartAt: the mark itself; the first message read is the one after it
+	Clock clock.Clock // for StartAt: the mark; the first message read is the next one
 }
 
 // Start is the kind of a From.
 type Start int
-
-func (f From) check() error {
-	switch {
-	case f.Start < StartLatest || f.Start > StartAt:
-		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidFrom, Field: "/from", Detail: "from is neither latest, earliest nor a clock"}
-	case f.Start == StartAt && !f.Clock.Valid():
-		return &fault.Error{
-			Kind: fault.Invalid, Slug: fault.SlugInvalidFrom, Field: "/from",
-			Detail: fmt.Sprintf("from is %d, a clock is from %d to %d", f.Clock, clock.Min, clock.Max),
-		}
-	}
-	return nil
-}
 
 // The kinds of From.
 const (
@@ -79,23 +65,31 @@ const (
 	StartAt                    // at a clock
 )
 
-// Subscription is the outcome of a subscribe.
+func (f From) check() error {
+	switch {
+	case f.Start < StartLatest || f.Start > StartAt:
+		return invalid(fault.SlugInvalidFrom, "/from", "from is neither latest, earliest nor a clock")
+	case f.Start == StartAt && !f.Clock.Valid():
+		return invalid(fault.SlugInvalidFrom, "/from", "from is %d, a clock is from %d to %d", f.Clock, clock.Min, clock.Max)
+	}
+	return nil
+}
+
+// Subscription is the result of a subscribe.
 type Subscription struct {
-	Created  bool // false: the subscriber was there already, and its mark was not moved
+	Created  bool // false: the subscriber existed, and its mark was not moved
 	Position      // of the subscriber's mark
 }
 
-// Description is what is known of a channel.
+// Description describes a channel and one page of its subscribers.
 type Description struct {
-	Position               // the channel's clock and epoch
-	Oldest   clock.Clock   // the oldest message alive; meaningful where Live is not zero
-	Live     uint64        // how many clocks there are from Oldest to the channel's clock
-	TTL      time.Duration // what is left of the channel's life without activity
-	// Names is how many subscribers there are, with those whose life has ended and whose name hasn't been dropped yet. A
-	// description drops such names on its page, a subscribe some; they never stay more than the others for long.
-	Names       uint64
+	Position                    // the channel's clock and epoch
+	Oldest      clock.Clock     // of the oldest message alive, if Live is not zero
+	Live        uint64          // clocks from Oldest to the channel's clock
+	TTL         time.Duration   // remaining life of the channel without activity
+	Names       uint64          // subscribers, including some that have expired and aren't removed yet
 	Subscribers []SubscriberLag // one page, by name
-	Next        Cursor          // of the next page; 0: this was the last
+	Next        Cursor          // of the next page; 0: this is the last
 }
 
 // SubscriberLag is a subscriber's mark and how far it is behind.
@@ -105,24 +99,24 @@ type SubscriberLag struct {
 	Lag  uint64 // messages published after the mark, alive or expired
 }
 
-// Page is a part of a channel's subscribers. All pages together, from the first to one without a Next, have every
-// subscriber that is there all the time at least once. One that comes or goes meanwhile may be missing, and one may be on
-// two pages. A fail-over of the storage can make the rest of the pages incomplete.
+// Page selects a part of a channel's subscribers. All pages, from the first to one without a Next, contain every subscriber
+// that exists all the time at least once. One that is added or removed meanwhile may be missing, and one may be on two
+// pages. After a fail-over of the storage the rest of the pages can be incomplete.
 type Page struct {
 	Cursor Cursor // 0: the first page
-	Limit  int    // subscribers on it, about: a page can have more or fewer, even none; 0: DefaultPage; MaxPage at most
+	Limit  int    // approximate number of subscribers, MaxPage at most; 0: DefaultPage
 }
 
 // Cursor is where a page begins.
 type Cursor uint64
 
-// DefaultPage and MaxPage are how many subscribers are on a page, about, where none is asked for, and at most.
+// DefaultPage and MaxPage are the default and the largest Limit of a Page.
 const (
 	DefaultPage = 100
 	MaxPage     = 250
 )
 
-// bounded returns the page with a limit that a store may be asked for.
+// bounded returns the page with a limit that a store accepts.
 func (p Page) bounded() Page {
 	if p.Limit < 1 {
 		p.Limit = DefaultPage

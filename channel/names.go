@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"fmt"
 	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -13,47 +12,36 @@ const MaxNameBytes = 128
 // NamePattern is the regular expression that channel names, subscriber names and message IDs match.
 const NamePattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`
 
-// CheckChannel tells whether name can be a channel's: it matches NamePattern, so that no name can get into the
-// hash tag of a key. It returns an *fault.Error with fault.SlugInvalidChannel otherwise, whose field is "channel".
-func CheckChannel(name string) error { return channelRule.check(name) }
-
-// CheckSubscriber is CheckChannel for subscriber names, with fault.SlugInvalidSubscriber and the field "subscriber".
-func CheckSubscriber(name string) error { return subscriberRule.check(name) }
-
-// CheckMessageID is CheckChannel for message IDs, with fault.SlugInvalidMessageID and the field "id".
-func CheckMessageID(id string) error { return messageIDRule.check(id) }
-
-// nameRule says what is told of a name that breaks the rule.
-type nameRule struct {
-	slug  fault.Slug
-	field string
-	what  string
+// CheckChannel returns an error with fault.SlugInvalidChannel unless name matches NamePattern. A valid name can't break
+// out of the hash tag of a key.
+func CheckChannel(name string) error {
+	return checkName(name, "channel name", "channel", fault.SlugInvalidChannel)
 }
 
-var (
-	channelRule    = nameRule{slug: fault.SlugInvalidChannel, field: "channel", what: "channel name"}
-	subscriberRule = nameRule{slug: fault.SlugInvalidSubscriber, field: "subscriber", what: "subscriber name"}
-	messageIDRule  = nameRule{slug: fault.SlugInvalidMessageID, field: "id", what: "message ID"}
-)
+// CheckSubscriber is CheckChannel for subscriber names, with fault.SlugInvalidSubscriber.
+func CheckSubscriber(name string) error {
+	return checkName(name, "subscriber name", "subscriber", fault.SlugInvalidSubscriber)
+}
 
-func (r *nameRule) check(name string) error {
+// CheckMessageID is CheckChannel for message IDs, with fault.SlugInvalidMessageID.
+func CheckMessageID(id string) error {
+	return checkName(id, "message ID", "id", fault.SlugInvalidMessageID)
+}
+
+func checkName(name, what, field string, slug fault.Slug) error {
 	switch {
 	case name == "":
-		return r.refuse("the %s is empty", r.what)
+		return invalid(slug, field, "the %s is empty", what)
 	case len(name) > MaxNameBytes:
-		return r.refuse("the %s has %d bytes, at most %d are allowed", r.what, len(name), MaxNameBytes)
+		return invalid(slug, field, "the %s has %d bytes, at most %d are allowed", what, len(name), MaxNameBytes)
 	}
 	for i := range len(name) {
 		if !nameByte(name[i], i == 0) {
 			char, _ := utf8.DecodeRuneInString(name[i:])
-			return r.refuse("the %s %q has %q at byte %d: it must match %s", r.what, name, char, i, NamePattern)
+			return invalid(slug, field, "the %s %q has %q at byte %d: it must match %s", what, name, char, i, NamePattern)
 		}
 	}
 	return nil
-}
-
-func (r *nameRule) refuse(format string, args ...any) error {
-	return &fault.Error{Kind: fault.Invalid, Slug: r.slug, Field: r.field, Detail: fmt.Sprintf(format, args...)}
 }
 
 func nameByte(b byte, first bool) bool {

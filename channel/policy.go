@@ -16,12 +16,12 @@ const (
 	MaxTTL = 10 * 365 * 24 * time.Hour
 )
 
-// Policy says how a channel is kept.
+// Policy is how a channel is kept.
 type Policy struct {
 	TTL             time.Duration // life of a message, and of the channel and its marks without activity
-	MaxMessages     int           // messages kept at most, the oldest go first; 0: no limit but the TTL
-	MaxMessageBytes int           // size of one message's content at most
-	Replicas        int           // replicas of Redis that must have a publish before it is answered; 0: none
+	MaxMessages     int           // most messages kept, the oldest are removed first; 0: no limit but the TTL
+	MaxMessageBytes int           // largest content of a message
+	Replicas        int           // replicas of Redis that must confirm a publish; 0: don't wait
 }
 
 func (p Policy) check() error {
@@ -38,8 +38,8 @@ func (p Policy) check() error {
 	return nil
 }
 
-// Rule gives the channels whose whole name matches Pattern a policy of their own. An empty value keeps the
-// default. A value may name captures of the pattern, as in
+// Rule sets the policy of channels whose whole name matches Pattern. An empty value keeps the default. A value may refer to
+// captures of the pattern, as in
 //
 //	Rule{Pattern: `tmp\.(?P<life>[0-9]+[smh])\..+`, TTL: "${life}"}
 type Rule struct {
@@ -50,7 +50,7 @@ type Rule struct {
 	Replicas        string // integer
 }
 
-// setting is one key of a rule: where its value is, and how the value gets into a policy.
+// setting is one key of a rule.
 type setting struct {
 	key   string
 	value func(*Rule) string
@@ -58,64 +58,49 @@ type setting struct {
 }
 
 var settings = []setting{
-	{
-		key:   "ttl",
-		value: func(r *Rule) string { return r.TTL },
-		set: func(p *Policy, value string) (err error) {
-			p.TTL, err = time.ParseDuration(value)
-			return err
-		},
-	},
-	{
-		key:   "maxMessages",
-		value: func(r *Rule) string { return r.MaxMessages },
-		set:   func(p *Policy, value string) error { return setInt(&p.MaxMessages, value) },
-	},
-	{
-		key:   "maxMessageBytes",
-		value: func(r *Rule) string { return r.MaxMessageBytes },
-		set:   func(p *Policy, value string) error { return setInt(&p.MaxMessageBytes, value) },
-	},
-	{
-		key:   "replicas",
-		value: func(r *Rule) string { return r.Replicas },
-		set:   func(p *Policy, value string) error { return setInt(&p.Replicas, value) },
-	},
+	{"ttl", func(r *Rule) string { return r.TTL }, func(p *Policy, value string) (err error) {
+		p.TTL, err = time.ParseDuration(value)
+		return err
+	}},
+	intSetting("maxMessages", func(r *Rule) string { return r.MaxMessages }, func(p *Policy) *int { return &p.MaxMessages }),
+	intSetting("maxMessageBytes", func(r *Rule) string { return r.MaxMessageBytes }, func(p *Policy) *int { return &p.MaxMessageBytes }),
+	intSetting("replicas", func(r *Rule) string { return r.Replicas }, func(p *Policy) *int { return &p.Replicas }),
 }
 
-func setInt(to *int, value string) error {
-	n, err := strconv.Atoi(value)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return fmt.Errorf("%s is too large", value)
-	case err != nil:
-		return fmt.Errorf("%q isn't an integer", value)
-	}
-	*to = n
-	return nil
+func intSetting(key string, value func(*Rule) string, field func(*Policy) *int) setting {
+	return setting{key, value, func(p *Policy, value string) (err error) {
+		*field(p), err = strconv.Atoi(value)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return fmt.Errorf("%s is too large", value)
+		case err != nil:
+			return fmt.Errorf("%q isn't an integer", value)
+		}
+		return nil
+	}}
 }
 
-// Policies finds a channel's policy. It may be used by many goroutines.
+// Policies finds the policy of a channel. Many goroutines may use it.
 type Policies struct {
 	fallback Policy
 	rules    []compiledRule
 }
 
-// compiledRule is a rule of which all is worked out that doesn't depend on the channel's name.
+// compiledRule is a Rule with everything computed that doesn't depend on the channel's name.
 type compiledRule struct {
 	pattern *regexp.Regexp
 	policy  Policy     // without the captured values
-	dynamic []template // the values that name captures
+	dynamic []template // the values that refer to captures
 }
 
-// template is a value that is known only with a channel's name.
+// template is a value that refers to captures.
 type template struct {
 	setting
 	text string
 }
 
-// NewPolicies checks the default policy and the rules; its error names the rule and the key that is wrong. The
-// first rule that matches a channel holds.
+// NewPolicies returns policies with a default and rules, of which the first one that matches a channel applies. Its error
+// names the rule and the key that are invalid.
 func NewPolicies(fallback Policy, rules []Rule) (*Policies, error) {
 	if err := fallback.check(); err != nil {
 		return nil, err
@@ -154,21 +139,21 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 	return c, c.policy.check()
 }
 
-// compilePattern compiles a pattern for whole names.
+// compilePattern compiles a pattern that matches whole names.
 func compilePattern(pattern string) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, errors.New("is empty")
 	}
-	if _, err := regexp.Compile(pattern); err != nil { // before the group below can mend it, as it does "a)(b"
+	if _, err := regexp.Compile(pattern); err != nil { // because the group below would make "a)(b" valid
 		return nil, err
 	}
 	return regexp.Compile(`\A(?:` + pattern + `)\z`)
 }
 
-// reference is a capture's name in a value, as (*regexp.Regexp).Expand reads it, or a lone $.
+// reference matches a reference to a capture, as (*regexp.Regexp).Expand does, or a lone $.
 var reference = regexp.MustCompile(`\$(?:\{(\w*)\}|(\w+)|)`)
 
-// findCaptures reports whether value names captures. One that the pattern doesn't have is an error.
+// findCaptures reports whether value refers to captures. It returns an error for one that the pattern doesn't have.
 func findCaptures(pattern *regexp.Regexp, value string) (bool, error) {
 	found := reference.FindAllStringSubmatch(value, -1)
 	for _, m := range found {
@@ -182,8 +167,7 @@ func findCaptures(pattern *regexp.Regexp, value string) (bool, error) {
 	return len(found) > 0, nil
 }
 
-// For gives the policy of a channel. Where a capture makes a value that can't be used it returns an *fault.Error with
-// fault.SlugInvalidPolicy.
+// For returns the policy of a channel. The error has fault.SlugInvalidPolicy, if a capture results in an invalid value.
 func (p *Policies) For(channel string) (Policy, error) {
 	for i := range p.rules {
 		r := &p.rules[i]
@@ -196,10 +180,7 @@ func (p *Policies) For(channel string) (Policy, error) {
 		if match := r.pattern.FindStringSubmatchIndex(channel); match != nil {
 			policy, err := r.expand(channel, match)
 			if err != nil {
-				return Policy{}, &fault.Error{
-					Kind: fault.Invalid, Slug: fault.SlugInvalidPolicy, Field: "channel",
-					Detail: fmt.Sprintf("the channel name %q makes no policy: %v", channel, err),
-				}
+				return Policy{}, invalid(fault.SlugInvalidPolicy, "channel", "the channel name %q makes no policy: %v", channel, err)
 			}
 			return policy, nil
 		}

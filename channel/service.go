@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Service is the channel layer as the server and other parts see it: it checks names and limits once, finds the
-// channel's policy, makes and verifies receipts, and waits. It may be used by many goroutines.
+// Service is the channel layer: see the package comment. Many goroutines may use it.
 type Service struct {
 	store    Store
 	receipts *receipt.Keyring
@@ -24,7 +24,7 @@ type Service struct {
 	hub      *hub
 }
 
-// Options is what a Service is made of. All of it is needed.
+// Options configures a Service. All fields are required.
 type Options struct {
 	Store    Store
 	Receipts *receipt.Keyring
@@ -33,7 +33,7 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// NewService makes a service. Fetches with a wait need its Run.
+// NewService returns a service. Call its Run, which fetches that wait need.
 func NewService(o Options) (*Service, error) {
 	if err := o.Limits.Check(); err != nil {
 		return nil, fmt.Errorf("limits: %w", err)
@@ -44,31 +44,29 @@ func NewService(o Options) (*Service, error) {
 	}, nil
 }
 
-// Run listens to the channels that have waiters until ctx ends, and returns nil when all that it started has
-// ended. Fetches that wait then are answered with nothing, and none waits any more. It must be called once.
+// Run looks after waiting fetches until ctx ends. Then they return nothing, no later fetch waits, and Run returns nil. It must
+// be called once.
 func (s *Service) Run(ctx context.Context) error { return s.hub.run(ctx) }
 
-// Drain answers every waiting fetch now, and lets no fetch wait any more. It may be called more than once, at
-// any time.
+// Drain makes all waiting fetches return nothing, and later ones not wait. It may be called more than once, at any time.
 func (s *Service) Drain() { s.hub.drain() }
 
-// Waiting gives the number of fetches that wait now, and of channels that are listened to. A channel is listened
-// to for Limits.Linger longer than there are fetches that wait on it.
+// Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel is
+// listened to for as long as it has been before, Limits.Linger at most.
 func (s *Service) Waiting() (waiters, channels int) { return s.hub.count() }
 
-// Limits gives the limits that hold.
+// Limits returns the limits of the options.
 func (s *Service) Limits() Limits { return s.limits }
 
-// Publish appends drafts to a channel, all or none, in order, and makes the channel where it is missing. Drafts
-// without an ID get one, in the answer: drafts itself isn't changed. Errors: fault.SlugInvalidChannel,
-// fault.SlugInvalidPolicy, fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge, fault.SlugBatchTooLarge and the
-// store's.
+// Publish appends drafts to a channel in order, all or none, and makes the channel if it doesn't exist. Drafts without an
+// ID get one, which is in the result; drafts isn't changed. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
+// fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge, fault.SlugBatchTooLarge and the store's.
 func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
 	return s.PublishIn(ctx, channel, ulid.ULID{}, drafts)
 }
 
-// PublishIn is Publish for one life of a channel. Where a later one has begun nothing is published, and the error is
-// ErrLaterLife. A zero epoch stands for any life.
+// PublishIn is Publish in one life of a channel. If a later one has begun, it publishes nothing and returns ErrLaterLife. A
+// zero epoch means any life.
 func (s *Service) PublishIn(ctx context.Context, channel string, epoch ulid.ULID, drafts []Draft) ([]Published, error) {
 	policy, err := s.policy(channel)
 	if err != nil {
@@ -82,14 +80,14 @@ func (s *Service) PublishIn(ctx context.Context, channel string, epoch ulid.ULID
 		return nil, fmt.Errorf("publish to %s: %w", channel, err)
 	}
 	for i, d := range drafts {
-		if d.ID == "" { // a retry of our own found the first try: to the publisher it is the first
+		if d.ID == "" { // the store retried: the duplicate is its own first attempt
 			published[i].Duplicate = false
 		}
 	}
 	return published, nil
 }
 
-// withIDs gives the drafts with an ID each. Where one has none it is made, in a copy of drafts.
+// withIDs returns the drafts with an ID each, in a copy if one has none.
 func withIDs(drafts []Draft) []Draft {
 	if !slices.ContainsFunc(drafts, func(d Draft) bool { return d.ID == "" }) {
 		return drafts
@@ -105,7 +103,7 @@ func withIDs(drafts []Draft) []Draft {
 
 func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 	if len(drafts) == 0 {
-		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"}
+		return invalid(fault.SlugInvalidBatch, "", "the batch is empty")
 	}
 	if len(drafts) > s.limits.MaxBatch {
 		return &fault.Error{
@@ -119,18 +117,17 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 				return atDraft(err, i, len(drafts), "id")
 			}
 		}
-		if len(d.Content) > policy.MaxMessageBytes {
+		if size := len(d.Content); size > policy.MaxMessageBytes {
 			return atDraft(&fault.Error{
 				Kind: fault.TooLarge, Slug: fault.SlugMessageTooLarge,
-				Detail: fmt.Sprintf("the content has %d bytes, at most %d are allowed on this channel",
-					len(d.Content), policy.MaxMessageBytes),
+				Detail: fmt.Sprintf("the content has %d bytes, at most %d are allowed on this channel", size, policy.MaxMessageBytes),
 			}, i, len(drafts), "content")
 		}
 	}
 	return nil
 }
 
-// atDraft says which message of a batch an error is about.
+// atDraft adds to an error which message of a batch it is about.
 func atDraft(err error, i, n int, member string) error {
 	var e *fault.Error
 	if errors.As(err, &e) {
@@ -142,9 +139,9 @@ func atDraft(err error, i, n int, member string) error {
 	return err
 }
 
-// Subscribe makes a subscriber, and its channel where it is missing. The mark of one that exists isn't moved.
-// Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugInvalidFrom, ErrClockAhead and the
-// store's.
+// Subscribe makes a subscriber, and its channel if that doesn't exist. The mark of an existing subscriber isn't moved.
+// Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugInvalidFrom,
+// ErrClockAhead and the store's.
 func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, from From) (Subscription, error) {
 	policy, err := s.policyFor(channel, subscriber)
 	if err != nil {
@@ -160,13 +157,9 @@ func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, fro
 	return sub, nil
 }
 
-// Unsubscribe removes a subscriber and ends its waiting fetches with ErrNoSubscriber. Removing one that isn't
-// there succeeds. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
+// Unsubscribe removes a subscriber. Its waiting fetches return ErrNoSubscriber. It succeeds if there is none. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
 func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) error {
-	if err := CheckChannel(channel); err != nil {
-		return err
-	}
-	if err := CheckSubscriber(subscriber); err != nil {
+	if err := cmp.Or(CheckChannel(channel), CheckSubscriber(subscriber)); err != nil {
 		return err
 	}
 	if err := s.store.Unsubscribe(ctx, channel, subscriber); err != nil {
@@ -175,9 +168,9 @@ func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) e
 	return nil
 }
 
-// Ack moves the subscriber's mark up to what the receipt handle stands for. A handle at or behind the mark is a
-// retry and succeeds. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugReceipt…,
-// ErrNoSubscriber and the store's.
+// Ack moves the subscriber's mark to the receipt's clock. With a receipt at or behind the mark it changes nothing and
+// succeeds: that is a retry. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
+// fault.SlugReceipt…, ErrNoSubscriber and the store's.
 func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) error {
 	policy, err := s.policyFor(channel, subscriber)
 	if err != nil {
@@ -187,13 +180,13 @@ func (s *Service) Ack(ctx context.Context, channel, subscriber, handle string) e
 	if err != nil {
 		return err
 	}
-	if err := s.store.Ack(ctx, AckRequest{Receipt: r, Policy: policy}); err != nil {
+	if err := s.store.Ack(ctx, AckRequest{Receipt: *r, Policy: policy}); err != nil {
 		return fmt.Errorf("ack %s/%s: %w", channel, subscriber, err)
 	}
 	return nil
 }
 
-// Describe tells of a channel and of one page of its subscribers. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
+// Describe returns a channel and one page of its subscribers. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
 // ErrNoChannel and the store's.
 func (s *Service) Describe(ctx context.Context, channel string, page Page) (Description, error) {
 	policy, err := s.policy(channel)
@@ -216,28 +209,21 @@ func (s *Service) policy(channel string) (Policy, error) {
 
 func (s *Service) policyFor(channel, subscriber string) (Policy, error) {
 	policy, err := s.policy(channel)
-	if err != nil {
-		return Policy{}, err
-	}
-	return policy, CheckSubscriber(subscriber)
+	return policy, cmp.Or(err, CheckSubscriber(subscriber))
 }
 
-func (s *Service) verify(handle, channel, subscriber string) (receipt.Receipt, error) {
+func (s *Service) verify(handle, channel, subscriber string) (*receipt.Receipt, error) {
 	r, err := s.receipts.Verify(handle, channel, subscriber)
-	if err == nil {
-		return r, nil
-	}
-	refused := &fault.Error{
-		Kind: fault.Invalid, Slug: fault.SlugReceiptMalformed, Field: "/receiptHandle", Cause: err,
-		Detail: "the receipt handle is malformed",
-	}
+	slug, what := fault.SlugReceiptMalformed, "is malformed"
 	switch {
+	case err == nil:
+		return &r, nil
 	case errors.Is(err, receipt.ErrForged):
-		refused.Slug, refused.Detail = fault.SlugReceiptForged, "the receipt handle was not signed by this service"
+		slug, what = fault.SlugReceiptForged, "was not signed by this service"
 	case errors.Is(err, receipt.ErrWrongChannel):
-		refused.Slug, refused.Detail = fault.SlugReceiptChannel, "the receipt handle is of another channel"
+		slug, what = fault.SlugReceiptChannel, "is of another channel"
 	case errors.Is(err, receipt.ErrWrongSubscriber):
-		refused.Slug, refused.Detail = fault.SlugReceiptSubscriber, "the receipt handle is of another subscriber"
+		slug, what = fault.SlugReceiptSubscriber, "is of another subscriber"
 	}
-	return receipt.Receipt{}, refused
+	return nil, invalid(slug, "/receiptHandle", "the receipt handle %s", what).WithCause(err)
 }

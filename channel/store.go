@@ -9,10 +9,9 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Store keeps channels. Every method may be called at the same time by many goroutines, answers within the
-// context's deadline and the store's own time limit, and returns an *fault.Error (perhaps wrapped) for outcomes that
-// a client is told: fault.ErrUnavailable where the storage can't serve, fault.ErrStorageFull where it has no memory. On an
-// error nothing was written, or a repeat of the call completes it.
+// Store keeps channels. Many goroutines may call it at the same time. A method returns within the context's deadline and the
+// store's own time limit. Errors that clients are told are of package fault: fault.ErrUnavailable if the storage can't serve,
+// fault.ErrStorageFull if it is out of memory. After an error nothing was written, or repeating the call completes it.
 type Store interface {
 	Log
 	Registry
@@ -21,29 +20,29 @@ type Store interface {
 
 // Log writes, reads and acknowledges messages.
 type Log interface {
-	// Publish appends the drafts in order, all or none. A draft whose ID has a live dedup record changes nothing
-	// and is answered with the first one's clock. The channel is made where it is missing. IDs are set.
+	// Publish appends the drafts in order, all or none, and makes the channel if it doesn't exist. All drafts have IDs. For
+	// one whose ID was published before, nothing changes, and the result has the first one's clock.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
-	// Fetch reads what stands after the subscriber's mark. Errors: ErrNoSubscriber.
+	// Fetch reads the messages after the subscriber's mark. Errors: ErrNoSubscriber.
 	Fetch(ctx context.Context, r FetchRequest) (Batch, error)
 	// Ack moves the mark up to the receipt's clock. A receipt at or behind the mark changes nothing and succeeds.
 	// Errors: ErrNoSubscriber, ErrReceiptEpoch, ErrReceiptAhead, ErrReceiptSuperseded.
 	Ack(ctx context.Context, r AckRequest) error
-	// Next is Ack and then Fetch in one step; its errors are theirs, and after an error of Ack nothing is read.
+	// Next is Ack followed by Fetch in one step. If Ack fails, nothing is read. Errors: those of both.
 	Next(ctx context.Context, a AckRequest, f FetchRequest) (Batch, error)
 }
 
 // Registry makes, removes and lists subscribers.
 type Registry interface {
-	// Subscribe makes the channel and the subscriber where they are missing. Errors: ErrClockAhead.
+	// Subscribe makes the channel and the subscriber if they don't exist. Errors: ErrClockAhead.
 	Subscribe(ctx context.Context, r SubscribeRequest) (Subscription, error)
-	// Unsubscribe removes the subscriber and tells its waiters. Removing one that isn't there succeeds.
+	// Unsubscribe removes the subscriber, with an EventUnsubscribed. It succeeds if there is none.
 	Unsubscribe(ctx context.Context, channel, subscriber string) error
-	// Describe tells of a channel and of one page of its subscribers. Errors: ErrNoChannel.
+	// Describe returns a channel and one page of its subscribers. Errors: ErrNoChannel.
 	Describe(ctx context.Context, r DescribeRequest) (Description, error)
 }
 
-// Notifier tells when something happens on a channel.
+// Notifier reports what happens on channels.
 type Notifier interface {
 	// Positions reads the clocks of channels, together, and returns a result for each. Errors: ErrNoChannel.
 	Positions(ctx context.Context, channels []string) []PositionResult
@@ -64,7 +63,7 @@ type PositionResult struct {
 type Event struct {
 	Kind       EventKind
 	Position            // of EventPublished: the message's; of EventUnsubscribed: the channel's at the time
-	Message    *Message // of EventPublished: the message, or nil where it was too large to come along
+	Message    *Message // of EventPublished: the message; nil if it is too large for an event
 	Subscriber string   // of EventUnsubscribed
 }
 
@@ -73,40 +72,38 @@ type EventKind int
 
 // The kinds of events.
 const (
-	EventConfirmed    EventKind = iota // listening from now on; whatever happened before may have been missed
+	EventConfirmed    EventKind = iota // every event is delivered from now on; earlier ones may have been lost
 	EventPublished                     // a message was published
 	EventUnsubscribed                  // a subscriber was removed
 )
 
-// PublishRequest is what Publish appends, and under which policy.
+// PublishRequest is the argument of Publish.
 type PublishRequest struct {
 	Channel string
 	Drafts  []Draft
 	Policy  Policy
-	// Epoch is the life of the channel that the drafts are for: where a later one has begun nothing is published, and the
-	// error is ErrLaterLife. Zero: any life.
-	Epoch ulid.ULID
+	Epoch   ulid.ULID // the life to publish in: ErrLaterLife if a later one has begun; zero: any
 }
 
-// FetchRequest is what Fetch reads.
+// FetchRequest is an argument of Fetch.
 type FetchRequest struct {
 	Channel    string
 	Subscriber string
-	Max        int // messages at most, 1 or more
-	MaxBytes   int // bytes of messages at most, but always one message; 1 or more
+	Max        int // most messages, 1 or more
+	MaxBytes   int // most bytes of messages, 1 or more; one message is always returned
 	Policy     Policy
-	// Wait is how long the caller is going to wait where there is nothing to read; 0: not at all. The subscriber has its
-	// whole TTL after that, so that a caller who is told of a message in time needn't renew it.
+	// Wait is how long the caller is going to wait if there is no message. The subscriber's TTL is counted from the end of
+	// it, so that a caller that gets a message from an event needn't renew it.
 	Wait time.Duration
 }
 
-// AckRequest is what Ack acknowledges. The receipt has been verified, its channel and subscriber included.
+// AckRequest is an argument of Ack. The receipt, its channel and its subscriber have been verified.
 type AckRequest struct {
 	Receipt receipt.Receipt
 	Policy  Policy
 }
 
-// SubscribeRequest is what Subscribe makes.
+// SubscribeRequest is the argument of Subscribe.
 type SubscribeRequest struct {
 	Channel    string
 	Subscriber string
@@ -114,7 +111,7 @@ type SubscribeRequest struct {
 	Policy     Policy
 }
 
-// DescribeRequest is what Describe tells of.
+// DescribeRequest is the argument of Describe.
 type DescribeRequest struct {
 	Channel string
 	Page    Page // its Limit is 1 or more

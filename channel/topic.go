@@ -38,10 +38,6 @@ func (u update) wakes(p Position) (bool, *Message) {
 	}
 }
 
-func newTopic(channel string) *topic {
-	return &topic{channel: channel, confirmed: make(chan struct{})}
-}
-
 // handle is the topic's sink: the store calls it with one event after the other.
 func (t *topic) handle(e Event) {
 	switch e.Kind {
@@ -50,15 +46,10 @@ func (t *topic) handle(e Event) {
 	case EventUnsubscribed:
 		t.unsubscribe(e.Subscriber)
 	case EventConfirmed:
-		t.markConfirmed()
+		if !t.isConfirmed() {
+			close(t.confirmed)
+		}
 		t.wakeAll() // only a fetch can tell a waiter what it missed, or what a fail-over lost
-	}
-}
-
-// markConfirmed unblocks waiters that wait for the first confirmation.
-func (t *topic) markConfirmed() {
-	if !t.isConfirmed() {
-		close(t.confirmed)
 	}
 }
 

@@ -67,22 +67,17 @@ func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at Position)
 	if w.hub.drained.Load() {
 		return false, nil
 	}
-	if woken, m := w.fallAsleep(at); woken {
-		return w.result(m)
+	if woken, m = w.fallAsleep(at); !woken {
+		select {
+		case m = <-w.wake:
+			woken = true
+		case <-timer:
+			m = w.wakeUp()
+		case <-ctx.Done():
+			m = w.wakeUp()
+		}
 	}
-	select {
-	case m := <-w.wake:
-		return w.result(m)
-	case <-timer:
-	case <-ctx.Done():
-	}
-	m = w.wakeUp()
-	return m != nil, m
-}
-
-// result is what sleep returns when the topic has ended it: a drain is no reason to fetch again.
-func (w *waiter) result(m *Message) (bool, *Message) {
-	return m != nil || !w.hub.drained.Load(), m
+	return m != nil || woken && !w.hub.drained.Load(), m // a drain is no reason to fetch again
 }
 
 // leave ends the waiter.
