@@ -148,6 +148,7 @@ func TestMetrics(t *testing.T) {
 	handle := fetched.ReceiptHandle
 	h.do("POST", at+"/next", `{"receiptHandle":"`+handle+`"}`)
 	h.do("POST", at+"/ack", `{"receiptHandle":"`+handle+`"}`)
+	h.do("POST", at+"/next", "") // acknowledges nothing
 	h.do("PUT", "/channel/c/message/c", "1")
 	old := decode[wire.OldDelivery](h.do("GET", oldAt, ""))
 	h.do("DELETE", oldAt+"/message?ackHandle="+old.AckHandle, "")
