@@ -199,7 +199,7 @@ func TestTickets(t *testing.T) {
 // TestHeartbeat: a poll of the ticket's channel keeps it, and a ticket whose player has gone expires.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues("lively", `{"heartbeat":"400ms","match":{"teams":3}}`))
+	h := start(t, withQueues("lively", `{"heartbeat":"1s","match":{"teams":3}}`))
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	gone, here := h.create(`{"queue":"lively","id":"gone"}`), h.create(`{"queue":"lively","id":"here"}`)
@@ -216,7 +216,7 @@ func TestHeartbeat(t *testing.T) {
 	expires(gone.ID)
 	require.Eventually(t, func() bool {
 		d, err := h.matches.Describe(t.Context(), "lively")
-		return err == nil && d.OldestWait > 2*time.Second && statusOf(here.ID) == matchmaking.Searching
+		return err == nil && d.OldestWait > 2500*time.Millisecond && statusOf(here.ID) == matchmaking.Searching
 	}, servertest.Patience, 10*servertest.Step)
 	leave()
 	<-polls

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/server/v1"
+	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
 // attendance keeps which players are present, and each query while they are.
