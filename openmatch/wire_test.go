@@ -1,16 +1,12 @@
 package openmatch_test
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/health"
@@ -138,78 +134,4 @@ func methodFact(m protoreflect.MethodDescriptor) string {
 		out = "stream " + out
 	}
 	return fmt.Sprintf("%s(%s) %s", m.FullName(), in, out)
-}
-
-// TestGoldenBytes holds messages against bytes that were put together by hand: tag (number * 8 + wire type), length,
-// value.
-func TestGoldenBytes(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		message proto.Message
-		bytes   string
-	}{
-		"a ticket": {
-			&openmatch.Ticket{
-				Id: "t1", Assignment: &openmatch.Assignment{Connection: "h:1"},
-				SearchFields: &openmatch.SearchFields{
-					DoubleArgs: map[string]float64{"s": 1}, StringArgs: map[string]string{"a": "b"}, Tags: []string{"x"},
-				},
-				Extensions:      map[string]*anypb.Any{"e": {TypeUrl: "u", Value: []byte{7}}},
-				PersistentField: map[string]*anypb.Any{"p": {}},
-				CreateTime:      &timestamppb.Timestamp{Seconds: 1, Nanos: 2},
-			},
-			"0a02 7431" + // id = 1
-				"1a05 0a03 683a31" + // assignment = 3 { connection = 1 }
-				"2219" + // search_fields = 4
-				"0a0c 0a01 73 11 000000000000f03f" + // double_args = 1 { key = 1, value = 2, of 64 bits }
-				"1206 0a01 61 1201 62" + // string_args = 2 { key = 1, value = 2 }
-				"1a01 78" + // tags = 3
-				"2a0b 0a01 65 1206 0a01 75 1201 07" + // extensions = 5 { key = 1, value = 2 { type_url = 1, value = 2 } }
-				"3205 0a01 70 1200" + // persistent_field = 6
-				"3a04 0801 1002", // create_time = 7 { seconds = 1, nanos = 2 }
-		},
-		"an assignment": {
-			&openmatch.WatchAssignmentsResponse{Assignment: &openmatch.Assignment{
-				Connection: "h:1", Extensions: map[string]*anypb.Any{"e": {TypeUrl: "u"}},
-			}},
-			"0a0f 0a03 683a31" + // assignment = 1 { connection = 1
-				"2208 0a01 65 1203 0a01 75", // extensions = 4 }
-		},
-		"a pool": {
-			&openmatch.Pool{
-				Name:                "p",
-				DoubleRangeFilters:  []*openmatch.DoubleRangeFilter{{DoubleArg: "s", Max: 2, Min: 1, Exclude: openmatch.DoubleRangeFilter_BOTH}},
-				StringEqualsFilters: []*openmatch.StringEqualsFilter{{StringArg: "a", Value: "b"}},
-				TagPresentFilters:   []*openmatch.TagPresentFilter{{Tag: "t"}},
-				CreatedBefore:       &timestamppb.Timestamp{Seconds: 2}, CreatedAfter: &timestamppb.Timestamp{Seconds: 1},
-			},
-			"0a01 70" + // name = 1
-				"1217 0a01 73 11 0000000000000040 19 000000000000f03f 2003" + // double_range_filters = 2
-				"2206 0a01 61 1201 62" + // string_equals_filters = 4
-				"2a03 0a01 74" + // tag_present_filters = 5
-				"3202 0802 3a02 0801", // created_before = 6, created_after = 7
-		},
-		"a proposal": {
-			&openmatch.RunResponse{Proposal: &openmatch.Match{
-				MatchId: "m", MatchProfile: "p", MatchFunction: "f", Tickets: []*openmatch.Ticket{{Id: "t"}},
-				Extensions: map[string]*anypb.Any{"e": {}}, Backfill: &openmatch.Backfill{Generation: 3}, AllocateGameserver: true,
-			}},
-			"0a1b 0a01 6d 1201 70 1a01 66" + // proposal = 1 { match_id = 1, match_profile = 2, match_function = 3
-				"2203 0a01 74" + // tickets = 4
-				"3a05 0a01 65 1200" + // extensions = 7
-				"4202 3003 4801", // backfill = 8 { generation = 6 }, allocate_gameserver = 9 }
-		},
-		"an evaluated match": {&openmatch.EvaluateResponse{MatchId: "m"}, "1201 6d"},
-		"a ticket's ID":      {&openmatch.DeindexTicketRequest{TicketId: "t"}, "0a01 74"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := proto.MarshalOptions{Deterministic: true}.Marshal(c.message)
-			require.NoError(t, err)
-			require.Equal(t, strings.ReplaceAll(c.bytes, " ", ""), hex.EncodeToString(got))
-			read := c.message.ProtoReflect().New().Interface()
-			require.NoError(t, proto.Unmarshal(got, read))
-			require.True(t, proto.Equal(c.message, read))
-		})
-	}
 }
