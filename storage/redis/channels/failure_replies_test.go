@@ -27,7 +27,7 @@ func newWalk(t *testing.T) walk {
 	t.Helper()
 	n := redistest.Standalone(t)
 	proxy := redistest.NewProxy(t, n)
-	s := open(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: 200 * time.Millisecond})
+	s := open(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Second})
 	lore{messages: 3}.make(t, s, n.Client(), "x")
 	replicated := one("x", "r1")
 	replicated.Policy.Replicas = 1

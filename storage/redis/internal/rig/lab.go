@@ -145,6 +145,7 @@ func Values(dump map[string]string) map[string]string {
 	return kept
 }
 
+// Names generates valid names of channels, subscribers and messages.
 func Names() *rapid.Generator[string] {
 	return rapid.StringMatching(`[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}`)
 }

@@ -21,6 +21,7 @@ type TwoNodes struct {
 	Direct rueidis.Client // reaches keys behind a store, on whichever side they are
 }
 
+// StartTwoNodes starts the cluster, for one test.
 func StartTwoNodes(t *testing.T) TwoNodes {
 	t.Helper()
 	c := redistest.StartCluster(t, redistest.Options{Primaries: 2, Replicas: -1})
@@ -88,6 +89,7 @@ func (c TwoNodes) Move(t *testing.T, name string) {
 	m.CloseSlot(t)
 }
 
+// SlotOf returns the slot of the keys that have a name as their hash tag.
 func (c TwoNodes) SlotOf(name string) uint16 { return c.Slot("{" + name + "}") }
 
 // SameSlot returns n channel names of the slot of the first one, so that one half moved slot holds many channels. A
