@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/flood"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
 // How the server is abused: so many HTTP/2 connections open long polls and reset them, for so long.
@@ -31,12 +34,12 @@ func measureAbuse(ctx context.Context, s settings, _ *setup, r *report) error {
 	if err != nil {
 		return err
 	}
-	defer u.stop()
-	if _, err := once(ctx, u.server, httpRequest(http.MethodPut, "/v1/channels/abuse/subscribers/s", "")); err != nil {
+	defer u.Stop()
+	if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, "/v1/channels/abuse/subscribers/s", "")); err != nil {
 		return err
 	}
 	a := new(abuse)
-	if a.idle, err = metric(ctx, u.server, "process_resident_memory_bytes"); err != nil {
+	if a.idle, err = target.Metric(ctx, u.Server, "process_resident_memory_bytes"); err != nil {
 		return err
 	}
 	attack, cancel := context.WithTimeout(ctx, resetTime)
@@ -44,10 +47,10 @@ func measureAbuse(ctx context.Context, s settings, _ *setup, r *report) error {
 	var attackers errgroup.Group
 	counts := make([]int, resetConnections)
 	for i := range counts {
-		attackers.Go(func() error { return resetStreams(attack, u.server, &counts[i]) })
+		attackers.Go(func() error { return resetStreams(attack, u.Server, &counts[i]) })
 	}
 	for attack.Err() == nil {
-		if err := a.look(ctx, u.server); err != nil {
+		if err := a.look(ctx, u.Server); err != nil {
 			return err
 		}
 	}
@@ -84,15 +87,15 @@ func resetStreams(ctx context.Context, address string, resets *int) error {
 // look publishes a message and reads the server's memory.
 func (a *abuse) look(ctx context.Context, address string) error {
 	path := fmt.Sprintf("/v1/channels/bystander/messages/m%d", a.published)
-	answered, err := once(ctx, address, httpRequest(http.MethodPut, path, content))
+	answered, err := drive.Once(ctx, address, drive.Request(http.MethodPut, path, content))
 	if err != nil {
 		return err
 	}
-	if answered.status != http.StatusCreated {
-		return fmt.Errorf("a publish beside resets was answered %d", answered.status)
+	if answered.Status != http.StatusCreated {
+		return fmt.Errorf("a publish beside resets was answered %d", answered.Status)
 	}
 	a.published++
-	used, err := metric(ctx, address, "process_resident_memory_bytes")
+	used, err := target.Metric(ctx, address, "process_resident_memory_bytes")
 	a.most = max(a.most, used)
 	return err
 }

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
 // measureFanOut lets many subscribers wait on one channel and publishes one message to it.
@@ -28,12 +31,12 @@ func measureFanOut(ctx context.Context, s settings, _ *setup, r *report) error {
 	return nil
 }
 
-// fanOut is what it took to tell many waiting subscribers of one message.
+// fanOut is what it took to deliver one message to many waiting subscribers.
 type fanOut struct {
 	waiters       int
 	notifications float64       // SPUBLISH calls
 	scripts       float64       // EVALSHA calls, the publish itself included
-	last          time.Duration // from the publish's start to the last subscriber's answer
+	last          time.Duration // from the publish's start to the last subscriber's drive.Answer
 	bytes         float64       // of the server's resident memory per waiting subscriber, its connection included
 }
 
@@ -44,11 +47,11 @@ func runFanOut(ctx context.Context, s settings, waiters int) (fanOut, error) {
 	if err != nil {
 		return f, err
 	}
-	defer u.stop()
+	defer u.Stop()
 	if err := subscribeAll(ctx, u, waiters); err != nil {
 		return f, err
 	}
-	before, err := metric(ctx, u.server, "process_resident_memory_bytes")
+	before, err := target.Metric(ctx, u.Server, "process_resident_memory_bytes")
 	if err != nil {
 		return f, err
 	}
@@ -58,67 +61,46 @@ func runFanOut(ctx context.Context, s settings, waiters int) (fanOut, error) {
 	}
 	defer func() {
 		for _, c := range polls {
-			c.close()
+			c.Close()
 		}
 	}()
-	after, err := metric(ctx, u.server, "process_resident_memory_bytes")
+	after, err := target.Metric(ctx, u.Server, "process_resident_memory_bytes")
 	if err != nil {
 		return f, err
 	}
 	f.bytes = (after - before) / float64(waiters)
-	return f, u.tellAll(ctx, polls, &f)
+	return f, u.notifyAll(ctx, polls, &f)
 }
 
 func subscribeAll(ctx context.Context, u *setup, waiters int) error {
-	_, err := load(ctx, u.server, waiters, func(n int) []byte {
-		return httpRequest(http.MethodPut, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d", n-1), "")
+	_, err := drive.Load(ctx, u.Server, waiters, func(n int) []byte {
+		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d", n-1), "")
 	})
 	return err
 }
 
 // pollAll opens a connection for each subscriber and returns when all of them wait.
-func pollAll(ctx context.Context, u *setup, waiters int) ([]*connection, error) {
-	var polls []*connection
+func pollAll(ctx context.Context, u *setup, waiters int) ([]*drive.Connection, error) {
+	var polls []*drive.Connection
 	for i := range waiters {
-		c, err := dial(ctx, u.server)
+		c, err := drive.Dial(ctx, u.Server)
 		if err != nil {
 			return polls, err
 		}
 		polls = append(polls, c)
-		poll := httpRequest(http.MethodGet, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d/messages?wait=60s", i), "")
-		if _, err := c.conn.Write(poll); err != nil {
+		poll := drive.Request(http.MethodGet, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d/messages?wait=60s", i), "")
+		if err := c.Send(poll); err != nil {
 			return polls, err
 		}
 	}
-	return polls, u.awaitSleepers(ctx, waiters)
+	return polls, u.AwaitWaiting(ctx, waiters)
 }
 
-// awaitSleepers returns when as many fetches wait, and none of them is still asking Redis.
-func (u *setup) awaitSleepers(ctx context.Context, waiters int) error {
-	var asked float64
-	for {
-		n, err := metric(ctx, u.server, "tidemark_waiting_fetches")
-		if err != nil {
-			return err
-		}
-		scripts, err := u.redisInfo(ctx, "commandstats", "cmdstat_evalsha")
-		if err != nil || (int(n) == waiters && scripts == asked) {
-			return err
-		}
-		asked = scripts
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
-// tellAll publishes and waits until everyone has been told.
-func (u *setup) tellAll(ctx context.Context, polls []*connection, f *fanOut) error {
+// notifyAll publishes and waits until every subscriber has it.
+func (u *setup) notifyAll(ctx context.Context, polls []*drive.Connection, f *fanOut) error {
 	calls := func() (notifications, scripts float64, err error) {
-		if notifications, err = u.redisInfo(ctx, "commandstats", "cmdstat_spublish"); err == nil {
-			scripts, err = u.redisInfo(ctx, "commandstats", "cmdstat_evalsha")
+		if notifications, err = u.RedisInfo(ctx, "commandstats", "cmdstat_spublish"); err == nil {
+			scripts, err = u.RedisInfo(ctx, "commandstats", "cmdstat_evalsha")
 		}
 		return notifications, scripts, err
 	}
@@ -129,9 +111,9 @@ func (u *setup) tellAll(ctx context.Context, polls []*connection, f *fanOut) err
 	var readers errgroup.Group
 	started := time.Now()
 	for _, c := range polls {
-		readers.Go(func() error { return c.await(`"m1"`) })
+		readers.Go(func() error { return c.Await(`"m1"`) })
 	}
-	if _, err := once(ctx, u.server, httpRequest(http.MethodPut, "/v1/channels/crowd/messages/m1", content)); err != nil {
+	if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, "/v1/channels/crowd/messages/m1", content)); err != nil {
 		return err
 	}
 	if err := readers.Wait(); err != nil {

@@ -49,7 +49,7 @@ func serveFloor(ctx context.Context, address string) error {
 	return ignoreClosed(server.ListenAndServe())
 }
 
-// bareFrontend is the floor of matchmaking: it keeps nothing and matches nobody, and gives each ticket an assignment
+// bareFrontend is the floor of matchmaking: it stores nothing, matches nothing, and returns for each ticket an assignment
 // at once.
 type bareFrontend struct {
 	openmatchconnect.UnimplementedFrontendServiceHandler

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 )
 
 // What is idle while its cost is measured.
@@ -21,7 +23,7 @@ const (
 	idleCommandsLimit = 5
 )
 
-// idle is what queues cost that nobody uses, and subscribers who wait.
+// idle is what unused queues and waiting subscribers cost.
 type idle struct {
 	bytes       float64 // of the server's resident memory for each queue
 	commands    float64 // a second, for all queues together
@@ -36,7 +38,7 @@ func measureIdle(ctx context.Context, s settings, _ *setup, r *report) error {
 	if err != nil {
 		return err
 	}
-	defer u.stop()
+	defer u.Stop()
 	for _, step := range []func(context.Context, *idle) error{u.measureQueues, u.measureWaiters} {
 		if err := step(ctx, &r.idle); err != nil {
 			return fmt.Errorf("idle queues and waiters: %w", err)
@@ -46,30 +48,30 @@ func measureIdle(ctx context.Context, s settings, _ *setup, r *report) error {
 }
 
 func (u *setup) measureQueues(ctx context.Context, found *idle) error {
-	before, _, err := u.memory(ctx)
+	before, _, err := u.Memory(ctx)
 	if err != nil {
 		return err
 	}
-	if found.connections[0], err = u.redisConnections(ctx); err != nil {
+	if found.connections[0], err = u.Connections(ctx); err != nil {
 		return err
 	}
-	if _, err := load(ctx, u.server, idleQueues, func(n int) []byte {
-		return httpRequest(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
+	if _, err := drive.Load(ctx, u.Server, idleQueues, func(n int) []byte {
+		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
 	}); err != nil {
 		return err
 	}
-	if err := u.awaitTopics(ctx, idleQueues); err != nil {
+	if err := u.AwaitTopics(ctx, idleQueues); err != nil {
 		return err
 	}
-	after, _, err := u.memory(ctx)
+	after, _, err := u.Memory(ctx)
 	if err != nil {
 		return err
 	}
 	found.bytes = (after - before) / idleQueues
-	if found.connections[1], err = u.redisConnections(ctx); err != nil {
+	if found.connections[1], err = u.Connections(ctx); err != nil {
 		return err
 	}
-	sent, err := u.calls(ctx, idleCommands)
+	sent, err := u.Calls(ctx, idleCommands)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (u *setup) measureQueues(ctx context.Context, found *idle) error {
 		return ctx.Err()
 	case <-time.After(idleWindow):
 	}
-	since, err := u.calls(ctx, idleCommands)
+	since, err := u.Calls(ctx, idleCommands)
 	found.commands = (since - sent) / idleWindow.Seconds()
 	return err
 }
@@ -86,44 +88,23 @@ func (u *setup) measureQueues(ctx context.Context, found *idle) error {
 // measureWaiters has subscribers of many channels wait.
 func (u *setup) measureWaiters(ctx context.Context, found *idle) error {
 	path := func(i int) string { return fmt.Sprintf("/v1/channels/idle-%d/subscribers/s%d", i%idleChannels, i) }
-	if _, err := load(ctx, u.server, idleWaiters, func(n int) []byte { return httpRequest(http.MethodPut, path(n-1), "") }); err != nil {
+	if _, err := drive.Load(ctx, u.Server, idleWaiters, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
 		return err
 	}
 	for i := range idleWaiters {
-		c, err := dial(ctx, u.server)
+		c, err := drive.Dial(ctx, u.Server)
 		if err != nil {
 			return err
 		}
-		defer c.close()
-		if _, err := c.conn.Write(httpRequest(http.MethodGet, path(i)+"/messages?wait=60s", "")); err != nil {
+		defer c.Close()
+		if err := c.Send(drive.Request(http.MethodGet, path(i)+"/messages?wait=60s", "")); err != nil {
 			return err
 		}
 	}
-	err := u.awaitSleepers(ctx, idleWaiters)
+	err := u.AwaitWaiting(ctx, idleWaiters)
 	if err != nil {
 		return err
 	}
-	found.connections[2], err = u.redisConnections(ctx)
+	found.connections[2], err = u.Connections(ctx)
 	return err
-}
-
-// redisConnections counts the clients of Redis, this program not included.
-func (u *setup) redisConnections(ctx context.Context) (int, error) {
-	n, err := u.redisInfo(ctx, "clients", "connected_clients")
-	return int(n) - 1, err
-}
-
-// awaitTopics returns when the server is subscribed to as many topics.
-func (u *setup) awaitTopics(ctx context.Context, n int) error {
-	for {
-		topics, err := u.redis.Do(ctx, u.redis.B().PubsubShardchannels().Build()).AsStrSlice()
-		if err != nil || len(topics) >= n {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 )
 
 // What is fetched while small publishes are timed: 300 subscribers, each with a backlog of 4 MiB.
@@ -50,7 +52,7 @@ func runLarge(ctx context.Context, s settings) (large, error) {
 	if err != nil {
 		return large{}, err
 	}
-	defer u.stop()
+	defer u.Stop()
 	if err := u.fillBacklogs(ctx); err != nil {
 		return large{}, err
 	}
@@ -81,13 +83,13 @@ func (u *setup) fillBacklogs(ctx context.Context) error {
 	body := `"` + strings.Repeat("x", largeBytes-2) + `"`
 	for i := range largeSubscribers {
 		subscribe := fmt.Sprintf("/v1/channels/large-%d/subscribers/s%d", i%largeChannels, i)
-		if _, err := once(ctx, u.server, httpRequest(http.MethodPut, subscribe, "")); err != nil {
+		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, subscribe, "")); err != nil {
 			return err
 		}
 	}
 	for i := range largeChannels * largeMessages {
 		publish := fmt.Sprintf("/v1/channels/large-%d/messages/m%d", i%largeChannels, i)
-		if _, err := once(ctx, u.server, httpRequest(http.MethodPut, publish, body)); err != nil {
+		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, publish, body)); err != nil {
 			return err
 		}
 	}
@@ -96,7 +98,7 @@ func (u *setup) fillBacklogs(ctx context.Context) error {
 
 // fetchBacklog reads a subscriber's whole backlog and throws it away.
 func (u *setup) fetchBacklog(ctx context.Context, i int) error {
-	path := fmt.Sprintf("http://%s/v1/channels/large-%d/subscribers/s%d/messages?max=%d", u.server, i%largeChannels, i, largeMessages)
+	path := fmt.Sprintf("http://%s/v1/channels/large-%d/subscribers/s%d/messages?max=%d", u.Server, i%largeChannels, i, largeMessages)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
@@ -115,11 +117,11 @@ func (u *setup) fetchBacklog(ctx context.Context, i int) error {
 
 // publishUntil publishes small messages one after the other, and returns how long each took.
 func (u *setup) publishUntil(ctx context.Context, ended <-chan struct{}) ([]time.Duration, error) {
-	c, err := dial(ctx, u.server)
+	c, err := drive.Dial(ctx, u.Server)
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
+	defer c.Close()
 	var times []time.Duration
 	for i := 0; ; i++ {
 		select {
@@ -128,7 +130,7 @@ func (u *setup) publishUntil(ctx context.Context, ended <-chan struct{}) ([]time
 		default:
 		}
 		started := time.Now()
-		if _, err := c.do(httpRequest(http.MethodPut, fmt.Sprintf("/v1/channels/small/messages/m%d", i), "1")); err != nil {
+		if _, err := c.Do(drive.Request(http.MethodPut, fmt.Sprintf("/v1/channels/small/messages/m%d", i), "1")); err != nil {
 			return times, err
 		}
 		times = append(times, time.Since(started))

@@ -32,7 +32,7 @@ func main() {
 	flag.StringVar(&s.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
 	flag.IntVar(&s.rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&s.requests, "requests", 20000, "requests in a round")
-	flag.StringVar(&s.only, "only", "", "measure one part: publish, fetch, ack, empty, fanout, large, matchmaking, idle or abuse; nothing is written")
+	flag.StringVar(&s.only, "only", "", "measure one part: publish, fetch, ack, next, empty, fanout, waiting, large, matchmaking, idle or abuse; nothing is written")
 	flag.StringVar(&s.floor, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.Parse()
 
@@ -65,14 +65,14 @@ func measure(ctx context.Context, s settings) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer under.stop()
+	defer under.Stop()
 	r := newReport(ctx)
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, settings, *setup, *report) error
 	}{
-		{"publish", measurePublish}, {"fetch", measureFetch}, {"ack", measureAck}, {"empty", measureEmptyFetch},
-		{"fanout", measureFanOut}, {"large", measureLarge}, {"matchmaking", measureMatchmaking}, {"idle", measureIdle}, {"abuse", measureAbuse},
+		{"publish", measurePublish}, {"fetch", measureFetch}, {"ack", measureAck}, {"next", measureNext}, {"empty", measureEmptyFetch},
+		{"fanout", measureFanOut}, {"waiting", measureWaiting}, {"large", measureLarge}, {"matchmaking", measureMatchmaking}, {"idle", measureIdle}, {"abuse", measureAbuse},
 	} {
 		if s.only != "" && s.only != part.name {
 			continue

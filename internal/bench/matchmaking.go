@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 )
 
 // What matchmaking is to reach, from the project's goals.
@@ -25,16 +27,16 @@ const (
 	strangersLimit = 20 * time.Millisecond // for a pair that can, beside them
 )
 
-// duels is how players fare who look for an opponent again and again.
+// duels is the figures of players that look for an opponent again and again.
 type duels struct {
 	players   int
 	p50, p99  time.Duration // from the call that creates a ticket to its assignment
 	perSecond float64       // tickets
 	calls     float64       // of Redis per ticket
-	bare      float64       // tickets per second of handlers that only answer
+	bare      float64       // tickets per second of handlers that only drive.Answer
 }
 
-// crowd is how a new pair fares in a queue in which many wait in vain.
+// crowd is the figures of a new pair in a queue in which many tickets cannot be matched.
 type crowd struct {
 	pair  time.Duration // from the second ticket's creation to both assignments, the median
 	bytes float64       // of the server's resident memory per waiting ticket
@@ -87,7 +89,7 @@ func firstString(message []byte) (string, error) {
 
 // arena is the players of one connection, each with a ticket at any time.
 type arena struct {
-	*grpcConnection
+	*drive.GRPC
 	left  int // tickets to create
 	alive int // tickets that wait
 	took  []time.Duration
@@ -101,16 +103,16 @@ func (a *arena) play() error {
 	a.left--
 	a.alive++
 	started := time.Now()
-	_, err := a.call(createTicket, createRequest, func(ticket []byte) error {
+	_, err := a.Call(createTicket, createRequest, func(ticket []byte) error {
 		id, err := firstString(ticket)
 		if err != nil {
 			return err
 		}
 		var watch uint32
-		watch, err = a.call(watchAssignments, watchRequest(id), func([]byte) error {
+		watch, err = a.Call(watchAssignments, watchRequest(id), func([]byte) error {
 			a.took = append(a.took, time.Since(started))
 			a.alive--
-			if err := a.cancel(watch); err != nil {
+			if err := a.Cancel(watch); err != nil {
 				return err
 			}
 			return a.play()
@@ -128,12 +130,12 @@ func runArenas(ctx context.Context, address string, players, tickets int) ([]tim
 	group, ctx := errgroup.WithContext(ctx)
 	arenas := make([]*arena, max(1, players/arenaPlayers))
 	for i := range arenas {
-		c, err := dialGRPC(ctx, address)
+		c, err := drive.DialGRPC(ctx, address)
 		if err != nil {
 			return nil, err
 		}
-		defer c.close()
-		arenas[i] = &arena{grpcConnection: c, left: tickets / len(arenas)}
+		defer c.Close()
+		arenas[i] = &arena{GRPC: c, left: tickets / len(arenas)}
 	}
 	for _, a := range arenas {
 		group.Go(func() error {
@@ -142,7 +144,7 @@ func runArenas(ctx context.Context, address string, players, tickets int) ([]tim
 					return err
 				}
 			}
-			return a.run(func() bool { return a.alive == 0 })
+			return a.Run(func() bool { return a.alive == 0 })
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -162,8 +164,8 @@ func runDuels(ctx context.Context, s settings, players int) (duels, error) {
 	if err != nil {
 		return d, err
 	}
-	defer u.stop()
-	if _, err := runArenas(ctx, u.server, players, max(players, s.requests/10)&^127); err != nil { // to warm up
+	defer u.Stop()
+	if _, err := runArenas(ctx, u.Server, players, max(players, s.requests/10)&^127); err != nil { // to warm up
 		return d, err
 	}
 	before, err := u.topLevelCalls(ctx)
@@ -171,7 +173,7 @@ func runDuels(ctx context.Context, s settings, players int) (duels, error) {
 		return d, err
 	}
 	started := time.Now()
-	took, err := runArenas(ctx, u.server, players, max(players, s.requests)&^127)
+	took, err := runArenas(ctx, u.Server, players, max(players, s.requests)&^127)
 	if err != nil {
 		return d, err
 	}
@@ -185,7 +187,7 @@ func runDuels(ctx context.Context, s settings, players int) (duels, error) {
 	d.calls = (after - before) / float64(len(took))
 
 	started = time.Now()
-	answered, err := runArenas(ctx, u.floor, players, max(players, s.requests)&^127)
+	answered, err := runArenas(ctx, u.Floor, players, max(players, s.requests)&^127)
 	d.bare = float64(len(answered)) / time.Since(started).Seconds()
 	return d, err
 }
@@ -194,44 +196,33 @@ func runDuels(ctx context.Context, s settings, players int) (duels, error) {
 // counts it in the same place.
 var topLevelCommands = []string{"evalsha", "evalsha_ro", "ssubscribe", "xread", "xdel", "xtrim"}
 
-// topLevelCalls gives how many of them Redis was sent.
+// topLevelCalls returns how many of them Redis was sent.
 func (u *setup) topLevelCalls(ctx context.Context) (float64, error) {
-	return u.calls(ctx, topLevelCommands)
+	return u.Calls(ctx, topLevelCommands)
 }
 
 // calls returns how many of some commands Redis was sent.
-func (u *setup) calls(ctx context.Context, commands []string) (float64, error) {
-	var sum float64
-	for _, command := range commands {
-		n, err := u.redisInfo(ctx, "commandstats", "cmdstat_"+command)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return sum, nil
-}
 
-// runCrowd fills a queue with tickets that nobody accepts, and lets pairs meet among them.
+// runCrowd fills a queue with tickets that match none, and lets pairs meet among them.
 func runCrowd(ctx context.Context, s settings) (crowd, error) {
 	var c crowd
 	u, err := start(ctx, s)
 	if err != nil {
 		return c, err
 	}
-	defer u.stop()
+	defer u.Stop()
 	define := `{"match": {"function": "criteria", "weights": {"skill": 1}}}`
-	if _, err := once(ctx, u.server, httpRequest(http.MethodPut, "/v1/queues/crowd", define)); err != nil {
+	if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, "/v1/queues/crowd", define)); err != nil {
 		return c, err
 	}
-	bytes, used, err := u.memory(ctx)
+	bytes, used, err := u.Memory(ctx)
 	if err != nil {
 		return c, err
 	}
-	if _, err := load(ctx, u.server, strangers, func(n int) []byte { return soughtTicket("stranger", n, float64(n)) }); err != nil {
+	if _, err := drive.Load(ctx, u.Server, strangers, func(n int) []byte { return soughtTicket("stranger", n, float64(n)) }); err != nil {
 		return c, err
 	}
-	bytesAfter, usedAfter, err := u.memory(ctx)
+	bytesAfter, usedAfter, err := u.Memory(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -249,7 +240,7 @@ func runCrowd(ctx context.Context, s settings) (crowd, error) {
 	return c, nil
 }
 
-// soughtTicket asks for an opponent of a skill at which nobody is, unless it is one of a pair.
+// soughtTicket looks for an opponent of a skill that no ticket has, unless it is one of a pair.
 func soughtTicket(name string, n int, skill float64) []byte {
 	sought := math.Floor(skill) + 0.5 // between strangers
 	if name != "stranger" {
@@ -257,47 +248,39 @@ func soughtTicket(name string, n int, skill float64) []byte {
 	}
 	body := fmt.Sprintf(`{"queue":"crowd","id":"%s-%d","criteria":[{"name":"skill","minValue":%g,"maxValue":%g}],`+
 		`"statistics":[{"name":"skill","value":%g}]}`, name, n, sought, sought, skill)
-	return httpRequest(http.MethodPost, "/v1/tickets", body)
+	return drive.Request(http.MethodPost, "/v1/tickets", body)
 }
 
-// meet creates two tickets that accept each other, and gives how long after the second both had their assignments.
+// meet creates two tickets that accept each other, and returns how long after the second both had their assignments.
 func (u *setup) meet(ctx context.Context, n int) (time.Duration, error) {
 	skill := -1 - float64(n)
-	var polls []*connection
+	var polls []*drive.Connection
 	for _, name := range []string{"a", "b"} {
-		c, err := dial(ctx, u.server)
+		c, err := drive.Dial(ctx, u.Server)
 		if err != nil {
 			return 0, err
 		}
-		defer c.close()
+		defer c.Close()
 		polls = append(polls, c)
 		if name == "a" {
-			if _, err := once(ctx, u.server, soughtTicket(name, n, skill)); err != nil {
+			if _, err := drive.Once(ctx, u.Server, soughtTicket(name, n, skill)); err != nil {
 				return 0, err
 			}
 		}
 	}
 	started := time.Now()
-	if _, err := once(ctx, u.server, soughtTicket("b", n, skill)); err != nil {
+	if _, err := drive.Once(ctx, u.Server, soughtTicket("b", n, skill)); err != nil {
 		return 0, err
 	}
 	for i, name := range []string{"a", "b"} {
 		path := fmt.Sprintf("/v1/channels/ticket.%s-%d/subscribers/player/messages?wait=20s", name, n)
-		a, err := polls[i].do(httpRequest(http.MethodGet, path, ""))
+		a, err := polls[i].Do(drive.Request(http.MethodGet, path, ""))
 		if err != nil {
 			return 0, err
 		}
-		if !strings.Contains(string(a.body), "assignment-") {
-			return 0, fmt.Errorf("a ticket that has an opponent got %s", a.body)
+		if !strings.Contains(string(a.Body), "assignment-") {
+			return 0, fmt.Errorf("a ticket that has an opponent got %s", a.Body)
 		}
 	}
 	return time.Since(started), nil
-}
-
-// memory gives the resident memory of the server and what Redis uses, in bytes.
-func (u *setup) memory(ctx context.Context) (server, store float64, err error) {
-	if server, err = metric(ctx, u.server, "process_resident_memory_bytes"); err == nil {
-		store, err = u.redisInfo(ctx, "memory", "used_memory")
-	}
-	return server, store, err
 }

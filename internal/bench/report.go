@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 )
 
 // What waiting may cost, from the project's goals.
@@ -21,7 +23,9 @@ const (
 type report struct {
 	machine string
 	rows    []row
+	next    float64 // CPU seconds of Redis for a next of ten
 	fanOuts []fanOut
+	waiting []waiting
 	large   large
 	duels   []duels
 	crowd   crowd
@@ -65,13 +69,17 @@ func (r *report) markdown() string {
 	b.WriteString("# Benchmarks\n\nWritten by `make bench`, on " + r.machine + ".\n\n")
 	fmt.Fprintf(&b, "Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\n"+
 		"and load on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\n"+
-		"the floor is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n\n", connections, channels, contentBytes)
+		"the floor is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n\n", drive.Connections, channels, contentBytes)
 	b.WriteString("| figure | Tidemark | floor | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n")
 	for _, x := range r.rows {
 		fmt.Fprintf(&b, "| %s | %.1f µs | %.1f µs | %.2f | ≤ %.1f | %s |\n", x.name, x.ours*1e6, x.floor*1e6, x.ratio, x.limit, verdict(x.ratio <= x.limit))
 	}
+	if r.next > 0 {
+		fmt.Fprintf(&b, "\nOf the loop of a consumer, a `next` that acknowledges ten messages and fetches the next ten takes %.1f µs of Redis's\n"+
+			"CPU time (goal ≤ %.0f µs, %s).\n", r.next*1e6, nextLimit*1e6, verdict(r.next <= nextLimit))
+	}
 	b.WriteString("\n## Many subscribers waiting on one channel\n\nOne message is published; every waiting long poll gets it.\n\n")
-	b.WriteString("| waiting | notifications | scripts, the publish included | last one told after | goal | memory each | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---|\n")
+	b.WriteString("| waiting | notifications | scripts, the publish included | last one answered after | goal | memory each | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, f := range r.fanOuts {
 		good := f.notifications == 1 && f.scripts == 1 && f.last <= lastLimit && f.bytes <= bytesLimit
 		fmt.Fprintf(&b, "| %d | %.0f | %.0f | %d ms | ≤ %d ms | %.1f KB | ≤ %d KB | %s |\n",
@@ -79,6 +87,7 @@ func (r *report) markdown() string {
 	}
 	b.WriteString("\nMemory is the growth of the server's resident memory, connection included, divided by the number of subscribers.\n" +
 		"Each row is the round with the median time, which includes that of the clients on the same cores.\n")
+	r.writeWaiting(&b)
 	r.writeLarge(&b)
 	r.writeMatchmaking(&b)
 	r.writeIdle(&b)
@@ -103,7 +112,7 @@ func (r *report) writeMatchmaking(b *strings.Builder) {
 	b.WriteString("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a ticket, waits on WatchAssignments, and\n" +
 		"begins again at once. Times are from the call that creates the ticket to its assignment; calls are all commands that\n" +
 		"Redis was sent until then. One more per ticket ends the subscription afterwards. The bare handlers are the same library\n" +
-		"on the same HTTP server: they keep nothing, match nobody, and answer at once.\n\n" +
+		"on the same HTTP server: they store nothing, match nothing, and answer at once.\n\n" +
 		"| players | tickets/s | goal | bare handlers | p50 | goal | p99 | goal | Redis calls per ticket | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for i, d := range r.duels {
 		goal := duelGoals[i]
@@ -112,7 +121,7 @@ func (r *report) writeMatchmaking(b *strings.Builder) {
 		fmt.Fprintf(b, "| %d | %.0f | ≥ %.0f | %.0f/s | %s | %s | %s | %s | %.2f | ≤ %.0f | %s |\n", d.players, d.perSecond, goal.perSecond, d.bare,
 			millis(d.p50), atMost(goal.p50), millis(d.p99), atMost(goal.p99), d.calls, goal.calls, verdict(good))
 	}
-	fmt.Fprintf(b, "\nBeside %d tickets that nobody accepts, in a criteria queue, a new pair has its assignments after %s (goal ≤ %s, %s).\n"+
+	fmt.Fprintf(b, "\nBeside %d tickets that match none, in a criteria queue, a new pair has its assignments after %s (goal ≤ %s, %s).\n"+
 		"Each of the waiting tickets takes %.1f KB of the server's memory and %.1f KB of Redis's.\n", strangers, millis(r.crowd.pair),
 		millis(strangersLimit), verdict(r.crowd.pair <= strangersLimit), r.crowd.bytes/1000, r.crowd.redis/1000)
 }

@@ -1,4 +1,4 @@
-package main
+package drive
 
 import (
 	"bufio"
@@ -12,9 +12,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// grpcConnection makes gRPC calls on one connection, and costs as little as it can: many players share it, and no
+// GRPC makes gRPC calls on one connection, and costs as little as it can: many players share it, and no
 // call has a goroutine. One goroutine makes calls and reads what comes back.
-type grpcConnection struct {
+type GRPC struct {
 	conn    net.Conn
 	out     *bufio.Writer
 	reader  *bufio.Reader
@@ -22,7 +22,7 @@ type grpcConnection struct {
 	headers map[string][]byte // of each method
 	next    uint32            // stream
 	streams map[uint32]*grpcStream
-	unread  uint32 // bytes that were read and not told of
+	unread  uint32 // bytes that were read since the last window update
 	stop    func() bool
 }
 
@@ -34,12 +34,13 @@ type grpcStream struct {
 
 const grpcWindow = 1 << 30
 
-func dialGRPC(ctx context.Context, address string) (*grpcConnection, error) {
+// DialGRPC opens a connection, which ctx closes when it ends.
+func DialGRPC(ctx context.Context, address string) (*GRPC, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	c := &grpcConnection{
+	c := &GRPC{
 		conn: conn, out: bufio.NewWriterSize(conn, 64<<10), reader: bufio.NewReaderSize(conn, 64<<10),
 		headers: make(map[string][]byte), next: 1, streams: make(map[uint32]*grpcStream),
 		stop: context.AfterFunc(ctx, func() { _ = conn.Close() }),
@@ -58,13 +59,14 @@ func dialGRPC(ctx context.Context, address string) (*grpcConnection, error) {
 	return c, err
 }
 
-func (c *grpcConnection) close() {
+// Close closes the connection.
+func (c *GRPC) Close() {
 	c.stop()
 	_ = c.conn.Close() // nothing is left to be written
 }
 
-// call starts a call and gives its stream. Nothing is sent before the next flush.
-func (c *grpcConnection) call(method string, request []byte, message func([]byte) error) (uint32, error) {
+// Call starts a call and returns its stream. Nothing is sent before the next flush.
+func (c *GRPC) Call(method string, request []byte, message func([]byte) error) (uint32, error) {
 	id := c.next
 	c.next += 2
 	err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.headersOf(method), EndHeaders: true})
@@ -77,13 +79,13 @@ func (c *grpcConnection) call(method string, request []byte, message func([]byte
 	return id, c.framer.WriteData(id, true, append(body, request...))
 }
 
-// cancel ends a call.
-func (c *grpcConnection) cancel(id uint32) error {
+// Cancel ends a call.
+func (c *GRPC) Cancel(id uint32) error {
 	delete(c.streams, id)
 	return c.framer.WriteRSTStream(id, http2.ErrCodeCancel)
 }
 
-func (c *grpcConnection) headersOf(method string) []byte {
+func (c *GRPC) headersOf(method string) []byte {
 	if block := c.headers[method]; block != nil {
 		return block
 	}
@@ -100,8 +102,8 @@ func (c *grpcConnection) headersOf(method string) []byte {
 	return block.Bytes()
 }
 
-// run handles what comes until done says so. What was written meanwhile goes out when nothing more is there to read.
-func (c *grpcConnection) run(done func() bool) error {
+// Run handles what comes until done says so. What was written meanwhile goes out when nothing more is there to read.
+func (c *GRPC) Run(done func() bool) error {
 	for !done() {
 		if c.reader.Buffered() == 0 {
 			if err := c.flush(); err != nil {
@@ -119,7 +121,7 @@ func (c *grpcConnection) run(done func() bool) error {
 	return c.flush()
 }
 
-func (c *grpcConnection) flush() error {
+func (c *GRPC) flush() error {
 	if c.unread > grpcWindow/2 {
 		if err := c.framer.WriteWindowUpdate(0, c.unread); err != nil {
 			return err
@@ -129,7 +131,7 @@ func (c *grpcConnection) flush() error {
 	return c.out.Flush()
 }
 
-func (c *grpcConnection) handle(frame http2.Frame) error {
+func (c *GRPC) handle(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.SettingsFrame:
 		if !f.IsAck() {

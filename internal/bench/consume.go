@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+)
+
+// How much is consumed in a round.
+const (
+	consumeMessages = 500 // on each channel
+	consumeMax      = 10  // messages of a next
+)
+
+// What Redis may take for it, from the project's goals.
+const nextLimit = 50e-6
+
+// measureNext measures the loop of a consumer: next acknowledges ten messages and fetches the next ten.
+func measureNext(ctx context.Context, s settings, u *setup, r *report) error {
+	var rounds []float64
+	for range s.rounds {
+		if err := u.EmptyRedis(ctx); err != nil {
+			return err
+		}
+		if err := u.fill(ctx); err != nil {
+			return err
+		}
+		before, err := u.RedisCPU(ctx)
+		if err != nil {
+			return err
+		}
+		if err := u.consume(ctx); err != nil {
+			return err
+		}
+		after, err := u.RedisCPU(ctx)
+		if err != nil {
+			return err
+		}
+		rounds = append(rounds, (after-before)/(channels*consumeMessages/consumeMax))
+	}
+	r.next = median(rounds)
+	return nil
+}
+
+func consumePath(channel int) string { return fmt.Sprintf("/v1/channels/consume-%d", channel) }
+
+// fill subscribes to each channel and publishes to it.
+func (u *setup) fill(ctx context.Context) error {
+	subscribe := func(n int) []byte { return drive.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "") }
+	if _, err := drive.Load(ctx, u.Server, channels, subscribe); err != nil {
+		return err
+	}
+	batch := "[" + strings.TrimSuffix(strings.Repeat(`{"content":`+content+`},`, 50), ",") + "]"
+	_, err := drive.Load(ctx, u.Server, channels*consumeMessages/50, func(n int) []byte {
+		return drive.Request(http.MethodPost, consumePath(n%channels)+"/messages", batch)
+	})
+	return err
+}
+
+// consume consumes all channels, each over one of the connections.
+func (u *setup) consume(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for first := range drive.Connections {
+		group.Go(func() error {
+			c, err := drive.Dial(ctx, u.Server)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			for channel := first; channel < channels; channel += drive.Connections {
+				if err := consumeOne(c, consumePath(channel)+"/subscribers/s"); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// consumeOne consumes a channel to its end.
+func consumeOne(c *drive.Connection, subscriber string) error {
+	receipt := ""
+	for left := consumeMessages; left > 0; {
+		request := drive.Request(http.MethodGet, fmt.Sprintf("%s/messages?max=%d", subscriber, consumeMax), "")
+		if receipt != "" {
+			request = drive.Request(http.MethodPost, subscriber+"/next", fmt.Sprintf(`{"receiptHandle":%q,"max":%d}`, receipt, consumeMax))
+		}
+		a, err := c.Do(request)
+		if err != nil {
+			return err
+		}
+		var got struct {
+			Messages      []json.RawMessage `json:"messages"`
+			ReceiptHandle string            `json:"receiptHandle"`
+		}
+		if err := json.Unmarshal(a.Body, &got); err != nil {
+			return err
+		}
+		if len(got.Messages) == 0 {
+			return fmt.Errorf("%s: %d messages are missing", subscriber, left)
+		}
+		left -= len(got.Messages)
+		receipt = got.ReceiptHandle
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+// Package drive has the clients of the benchmarks, for HTTP/1.1 and gRPC. They cost as little as they can, so that they don't
+// take the cores from the server that is measured.
+package drive
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Connections is how many connections Load uses.
+const Connections = 32
+
+// Maker makes the n-th request of a load, ready to be sent.
+type Maker func(n int) []byte
+
+// Request returns a request as it is sent.
+func Request(method, path, body string) []byte {
+	if body == "" && method == http.MethodGet {
+		return []byte(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	}
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body)
+}
+
+// Load sends n requests over 32 connections, each waiting for its Answer before it sends the next, and returns the
+// last Answer. An Answer with a status from 400 up is an error.
+func Load(ctx context.Context, address string, n int, next Maker) (Answer, error) {
+	var sent atomic.Int64
+	var last atomic.Pointer[Answer]
+	group, ctx := errgroup.WithContext(ctx)
+	for range Connections {
+		group.Go(func() error {
+			c, err := Dial(ctx, address)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			for i := int(sent.Add(1)); i <= n; i = int(sent.Add(1)) {
+				a, err := c.Do(next(i))
+				if err != nil {
+					return err
+				}
+				last.Store(&a)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Answer{}, fmt.Errorf("load on %s: %w", address, err)
+	}
+	return *last.Load(), nil
+}
+
+// Answer is the answer to a request.
+type Answer struct {
+	Status int
+	Body   []byte
+}
+
+// Connection is one keep-alive connection, used by one goroutine.
+type Connection struct {
+	conn   net.Conn
+	reader *bufio.Reader
+	stop   func() bool
+}
+
+// Dial opens a connection, which ctx closes when it ends.
+func Dial(ctx context.Context, address string) (*Connection, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	return &Connection{conn: conn, reader: bufio.NewReader(conn), stop: stop}, nil
+}
+
+// Close closes the connection.
+func (c *Connection) Close() {
+	c.stop()
+	_ = c.conn.Close() // nothing is left to be written
+}
+
+// Do sends a request and returns its answer. A status from 400 up is an error.
+func (c *Connection) Do(request []byte) (Answer, error) {
+	if _, err := c.conn.Write(request); err != nil {
+		return Answer{}, err
+	}
+	return c.read()
+}
+
+// Send sends a request whose answer is read later.
+func (c *Connection) Send(request []byte) error {
+	_, err := c.conn.Write(request)
+	return err
+}
+
+func (c *Connection) read() (Answer, error) {
+	response, err := http.ReadResponse(c.reader, nil)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer response.Body.Close() //nolint:errcheck // read to its end
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("answered %d: %s", response.StatusCode, body)
+	}
+	return Answer{Status: response.StatusCode, Body: body}, err
+}
+
+// Await reads one Answer that comes in one piece, and checks that it has a text in it. It costs little, so that
+// thousands of clients don't take the cores from the server that they measure.
+func (c *Connection) Await(text string) error {
+	var answer [2048]byte
+	n, err := c.conn.Read(answer[:])
+	if err == nil && !bytes.Contains(answer[:n], []byte(text)) {
+		err = fmt.Errorf("a waiting subscriber was answered %q", answer[:n])
+	}
+	return err
+}
+
+// Once sends one request on a connection of its own.
+func Once(ctx context.Context, address string, request []byte) (Answer, error) {
+	c, err := Dial(ctx, address)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer c.Close()
+	return c.Do(request)
+}

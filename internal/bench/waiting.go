@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"syscall"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+)
+
+// waitingFetches is how many fetches wait while their memory is measured, if the process may open as many files.
+const waitingFetches = 20_000
+
+// waiting is the memory of fetches that wait.
+type waiting struct {
+	name     string
+	channels int     // that they wait on
+	fetches  int     // together
+	bytes    float64 // of the server's resident memory for each, its connection included
+	limit    float64
+}
+
+// measureWaiting lets subscribers wait on one channel, and as many on a channel each.
+func measureWaiting(ctx context.Context, s settings, _ *setup, r *report) error {
+	n := min(waitingFetches, openFiles()-500)
+	for _, w := range []waiting{
+		{name: "on one channel", channels: 1, fetches: n, limit: 25 * 1000},
+		{name: "on a channel of its own", channels: n, fetches: n, limit: 22 * 1000},
+	} {
+		if err := w.run(ctx, s); err != nil {
+			return fmt.Errorf("%d fetches wait %s: %w", n, w.name, err)
+		}
+		r.waiting = append(r.waiting, w)
+	}
+	return nil
+}
+
+// run uses a server of its own, so that its memory is that of the fetches.
+func (w *waiting) run(ctx context.Context, s settings) error {
+	u, err := start(ctx, s, "--matchmaking", "off", "--max-connections", fmt.Sprint(w.fetches+100))
+	if err != nil {
+		return err
+	}
+	defer u.Stop()
+	path := func(i int) string { return fmt.Sprintf("/v1/channels/wait-%d/subscribers/s%d", i%w.channels, i) }
+	if _, err := drive.Load(ctx, u.Server, w.fetches, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
+		return err
+	}
+	before, _, err := u.Memory(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range w.fetches {
+		c, err := drive.Dial(ctx, u.Server)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if err := c.Send(drive.Request(http.MethodGet, path(i)+"/messages?wait=60s", "")); err != nil {
+			return err
+		}
+	}
+	if err := u.AwaitWaiting(ctx, w.fetches); err != nil {
+		return err
+	}
+	after, _, err := u.Memory(ctx)
+	w.bytes = (after - before) / float64(w.fetches)
+	return err
+}
+
+// openFiles returns how many files this process may have open. The server inherits the limit.
+func openFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) >= math.MaxInt32 {
+		return math.MaxInt32
+	}
+	return int(limit.Cur)
+}
+
+func (r *report) writeWaiting(b *strings.Builder) {
+	if len(r.waiting) == 0 {
+		return
+	}
+	b.WriteString("\n## Memory of fetches that wait\n\nEach waits on a connection of its own, which is included.\n\n" +
+		"| fetches | waiting | memory each | goal | |\n|---:|---|---:|---:|---|\n")
+	for _, w := range r.waiting {
+		fmt.Fprintf(b, "| %d | %s | %.1f KB | ≤ %.0f KB | %s |\n", w.fetches, w.name, w.bytes/1000, w.limit/1000, verdict(w.bytes <= w.limit))
+	}
+}
