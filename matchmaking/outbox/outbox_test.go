@@ -321,6 +321,7 @@ func TestOffersBeyondTheLimit(t *testing.T) {
 		q.Offer(entries[:workers])
 		synctest.Wait() // the workers are busy
 		q.Offer(entries[workers:])
+		after(3 * testAge) // the backstop looks
 		w.mend()
 		close(blocked)
 		after(3 * testAge)
