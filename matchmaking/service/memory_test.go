@@ -20,7 +20,8 @@ type memory struct {
 
 	mu          sync.Mutex
 	definitions map[string][]byte
-	reads       int // of the definitions
+	reads       int    // of the definitions
+	read        func() // is called before a read returns
 
 	reserve  func(r matchmaking.Reservation) (matchmaking.Owner, error)
 	create   func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error)
@@ -33,9 +34,13 @@ type memory struct {
 
 func (m *memory) Definitions(context.Context) (map[string][]byte, error) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.reads++
-	return maps.Clone(m.definitions), nil
+	found := maps.Clone(m.definitions)
+	m.mu.Unlock()
+	if m.read != nil {
+		m.read()
+	}
+	return found, nil
 }
 
 func (m *memory) PutDefinition(_ context.Context, r matchmaking.PutRequest) (bool, error) {

@@ -45,6 +45,31 @@ func TestUnknownQueues(t *testing.T) {
 	})
 }
 
+// TestUnknownQueueDuringARead is found although a read that began before it was defined hasn't returned.
+func TestUnknownQueueDuringARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		s := m.service(t, nil)
+		reading := make(chan struct{})
+		m.read = func() { <-reading }
+		errs := make(chan error, 1)
+		ask := func() {
+			_, err := s.Describe(t.Context(), "later")
+			errs <- err
+		}
+		go ask()
+		synctest.Wait()
+		m.definitions["later"] = []byte(`{}`)
+		go ask()
+		synctest.Wait()
+		reading <- struct{}{}
+		require.ErrorIs(t, <-errs, matchmaking.ErrNoQueue)
+		reading <- struct{}{}
+		require.NoError(t, <-errs)
+	})
+}
+
 // TestRefresh replaces the queues whose definition has changed, and no others.
 func TestRefresh(t *testing.T) {
 	t.Parallel()
