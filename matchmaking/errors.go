@@ -25,7 +25,7 @@ var (
 // Errors of a store that no client is told.
 var (
 	ErrLeaseLost   = errors.New("another director holds the lease of the queue")
-	ErrQueueIdle   = errors.New("the queue is empty, and nobody directs it")
+	ErrQueueIdle   = errors.New("the queue is empty and has no director")
 	ErrChangesLost = errors.New("changes of the queue were removed before they were read")
 	// ErrNotAssigned is the error of an assignment that the storage refused and always will. Nothing was assigned.
 	ErrNotAssigned = errors.New("the storage refused the assignment")

@@ -89,14 +89,14 @@ type Claims interface {
 	// TakeOver ends the claims of directors before the one with this lease on some tickets, so that those directors can't
 	// assign them anymore, and returns the tickets. Errors: ErrLeaseLost if the lease isn't held.
 	TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error)
-	// Sweep removes those of the told tickets whose life has ended from the queue, and lists others whose life has ended,
-	// up to a limit.
-	Sweep(ctx context.Context, queue string, told []string, limit int) (Swept, error)
+	// Sweep removes tickets from the queue whose life has ended, if their players were notified, and lists others whose life
+	// has ended, up to a limit.
+	Sweep(ctx context.Context, queue string, notified []string, limit int) (Swept, error)
 }
 
 // Swept is the result of Sweep.
 type Swept struct {
-	Taken   int      // tickets that were removed
+	Removed int      // tickets that were removed
 	Expired []string // tickets whose life has ended and that are still in the queue
 }
 
@@ -171,7 +171,7 @@ const (
 // Leases decides who directs a queue.
 type Leases interface {
 	// Campaign takes the lease of a queue that isn't idle, for r.TTL from now. Errors: ErrLeaseLost if another holds it;
-	// ErrQueueIdle if nobody does, and the queue has neither tickets nor outgoing assignments.
+	// ErrQueueIdle if no director does, and the queue has neither tickets nor outgoing assignments.
 	Campaign(ctx context.Context, r LeaseRequest) (now time.Time, err error)
 	// Lease takes or renews the lease of a queue, for r.TTL from now. Errors: ErrLeaseLost if another holds it.
 	Lease(ctx context.Context, r LeaseRequest) (now time.Time, err error)
@@ -274,7 +274,7 @@ type Admin interface {
 	// Definitions returns the stored definitions, as they were put, by the queue's name.
 	Definitions(ctx context.Context) (map[string][]byte, error)
 	// PutDefinition stores a queue's definition, and reports whether there was none. Errors: ErrTooManyQueues if there was
-	// none and there are r.Most others.
+	// none and there are r.Max others.
 	PutDefinition(ctx context.Context, r PutRequest) (created bool, err error)
 	// DeleteDefinition removes a definition. Removing one that doesn't exist is no error.
 	DeleteDefinition(ctx context.Context, queue string) error
@@ -284,7 +284,7 @@ type Admin interface {
 type PutRequest struct {
 	Queue      string
 	Definition []byte
-	Most       int // limit of definitions, this one included
+	Max        int // limit of definitions, this one included
 }
 
 // QueueState is the state of a queue.

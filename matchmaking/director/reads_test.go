@@ -99,7 +99,7 @@ func (s *fakeStore) Sweep(_ context.Context, _ string, released []string, _ int)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.swept = append(s.swept, released...)
-	result := matchmaking.Swept{Taken: len(released), Expired: s.expired}
+	result := matchmaking.Swept{Removed: len(released), Expired: s.expired}
 	s.expired = nil
 	return result, nil
 }

@@ -51,7 +51,7 @@ func (s *sweeper) run(ctx context.Context) {
 		for more := true; more && ctx.Err() == nil; more = len(released) > 0 {
 			swept, err := s.store.Sweep(ctx, s.queue, released, sweepLimit)
 			down.Report(ctx, err)
-			s.metrics.Expired(swept.Taken)
+			s.metrics.Expired(swept.Removed)
 			released = s.expire(ctx, swept.Expired)
 		}
 	}

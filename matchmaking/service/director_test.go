@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// Tickets that another held when the director came are left alone until the claim's deadline, or until they are given up.
+// Tickets that another claim holds when a director starts are available at its deadline, or when it releases them.
 func TestTicketsThatAnotherGivesUpAreMatchedAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -44,7 +44,7 @@ func TestAnAllocationThatTakesTooLongIsAConflict(t *testing.T) {
 		a := &place{}
 		a.allocate = func(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error) {
 			if calls.Add(1) == 1 {
-				<-ctx.Done() // and then until nobody holds the tickets
+				<-ctx.Done() // and then until no claim holds the tickets
 				for state := (matchmaking.QueueState{Pending: 2}); state.Pending > 0; <-time.After(5 * time.Millisecond) {
 					state, _ = w.queues.Describe(context.WithoutCancel(ctx), "duel", 0)
 				}

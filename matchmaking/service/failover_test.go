@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
-// lookedAt is a store that counts how often the outbox was read.
+// lookedAt is a store that counts reads of the outbox.
 type lookedAt struct {
 	matchmaking.Store
 	times atomic.Int64
@@ -31,7 +31,7 @@ func (l *lookedAt) Outgoing(ctx context.Context, queue string, age time.Duration
 	return found, err
 }
 
-// A fail-over loses an assignment that was written just before. Nobody was told of it, since no replica had confirmed it,
+// A fail-over loses an assignment that was written just before. No player was told, since no replica had confirmed it,
 // and so the players get one match.
 func TestAFailoverThatLosesAnAssignment(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestAFailoverThatLosesAnAssignment(t *testing.T) {
 	}
 }
 
-// A fail-over loses a ticket that was made just before. Its player is told, and nobody else is.
+// A fail-over loses a ticket that was just created. Its player's wait ends, and no other one's does.
 func TestPlayersOfLostTicketsAreTold(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

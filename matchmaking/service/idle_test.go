@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// becomesIdle waits until nobody directs a queue.
+// becomesIdle waits until no server directs a queue.
 func (w *world) becomesIdle(t *testing.T, queue string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -52,26 +52,26 @@ func TestAnIdleQueueIsDirectedAgainWhenATicketComes(t *testing.T) {
 	})
 }
 
-// deaf is a store that loses all nudges, but for those that say that some may have been lost.
+// deaf is a store that loses all notifications, except those that report that some may be lost.
 type deaf struct {
 	matchmaking.Store
 	back chan struct{} // something is received for each of these of the queue duel
 }
 
-func (d *deaf) Watch(ctx context.Context, queue string, told func(free bool)) {
+func (d *deaf) Watch(ctx context.Context, queue string, notify func(free bool)) {
 	d.Store.Watch(ctx, queue, func(free bool) {
 		if !free {
 			return
 		}
-		told(true)
+		notify(true)
 		if queue == "duel" {
 			d.back <- struct{}{}
 		}
 	})
 }
 
-// Nudges are lost while the connection on which they come is cut. What they told of is found when it is back.
-func TestALostNudgeLosesNoTicket(t *testing.T) {
+// Notifications are lost while their connection is cut. The changes are found when it is back.
+func TestALostNotificationLosesNoTicket(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	w := openWorld(t, n.URL())
@@ -92,7 +92,7 @@ func TestALostNudgeLosesNoTicket(t *testing.T) {
 	}
 }
 
-// A ticket that is alone keeps its queue directed, and is found by the next server when the director is gone.
+// A single ticket keeps its queue directed, and the next server finds it after the director has stopped.
 func TestAQueueWithATicketIsNotIdle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func TestMetricsOfADeletedQueueAreGone(t *testing.T) {
 	background(t, s.Run)
 	_, _, err := s.PutQueue(t.Context(), "duel", []byte(`{}`))
 	require.NoError(t, err)
-	require.Empty(t, values(t, registry, "duel"), "a queue that nobody has used has none")
+	require.Empty(t, values(t, registry, "duel"), "an unused queue has none")
 	first := create(t, s, service.NewTicket{Queue: "duel"})
 	second := create(t, s, service.NewTicket{Queue: "duel"})
 	require.NoError(t, s.Cancel(t.Context(), create(t, s, service.NewTicket{Queue: "duel"}).ID))

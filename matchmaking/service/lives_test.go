@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// brief is a definition of a queue whose tickets' IDs are soon free again.
+// brief is a definition with which the IDs of tickets are soon free again.
 const brief = `{"assignmentTTL": "300ms"}`
 
 // isSlug reports whether an error has a slug.
@@ -27,7 +27,7 @@ func isSlug(err error, slug fault.Slug) bool {
 	return errors.As(err, &told) && told.Slug == slug
 }
 
-// over waits until there is no ticket with an ID any more.
+// over waits until no ticket has an ID anymore.
 func over(t *testing.T, s *service.Service, id string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -36,7 +36,7 @@ func over(t *testing.T, s *service.Service, id string) {
 	}, soon, 5*time.Millisecond)
 }
 
-// match makes two tickets that match each other, and returns their match.
+// match creates two tickets that match each other, and returns the ID of their match.
 func (w *world) match(t *testing.T, s *service.Service, queue string) (match string) {
 	t.Helper()
 	for _, id := range []string{"ann", "ben"} {
@@ -66,7 +66,7 @@ func TestTicketIDsAreUsedAgain(t *testing.T) {
 	})
 }
 
-// Between its creation and its match a ticket's channel has nothing.
+// A ticket's channel is empty until the ticket is matched.
 func TestNewTicketHasNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,7 +88,7 @@ func TestNewTicketHasNothing(t *testing.T) {
 	w.assignment(t, "ann") // a repeat doesn't pass over its own assignment
 }
 
-// An assignment that a relay left behind isn't published to a later ticket with the ID.
+// An assignment that was delayed isn't published to a later ticket with the ID.
 func TestLateRelayOfAnEarlierTicket(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -117,7 +117,7 @@ func TestLateRelayOfAnEarlierTicket(t *testing.T) {
 	require.NotEqual(t, old, w.assignment(t, "ann").MatchID)
 }
 
-// emptyOutbox waits until no assignment is on its way.
+// emptyOutbox waits until the outbox of a queue is empty.
 func (w *world) emptyOutbox(t *testing.T, queue string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -126,7 +126,7 @@ func (w *world) emptyOutbox(t *testing.T, queue string) {
 	}, soon, 5*time.Millisecond)
 }
 
-// However a ticket ended, its ID is free for any queue afterwards. Attempts that are refused before don't prolong that.
+// After a ticket has ended, in whatever way, its ID is free for any queue. Refused attempts don't delay that.
 func TestIDIsFreeOnceItsTicketIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -173,7 +173,7 @@ func TestRefusedAttemptRenewsNothing(t *testing.T) {
 	}
 }
 
-// An attempt that arrives after its ID was given to another queue makes no ticket, and says so.
+// An attempt that arrives after its ID was reserved for another queue creates no ticket, and is refused.
 func TestAttemptThatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -198,7 +198,7 @@ func TestAttemptThatWasOvertaken(t *testing.T) {
 	require.Zero(t, state.Searching)
 }
 
-// held is a store to which things happen before tickets are made.
+// held is a store with a hook before each creation.
 type held struct {
 	matchmaking.Store
 	create func(context.Context)
@@ -209,8 +209,8 @@ func (h *held) Create(ctx context.Context, r matchmaking.CreateRequest) (matchma
 	return h.Store.Create(ctx, r)
 }
 
-// Of many who create a ticket under one ID at the same time, with many servers and queues, one has it, and gets its
-// assignment.
+// Many requests on many servers create a ticket with one ID in several queues at the same time. One succeeds, and its
+// assignment is published.
 func TestManyCreateOneID(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {
@@ -246,7 +246,7 @@ func TestManyCreateOneID(t *testing.T) {
 	})
 }
 
-// loseChannel removes a ticket's channel, as a fail-over of another node than its queue's can do.
+// loseChannel removes a ticket's channel, as a fail-over of the channel's node can.
 func (w *world) loseChannel(t *testing.T, ticket string) {
 	t.Helper()
 	n := redistest.Standalone(t)
@@ -256,8 +256,8 @@ func (w *world) loseChannel(t *testing.T, ticket string) {
 	require.NoError(t, n.Do(t, append([]string{"DEL"}, keys...)...).Error())
 }
 
-// A ticket's channel is lost, and made anew when its player creates the ticket once more. The ticket is the same, and its
-// assignment comes to the new channel.
+// A ticket's channel is lost, and created again when its player creates the ticket once more. The ticket is the same, and
+// its assignment is published on the new channel.
 func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -272,7 +272,7 @@ func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
 	require.Equal(t, w.assignment(t, "ben").MatchID, w.assignment(t, "ann").MatchID)
 }
 
-// A channel that was lost can be made anew for a ticket of another queue. That one doesn't get the assignment of the first.
+// A lost channel can be created again for a ticket of another queue, which doesn't get the assignment of the first.
 func TestAssignmentAfterTheChannelWasLostToAnotherQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -47,7 +47,7 @@ func (m *memory) PutDefinition(_ context.Context, r matchmaking.PutRequest) (boo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, exists := m.definitions[r.Queue]
-	if !exists && len(m.definitions) >= r.Most {
+	if !exists && len(m.definitions) >= r.Max {
 		return false, matchmaking.ErrTooManyQueues
 	}
 	m.definitions[r.Queue] = r.Definition

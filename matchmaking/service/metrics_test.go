@@ -19,7 +19,7 @@ func measured(t *testing.T, r *prometheus.Registry) service.Metrics {
 	return m
 }
 
-// values gives what a queue's metrics show: values of counters and gauges, and numbers of samples.
+// values returns what a queue's metrics show: values of counters and gauges, and numbers of samples.
 func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -65,5 +65,5 @@ func TestMetrics(t *testing.T) {
 	stop()
 	v := values(t, registry, "duel")
 	require.Zero(t, v["tidemark_director"])
-	require.NotContains(t, v, "tidemark_tickets SEARCHING", "only the director tells")
+	require.NotContains(t, v, "tidemark_tickets SEARCHING", "only the director reports them")
 }

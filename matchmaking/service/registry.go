@@ -154,7 +154,7 @@ func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created b
 	}
 	defer end()
 	created, err = r.o.Store.PutDefinition(ctx, matchmaking.PutRequest{
-		Queue: d.Name, Definition: q.text, Most: max(r.o.MaxQueues-len(r.fixed), 0),
+		Queue: d.Name, Definition: q.text, Max: max(r.o.MaxQueues-len(r.fixed), 0),
 	})
 	if err != nil {
 		return false, fmt.Errorf("put queue %s: %w", d.Name, err)

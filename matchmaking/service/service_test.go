@@ -98,7 +98,7 @@ func TestAnExpiredTicketEndsItsWatch(t *testing.T) {
 	require.Equal(t, matchmaking.Expired, read.Status)
 }
 
-// A director that can't tell a player goes on trying, and leaves that to the next one when it ends.
+// A director that can't end a player's wait retries, and leaves it to the next director when it ends.
 func TestAnExpiredTicketIsToldOfByTheNextDirector(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -122,7 +122,7 @@ func TestAnExpiredTicketIsToldOfByTheNextDirector(t *testing.T) {
 	w.emptied(t, "duel")
 }
 
-// muteChannels can't end a subscription.
+// muteChannels fails to end subscriptions.
 type muteChannels struct {
 	service.Channels
 	asked atomic.Int32

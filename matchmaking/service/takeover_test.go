@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// directs has a service direct a queue, where no other one does: it waits until it does so.
+// directs makes a service direct a queue, if no other one does, and waits until it does.
 func directs(t *testing.T, s *service.Service, queue string) {
 	t.Helper()
 	made := create(t, s, service.NewTicket{Queue: queue}) // so that it isn't idle
@@ -51,7 +51,7 @@ func TestAnotherTakesOverFromADirectorThatDies(t *testing.T) {
 	})
 }
 
-// A director that is paused between claim and assign finds, when it goes on, that its successor has its tickets.
+// A director is paused between claim and assign. Meanwhile its successor takes its tickets over.
 func TestClaimsAreTakenOver(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {

@@ -16,10 +16,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
-// tampered is a store to which things happen. Functions that are nil do nothing; they are set before it is used.
+// tampered is a store with hooks, which are set before it is used. nil: no hook.
 type tampered struct {
 	matchmaking.Store
-	dead atomic.Bool // the server that uses it is gone, as far as the storage can tell
+	dead atomic.Bool // its server can no longer reach the storage
 
 	create    func(context.Context, matchmaking.CreateRequest) error // after the ticket was made
 	undo      func() error                                           // before
@@ -90,11 +90,11 @@ func (s *tampered) TakeOver(ctx context.Context, queue, lease string, ids []stri
 	return s.Store.TakeOver(ctx, queue, lease, ids)
 }
 
-func (s *tampered) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
+func (s *tampered) Sweep(ctx context.Context, queue string, notified []string, limit int) (matchmaking.Swept, error) {
 	if err := s.gone(); err != nil {
 		return matchmaking.Swept{}, err
 	}
-	return s.Store.Sweep(ctx, queue, told, limit)
+	return s.Store.Sweep(ctx, queue, notified, limit)
 }
 
 func (s *tampered) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
@@ -137,7 +137,7 @@ func (s *tampered) Delivered(ctx context.Context, queue string, entries []string
 	return s.Store.Delivered(ctx, queue, entries)
 }
 
-// brokenChannels are channels on which publishing may fail, and which count what is published.
+// brokenChannels is channels on which publishing can fail. It counts what is published.
 type brokenChannels struct {
 	service.Channels
 	fail func(name string) error
@@ -168,7 +168,7 @@ func (c *brokenChannels) times(ticket string) int {
 	return c.published[matchmaking.ChannelOf(ticket)]
 }
 
-// place is an assigner that does what a test wants, and remembers what it was asked.
+// place is an assigner that records its calls.
 type place struct {
 	allocate func(ctx context.Context, p matchmaking.Proposal) (matchmaking.Allocation, error)
 
@@ -202,7 +202,7 @@ func (p *place) Release(_ context.Context, matchID string, a matchmaking.Allocat
 	return nil
 }
 
-// tried gives how many matches the assigner was asked a place for, and which it got back.
+// tried returns for how many matches the assigner was called, and what was given back.
 func (p *place) tried() (allocated int, released map[string]matchmaking.Allocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

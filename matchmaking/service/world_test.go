@@ -25,10 +25,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
-// soon is how long tests wait for what happens at once.
+// soon is how long tests wait for what should happen at once.
 const soon = 20 * time.Second
 
-// world is a Redis with channels and queues, under a prefix of its own.
+// world is channels and queues in a Redis, under their own key prefix.
 type world struct {
 	url      string
 	conn     *redis.Conn
@@ -75,7 +75,7 @@ func openWorld(t *testing.T, url string) *world {
 	return w
 }
 
-// connect opens connections as another server has them.
+// connect opens connections as another server does.
 func (w *world) connect(t *testing.T) (*redis.Conn, *queues.Store) {
 	t.Helper()
 	conn, err := redis.Connect(t.Context(), redis.Options{URL: w.url, KeyPrefix: w.prefix, Logger: slog.New(slog.DiscardHandler)})
@@ -86,7 +86,7 @@ func (w *world) connect(t *testing.T) (*redis.Conn, *queues.Store) {
 	return conn, tickets
 }
 
-// background runs something until the test ends, or until the function that it gives is called.
+// background runs something until the test ends or stop is called.
 func background(t *testing.T, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -105,7 +105,7 @@ func background(t *testing.T, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// build makes the parts of queues as the service does.
+// build builds the parts of queues as the product does.
 func build(d matchmaking.Definition) (matchmaking.Parts, error) {
 	a, err := assigner.New(d, nil)
 	if err != nil {
@@ -118,7 +118,7 @@ func build(d matchmaking.Definition) (matchmaking.Parts, error) {
 	}, nil
 }
 
-// options are those of a service in w, with short lives and a log that the test shows where it fails.
+// options returns options for a service in w, with short durations and the test's log.
 func (w *world) options(t *testing.T, definitions ...matchmaking.Definition) service.Options {
 	t.Helper()
 	return service.Options{
@@ -147,7 +147,7 @@ func newService(t *testing.T, o service.Options) *service.Service {
 	return s
 }
 
-// define makes a definition.
+// define parses a definition.
 func define(t *testing.T, name, text string) matchmaking.Definition {
 	t.Helper()
 	d, err := matchmaking.ParseDefinition(name, []byte(text))
@@ -155,7 +155,7 @@ func define(t *testing.T, name, text string) matchmaking.Definition {
 	return d
 }
 
-// create makes a ticket.
+// create creates a ticket.
 func create(t *testing.T, s *service.Service, n service.NewTicket) matchmaking.Ticket {
 	t.Helper()
 	made, created, err := s.Create(t.Context(), n)

@@ -87,7 +87,7 @@ func (s *Store) Definitions(ctx context.Context) (map[string][]byte, error) {
 
 // PutDefinition runs define.lua. A repeat finds the definition there.
 func (s *Store) PutDefinition(ctx context.Context, r matchmaking.PutRequest) (bool, error) {
-	args := []string{r.Queue, string(r.Definition), strconv.Itoa(r.Most)}
+	args := []string{r.Queue, string(r.Definition), strconv.Itoa(r.Max)}
 	rep, err := s.conn.Run(ctx, defineScript, []string{definitionsKey(s.conn.Prefix())}, args)
 	if err != nil {
 		return false, err

@@ -110,6 +110,6 @@ func (s *Store) Sweep(ctx context.Context, queue string, told []string, limit in
 		return matchmaking.Swept{}, refusals.Error(rep)
 	}
 	d := rep.Decoder()
-	swept := matchmaking.Swept{Taken: int(d.Int64()), Expired: d.Texts()}
+	swept := matchmaking.Swept{Removed: int(d.Int64()), Expired: d.Texts()}
 	return swept, d.End()
 }

@@ -25,7 +25,7 @@ func (h *hall) queueCalls() []rig.Call {
 		}},
 		{Name: "assign", Do: func(ctx context.Context) error { return h.assign(ctx, "token", h.match("m2", "mine"))[0].Err }},
 		{Name: "put definition", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.queue, Definition: []byte("{}"), Most: 1}))
+			return rig.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.queue, Definition: []byte("{}"), Max: 1}))
 		}},
 		{Name: "ticket", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.queue, "matched")) }},
 		{Name: "create again", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("mine"))) }},

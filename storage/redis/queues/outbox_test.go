@@ -82,7 +82,7 @@ func TestQueueDescribe(t *testing.T) {
 				swept, err = h.Sweep(t.Context(), h.queue, swept.Expired, 10)
 				require.NoError(t, err)
 			}
-			return swept.Taken == 1
+			return swept.Removed == 1
 		}, rig.Patience, shortest/10)
 
 		state, err := h.Describe(t.Context(), h.queue, 10)
@@ -107,13 +107,13 @@ func TestQueueDefinitions(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, all)
 		for i, text := range []string{`{"a": 1}`, `{"a": 1}`, "{\"b\":\t2}"} {
-			created, err := h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "duel", Definition: []byte(text), Most: 1})
+			created, err := h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "duel", Definition: []byte(text), Max: 1})
 			require.NoError(t, err)
 			require.Equal(t, i == 0, created)
 		}
-		_, err = h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "ranked", Definition: []byte(`{}`), Most: 1})
+		_, err = h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "ranked", Definition: []byte(`{}`), Max: 1})
 		require.ErrorIs(t, err, matchmaking.ErrTooManyQueues)
-		_, err = h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "ranked", Definition: []byte(`{}`), Most: 2})
+		_, err = h.PutDefinition(ctx, matchmaking.PutRequest{Queue: "ranked", Definition: []byte(`{}`), Max: 2})
 		require.NoError(t, err)
 		all, err = h.Definitions(ctx)
 		require.NoError(t, err)

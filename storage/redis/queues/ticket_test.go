@@ -216,7 +216,7 @@ func TestQueueRenewDoesNotRevive(t *testing.T) {
 
 		swept, err := h.Sweep(t.Context(), h.queue, []string{"a"}, 10)
 		require.NoError(t, err)
-		require.Equal(t, 1, swept.Taken)
+		require.Equal(t, 1, swept.Removed)
 		require.Equal(t, matchmaking.Expired, h.status(t, "a"))
 		require.Equal(t, 0, h.count(t, "ZCARD", h.k().waiting()))
 		swept, err = h.Sweep(t.Context(), h.queue, []string{"a"}, 10)
