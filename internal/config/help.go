@@ -28,9 +28,9 @@ const serveHelp = `Run the service until SIGTERM or SIGINT. It then answers the 
 
 Without --redis it runs a redis-server of its own, which keeps its data in --data-dir.
 
-An option is read from its flag, else from its environment variable, else from the YAML file, else it has its default.
-In the file its name is that of the flag in camel case: data-dir is dataDir. Unknown names and invalid values are
-errors in every source. An empty variable counts as not set.
+A flag has precedence over the environment variable, which has precedence over the YAML file. In the file an option's
+name is that of its flag in camel case: data-dir is dataDir. Unknown names and invalid values are errors in every
+source. An empty variable counts as not set.
 `
 
 // WriteHelp writes the help of serve, with every option.

@@ -134,7 +134,7 @@ func redisOptions() []option {
 		},
 		{
 			name: "key-prefix", kind: "text",
-			help: "Prefix of every key, so that several installations can share a Redis.",
+			help: "Prefix of every Redis key, so that several installations can share a Redis.",
 			set:  into(func(c *Config) *string { return &c.Redis.KeyPrefix }, parseKeyPrefix),
 		},
 		{
@@ -216,12 +216,12 @@ func channelOptions() []option {
 		},
 		{
 			name: "channel-max-messages", kind: "int", def: "0",
-			help: "Most messages that a channel keeps; the oldest are removed first. 0: no limit but their lifetime.",
+			help: "Maximum number of messages that a channel keeps; the oldest are removed first. 0: no limit but their lifetime.",
 			set:  into(func(c *Config) *int { return &c.Channel.MaxMessages }, intFrom(0)),
 		},
 		{
 			name: "channel-max-message-bytes", kind: "bytes", def: "256KiB",
-			help: "Largest content of a message.",
+			help: "Maximum size of a message's content.",
 			set:  into(func(c *Config) *int { return &c.Channel.MaxMessageBytes }, parseBytes),
 		},
 		{

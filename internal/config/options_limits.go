@@ -13,7 +13,7 @@ func limitOptions() []option {
 	return []option{
 		{
 			name: "max-body-bytes", kind: "bytes", def: "1MiB",
-			help: "Largest body of a request, and so the largest message and batch of messages.",
+			help: "Maximum size of a request's body, and so of a message and of a batch of messages.",
 			set:  into(func(c *Config) *int { return &c.Server.MaxBodyBytes }, parseBytes),
 		},
 		{
@@ -23,32 +23,32 @@ func limitOptions() []option {
 		},
 		{
 			name: "max-connections", kind: "int", def: "0",
-			help: "Most connections that are served at a time. Beyond it only probes and metrics are served, and other requests are answered 503. 0: as many as the limit on open files allows.",
+			help: "Maximum number of connections served at a time. Beyond it only probes and metrics are served, and other requests are answered 503. 0: as many as the limit on open files allows.",
 			set:  into(func(c *Config) *int { return &c.Server.MaxConnections }, intFrom(0)),
 		},
 		{
 			name: "max-streams", kind: "int", def: "250",
-			help: "Most requests in progress on one HTTP/2 connection.",
+			help: "Maximum number of requests in progress on one HTTP/2 connection.",
 			set:  into(func(c *Config) *int { return &c.Server.MaxStreams }, intBetween(1, math.MaxInt32/8)),
 		},
 		{
 			name: "max-batch", kind: "int", def: "1000",
-			help: "Most messages in one publish, from 1 to 3000.",
+			help: "Maximum number of messages in one publish, from 1 to 3000.",
 			set:  into(func(c *Config) *int { return &c.Limits.MaxBatch }, intBetween(1, channel.LargestBatch)),
 		},
 		{
 			name: "max-fetch", kind: "int", def: "1000",
-			help: "Most messages that one fetch may ask for.",
+			help: "Maximum number of messages that one fetch may ask for.",
 			set:  into(func(c *Config) *int { return &c.Limits.MaxMax }, intFrom(1)),
 		},
 		{
 			name: "fetch-bytes", kind: "bytes", def: "4MiB",
-			help: "Most bytes of contents in the answer to one fetch. At least one message is always returned.",
+			help: "Maximum size of all contents in the answer to one fetch. One message is always returned.",
 			set:  into(func(c *Config) *int { return &c.Limits.FetchBytes }, parseBytes),
 		},
 		{
 			name: "max-wait", kind: "duration", def: "1m",
-			help: "Longest wait that a fetch may ask for.",
+			help: "Maximum time that a fetch may ask to wait.",
 			set:  into(func(c *Config) *time.Duration { return &c.Limits.MaxWait }, durationFrom(0, forever)),
 		},
 	}

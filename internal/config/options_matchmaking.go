@@ -27,7 +27,7 @@ func matchmakingOptions() []option {
 		},
 		{
 			name: "max-queues", kind: "int", def: "1000",
-			help: "Most queues, those of the configuration included. A PUT of one more is answered 409.",
+			help: "Maximum number of queues, including those of the configuration. A PUT of one more is answered 409.",
 			set:  into(func(c *Config) *int { return &c.Matchmaking.MaxQueues }, intFrom(1)),
 		},
 		{

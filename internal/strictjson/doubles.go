@@ -32,10 +32,10 @@ func (d Doubles) MarshalJSON() ([]byte, error) {
 	return stdjson.Marshal(plain)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. The error is an *Error.
+// UnmarshalJSON decodes what MarshalJSON writes. The error is an *Error.
 func (d *Doubles) UnmarshalJSON(text []byte) error { return Unmarshal(text, d) }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom of the library.
+// UnmarshalJSONFrom implements the interface UnmarshalerFrom of the library.
 func (d *Doubles) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 	var values map[string]double
 	if err := json.UnmarshalDecode(in, &values); err != nil {
@@ -51,7 +51,7 @@ func (d *Doubles) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 // double is one of Doubles.
 type double float64
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom of the library.
+// UnmarshalJSONFrom implements the interface UnmarshalerFrom of the library.
 func (f *double) UnmarshalJSONFrom(in *jsontext.Decoder) error {
 	if in.PeekKind() != jsontext.KindString {
 		return json.UnmarshalDecode(in, (*float64)(f))

@@ -19,10 +19,10 @@ import (
 // Error says what is wrong with a text, and where.
 type Error struct {
 	Reason  string // for the sender, such as "duplicate member" or "must be a string, not a number"
-	Path    string // of the value that is wrong, such as match.widen[1].after; "" is the whole text, or its syntax
+	Path    string // of the wrong value, such as match.widen[1].after; "" for the whole text and for its syntax
 	Pointer string // the place as a JSON pointer (RFC 6901), shortened if it is very long
 	Offset  int64  // the place in bytes from the start of the text
-	Cause   error  // what an Unmarshal method of a type returned; may be nil
+	Cause   error  // the error of a type's Unmarshal method; may be nil
 }
 
 // Error returns the path and the reason.
@@ -36,7 +36,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// explain makes an *Error of what the library returned for text.
+// explain returns the *Error for an error of the library about text.
 func explain(text []byte, err error) *Error {
 	var ours *Error
 	var syntax *jsontext.SyntacticError
@@ -76,12 +76,12 @@ func reason(e *json.SemanticError) string {
 	return fmt.Sprintf("must be %s, not %s", nameOf(e.GoType), kindName(e.JSONKind))
 }
 
-// takesText reports whether a type that reads itself from a string was given something else.
+// takesText reports whether a type that is decoded from a string got something else.
 func takesText(t reflect.Type, kind jsontext.Kind) bool {
 	return kind != jsontext.KindString && reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// members returns the names of a struct's members.
+// members returns the member names of a struct.
 func members(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {
@@ -165,7 +165,7 @@ func (e *Error) placed(text []byte) *Error {
 	return e
 }
 
-// invalidUTF8 says where text, which isn't UTF-8, isn't. An error of syntax before that comes first.
+// invalidUTF8 returns the error for text that isn't UTF-8: a syntax error if there is one before the first invalid byte.
 func invalidUTF8(text []byte) *Error {
 	at := firstInvalid(text)
 	d := jsontext.NewDecoder(bytes.NewReader(text), jsontext.AllowInvalidUTF8(true))

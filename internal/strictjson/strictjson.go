@@ -1,13 +1,14 @@
-// Package strictjson decodes JSON that people and programs of others write: bodies of requests, queue definitions,
-// configuration. [Unmarshal] refuses what a sender can't have meant, which encoding/json accepts: duplicate members,
-// unknown members and members in another case, null in place of a value, text that is not valid UTF-8, and anything
-// after the value. The decoding itself is done by the library that is to become encoding/json/v2.
+// Package strictjson decodes JSON that comes from outside: bodies of requests, queue definitions, configuration.
 //
-// The error is always an *[Error], which says what is wrong in words for the sender, and where: as a path, as a JSON
-// pointer and as an offset.
+// [Unmarshal] refuses what encoding/json accepts although the sender can't have meant it: duplicate members, unknown
+// members and members in another case, null in place of a value, text that is not UTF-8, and anything after the value. The
+// decoding itself is done by the library that is the experiment for encoding/json/v2.
 //
-// Half of a surrogate pair ("\ud83d") is allowed by JSON's grammar, but is not a character. It is refused in every string
-// that is decoded into Go text, and passes in what is kept as it is written: [Span] and json.RawMessage.
+// The error is always an *[Error]. It says what is wrong, in words for the sender, and where: as a path, as a JSON pointer
+// and as an offset.
+//
+// Half of a surrogate pair ("\ud83d") is allowed by the grammar of JSON, but is not a character. It is refused in strings
+// that are decoded, and accepted in values that are kept as they are written: [Span] and json.RawMessage.
 //
 // All functions may be called by any number of goroutines.
 package strictjson
@@ -30,15 +31,15 @@ import (
 type Option uint8
 
 const (
-	// NullIsUnset makes a null leave what it would set as it is.
+	// NullIsUnset makes null leave the Go value unchanged, as if the member were missing.
 	NullIsUnset Option = 1 << iota
-	// TextIsPlain makes numbers and booleans accept a string that holds one, for JSON made of a format such as YAML
-	// whose values are all kept as text.
+	// TextIsPlain makes numbers and booleans accept a string that contains one. It is for JSON that was made from a format
+	// such as YAML by keeping all values as text.
 	TextIsPlain
 )
 
-// Unmarshal decodes the one JSON value of text into v, a pointer. Members of objects are matched with the json tags of
-// struct fields, in the same case. The value that v points to may be set in part when an error is returned.
+// Unmarshal decodes text, one JSON value, into v, a pointer. The members of an object are matched with the json tags of a
+// struct's fields, in the same case. When Unmarshal returns an error, what v points to may be set in part.
 func Unmarshal(text []byte, v any, options ...Option) error {
 	var o Option
 	for _, option := range options {
@@ -57,10 +58,10 @@ func Unmarshal(text []byte, v any, options ...Option) error {
 	return nil
 }
 
-// Span is where a value stands in the text, for a value that is kept as it is written. It accepts any value, null too.
+// Span is the place of a value in the text, for a value that is kept as it is written. It accepts any value, also null.
 type Span struct{ start, end int }
 
-// UnmarshalJSONFrom implements json.UnmarshalerFrom of the library.
+// UnmarshalJSONFrom implements the interface UnmarshalerFrom of the library.
 func (s *Span) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	v, err := d.ReadValue()
 	if err != nil {
@@ -71,13 +72,13 @@ func (s *Span) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	return nil
 }
 
-// IsZero reports whether there was no value.
+// IsZero reports whether no value was decoded.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// Of returns the part of text that is the value. Appending to it doesn't change text.
+// Of returns the part of text that is the value. Appending to the result doesn't change text.
 func (s Span) Of(text []byte) []byte { return text[s.start:s.end:s.end] }
 
-// Missing returns the error of an UnmarshalJSONFrom method whose object, which d has just read, lacks a member.
+// Missing returns an error for an UnmarshalJSONFrom method: the object that d has just read lacks a member.
 func Missing(d *jsontext.Decoder, member string) error {
 	return &Error{
 		Reason:  "is missing",
@@ -86,11 +87,11 @@ func Missing(d *jsontext.Decoder, member string) error {
 	}
 }
 
-// base is what all calls set. The check of UTF-8 is made before, so that the option lets only halves of surrogate pairs
-// through.
+// base is the options of all calls. Since Unmarshal checks UTF-8 before, AllowInvalidUTF8 allows only halves of surrogate
+// pairs.
 var base = json.JoinOptions(jsontext.AllowInvalidUTF8(true), json.RejectUnknownMembers(true))
 
-// strict is for text without a null. hooked looks at every value, which takes longer.
+// strict is for text without a null. hooked, by Option, looks at every value, which takes longer.
 var (
 	strict = json.JoinOptions(base, json.WithUnmarshalers(json.UnmarshalFromFunc(unmarshalText)))
 	hooked = [...]json.Options{
@@ -115,7 +116,7 @@ func hook(o Option) json.Options {
 	)))
 }
 
-// readsItself reports whether v decides itself what it makes of a null.
+// readsItself reports whether the type of v decides what to do with a null.
 func readsItself(v any) bool {
 	switch v.(type) {
 	case json.UnmarshalerFrom, stdjson.Unmarshaler, *any:
@@ -124,7 +125,7 @@ func readsItself(v any) bool {
 	return false
 }
 
-// unmarshalText reads a string, all of which must be characters.
+// unmarshalText decodes a string, all of which must be characters.
 func unmarshalText(d *jsontext.Decoder, s *string) error {
 	if d.PeekKind() != jsontext.KindString {
 		return errors.ErrUnsupported
@@ -145,7 +146,7 @@ func unmarshalText(d *jsontext.Decoder, s *string) error {
 	return nil
 }
 
-// unmarshalPlain reads a number or boolean from a string.
+// unmarshalPlain decodes a number or boolean from a string.
 func unmarshalPlain(d *jsontext.Decoder, v any) error {
 	target := reflect.ValueOf(v).Elem()
 	switch target.Kind() {

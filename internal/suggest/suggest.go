@@ -1,4 +1,4 @@
-// Package suggest finds the names that somebody may have meant who wrote a name that doesn't exist.
+// Package suggest finds the names that were probably meant by a name that does not exist.
 package suggest
 
 import (
@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Hint returns "; did you mean …?" for names that were meant perhaps, or "" for none.
+// Hint returns "; did you mean …?" for names that were probably meant, or "" if there are none.
 func Hint(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -16,8 +16,8 @@ func Hint(names []string) string {
 	return "; did you mean " + strings.Join(slices.Compact(names), " or ") + "?"
 }
 
-// Near returns the names that differ from word in two letters at most, or that begin with it. Words of one or two
-// letters are near to nothing.
+// Near returns the names that differ from word in at most two letters, or that start with it. It returns none for a word of
+// one or two letters.
 func Near(word string, names []string) []string {
 	if len(word) < 3 {
 		return nil
