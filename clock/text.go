@@ -8,34 +8,31 @@ import (
 
 // Errors of Parse and UnmarshalJSON. They come wrapped: use errors.Is.
 var (
-	// ErrSyntax says that the text isn't an integer in its canonical form.
+	// ErrSyntax reports text that isn't an integer in canonical form.
 	ErrSyntax = errors.New("not an integer in plain decimal form")
-	// ErrRange says that the text is an integer outside Min to Max.
+	// ErrRange reports an integer outside Min to Max.
 	ErrRange = errors.New("outside -(2^53-1) to 2^53-1")
 )
 
-// String returns c in decimal, in the form that Parse reads and Redis keeps.
+// String returns c in decimal.
 func (c Clock) String() string { return strconv.FormatInt(int64(c), 10) }
 
-// Parse reads a clock from the one form that String gives it: decimal digits
-// with a "-" in front of a negative one; no plus sign, leading zero, "-0",
-// fraction, exponent or space. The error is ErrSyntax for text of another form
-// and ErrRange for an integer that isn't from Min to Max.
+// Parse parses what String returns: no plus sign, leading zero, "-0", fraction, exponent or space. The error is ErrSyntax, or
+// ErrRange for an integer that is no clock.
 func Parse(s string) (Clock, error) {
 	if !canonical(s) {
 		return 0, fmt.Errorf("clock %.24q: %w", s, ErrSyntax)
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	// A canonical integer can fail here only by being too large for an int64.
+	// ParseInt fails on a canonical integer only if it is too large.
 	if c := Clock(n); err == nil && c.Valid() {
 		return c, nil
 	}
 	return 0, fmt.Errorf("clock %.24q: %w", s, ErrRange)
 }
 
-// UnmarshalJSON reads a JSON number by the rules of Parse, with its errors.
-// Anything else, null too, is ErrSyntax. c is unchanged after an error.
-// Clocks are written to JSON as numbers, as any int64 is.
+// UnmarshalJSON parses a JSON number as Parse does, with its errors. Anything else, null included, is ErrSyntax. After an error
+// c is unchanged. Clocks are marshaled as numbers.
 func (c *Clock) UnmarshalJSON(data []byte) error {
 	parsed, err := Parse(string(data))
 	if err != nil {

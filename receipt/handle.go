@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	// MaxNameBytes is the longest name of a channel or a subscriber, and the
-	// longest message ID, that fits into a handle.
+	// MaxNameBytes is the longest channel name, subscriber name and message ID that fits into a handle.
 	MaxNameBytes = 255
 	// MaxHandleBytes is the length of the longest handle.
 	MaxHandleBytes = (maxRawBytes*8 + 5) / 6
@@ -28,13 +27,13 @@ const (
 	maxRawBytes      = fixedBytes + 3*(1+MaxNameBytes) + macBytes
 )
 
-// handleEncoding refuses bits that don't belong to a byte, so that no two
-// handles decode to the same bytes. It skips line breaks, which decode refuses.
+// handleEncoding refuses trailing bits, so that no two handles decode to the same bytes. It ignores line breaks, which decode
+// refuses.
 var handleEncoding = base64.RawURLEncoding.Strict()
 
-// fields are the parts of a handle, still inside the buffer they were read from.
+// fields are the parts of a handle, as slices of its raw bytes.
 type fields struct {
-	signed     []byte // all that the MAC covers
+	signed     []byte // covered by the MAC
 	mac        []byte
 	epoch      ulid.ULID
 	clock      clock.Clock
@@ -43,7 +42,7 @@ type fields struct {
 	messageID  []byte
 }
 
-// appendSigned appends all bytes of r's handle that the MAC covers.
+// appendSigned appends the bytes of r's handle that the MAC covers.
 func appendSigned(b []byte, r *Receipt) []byte {
 	b = append(b, version)
 	b = append(b, r.Epoch[:]...)
@@ -55,7 +54,7 @@ func appendSigned(b []byte, r *Receipt) []byte {
 	return b
 }
 
-// decode turns a handle into raw bytes, in buf. The error is ErrMalformed.
+// decode decodes a handle into buf. The error is ErrMalformed.
 func decode(buf *[maxRawBytes]byte, handle string) ([]byte, error) {
 	if len(handle) > MaxHandleBytes {
 		return nil, fmt.Errorf("%w: longer than %d bytes", ErrMalformed, MaxHandleBytes)
@@ -70,8 +69,7 @@ func decode(buf *[maxRawBytes]byte, handle string) ([]byte, error) {
 	return raw, nil
 }
 
-// split cuts a handle's raw bytes into fields without believing any of them.
-// The error is ErrMalformed.
+// split splits the raw bytes of a handle into fields, unverified. The error is ErrMalformed.
 func split(raw []byte) (fields, error) {
 	if len(raw) == 0 {
 		return fields{}, fmt.Errorf("%w: empty", ErrMalformed)
@@ -113,7 +111,7 @@ func split(raw []byte) (fields, error) {
 	return f, nil
 }
 
-// cutName splits b after the name at its start, which follows its length.
+// cutName splits b after the name at its start, whose length precedes it.
 func cutName(b []byte) (name, rest []byte, ok bool) {
 	if len(b) == 0 || len(b)-1 < int(b[0]) {
 		return nil, nil, false

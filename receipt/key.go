@@ -9,21 +9,20 @@ import (
 	"strings"
 )
 
-// MinKeyBytes is the length of the shortest key that is accepted.
+// MinKeyBytes is the length of the shortest valid key.
 const MinKeyBytes = 32
 
 // Errors of NewKeyring and ParseKey. They come wrapped: use errors.Is.
 var (
-	// ErrNoKey says that a keyring was to be made of no keys.
+	// ErrNoKey reports a keyring without keys.
 	ErrNoKey = errors.New("no receipt key")
-	// ErrShortKey says that a key has fewer than MinKeyBytes bytes.
+	// ErrShortKey reports a key of fewer than MinKeyBytes bytes.
 	ErrShortKey = errors.New("receipt key is too short")
-	// ErrKeySyntax says that the text of a key isn't base64.
+	// ErrKeySyntax reports a key that isn't base64.
 	ErrKeySyntax = errors.New("receipt key is not base64")
 )
 
-// Key is a secret of at least MinKeyBytes bytes that signs and verifies handles.
-// Formatting or logging it doesn't show it; Encode does.
+// Key is a secret of at least MinKeyBytes bytes. Formatting or logging it doesn't reveal it; Encode does.
 type Key []byte
 
 // GenerateKey returns a new random key of MinKeyBytes bytes.
@@ -35,9 +34,8 @@ func GenerateKey() (Key, error) {
 	return key, nil
 }
 
-// ParseKey reads a key from base64, in the standard or the URL alphabet, with or
-// without padding. Space around the text and line breaks in it are ignored.
-// The error is ErrKeySyntax or ErrShortKey and never repeats the text.
+// ParseKey decodes a key from base64, in the standard or the URL alphabet, with or without padding. Leading and trailing space
+// and line breaks are ignored. The error is ErrKeySyntax or ErrShortKey, and doesn't contain the text.
 func ParseKey(text string) (Key, error) {
 	text = strings.TrimSpace(text)
 	encoding := base64.RawURLEncoding
@@ -66,7 +64,7 @@ func (k Key) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(redacted)) }
 // LogValue returns a placeholder.
 func (k Key) LogValue() slog.Value { return slog.StringValue(redacted) }
 
-// redacted stands for a key in text that people read.
+// redacted replaces a key in text.
 const redacted = "[receipt key]"
 
 // check returns ErrShortKey for a key that is too short.

@@ -13,27 +13,23 @@ import (
 
 // Errors of Verify. They come wrapped: use errors.Is.
 var (
-	// ErrMalformed says that the text isn't a handle: it isn't base64url, its
-	// length doesn't fit, its version is unknown, or its clock is no clock.
+	// ErrMalformed reports that the text isn't a handle: it isn't base64url, has a wrong length or an unknown version, or its
+	// clock is invalid.
 	ErrMalformed = errors.New("receipt handle is malformed")
-	// ErrForged says that no key of the ring signed the handle: it was
-	// damaged, made up, or signed with a key that was since removed.
+	// ErrForged reports that no key of the ring signed the handle: it was damaged or invented, or its key was removed.
 	ErrForged = errors.New("receipt handle is not signed with a known key")
-	// ErrWrongChannel says that the handle was given out for another channel.
+	// ErrWrongChannel reports a handle of another channel.
 	ErrWrongChannel = errors.New("receipt handle is of another channel")
-	// ErrWrongSubscriber says that the handle was given out to another
-	// subscriber of the channel.
+	// ErrWrongSubscriber reports a handle of another subscriber of the channel.
 	ErrWrongSubscriber = errors.New("receipt handle is of another subscriber")
 )
 
-// Keyring signs and verifies handles. Any number of goroutines may use one.
-// Make one with NewKeyring; the zero value has no keys and must not be used.
+// Keyring signs and verifies handles. Many goroutines may use it. Make one with NewKeyring; the zero value must not be used.
 type Keyring struct {
 	workers atomic.Pointer[sync.Pool] // of *worker, all with the same keys
 }
 
-// worker is what one call of Sign or Verify needs. It is used by one goroutine
-// at a time and kept for the next call, as making it costs more than its work.
+// worker is the state of one call of Sign or Verify. It is reused, since making one costs more than using it.
 type worker struct {
 	macs []hash.Hash // one for each key, in the order of the keys
 	raw  [maxRawBytes]byte
@@ -41,11 +37,9 @@ type worker struct {
 	sum  [sha256.Size]byte
 }
 
-// NewKeyring returns a keyring whose first key signs and all of whose keys
-// verify, so that a key can be replaced: put the new one first and remove the
-// old one when its last handles have no more use. On several servers, add the
-// new key as a second one everywhere before it becomes the first anywhere.
-// The keys are copied. The error is ErrNoKey or ErrShortKey.
+// NewKeyring returns a keyring. The first key signs, and all keys verify, so that a key can be replaced: put the new key
+// first, and remove the old one when its handles aren't needed any more. With several servers, add the new key as the second
+// one everywhere before it becomes the first one anywhere. The keys are copied. The error is ErrNoKey or ErrShortKey.
 func NewKeyring(keys ...Key) (*Keyring, error) {
 	k := &Keyring{}
 	if err := k.Replace(keys...); err != nil {
@@ -54,9 +48,8 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 	return k, nil
 }
 
-// Replace replaces all keys, under the same rules as NewKeyring. Calls of Sign and
-// Verify that run at the same time use either the keys before or these. If there
-// is an error, ErrNoKey or ErrShortKey, the keyring keeps its keys.
+// Replace replaces all keys, by the rules of NewKeyring. Concurrent calls of Sign and Verify use either the old keys or the
+// new ones. After an error, ErrNoKey or ErrShortKey, the keyring keeps its keys.
 func (k *Keyring) Replace(keys ...Key) error {
 	if len(keys) == 0 {
 		return ErrNoKey
@@ -78,10 +71,8 @@ func (k *Keyring) Replace(keys ...Key) error {
 	return nil
 }
 
-// Sign returns the handle of r, at most MaxHandleBytes long. The same receipt
-// under the same key has the same handle. Sign panics if a name is longer than
-// MaxNameBytes or the clock is not Valid: both are to be checked where they
-// come in.
+// Sign returns the handle of r, at most MaxHandleBytes long. A receipt has one handle per key. Sign panics if a name is longer
+// than MaxNameBytes or the clock isn't valid: the caller must have checked both.
 func (k *Keyring) Sign(r Receipt) string {
 	if max(len(r.Channel), len(r.Subscriber), len(r.MessageID)) > MaxNameBytes {
 		panic(fmt.Sprintf("receipt: name of more than %d bytes", MaxNameBytes))
@@ -99,14 +90,10 @@ func (k *Keyring) Sign(r Receipt) string {
 	return string(w.text[:handleEncoding.EncodedLen(len(raw))])
 }
 
-// Verify returns the receipt that a handle stands for, if it was signed with
-// one of the keys, for this subscriber of this channel. Otherwise the receipt is
-// zero and the error is ErrMalformed, ErrForged, ErrWrongChannel or
-// ErrWrongSubscriber. A handle that is of another channel and of another
-// subscriber is ErrWrongChannel.
+// Verify returns the receipt of a handle that was signed with one of the keys for this subscriber of this channel. The error is
+// ErrMalformed, ErrForged, ErrWrongChannel (also if the subscriber is wrong too) or ErrWrongSubscriber.
 //
-// Whether the epoch is still that of the channel, the clock was given out and
-// its message still has the ID is for the caller to find out.
+// The caller must check that the epoch is still that of the channel, and that the message at the clock has the ID.
 func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
 	workers := k.workers.Load()
 	w := workers.Get().(*worker)
@@ -140,8 +127,7 @@ func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
 	}, nil
 }
 
-// mac returns the MAC of data under the key with this index. It is valid until
-// the next call.
+// mac returns the MAC of data with a key. It is valid until the next call.
 func (w *worker) mac(key int, data []byte) []byte {
 	h := w.macs[key]
 	h.Reset()
@@ -149,8 +135,7 @@ func (w *worker) mac(key int, data []byte) []byte {
 	return h.Sum(w.sum[:0])[:macBytes]
 }
 
-// signedByAny reports whether mac is the MAC of data under one of the keys. The
-// time that it takes doesn't depend on how much of a wrong MAC is right.
+// signedByAny reports whether mac is the MAC of data with one of the keys. Its time doesn't depend on the content of mac.
 func (w *worker) signedByAny(data, mac []byte) bool {
 	for key := range w.macs {
 		if hmac.Equal(w.mac(key, data), mac) {

@@ -1,9 +1,9 @@
-// Package receipt makes and checks receipt handles: the opaque tokens that a
-// fetch hands out and that an acknowledgement brings back.
+// Package receipt signs and verifies receipt handles: the opaque strings that a fetch returns and that an acknowledgement
+// sends back.
 //
-// A handle carries a Receipt under a message authentication code (MAC), so that
-// what comes back is what a holder of the key gave out, to the same subscriber
-// of the same channel. Its content is signed but not secret.
+// Start from [Keyring], which many goroutines may use at the same time. Sign turns a [Receipt] into a handle, and Verify
+// turns a handle back into a receipt, if it was signed with a key of the ring for the same subscriber of the same channel. A
+// handle is signed but not secret.
 //
 // # Format, version 2
 //
@@ -19,8 +19,8 @@
 //
 // A receipt and a key have exactly one handle.
 //
-// Version 1 had the first 8 bytes of the SHA-1 of the message ID after the
-// clock, and no message ID. Its handles are verified, to receipts without one.
+// Version 1 had the first 8 bytes of the SHA-1 of the message ID after the clock, and no message ID. Its handles are still
+// verified; their receipts have no message ID.
 package receipt
 
 import (
@@ -29,12 +29,11 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// Receipt stands for "everything up to Clock, in Epoch, where the message with
-// MessageID stands at Clock, for Subscriber of Channel".
+// Receipt means: Subscriber of Channel has read everything up to Clock in Epoch, and the message at Clock is MessageID.
 type Receipt struct {
 	Channel    string // at most MaxNameBytes
 	Subscriber string // at most MaxNameBytes
 	Epoch      ulid.ULID
 	Clock      clock.Clock
-	MessageID  string // at most MaxNameBytes; empty: no message is known at that clock
+	MessageID  string // at most MaxNameBytes; empty: unknown
 }
