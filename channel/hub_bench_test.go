@@ -97,16 +97,3 @@ func BenchmarkFanOut(b *testing.B) {
 	b.ReportMetric(float64(last.Microseconds())/1000/float64(b.N), "ms/last")
 	b.ReportMetric(0, "ns/op") // it counts how they fall asleep again too
 }
-
-// BenchmarkJoinLeave is what the hub costs a poll that finds something at once.
-func BenchmarkJoinLeave(b *testing.B) {
-	f := newFanOut(b, 1)
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			w := f.hub.join("ch", "s")
-			w.prepare()
-			w.leave()
-		}
-	})
-}

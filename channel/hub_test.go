@@ -37,50 +37,24 @@ var eventCases = []struct {
 	{"a confirmation", in1(7), confirmed, refetch},
 }
 
-func TestEventWhileAsleep(t *testing.T) {
+// An event counts while a waiter sleeps and between its fetch and its sleep, and never after the next prepare.
+func TestEvents(t *testing.T) {
 	t.Parallel()
 	for _, tt := range eventCases {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				h, store := runningHub(t, testLimits())
-				s := sleeping(t, h, "s", tt.at)
-				defer s.leave()
+				before, fetching := sleeping(t, h, "s", tt.at), joined(t, h, "s")
+				prepared := joined(t, h, "s")
+				for _, s := range []*sleeper{before, fetching, prepared} {
+					defer s.leave()
+				}
 				store.emit(tt.event)
-				require.Equal(t, tt.want, s.outcome())
-			})
-		})
-	}
-}
-
-func TestEventBetweenFetchAndSleep(t *testing.T) {
-	t.Parallel()
-	for _, tt := range eventCases {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
-				s := joined(t, h, "s")
-				defer s.leave()
-				store.emit(tt.event)
-				require.Equal(t, tt.want, s.sleep(t, tt.at).outcome())
-			})
-		})
-	}
-}
-
-func TestEventBeforePrepareNeverWakes(t *testing.T) {
-	t.Parallel()
-	for _, tt := range eventCases {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
-				s := joined(t, h, "s")
-				defer s.leave()
-				store.emit(tt.event)
-				s.w.prepare()
-				require.Equal(t, asleep, s.sleep(t, tt.at).outcome())
+				require.Equal(t, tt.want, before.outcome())
+				require.Equal(t, tt.want, fetching.sleep(t, tt.at).outcome())
+				prepared.w.prepare()
+				require.Equal(t, asleep, prepared.sleep(t, tt.at).outcome())
 				late := sleeping(t, h, "s", tt.at)
 				defer late.leave()
 				require.Equal(t, asleep, late.outcome())
@@ -148,23 +122,6 @@ func TestClockThatWentBackWakesAll(t *testing.T) {
 	})
 }
 
-func TestUnsubscribeWakesAllWaitersOfTheSubscriber(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
-		first, second := sleeping(t, h, "s", in1(3)), sleeping(t, h, "s", in1(3))
-		other, fetching := sleeping(t, h, "o", in1(3)), joined(t, h, "s")
-		for _, s := range []*sleeper{first, second, other, fetching} {
-			defer s.leave()
-		}
-		store.emit(unsubscribed("s"))
-		require.Equal(t, refetch, first.outcome())
-		require.Equal(t, refetch, second.outcome())
-		require.Equal(t, refetch, fetching.sleep(t, in1(3)).outcome())
-		require.Equal(t, asleep, other.outcome())
-	})
-}
-
 // What is handed over is the event's own message: it is shared, not copied.
 func TestMessageIsShared(t *testing.T) {
 	t.Parallel()
@@ -177,23 +134,6 @@ func TestMessageIsShared(t *testing.T) {
 		store.emit(e)
 		require.Same(t, e.Message, a.outcome().message)
 		require.Same(t, e.Message, b.outcome().message)
-	})
-}
-
-// A burst gives a waiter its first message; the waiter's next fetch reads the others.
-func TestBurst(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
-		s := sleeping(t, h, "s", in1(3))
-		for c := clock.Clock(4); c < 10; c++ {
-			store.emit(published(in1(c)))
-		}
-		require.Equal(t, handed(4), s.outcome())
-		s.leave()
-		again := sleeping(t, h, "s", in1(9))
-		defer again.leave()
-		require.Equal(t, asleep, again.outcome())
 	})
 }
 

@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -141,28 +140,4 @@ func TestDefaultPolicyThatIsRefused(t *testing.T) {
 		_, err := NewPolicies(Policy{TTL: ttl, MaxMessageBytes: 1}, nil)
 		require.NoError(t, err)
 	}
-}
-
-func TestPoliciesAreForManyGoroutines(t *testing.T) {
-	t.Parallel()
-	policies, err := NewPolicies(testPolicy, []Rule{{Pattern: "a", TTL: "2s"}, {Pattern: "b(.*)", TTL: "${1}s"}})
-	require.NoError(t, err)
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for _, channel := range []string{"a", "b3", "b4", "c"} {
-				_, err := policies.For(channel)
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	group.Wait()
-	p, err := policies.For("b5")
-	require.NoError(t, err)
-	require.Equal(t, 5*time.Second, p.TTL)
-	p, err = policies.For("c")
-	require.NoError(t, err)
-	require.Equal(t, testPolicy, p)
 }

@@ -2,7 +2,6 @@ package channel
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -336,22 +335,4 @@ func TestAck(t *testing.T) {
 	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: life1, Clock: clock.Min, MessageID: "m"}
 	require.NoError(t, s.Ack(t.Context(), "ch", "s", s.receipts.Sign(r)))
 	require.Equal(t, AckRequest{Receipt: r, Policy: testPolicy}, asked)
-}
-
-func TestReceiptsThatTheStoreRefuses(t *testing.T) {
-	t.Parallel()
-	for _, refused := range []*fault.Error{ErrReceiptEpoch, ErrReceiptAhead, ErrReceiptSuperseded, ErrNoSubscriber} {
-		t.Run(fmt.Sprint(refused.Slug), func(t *testing.T) {
-			t.Parallel()
-			s := serviceOn(t, &stubStore{
-				ack:  func(AckRequest) error { return refused },
-				next: func(AckRequest, FetchRequest) (Batch, error) { return Batch{}, refused },
-			}, DefaultLimits())
-			handle := s.receipts.Sign(receipt.Receipt{Channel: "ch", Subscriber: "s"})
-			requireError(t, s.Ack(t.Context(), "ch", "s", handle), refused.Kind, refused.Slug)
-			d, err := s.Next(t.Context(), Query{Channel: "ch", Subscriber: "s", Wait: time.Second}, handle)
-			requireError(t, err, refused.Kind, refused.Slug)
-			require.Equal(t, Delivery{}, d)
-		})
-	}
 }

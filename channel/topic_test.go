@@ -23,21 +23,6 @@ func pass(d time.Duration) {
 // backstop lets the backstop of testLimits read the clock, once.
 func backstop() { pass(testLimits().Backstop) }
 
-func TestOneListenerForManyWaiters(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
-		for i := range 20 {
-			s := sleeping(t, h, fmt.Sprint(i), in1(0))
-			defer s.leave()
-		}
-		opened, reads, listening := store.seen()
-		require.Equal(t, 1, opened)
-		require.Equal(t, 1, listening)
-		require.Zero(t, reads)
-	})
-}
-
 // A channel without waiters is listened to for as long as it has been, and for Limits.Linger at most.
 func TestLinger(t *testing.T) {
 	t.Parallel()
@@ -128,95 +113,27 @@ var positionCases = []struct {
 	{"gone", Position{}, ErrNoChannel.WithCause(errNoise), refetch, refetch},
 }
 
-func TestReadWhileAsleep(t *testing.T) {
+func TestReads(t *testing.T) {
 	t.Parallel()
 	for _, tt := range positionCases {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				h, store := runningHub(t, testLimits())
-				a, b := sleeping(t, h, "a", in1(7)), sleeping(t, h, "b", in1(7))
-				defer a.leave()
-				defer b.leave()
+				a, b, fetching := sleeping(t, h, "a", in1(7)), sleeping(t, h, "b", in1(7)), joined(t, h, "f")
+				for _, s := range []*sleeper{a, b, fetching} {
+					defer s.leave()
+				}
 				store.stands(tt.position, tt.err)
 				backstop()
 				require.Equal(t, tt.asleep, a.outcome())
 				require.Equal(t, tt.asleep, b.outcome())
+				require.Equal(t, tt.before, fetching.sleep(t, in1(7)).outcome())
 				_, reads, _ := store.seen()
 				require.Equal(t, 1, reads, "one read for all waiters")
 			})
 		})
 	}
-}
-
-func TestReadBetweenFetchAndSleep(t *testing.T) {
-	t.Parallel()
-	for _, tt := range positionCases {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
-				s := joined(t, h, "s")
-				defer s.leave()
-				store.stands(tt.position, tt.err)
-				backstop()
-				require.Equal(t, tt.before, s.sleep(t, in1(7)).outcome())
-			})
-		})
-	}
-}
-
-// After a confirmation every waiter fetches, wherever it is and whatever it does, and nobody reads the clock.
-func TestConfirmation(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
-		here, there := sleeping(t, h, "here", in1(0)), sleeping(t, h, "there", in2(-5))
-		fetching := joined(t, h, "fetching")
-		for _, s := range []*sleeper{here, there, fetching} {
-			defer s.leave()
-		}
-		store.emit(confirmed)
-		require.Equal(t, refetch, here.outcome())
-		require.Equal(t, refetch, there.outcome())
-		require.Equal(t, refetch, fetching.sleep(t, in1(0)).outcome())
-		for _, s := range []*sleeper{here, there, fetching} {
-			s.w.prepare()
-			require.Equal(t, asleep, s.sleep(t, in1(0)).outcome(), "once is enough")
-		}
-		_, reads, _ := store.seen()
-		require.Zero(t, reads)
-	})
-}
-
-// Confirmations that come one after the other during a fetch ask for one more, and not for each its own.
-func TestConfirmationsDuringOneFetch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
-		s := joined(t, h, "s")
-		defer s.leave()
-		for range 100 {
-			store.emit(confirmed)
-		}
-		require.Equal(t, refetch, s.sleep(t, in1(0)).outcome())
-		s.w.prepare()
-		require.Equal(t, asleep, s.sleep(t, in1(0)).outcome())
-	})
-}
-
-func TestConfirmationWithoutWaiters(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
-		sleeping(t, h, "s", in1(0)).leave()
-		store.emit(confirmed)
-		late := sleeping(t, h, "late", in1(0))
-		defer late.leave()
-		require.Equal(t, asleep, late.outcome(), "its fetch came after the confirmation")
-		_, reads, _ := store.seen()
-		require.Zero(t, reads)
-	})
 }
 
 // A confirmation doesn't wait for a read of the clock that hangs.

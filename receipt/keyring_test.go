@@ -270,29 +270,6 @@ func TestKeyringCopiesItsKeys(t *testing.T) {
 	require.Equal(t, golden, ring.Sign(example))
 }
 
-func TestConcurrentUse(t *testing.T) {
-	t.Parallel()
-	ring := newKeyring(t, fixedKey(2), fixedKey(1))
-	var wg sync.WaitGroup
-	for g := range 8 {
-		wg.Go(func() {
-			r := example
-			r.Channel = strings.Repeat("c", g)
-			for n := range 200 {
-				r.Clock = clock.Clock(n)
-				got, err := ring.Verify(ring.Sign(r), r.Channel, r.Subscriber)
-				if err != nil || got != r {
-					t.Errorf("clock %d of %q: %+v, %v", n, r.Channel, got, err)
-				}
-			}
-			if _, err := ring.Verify(golden, example.Channel, example.Subscriber); err != nil {
-				t.Errorf("handle of the second key: %v", err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, fixedKey(2))
