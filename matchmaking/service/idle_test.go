@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -105,25 +104,4 @@ func TestAQueueWithATicketIsNotIdle(t *testing.T) {
 	background(t, newService(t, o).Run)
 	second := create(t, a, service.NewTicket{Queue: "duel"})
 	w.requireMatched(t, first.ID, second.ID)
-}
-
-func TestMetricsOfADeletedQueueAreGone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	registry := prometheus.NewRegistry()
-	o := w.options(t)
-	o.Metrics = measured(t, registry)
-	s := newService(t, o)
-	background(t, s.Run)
-	_, _, err := s.PutQueue(t.Context(), "duel", []byte(`{}`))
-	require.NoError(t, err)
-	require.Empty(t, values(t, registry, "duel"), "an unused queue has none")
-	first := create(t, s, service.NewTicket{Queue: "duel"})
-	second := create(t, s, service.NewTicket{Queue: "duel"})
-	require.NoError(t, s.Cancel(t.Context(), create(t, s, service.NewTicket{Queue: "duel"}).ID))
-	w.requireMatched(t, first.ID, second.ID)
-	w.emptied(t, "duel")
-	require.NotEmpty(t, values(t, registry, "duel"))
-	require.NoError(t, s.DeleteQueue(t.Context(), "duel"))
-	require.Eventually(t, func() bool { return len(values(t, registry, "duel")) == 0 }, soon, 5*time.Millisecond)
 }

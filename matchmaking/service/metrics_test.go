@@ -43,27 +43,34 @@ func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float
 	return found
 }
 
+// TestMetrics counts what happens in a queue from its definition to its deletion.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	o := w.options(t, define(t, "duel", `{}`))
 	registry := prometheus.NewRegistry()
-	o.Metrics = measured(t, registry)
+	o := w.options(t)
+	o.Metrics, o.IdleAfter = measured(t, registry), 20*time.Millisecond
 	s := newService(t, o)
-	_, err := queuemetrics.New(registry)
-	require.Error(t, err, "they are registered once")
-	stop := background(t, s.Run)
+	background(t, s.Run)
+	_, _, err := s.PutQueue(t.Context(), "duel", []byte(`{}`))
+	require.NoError(t, err)
+	require.Empty(t, values(t, registry, "duel"), "an unused queue has none")
+	var third string
 	for range 3 {
-		create(t, s, service.NewTicket{Queue: "duel"})
+		third = create(t, s, service.NewTicket{Queue: "duel"}).ID
 	}
 	require.Eventually(t, func() bool {
 		v := values(t, registry, "duel")
-		return v["tidemark_matches_total"] >= 1 && v["tidemark_ticket_wait_seconds"] >= 2 && v["tidemark_relay_lag_seconds"] >= 2 &&
+		return v["tidemark_matches_total"] == 1 && v["tidemark_ticket_wait_seconds"] == 2 && v["tidemark_relay_lag_seconds"] == 2 &&
 			v["tidemark_director"] == 1 && v["tidemark_tickets_created_total"] == 3 &&
 			v["tidemark_tickets SEARCHING"] == 1 && v["tidemark_tickets PENDING"] == 0
 	}, soon, 5*time.Millisecond)
-	stop()
-	v := values(t, registry, "duel")
-	require.Zero(t, v["tidemark_director"])
-	require.NotContains(t, v, "tidemark_tickets SEARCHING", "only the director reports them")
+	require.NoError(t, s.Cancel(t.Context(), third))
+	require.Eventually(t, func() bool {
+		v := values(t, registry, "duel")
+		_, tickets := v["tidemark_tickets SEARCHING"]
+		return v["tidemark_director"] == 0 && !tickets && v["tidemark_tickets_cancelled_total"] == 1
+	}, soon, 5*time.Millisecond, "an idle queue has no director, which reports the tickets")
+	require.NoError(t, s.DeleteQueue(t.Context(), "duel"))
+	require.Eventually(t, func() bool { return len(values(t, registry, "duel")) == 0 }, soon, 5*time.Millisecond)
 }
