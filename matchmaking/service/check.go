@@ -12,8 +12,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// check returns an error unless a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge; the field is a JSON
-// pointer.
+// check returns an error unless a ticket can be in a queue. Errors: fault.SlugInvalidTicket, fault.SlugTicketTooLarge; the
+// field is a JSON pointer.
 func (n *NewTicket) check(d *matchmaking.Definition) error {
 	if n.ID != "" {
 		if err := matchmaking.CheckTicketID(n.ID); err != nil {
