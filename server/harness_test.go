@@ -52,17 +52,16 @@ type harness struct {
 // setup is what a test may change of a harness.
 type setup struct {
 	server.Options
-	channelLimits channel.Limits
-	queues        []matchmaking.Definition // configured; nil: no matchmaking
-	redis         *redistest.Node          // nil: the one that all tests share
-	timeout       time.Duration            // of the store; 0: its default
+	queues  []matchmaking.Definition // configured; nil: no matchmaking
+	redis   *redistest.Node          // nil: the one that all tests share
+	timeout time.Duration            // of the store; 0: its default
 }
 
 // start returns a harness that ends with the test.
 func start(t testing.TB, changes ...func(*setup)) *harness {
 	t.Helper()
 	h := &harness{t: t, prefix: redistest.Prefix(t), logs: servertest.NewLogs(), stopped: make(chan error, 1)}
-	s := setup{channelLimits: channel.DefaultLimits()}
+	s := setup{}
 	s.Options = server.Options{
 		Version: "test", Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), Storage: func() channel.Storage { return storage },
 	}
@@ -82,7 +81,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 		s.Ready = conn.Ready
 	}
 	h.receipts = newKeyring(t)
-	h.service = newService(t, h.store, h.receipts, s.channelLimits)
+	h.service = newService(t, h.store, h.receipts)
 	s.Service = h.service
 	if s.queues != nil {
 		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: queues.NewLookup(conn), store: h.store}, h.service, s.queues)
@@ -107,7 +106,7 @@ func newKeyring(t testing.TB) *receipt.Keyring {
 const maxMessageBytes = 1000
 
 // newService returns a service that runs until the test ends.
-func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring, limits channel.Limits) *channel.Service {
+func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring) *channel.Service {
 	t.Helper()
 	policies, err := channel.NewPolicies(
 		channel.Policy{TTL: time.Minute, MaxMessageBytes: maxMessageBytes},
@@ -115,7 +114,7 @@ func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring, li
 	)
 	require.NoError(t, err)
 	service, err := channel.NewService(channel.Options{
-		Store: store, Receipts: receipts, Policies: policies, Limits: limits, Logger: slog.New(slog.DiscardHandler),
+		Store: store, Receipts: receipts, Policies: policies, Limits: channel.DefaultLimits(), Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -197,25 +196,6 @@ func TestDescribeInPages(t *testing.T) {
 	}
 	require.Equal(t, want, listed)
 	require.Greater(t, pages, 5)
-}
-
-// TestLimitsOfAFetch are refused by /v1 when exceeded, and applied by the predecessor's API.
-func TestLimitsOfAFetch(t *testing.T) {
-	t.Parallel()
-	h := start(t, func(s *setup) {
-		s.channelLimits.MaxMax, s.channelLimits.DefaultMax, s.channelLimits.MaxWait = 10, 3, time.Second
-	})
-	h.subscribe("c", "s")
-	for i := range 12 {
-		h.publish("c", fmt.Sprintf("m%d", i), "1")
-	}
-	require.Len(t, h.fetch("c", "s").Messages, 3)
-	require.Len(t, decode[wire.Delivery](h.do("GET", at+"/messages?max=10&wait=1", "")).Messages, 10)
-	require.Equal(t, "max", h.do("GET", at+"/messages?max=11", "").problem(400, fault.SlugInvalidMax).Field)
-	require.Equal(t, "wait", h.do("GET", at+"/messages?wait=1001ms", "").problem(400, fault.SlugInvalidWait).Field)
-	h.do("POST", at+"/next", `{"max":11}`).problem(400, fault.SlugInvalidMax)
-	h.do("POST", at+"/next", `{"wait":2}`).problem(400, fault.SlugInvalidWait)
-	require.Len(t, decode[wire.OldDelivery](h.do("GET", oldAt+"?max=11&timeout=1h", "")).Messages, 10)
 }
 
 // TestContentIsKeptByteForByte by each call that publishes, and each that delivers.

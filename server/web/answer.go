@@ -12,8 +12,7 @@ import (
 
 // Names of headers, in net/http's canonical form.
 const (
-	HeaderLocation = "Location"
-
+	headerLocation      = "Location"
 	headerRequestID     = "X-Request-Id"
 	headerRetryAfter    = "Retry-After"
 	headerContentType   = "Content-Type"
@@ -43,7 +42,7 @@ func (c *Call) Value(status int, v any) error {
 
 // Append answers with JSON that appendJSON appends to a buffer with room for size bytes.
 func (c *Call) Append(status, size int, appendJSON func([]byte) []byte) error {
-	out := NewBuffer(size)
+	out := newBuffer(size)
 	defer out.Release()
 	out.Bytes = appendJSON(out.Bytes)
 	return c.write(status, contentJSON, out.Bytes)
@@ -56,7 +55,7 @@ func (c *Call) NoContent() error {
 }
 
 // SetLocation sets the header of what the request created.
-func (c *Call) SetLocation(path string) { c.response.Header()[HeaderLocation] = []string{path} }
+func (c *Call) SetLocation(path string) { c.response.Header()[headerLocation] = []string{path} }
 
 // SetRetryAfter sets the header that says when to try again, in seconds. 0 sets none.
 func (c *Call) SetRetryAfter(seconds int) {

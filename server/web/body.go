@@ -32,8 +32,8 @@ type Buffer struct {
 
 var buffers = sync.Pool{New: func() any { return &Buffer{Bytes: make([]byte, 0, smallBuffer)} }}
 
-// NewBuffer returns an empty buffer with room for size bytes.
-func NewBuffer(size int) *Buffer {
+// newBuffer returns an empty buffer with room for size bytes.
+func newBuffer(size int) *Buffer {
 	b := buffers.Get().(*Buffer)
 	if cap(b.Bytes) < size {
 		b.Bytes = make([]byte, 0, size)
@@ -62,13 +62,13 @@ func (c *Call) Body() (*Buffer, error) {
 		return nil, bodyTooLarge(limit)
 	}
 	if length == 0 {
-		return NewBuffer(0), nil
+		return newBuffer(0), nil
 	}
 	size := smallBuffer
 	if length > 0 {
 		size = int(min(length, largeBuffer))
 	}
-	b := NewBuffer(size)
+	b := newBuffer(size)
 	b.share = &c.share
 	err := b.share.grow(int64(size))
 	if err == nil {

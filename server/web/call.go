@@ -53,9 +53,6 @@ func (c *Call) Response() http.ResponseWriter { return c.response }
 // Context returns the request's context. It ends when the client goes away.
 func (c *Call) Context() context.Context { return c.request.Context() }
 
-// ID returns the request's ID.
-func (c *Call) ID() string { return c.id }
-
 // Param returns the i-th parameter of the path, unescaped.
 func (c *Call) Param(i int) string {
 	value := c.params[i]

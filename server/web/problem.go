@@ -11,15 +11,22 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// Errors that the plumbing finds.
+// Errors that other packages need to return or to compare.
 var (
-	ErrNoPath       = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "the path does not exist"}
-	ErrDraining     = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining, Detail: "the server is shutting down"}
+	ErrNoPath   = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "the path does not exist"}
+	ErrDraining = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining, Detail: "the server is shutting down"}
+	ErrBodySlow = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody, Detail: "the body took too long to arrive"}
+	ErrPanic    = errors.New("a handler panicked")
+)
+
+var (
 	errBodyCutShort = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidBody, Detail: "the body is incomplete"}
-	ErrBodySlow     = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody, Detail: "the body took too long to arrive"}
-	errBodiesFull   = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server is receiving too many large bodies; trying again is safe"}
-	errConnections  = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server has too many open connections; trying again is safe"}
-	ErrPanic        = errors.New("a handler panicked")
+	errBodiesFull   = &fault.Error{
+		Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server is receiving too many large bodies; trying again is safe",
+	}
+	errConnections = &fault.Error{
+		Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "the server has too many open connections; trying again is safe",
+	}
 )
 
 // StatusOf maps a kind to an HTTP status. It is the only place that does.

@@ -91,9 +91,6 @@ func (r *Router) Routes() []string {
 // MaxBodyBytes returns the largest body that a request may have.
 func (r *Router) MaxBodyBytes() int64 { return r.bodies.maxBody }
 
-// Logger returns the logger of requests.
-func (r *Router) Logger() *slog.Logger { return r.log }
-
 // BodyBytes returns how much memory the bodies of requests in progress take.
 func (r *Router) BodyBytes() int64 { return r.bodies.used.Load() }
 
