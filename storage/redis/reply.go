@@ -156,6 +156,15 @@ func (d *Decoder) Int64() int64 {
 	return n
 }
 
+// Nil reports whether the next value is nil, and reads it then.
+func (d *Decoder) Nil() bool {
+	isNil := d.More() && d.values[0].IsNil()
+	if isNil {
+		d.values = d.values[1:]
+	}
+	return isNil
+}
+
 // Micros reads a time in microseconds since 1970.
 func (d *Decoder) Micros() time.Time {
 	us := d.Int64()

@@ -1,9 +1,9 @@
 package channels
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -90,15 +90,21 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 	}
 	d := rep.Decoder()
 	b := channel.Batch{Epoch: epochOf(d), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d), Expired: uint64(d.Int64())}
-	list := d.List()
-	b.Messages = make([]channel.Message, 0, list.Len()/2)
-	for list.More() {
-		at, envelope := clockOf(list), list.Bytes()
-		if list.Err() == nil {
-			s.open(ctx, &b, at, envelope)
+	b.Messages = []channel.Message{}
+	d.Each(func(list *redis.Decoder) {
+		at, messages := clockOf(list), list.List()
+		b.Messages = slices.Grow(b.Messages, messages.Len())
+		for ; messages.More(); at = at.Add(1) {
+			if messages.Nil() {
+				continue
+			}
+			if envelope := messages.Bytes(); messages.Err() == nil {
+				s.open(ctx, &b, at, envelope)
+			}
 		}
-	}
-	if err := cmp.Or(list.Err(), d.End()); err != nil {
+		list.Fail(messages.Err())
+	})
+	if err := d.End(); err != nil {
 		return channel.Batch{}, err
 	}
 	return b, nil

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- ack.lua moves a subscriber's mark up to the clock that a receipt stands for. It may run where Redis is out of
 -- memory, so that a full Redis can be drained.
--- uses: ack.judge ack.move life.position life.whole
+-- uses: ack.acknowledge life.whole
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -20,15 +20,11 @@
 -- {"SUPERSEDED"}. Nothing is changed by any but the first, except the keys' lives by the second.
 -- Safe to run twice: yes, the second run is STALE.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
-local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
+local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
 local ttl_ms, max_messages = tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local at = {}
-at.clock, at.epoch, at.mark = position(keys.clock, keys.epoch, keys.mark)
-local status = judge(at, receipt, keys, max_messages)
-if status == 'OK' then
-  move(keys, receipt.clock, ttl_ms)
-elseif status == 'STALE' then
+local status = acknowledge(keys, receipt, max_messages, ttl_ms)
+if status == 'STALE' then
   redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
 end
 return {status}

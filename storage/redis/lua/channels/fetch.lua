@@ -15,18 +15,20 @@
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[6] wait_ms         int     how long the caller is going to wait where there is nothing
 --
--- Returns {"OK", epoch, mark, clock, through, expired, {at, message, at, message, …}}, {"NO_SUBSCRIBER"}, or
--- {"MOVING"} where the slot is half moved.
+-- Returns {"OK", epoch, mark, clock, through, expired, {at, {message, …}, at, {message, …}, …}}, {"NO_SUBSCRIBER"}, or
+-- {"MOVING"} if the slot is half moved. Messages are listed in clock order, the first of a list being the one at the clock
+-- in front of the list; a message that is gone is nil.
 -- Safe to run twice: yes, it moves nothing.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local message_prefix, ttl_ms, wait_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6])
-local limits = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), messages = tonumber(ARGV[5])}
+local log = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), keeps = tonumber(ARGV[5])}
 
 local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
 if not mark then
   return {'NO_SUBSCRIBER'}
 end
-local ok, through, expired, found = served(read, {prefix = message_prefix, here = keys.clock}, mark, clock, limits)
+log.prefix, log.here = message_prefix, keys.clock
+local ok, through, expired, found = served(read, log, mark, clock)
 if not ok then
   return {'MOVING'}
 end

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- next.lua acknowledges a receipt and then reads what stands after the mark: ack.lua and fetch.lua in one step.
--- uses: ack.judge ack.move clock.show life.polled life.position read.read slot.served
+-- uses: ack.acknowledge clock.show life.polled read.read slot.served
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -23,25 +23,20 @@
 -- is missing.
 -- Safe to run twice: yes.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
-local receipt = {clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
+local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
 local ttl_ms, wait_ms = tonumber(ARGV[4]), tonumber(ARGV[8])
-local limits = {count = tonumber(ARGV[5]), bytes = tonumber(ARGV[6]), messages = tonumber(ARGV[7])}
+local log = {count = tonumber(ARGV[5]), bytes = tonumber(ARGV[6]), keeps = tonumber(ARGV[7])}
 
-local at = {}
-at.clock, at.epoch, at.mark = position(keys.clock, keys.epoch, keys.mark)
-local status = judge(at, receipt, keys, limits.messages)
-if status == 'OK' then
-  move(keys, receipt.clock, ttl_ms + wait_ms)
-  at.mark = receipt.clock
-elseif status ~= 'STALE' then
+local status, clock, mark = acknowledge(keys, receipt, log.keeps, ttl_ms + wait_ms)
+if status ~= 'OK' and status ~= 'STALE' then
   return {status}
 end
-local log = {prefix = string.sub(keys.message, 1, -1 - #show(receipt.clock)), here = keys.clock}
-local ok, through, expired, found = served(read, log, at.mark, at.clock, limits)
+log.prefix, log.here = string.sub(keys.message, 1, -1 - #receipt.at), keys.clock
+local ok, through, expired, found = served(read, log, mark, clock)
 if not ok then
   return {'MOVING'}
 end
 if status == 'STALE' then
-  polled(keys, ttl_ms, wait_ms, through ~= at.mark)
+  polled(keys, ttl_ms, wait_ms, through ~= mark)
 end
-return {'OK', at.epoch, show(at.mark), show(at.clock), show(through), show(expired), found}
+return {'OK', receipt.epoch, show(mark), show(clock), show(through), show(expired), found}

@@ -1,50 +1,40 @@
--- ack.lua judges a receipt and moves the mark. The key of the message at the receipt's clock is read only at its
--- head, where its ID is.
-
--- define: ID_HEAD
-local ID_HEAD = '^%s*{%s*"id"%s*:%s*"([^"]*)"'
+-- ack.lua judges a receipt and moves the mark.
 
 -- define: held
--- uses: ack.ID_HEAD clock.distance
--- held reports whether the receipt's message can have been at its clock. It is there; or, where the message is gone, its
--- dedup record says so; or both are gone by the end of their life. A message that was trimmed has its record until then.
-local function held(at, receipt, keys, max_messages)
-  if receipt.id == '' then
+-- uses: clock.distance
+-- held reports whether the receipt's message can have been at its clock. Its dedup record, which was written with it, has
+-- that clock; or the message is there; or both are gone by the end of their life. A message that was trimmed has its record
+-- until then. Only the head of the message's key is read, where the ID is.
+local function held(keys, receipt, clock, max_messages)
+  local record = receipt.id ~= '' and redis.call('GET', keys.record)
+  if receipt.id == '' or record == receipt.at then
     return true
   end
-  local head = redis.call('GETRANGE', keys.message, 0, 159)
+  local head = redis.call('GETRANGE', keys.message, '0', '159')
   if head ~= '' then
-    local id = string.match(head, ID_HEAD)
+    local id = string.match(head, '^%s*{%s*"id"%s*:%s*"([^"]*)"')
     return not id or id == receipt.id
   end
-  local record = redis.call('GET', keys.record)
-  if record then
-    return tonumber(record) == receipt.clock
-  end
-  return max_messages == 0 or distance(receipt.clock, at.clock) < max_messages
+  return not record and (max_messages == 0 or distance(receipt.clock, clock) < max_messages)
 end
 
--- define: judge
--- uses: ack.held clock.behind clock.between
--- judge returns OK where the mark is to move, STALE where it is there already, or why the receipt is refused.
-local function judge(at, receipt, keys, max_messages)
-  if not at.mark then
+-- define: acknowledge
+-- uses: ack.held clock.behind clock.between life.position life.whole
+-- acknowledge moves the mark to a receipt's clock, and renews it for so long. It returns OK, STALE if the mark was there
+-- already, or why the receipt is refused; and the channel's clock.
+local function acknowledge(keys, receipt, max_messages, life_ms)
+  local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
+  if not mark then
     return 'NO_SUBSCRIBER'
-  elseif receipt.epoch ~= at.epoch then
+  elseif receipt.epoch ~= epoch then
     return 'EPOCH'
-  elseif behind(receipt.clock, at.mark) then
-    return 'STALE'
-  elseif not between(at.mark, receipt.clock, at.clock) then
+  elseif behind(receipt.clock, mark) then
+    return 'STALE', clock, mark
+  elseif not between(mark, receipt.clock, clock) then
     return 'AHEAD'
-  elseif not held(at, receipt, keys, max_messages) then
+  elseif not held(keys, receipt, clock, max_messages) then
     return 'SUPERSEDED'
   end
-  return 'OK'
-end
-
--- define: move
--- uses: clock.show life.whole
--- move moves the mark, and renews it for so long.
-local function move(keys, clock, life_ms)
-  redis.call('SET', keys.mark, show(clock), 'PXAT', whole(keys, life_ms))
+  redis.call('SET', keys.mark, receipt.at, 'PXAT', whole(keys, life_ms))
+  return 'OK', clock, receipt.clock
 end

@@ -4,9 +4,8 @@
 -- A log is {prefix, here}: what its message keys start with, and a key that is here, for undeclared() in slot.lua.
 
 -- define: key_at
--- uses: clock.show
 local function key_at(log, clock)
-  return log.prefix .. show(clock)
+  return string.format('%s%d', log.prefix, clock)
 end
 
 -- define: alive

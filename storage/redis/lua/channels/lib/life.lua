@@ -26,12 +26,12 @@ local NO_EPOCH = '00000000000000000000000000'
 -- position reads a channel's clock and epoch, and a mark. clock is nil if the channel doesn't exist, mark if the subscriber
 -- doesn't: a mark that isn't behind the clock was left by an earlier life.
 local function position(clock_key, epoch_key, mark_key)
-  local found = redis.call('MGET', clock_key, epoch_key, mark_key)
-  local clock, mark = tonumber(found[1]), tonumber(found[3])
-  if clock and mark and not behind(mark, clock) then
+  local clock, epoch = tonumber(redis.call('GET', clock_key)), redis.call('GET', epoch_key)
+  local mark = clock and tonumber(redis.call('GET', mark_key))
+  if mark and not behind(mark, clock) then
     mark = nil
   end
-  return clock, found[2] or NO_EPOCH, clock and mark
+  return clock, epoch or NO_EPOCH, mark
 end
 
 -- define: outlive
@@ -49,23 +49,24 @@ local function outlive(run, keys, ends, spare)
 end
 
 -- define: whole
--- uses: clock.show life.now_ms life.outlive
+-- uses: clock.show life.outlive life.times
 -- whole returns when a mark ends that is to live for so long from now: never before the end that it has. The channel
 -- lives as long.
 local function whole(keys, life_ms)
-  local ends = math.max(now_ms() + life_ms, redis.call('PEXPIRETIME', keys.mark))
+  local has, now = times(keys.mark)
+  local ends = math.max(now + life_ms, has)
   outlive(redis.call, keys, ends, math.floor(life_ms / 10))
   return show(ends)
 end
 
 -- define: polled
--- uses: clock.show life.now_ms life.outlive
+-- uses: clock.show life.outlive life.times
 -- polled renews the mark after a poll. One that was answered leaves it the whole TTL. One that waits now may be answered
 -- by a notification, without another script, so it leaves the whole TTL after its wait, and a tenth more, so that the
 -- next one needn't write. Any other idle poll writes where less than 9/10 is left. Until then it is no error if nothing
 -- may be written.
 local function polled(keys, ttl_ms, wait_ms, answered)
-  local now, has = now_ms(), redis.call('PEXPIRETIME', keys.mark)
+  local has, now = times(keys.mark)
   local wait = answered and 0 or wait_ms
   local ends, due, spare = now + wait + ttl_ms, has < now + ttl_ms * 0.9, math.floor(ttl_ms / 10)
   if not due and (has >= ends or not answered and wait == 0) then

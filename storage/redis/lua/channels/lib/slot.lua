@@ -24,12 +24,12 @@ end
 
 -- define: served
 -- uses: slot.MOVING
--- served runs a function that reads undeclared keys. It gives false where Redis refused that because the slot is
--- half moved, else true and up to 3 results. Redis's pcall gives the text of an error, never its table.
+-- served calls a function that reads undeclared keys. It returns false if Redis refused that because the slot is half moved,
+-- else true and up to 3 results. Redis's pcall returns the text of an error, never its table.
 local function served(read, ...)
-  local results = {pcall(read, ...)}
-  if not results[1] and results[2] ~= MOVING then
-    error({err = results[2]})
+  local ok, first, second, third = pcall(read, ...)
+  if not ok and first ~= MOVING then
+    error({err = first})
   end
-  return unpack(results, 1, 4)
+  return ok, first, second, third
 end
