@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/lease"
 )
 
 // Errors that callers compare with errors.Is, which compares the slug.
@@ -24,8 +25,8 @@ var (
 
 // Errors of a store that no client is told.
 var (
-	ErrLeaseLost   = errors.New("another director holds the lease of the queue")
-	ErrQueueIdle   = errors.New("the queue is empty and has no director")
+	// ErrQueueIdle is the error with which the lease of an idle queue is refused.
+	ErrQueueIdle   = fmt.Errorf("%w: the queue is empty and has no director", lease.ErrRefused)
 	ErrChangesLost = errors.New("changes of the queue were removed before they were read")
 	// ErrNotAssigned is the error of an assignment that the storage refused and always will. Nothing was assigned.
 	ErrNotAssigned = errors.New("the storage refused the assignment")

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/lease"
 )
 
 // Store stores queues and their tickets. All methods may be called at the same time by many goroutines. They return within
@@ -76,8 +78,8 @@ type CancelRequest struct {
 // Claims is what a director does with tickets.
 type Claims interface {
 	// Claim holds tickets for a token until a deadline: those given, or the oldest up to a limit. It leaves out tickets
-	// that another token holds until its deadline; those that this token holds get the new deadline. Errors: ErrLeaseLost
-	// if a lease is given and isn't held, and nothing was claimed.
+	// that another token holds until its deadline; those that this token holds get the new deadline. Errors: lease.ErrLost
+	// if r.Fence isn't that of the queue's lease, and nothing was claimed.
 	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
 	// Assign assigns all tickets of each match or none of them: each must be alive, unassigned, and held by the token
 	// before its deadline. The matches are independent of each other: there is an outcome for each, in order, with an
@@ -86,9 +88,9 @@ type Claims interface {
 	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
 	// Release gives up those of the tickets that this token holds.
 	Release(ctx context.Context, queue, token string, ids []string) error
-	// TakeOver ends the claims of directors before the one with this lease on some tickets, so that those directors can't
-	// assign them anymore, and returns the tickets. Errors: ErrLeaseLost if the lease isn't held.
-	TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error)
+	// TakeOver ends the claims of directors before the one with this fence on some tickets, so that those directors can't
+	// assign them anymore, and returns the tickets. Errors: lease.ErrLost if the fence isn't that of the queue's lease.
+	TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error)
 	// Sweep removes tickets from the queue whose life has ended, if their players were notified, and lists others whose life
 	// has ended, up to a limit.
 	Sweep(ctx context.Context, queue string, notified []string, limit int) (Swept, error)
@@ -103,8 +105,8 @@ type Swept struct {
 // ClaimRequest is what Claim holds.
 type ClaimRequest struct {
 	Queue string
-	Token string        // new for every claim: if a lease is given, the lease, a dot and a number
-	Lease string        // the director's, which must be held; empty: the claim needs no lease
+	Token string        // new for every claim; that of a director is its fence, a dot and a number
+	Fence uint64        // of the director's lease, which must be held; 0: the claim needs no lease
 	Hold  time.Duration // from now to the deadline
 	IDs   []string      // tickets to hold; empty: the oldest
 	Limit int           // tickets at most, if IDs is empty
@@ -170,13 +172,9 @@ const (
 
 // Leases decides who directs a queue.
 type Leases interface {
-	// Campaign takes the lease of a queue that isn't idle, for r.TTL from now. Errors: ErrLeaseLost if another holds it;
-	// ErrQueueIdle if no director does, and the queue has neither tickets nor outgoing assignments.
-	Campaign(ctx context.Context, r LeaseRequest) (now time.Time, err error)
-	// Lease takes or renews the lease of a queue, for r.TTL from now. Errors: ErrLeaseLost if another holds it.
-	Lease(ctx context.Context, r LeaseRequest) (now time.Time, err error)
-	// Resign ends a lease, if it is still held, and notifies those who watch the queue.
-	Resign(ctx context.Context, queue, lease string) error
+	// Leases returns the leases of queues, by their names. Acquire returns ErrQueueIdle if no director holds the lease and
+	// the queue has neither tickets nor outgoing assignments.
+	Leases() lease.Store
 }
 
 // Feed is how a director learns about the tickets of its queue.
@@ -194,13 +192,6 @@ type Feed interface {
 	// lease of the queue may be free. While the connection is down calls are missed; when it is back, as when it is first
 	// established, there is one with free. notify must not block. Several goroutines may call it.
 	Watch(ctx context.Context, queue string, notify func(free bool))
-}
-
-// LeaseRequest asks for the lease of a queue.
-type LeaseRequest struct {
-	Queue string
-	Lease string // identifies the holder, new for every term
-	TTL   time.Duration
 }
 
 // Snapshot is all tickets that wait in a queue.

@@ -2,23 +2,27 @@ package director
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
-// director is what a server does for one queue under one definition while the queue isn't idle: it asks for the queue's
-// lease, directs the queue for as long as it has it, which is a term, and asks again.
+// director is what a server does for one queue under one definition while the queue isn't idle: it waits for the queue's
+// lease, directs the queue for as long as it has it, which is a term, and waits again.
 //
-//	   ┌─────── lost, or empty for a while: release ◄───────┐
-//	   ▼                                                    │
-//	campaign ──► build ──► term ────────────────────────────┴─► ctx ended: finish tasks ─► release
-//	   └─► nobody has the lease and the queue is empty: idle
+//	  ┌─────── lost, or empty for a while: release ◄───────┐
+//	  ▼                                                    │
+//	lease ──► build ──► term ──────────────────────────────┴─► ctx ended: finish tasks ─► release
+//	  └─► nobody has the lease and the queue is empty: idle
 //
 // A term that loses its lease leaves tasks behind: the matches that it had claimed. They end by themselves, since the
 // storage decides about assignments by claims, not by the lease.
@@ -47,57 +51,93 @@ func newDirector(ctx context.Context, o *Options, e *events) *director {
 	}
 }
 
+// errBuild wraps the error of a queue that cannot be built.
+var errBuild = errors.New("build the queue")
+
+// hold is one of the two ways to get the queue's lease: Hold and TryHold of lease.Manager.
+type hold func(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error
+
 // run directs the queue whenever it can, until ctx ends or the queue is idle. Then it lets the tasks finish, for Drain at
-// most, and returns when none is left. first is the outcome of a request for the lease.
-func (d *director) run(ctx context.Context, first candidacy) {
+// most, and returns when none is left. It calls begin when it is known that the queue isn't idle. It returns an error if
+// that isn't known.
+func (d *director) run(ctx context.Context, begin func()) error {
 	defer d.tasks.GiveUp()
-	for c := first; ; {
-		l, ok := d.campaign(ctx, c)
-		if !ok {
-			break
+	defer d.tasks.Finish(d.Drain)
+	wait := pace.NewBackoff()
+	get := hold(d.Leases.TryHold)
+	for known := false; ctx.Err() == nil; known = true {
+		err := d.direct(ctx, get, begin)
+		switch {
+		case errors.Is(err, matchmaking.ErrQueueIdle):
+			if d.tasks.None() {
+				return nil
+			}
+			d.events.awaitFree(ctx, pace.Jitter(d.LeaseTTL/3))
+		case errors.Is(err, lease.ErrHeld):
+			begin()
+			get = d.Leases.Hold
+		case errors.Is(err, errBuild):
+			pace.Sleep(ctx, pace.Jitter(d.LeaseTTL))
+		case err == nil, errors.Is(err, lease.ErrLost):
+		case !known:
+			return err
+		default:
+			d.electing.Report(ctx, err)
+			pace.Sleep(ctx, wait.NextBackOff())
+			continue
 		}
+		d.electing.Report(ctx, nil)
+		wait.Reset()
+	}
+	return nil
+}
+
+// direct runs a term, if it gets the lease. The term ends when ctx ends, the lease is lost, or the queue was empty for a
+// while.
+func (d *director) direct(ctx context.Context, get hold, begin func()) error {
+	var t *term
+	err := get(ctx, d.Definition.Name, func(ctx context.Context, fence uint64) error {
+		begin()
+		d.electing.Report(ctx, nil)
 		parts, err := d.Build(d.Definition)
 		d.building.Report(ctx, err)
 		if err != nil {
-			d.resign(ctx, l)
-			pace.Sleep(ctx, pace.Jitter(d.LeaseTTL))
-		} else {
-			d.direct(ctx, l, newTerm(d, l, parts))
+			return fmt.Errorf("%w: %w", errBuild, err)
 		}
-		if ctx.Err() != nil {
-			break
-		}
-		c = d.request(ctx)
+		t = newTerm(d, held{fence: fence, until: deadlineOf(ctx)}, parts)
+		return d.runTerm(ctx, t)
+	})
+	if errors.Is(err, lease.ErrLost) && t != nil {
+		d.log.WarnContext(ctx, "queue lease lost", "error", err)
+		t.losses.check(t.pool.Unassigned())
 	}
-	d.tasks.Finish(d.Drain)
+	return err
 }
 
-// direct runs a term. It ends when ctx ends, the lease is lost, or the queue was empty for a while.
-func (d *director) direct(ctx context.Context, l *lease, t *term) {
-	held, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	proposing, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(held, stop)()
+// held is the lease of a term.
+type held struct {
+	fence uint64
+	until func() time.Time // until when it is held, by this server's clock
+}
 
+// deadlineOf returns a function that returns until when the lease of ctx is held.
+func deadlineOf(ctx context.Context) func() time.Time {
+	return func() time.Time {
+		until, _ := lease.Deadline(ctx)
+		return until
+	}
+}
+
+func (d *director) runTerm(ctx context.Context, t *term) error {
 	d.directs.Store(true)
+	defer d.directs.Store(false)
 	d.metrics.Directing(true)
+	defer d.metrics.Directing(false)
 	d.log.InfoContext(ctx, "directing the queue")
-	var running sync.WaitGroup
-	running.Go(func() { d.keep(held, l, end) })
-	t.run(proposing, end)
-	if ctx.Err() != nil { // while others wait for the lease, so that they find the tickets as they are left
+	defer d.log.InfoContext(ctx, "not directing the queue any more")
+	err := t.run(ctx)
+	if ctx.Err() != nil && !errors.Is(err, lease.ErrLost) { // while others wait for the lease, so that they find the tickets as they are left
 		d.tasks.Finish(d.Drain)
 	}
-	lost := held.Err() != nil
-	end()
-	running.Wait()
-	d.directs.Store(false)
-	d.metrics.Directing(false)
-	if lost {
-		t.losses.check(t.pool.Unassigned())
-	} else {
-		d.resign(ctx, l)
-	}
-	d.log.InfoContext(ctx, "not directing the queue any more")
+	return err
 }

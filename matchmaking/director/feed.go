@@ -26,11 +26,11 @@ const (
 type feed struct {
 	store interface {
 		matchmaking.Feed
-		TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error)
+		TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error)
 		Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error)
 	}
 	queue      string
-	lease      string        // the term's
+	fence      uint64        // of the term's lease
 	takesOver  bool          // claims of earlier directors end at once
 	auditEvery time.Duration // how often the pool is compared with the storage while nothing changes
 	events     *events
@@ -117,7 +117,7 @@ func (f *feed) takeOver(ctx context.Context, s *matchmaking.Snapshot) error {
 	if len(s.Held) == 0 || !f.takesOver {
 		return nil
 	}
-	freed, err := f.store.TakeOver(ctx, f.queue, f.lease, slices.Collect(maps.Keys(s.Held)))
+	freed, err := f.store.TakeOver(ctx, f.queue, f.fence, slices.Collect(maps.Keys(s.Held)))
 	if err != nil {
 		return fmt.Errorf("take over the claims of an earlier director: %w", err)
 	}

@@ -2,12 +2,12 @@ package director
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
@@ -17,7 +17,6 @@ import (
 // Store is what a director needs of the queues' store.
 type Store interface {
 	matchmaking.Claims
-	matchmaking.Leases
 	matchmaking.Feed
 	// Ticket is matchmaking.Tickets'.
 	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
@@ -39,12 +38,13 @@ type Options struct {
 	Over          <-chan struct{} // closed when the queue has another definition, or none
 	Build         matchmaking.Build
 	Store         Store
+	Leases        *lease.Manager // of the queues' leases
 	Subscriptions matchmaking.Subscriptions
 	// Wake returns what is used while the queue isn't idle. It is called each time that it no longer is.
 	Wake     func() (Metrics, Outbox)
 	Idle     *outage.Outage // that it isn't known whether idle queues are; one for all queues
 	Logger   *slog.Logger
-	LeaseTTL time.Duration // how long the queue's lease is kept without a renewal
+	LeaseTTL time.Duration // of Leases
 	// IdleAfter is how long the queue must have been empty before its direction is given up.
 	IdleAfter time.Duration
 	Drain     time.Duration // how long matches that are being made may go on after Run's context has ended
@@ -94,34 +94,13 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// wake works on the queue until it is idle. An error means that it isn't known whether it is.
+// wake works on the queue until it is idle, ctx ends or it has another definition: it directs the queue, or waits for its
+// turn to, and looks after its outbox. It returns an error if it isn't known whether the queue is idle.
 func (q *Queue) wake(ctx context.Context) error {
-	d := newDirector(ctx, &q.o, q.events)
-	first := d.request(ctx)
-	if !first.isCertain() {
-		q.o.Idle.Report(ctx, first.err)
-		return first.err
-	}
-	q.o.Idle.Report(ctx, nil)
-	if !errors.Is(first.err, matchmaking.ErrQueueIdle) {
-		q.events.idle.Store(false)
-		q.work(ctx, d, first)
-		q.events.idle.Store(true)
-	}
-	return nil
-}
-
-// work directs the queue, or waits for its turn to, and looks after its outbox, until the queue is idle, ctx ends or it
-// has another definition.
-func (q *Queue) work(ctx context.Context, d *director, first candidacy) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	d.metrics, d.outbox = q.o.Wake()
-	q.director.Store(d)
-	defer q.director.Store(nil)
 	var running sync.WaitGroup
 	defer running.Wait()
-	running.Go(func() { d.outbox.Run(ctx, d.directs.Load) })
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	running.Go(func() {
 		select {
 		case <-q.o.Over:
@@ -129,6 +108,15 @@ func (q *Queue) work(ctx context.Context, d *director, first candidacy) {
 		case <-ctx.Done():
 		}
 	})
-	d.run(ctx, first)
-	cancel()
+	d := newDirector(ctx, &q.o, q.events)
+	err := d.run(ctx, sync.OnceFunc(func() {
+		q.events.idle.Store(false)
+		d.metrics, d.outbox = q.o.Wake()
+		q.director.Store(d)
+		running.Go(func() { d.outbox.Run(ctx, d.directs.Load) })
+	}))
+	q.o.Idle.Report(ctx, err)
+	q.director.Store(nil)
+	q.events.idle.Store(true)
+	return err
 }

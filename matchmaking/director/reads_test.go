@@ -73,7 +73,7 @@ func (s *fakeStore) Changes(context.Context, matchmaking.ChangesRequest) (matchm
 	return next, nil
 }
 
-func (s *fakeStore) TakeOver(_ context.Context, _, _ string, ids []string) ([]string, error) {
+func (s *fakeStore) TakeOver(_ context.Context, _ string, _ uint64, ids []string) ([]string, error) {
 	return ids[:1], nil
 }
 

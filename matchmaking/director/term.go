@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
@@ -41,7 +42,7 @@ type term struct {
 type loopState struct {
 	outcomes  chan maker.Outcome
 	end       chan struct{} // closed when nothing is received from outcomes any more
-	lost      context.CancelFunc
+	lost      context.CancelCauseFunc
 	busy      time.Time // when there was something to do last
 	idleAfter time.Duration
 }
@@ -54,7 +55,7 @@ const (
 )
 
 // newTerm returns the term of a lease.
-func newTerm(d *director, l *lease, parts matchmaking.Parts) *term {
+func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	def := &d.Definition
 	t := &term{
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
@@ -73,29 +74,33 @@ func newTerm(d *director, l *lease, parts matchmaking.Parts) *term {
 	t.pool = pool.New(parts.Matcher)
 	t.maker = &maker.Maker{
 		Store: d.Store, Assigner: parts.Assigner, Outbox: d.outbox, Definition: def, Clock: &d.clock,
-		Tasks: d.tasks, Health: d.health, Metrics: d.metrics, Log: d.log, Lease: l.id, Report: t.report,
+		Tasks: d.tasks, Health: d.health, Metrics: d.metrics, Log: d.log, Fence: l.fence, Report: t.report,
 	}
 	players := &players{subscriptions: d.Subscriptions, log: d.log}
-	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(), leaseEnd: l.end, tasks: d.tasks, log: d.log}
+	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(), leaseEnd: l.until, tasks: d.tasks, log: d.log}
 	t.sweeper = newSweeper(d, players)
 	t.feed = &feed{
-		store: d.Store, queue: def.Name, lease: l.id, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
+		store: d.Store, queue: def.Name, fence: l.fence, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
 		events: d.events, clock: &d.clock, log: d.log, out: make(chan fed, 4),
 	}
 	return t
 }
 
-// run directs the queue until ctx ends or the queue was empty for a while. It calls lost if it finds that the lease is.
-func (t *term) run(ctx context.Context, lost context.CancelFunc) {
-	t.loop.lost = lost
+// run directs the queue until ctx ends or the queue was empty for a while. It returns lease.ErrLost if the lease was lost.
+func (t *term) run(ctx context.Context) error {
 	var running sync.WaitGroup
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	t.loop.lost = cancel
 	running.Go(func() { t.feed.run(ctx) })
 	running.Go(func() { t.sweeper.run(ctx) })
 	t.runLoop(ctx)
-	cancel()
+	cancel(nil)
 	close(t.loop.end)
 	running.Wait()
+	if err := context.Cause(ctx); errors.Is(err, lease.ErrLost) {
+		return err
+	}
+	return nil
 }
 
 func (t *term) runLoop(ctx context.Context) {
@@ -244,7 +249,7 @@ func (t *term) holdRound(ctx context.Context) {
 		n := maker.NextClaim(rest)
 		not, err := t.maker.Start(ctx, rest[:n])
 		if err != nil {
-			t.end(ctx, err)
+			t.end(err)
 			return
 		}
 		t.takeMissed(not)
@@ -272,10 +277,9 @@ func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
 }
 
 // end is called after a claim that failed for good. The term ends if it has lost its lease; else its context has ended.
-func (t *term) end(ctx context.Context, err error) {
-	if errors.Is(err, matchmaking.ErrLeaseLost) {
-		t.log.WarnContext(ctx, "queue lease lost", "error", err)
-		t.loop.lost()
+func (t *term) end(err error) {
+	if errors.Is(err, lease.ErrLost) {
+		t.loop.lost(err)
 	}
 }
 

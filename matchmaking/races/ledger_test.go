@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -20,7 +21,7 @@ type ledger struct {
 	matches   map[string]*entry
 	holds     map[string][]hold        // of each ticket
 	gaveUp    map[hold]bool            // releases that were sent: only ticket and token
-	leases    map[string]string        // the last granted lease of each queue
+	leases    map[string]string        // the token of the last granted lease of each queue
 	leaders   map[string]*server       // its holder
 	waits     map[string]time.Duration // time from a ticket's creation to its assignment, by Redis's clock
 	conflicts map[matchmaking.ConflictReason]int
@@ -60,18 +61,18 @@ func (l *ledger) match(id string) *entry {
 	return e
 }
 
-func (l *ledger) leased(s *server, r matchmaking.LeaseRequest, given bool) {
+func (l *ledger) leased(s *server, r lease.Request, given bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case given:
-		l.leases[r.Queue], l.leaders[r.Queue] = r.Lease, s
-	case l.leaders[r.Queue] == s && l.leases[r.Queue] == r.Lease:
-		delete(l.leaders, r.Queue)
+		l.leases[r.Name], l.leaders[r.Name] = r.Token, s
+	case l.leaders[r.Name] == s && l.leases[r.Name] == r.Token:
+		delete(l.leaders, r.Name)
 	}
 }
 
-// lease returns the lease of a queue's director.
+// lease returns the token of a queue's lease.
 func (l *ledger) lease(queue string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
@@ -144,18 +145,29 @@ type tap struct {
 
 func (q *tap) book() *ledger { return q.server.arena.ledger }
 
-// Campaign implements matchmaking.Leases.
-func (q *tap) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	now, err := q.Store.Campaign(ctx, r)
-	q.book().leased(q.server, r, err == nil)
-	return now, err
+// Leases implements matchmaking.Leases.
+func (q *tap) Leases() lease.Store { return &tappedLeases{Store: q.Store.Leases(), tap: q} }
+
+// tappedLeases records who has which lease.
+type tappedLeases struct {
+	lease.Store
+	tap *tap
 }
 
-// Lease implements matchmaking.Leases.
-func (q *tap) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	now, err := q.Store.Lease(ctx, r)
-	q.book().leased(q.server, r, err == nil)
-	return now, err
+// Acquire implements lease.Store.
+func (l *tappedLeases) Acquire(ctx context.Context, r lease.Request) (uint64, error) {
+	fence, err := l.Store.Acquire(ctx, r)
+	l.tap.book().leased(l.tap.server, r, err == nil)
+	return fence, err
+}
+
+// Renew implements lease.Store.
+func (l *tappedLeases) Renew(ctx context.Context, rs []lease.Request) []error {
+	errs := l.Store.Renew(ctx, rs)
+	for i, err := range errs {
+		l.tap.book().leased(l.tap.server, rs[i], err == nil)
+	}
+	return errs
 }
 
 // Claim implements matchmaking.Claims.

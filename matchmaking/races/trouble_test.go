@@ -16,8 +16,8 @@ func (a *arena) depose(queue string) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-3)
 		for wait(ctx, between(r, 30*time.Millisecond, 200*time.Millisecond)) {
-			if lease := a.ledger.lease(queue); lease != "" {
-				a.reportStorage(ctx, a.observer.queues.Resign(ctx, queue, lease))
+			if token := a.ledger.lease(queue); token != "" {
+				a.reportStorage(ctx, a.observer.queues.Leases().Release(ctx, queue, token))
 			}
 		}
 	})

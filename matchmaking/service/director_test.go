@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
@@ -114,16 +115,15 @@ func TestALeaseThatIsLostInTheMiddleOfARound(t *testing.T) {
 		o := w.options(t, define(t, "duel", `{}`))
 		var once sync.Once
 		var thief atomic.Bool
-		o.Store = &tampered{
-			Store: w.queues,
-			claim: func(ctx context.Context, r matchmaking.ClaimRequest) {
-				once.Do(func() {
-					_ = w.queues.Resign(ctx, r.Queue, r.Lease)
-					_, err := w.queues.Lease(ctx, matchmaking.LeaseRequest{Queue: r.Queue, Lease: "thief", TTL: 300 * time.Millisecond})
-					thief.Store(err == nil)
-				})
-			},
+		store := &tampered{Store: w.queues}
+		store.claim = func(ctx context.Context, r matchmaking.ClaimRequest) {
+			once.Do(func() {
+				store.dethrone(ctx, r.Queue)
+				_, err := w.queues.Leases().Acquire(ctx, lease.Request{Name: r.Queue, Token: "thief", TTL: 300 * time.Millisecond})
+				thief.Store(err == nil)
+			})
 		}
+		o.Store = store
 		s := newService(t, o)
 		background(t, s.Run)
 		first := create(t, s, service.NewTicket{Queue: "duel"})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
@@ -17,8 +18,7 @@ import (
 func (w *world) becomesIdle(t *testing.T, queue string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		r := matchmaking.LeaseRequest{Queue: queue, Lease: "test", TTL: time.Minute}
-		_, err := w.queues.Campaign(t.Context(), r)
+		_, err := w.queues.Leases().Acquire(t.Context(), lease.Request{Name: queue, Token: "test", TTL: time.Minute})
 		return errors.Is(err, matchmaking.ErrQueueIdle)
 	}, soon, 5*time.Millisecond)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -31,6 +32,9 @@ type memory struct {
 	renew    func(ids []string) error
 	describe func() matchmaking.QueueState
 }
+
+// Leases returns nothing: these services direct no queue.
+func (m *memory) Leases() lease.Store { return nil }
 
 func (m *memory) Definitions(context.Context) (map[string][]byte, error) {
 	m.mu.Lock()

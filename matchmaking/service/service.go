@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
@@ -90,6 +91,7 @@ type Service struct {
 	undo       *undo
 	heartbeats *heartbeats
 	relay      *outbox.Relay
+	leases     *lease.Manager
 	idle       *outage.Outage // looking at idle queues
 
 	mu      sync.Mutex
@@ -102,8 +104,12 @@ func New(o Options) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("matchmaking options: %w", err)
 	}
+	leases, err := lease.NewManager(o.Store.Leases(), lease.Options{TTL: o.LeaseTTL, Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("matchmaking options: %w", err)
+	}
 	s := &Service{
-		o: o, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
+		o: o, leases: leases, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
 		relay: outbox.New(outbox.Options{
 			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge, Keep: o.ChannelTTL,
 		}),
@@ -174,7 +180,8 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 			return
 		}
 		q := director.New(director.Options{
-			Definition: known.Definition, Over: known.over, Build: s.o.Build, Store: s.o.Store, Subscriptions: s.o.Channels,
+			Definition: known.Definition, Over: known.over, Build: s.o.Build,
+			Store: s.o.Store, Leases: s.leases, Subscriptions: s.o.Channels,
 			Wake: func() (director.Metrics, director.Outbox) {
 				m := s.o.Metrics.Queue(name)
 				return m, s.relay.Queue(name, m)

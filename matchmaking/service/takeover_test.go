@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
@@ -96,9 +97,10 @@ func TestADirectorThatStopsHandsItsQueueOver(t *testing.T) {
 	directs(t, a, "duel")
 	first := create(t, a, service.NewTicket{Queue: "duel"})
 	stop()
-	_, err := w.queues.Lease(t.Context(), matchmaking.LeaseRequest{Queue: "duel", Lease: "test", TTL: time.Minute})
+	leases := w.queues.Leases()
+	_, err := leases.Acquire(t.Context(), lease.Request{Name: "duel", Token: "test", TTL: time.Minute})
 	require.NoError(t, err, "the lease is free at once")
-	require.NoError(t, w.queues.Resign(t.Context(), "duel", "test"))
+	require.NoError(t, leases.Release(t.Context(), "duel", "test"))
 
 	background(t, b.Run)
 	second := create(t, b, service.NewTicket{Queue: "duel"})

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
@@ -26,6 +28,8 @@ type tampered struct {
 	claim     func(context.Context, matchmaking.ClaimRequest)        // before
 	assign    func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
 	delivered func(ctx context.Context, queue string, entries []string) error
+
+	tokens sync.Map // of its last leases, by queue
 }
 
 func (s *tampered) gone() error {
@@ -83,11 +87,11 @@ func (s *tampered) Release(ctx context.Context, queue, token string, ids []strin
 	return s.Store.Release(ctx, queue, token, ids)
 }
 
-func (s *tampered) TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error) {
+func (s *tampered) TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error) {
 	if err := s.gone(); err != nil {
 		return nil, err
 	}
-	return s.Store.TakeOver(ctx, queue, lease, ids)
+	return s.Store.TakeOver(ctx, queue, fence, ids)
 }
 
 func (s *tampered) Sweep(ctx context.Context, queue string, notified []string, limit int) (matchmaking.Swept, error) {
@@ -97,25 +101,44 @@ func (s *tampered) Sweep(ctx context.Context, queue string, notified []string, l
 	return s.Store.Sweep(ctx, queue, notified, limit)
 }
 
-func (s *tampered) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	if err := s.gone(); err != nil {
-		return time.Time{}, err
-	}
-	return s.Store.Campaign(ctx, r)
+func (s *tampered) Leases() lease.Store { return &tamperedLeases{Store: s.Store.Leases(), of: s} }
+
+// tamperedLeases are the leases of a tampered store.
+type tamperedLeases struct {
+	lease.Store
+	of *tampered
 }
 
-func (s *tampered) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	if err := s.gone(); err != nil {
-		return time.Time{}, err
+func (l *tamperedLeases) Acquire(ctx context.Context, r lease.Request) (uint64, error) {
+	if err := l.of.gone(); err != nil {
+		return 0, err
 	}
-	return s.Store.Lease(ctx, r)
+	fence, err := l.Store.Acquire(ctx, r)
+	if err == nil {
+		l.of.tokens.Store(r.Name, r.Token)
+	}
+	return fence, err
 }
 
-func (s *tampered) Resign(ctx context.Context, queue, lease string) error {
-	if err := s.gone(); err != nil {
+func (l *tamperedLeases) Renew(ctx context.Context, rs []lease.Request) []error {
+	if err := l.of.gone(); err != nil {
+		return slices.Repeat([]error{err}, len(rs))
+	}
+	return l.Store.Renew(ctx, rs)
+}
+
+func (l *tamperedLeases) Release(ctx context.Context, name, token string) error {
+	if err := l.of.gone(); err != nil {
 		return err
 	}
-	return s.Store.Resign(ctx, queue, lease)
+	return l.Store.Release(ctx, name, token)
+}
+
+// dethrone takes a queue's lease from the director that uses the store.
+func (s *tampered) dethrone(ctx context.Context, queue string) {
+	if token, ok := s.tokens.Load(queue); ok {
+		_ = s.Store.Leases().Release(ctx, queue, token.(string))
+	}
 }
 
 func (s *tampered) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {

@@ -272,6 +272,8 @@ func longLeaseName(s *leaseSubject) {
 // exclusion lets managers, as different processes have them, compete for a lease.
 func exclusion(s *leaseSubject) {
 	const processes, runs = 8, 5
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
 	var mu sync.Mutex
 	inside, done, last := 0, 0, uint64(0)
 	enter := func(fence uint64) {
@@ -294,7 +296,7 @@ func exclusion(s *leaseSubject) {
 		all.Go(func() {
 			m, err := lease.NewManager(s.store, lease.Options{TTL: ttl})
 			for i := 0; i < runs && err == nil; i++ {
-				err = m.Hold(s.t.Context(), job, func(_ context.Context, fence uint64) error {
+				err = m.Hold(ctx, job, func(_ context.Context, fence uint64) error {
 					enter(fence)
 					defer leave()
 					return nil

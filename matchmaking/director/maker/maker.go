@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
@@ -36,7 +37,7 @@ type Maker struct {
 	Health     *Health
 	Metrics    Metrics
 	Log        *slog.Logger
-	Lease      string        // the term's
+	Fence      uint64        // of the term's lease
 	Report     func(Outcome) // called by tasks
 
 	claims int // made so far: the last part of a claim's token
@@ -121,14 +122,14 @@ func NextClaim(matches []round.Match) int {
 }
 
 // Start claims the tickets of matches and begins to make the matches that are complete. The tickets that it got of others
-// are given up again. An error means that the term must end: matchmaking.ErrLeaseLost, or that ctx has ended.
+// are given up again. An error means that the term must end: lease.ErrLost, or that ctx has ended.
 func (m *Maker) Start(ctx context.Context, matches []round.Match) (Missed, error) {
 	var ids []string
 	for i := range matches {
 		ids = append(ids, matches[i].IDs...)
 	}
 	m.claims++
-	c := claim{token: m.Lease + "." + strconv.Itoa(m.claims)}
+	c := claim{token: strconv.FormatUint(m.Fence, 10) + "." + strconv.Itoa(m.claims)}
 	got, sent, err := m.claim(ctx, c.token, ids)
 	if err != nil {
 		return Missed{}, err
@@ -180,12 +181,12 @@ func split(matches []round.Match, got []string) (complete []round.Match, rest []
 func (m *Maker) claim(ctx context.Context, token string, ids []string) (got matchmaking.Claimed, sent time.Time, err error) {
 	wait := pace.NewBackoff()
 	hold := m.Definition.PendingTimeout.Std()
-	request := matchmaking.ClaimRequest{Queue: m.Definition.Name, Token: token, Lease: m.Lease, Hold: hold, IDs: ids}
+	request := matchmaking.ClaimRequest{Queue: m.Definition.Name, Token: token, Fence: m.Fence, Hold: hold, IDs: ids}
 	unsure := false // a try may have held the tickets
 	for {
 		sent = time.Now()
 		got, err = m.Store.Claim(ctx, request)
-		if err == nil || errors.Is(err, matchmaking.ErrLeaseLost) {
+		if err == nil || errors.Is(err, lease.ErrLost) {
 			m.Health.storing.Report(ctx, nil) // the storage has answered
 			break
 		}

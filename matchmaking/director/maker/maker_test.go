@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
@@ -124,7 +125,7 @@ func (w *world) run(ctx context.Context, matches ...round.Match) (maker.Missed, 
 	tasks := maker.NewTasks(ctx)
 	m := maker.Maker{
 		Store: w, Assigner: assigner{w}, Outbox: w, Definition: &matchmaking.Definition{Name: "q", PendingTimeout: matchmaking.Duration(hold)},
-		Clock: &storetime.Clock{}, Tasks: tasks, Health: maker.NewHealth(log), Metrics: w, Log: log, Lease: "L",
+		Clock: &storetime.Clock{}, Tasks: tasks, Health: maker.NewHealth(log), Metrics: w, Log: log, Fence: 7,
 		Report: func(o maker.Outcome) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -153,7 +154,7 @@ func TestMatchesAreAssigned(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, missed.Gone)
 	require.Empty(t, missed.Held)
-	require.Equal(t, []string{"claim L.1 a,b,c", "allocate m1", "allocate m2", "assign L.1 m1", "assign L.1 m2", "matched", "matched", "report"}, w.log)
+	require.Equal(t, []string{"claim 7.1 a,b,c", "allocate m1", "allocate m2", "assign 7.1 m1", "assign 7.1 m2", "matched", "matched", "report"}, w.log)
 	require.Equal(t, []maker.Outcome{{Finished: []string{"a", "b", "c"}}}, w.outcomes)
 	require.Len(t, w.entries, 3)
 	require.Equal(t, "entry-b", w.entries[1].Entry)
@@ -170,9 +171,9 @@ func TestMatchesThatCannotBeClaimedWhole(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"e"}, missed.Gone)
 		require.True(t, missed.Held["b"].After(began.Add(time.Second)), "just after the other claim's deadline")
-		require.Contains(t, w.log, "assign L.1 m2")
+		require.Contains(t, w.log, "assign 7.1 m2")
 		require.NotContains(t, w.log, "allocate m1")
-		require.Contains(t, w.log, "release L.1 a,d")
+		require.Contains(t, w.log, "release 7.1 a,d")
 		require.Contains(t, w.outcomes, maker.Outcome{PutBack: []string{"a", "d"}})
 	})
 }
@@ -185,9 +186,9 @@ func TestClaimThatFails(t *testing.T) {
 		err    error
 		log    []string
 	}{
-		"is tried again with its token": {[]error{down, down, nil}, nil, []string{"claim L.1 a", "claim L.1 a", "claim L.1 a", "allocate m", "assign L.1 m", "matched", "report"}},
-		"for good":                      {[]error{matchmaking.ErrLeaseLost}, matchmaking.ErrLeaseLost, []string{"claim L.1 a"}},
-		"after one that may have held":  {[]error{down, matchmaking.ErrLeaseLost}, matchmaking.ErrLeaseLost, []string{"claim L.1 a", "claim L.1 a", "release L.1 a"}},
+		"is tried again with its token": {[]error{down, down, nil}, nil, []string{"claim 7.1 a", "claim 7.1 a", "claim 7.1 a", "allocate m", "assign 7.1 m", "matched", "report"}},
+		"for good":                      {[]error{lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a"}},
+		"after one that may have held":  {[]error{down, lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a", "claim 7.1 a", "release 7.1 a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +206,7 @@ func TestClaimThatFails(t *testing.T) {
 		defer cancel()
 		_, err := w.run(ctx, match("m", "a"))
 		require.Error(t, err, "the term ends meanwhile")
-		require.Equal(t, "release L.1 a", w.log[len(w.log)-1])
+		require.Equal(t, "release 7.1 a", w.log[len(w.log)-1])
 	})
 }
 
@@ -222,22 +223,22 @@ func TestMatchesThatFail(t *testing.T) {
 	}{
 		"no place": {
 			allocate: broken, later: true,
-			log:      []string{"claim L.1 a,b", "allocate m", "allocation failed", "give back m ", "release L.1 a,b", "report"},
+			log:      []string{"claim 7.1 a,b", "allocate m", "allocation failed", "give back m ", "release 7.1 a,b", "report"},
 			outcomes: []maker.Outcome{{PutBack: []string{"a", "b"}}},
 		},
 		"a ticket is gone": {
 			assign:   matchmaking.AssignOutcome{Conflicts: []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}},
-			log:      []string{"claim L.1 a,b", "allocate m", "assign L.1 m", "conflict gone", "give back m at-m", "release L.1 b", "report"},
+			log:      []string{"claim 7.1 a,b", "allocate m", "assign 7.1 m", "conflict gone", "give back m at-m", "release 7.1 b", "report"},
 			outcomes: []maker.Outcome{{Finished: []string{"a"}, PutBack: []string{"b"}}},
 		},
 		"the claim is over": {
 			assign:   matchmaking.AssignOutcome{Conflicts: []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictClaim}}},
-			log:      []string{"claim L.1 a,b", "allocate m", "assign L.1 m", "conflict claim", "give back m at-m", "release L.1 a,b", "report"},
+			log:      []string{"claim 7.1 a,b", "allocate m", "assign 7.1 m", "conflict claim", "give back m at-m", "release 7.1 a,b", "report"},
 			outcomes: []maker.Outcome{{PutBack: []string{"a", "b"}}},
 		},
 		"refused for good": {
 			assign: matchmaking.AssignOutcome{Err: matchmaking.ErrNotAssigned}, later: true,
-			log:      []string{"claim L.1 a,b", "allocate m", "assign L.1 m", "refused", "give back m at-m", "release L.1 a,b", "report"},
+			log:      []string{"claim 7.1 a,b", "allocate m", "assign 7.1 m", "refused", "give back m at-m", "release 7.1 a,b", "report"},
 			outcomes: []maker.Outcome{{PutBack: []string{"a", "b"}}},
 		},
 	} {

@@ -82,7 +82,7 @@ func open(t testing.TB, url string) *harness {
 func (h *harness) Store() lease.Store { return h.store }
 
 // key spells the key of docs/redis-internals.md out, so that it doesn't follow a mistake of the store.
-func (h *harness) key(name string) string { return h.prefix + "lease.{" + name + "}" }
+func (h *harness) key(name string) string { return h.prefix + "lease.{" + name + "}.holder" }
 
 func (h *harness) Forget(ctx context.Context, name string) error {
 	if err := h.client.Do(ctx, h.client.B().Del().Key(h.key(name)).Build()).Error(); err != nil {

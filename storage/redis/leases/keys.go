@@ -1,13 +1,19 @@
 package leases
 
-// Layout makes the keys of leases from their names. All keys of a lease must have one hash tag, and so one slot.
+// Layout makes the keys of leases from their names. Both keys of a lease must have the same hash tag, and so one slot.
 type Layout struct {
-	Lease func(name string) string // the key of a lease
-	Topic func(name string) string // the sharded pub/sub channel that tells of its release
+	Holder func(name string) string // the key that has the holder of a lease
+	Topic  func(name string) string // the sharded pub/sub channel that tells of its release
 }
 
-// layout returns the keys of docs/redis-internals.md. The name of a lease is its hash tag.
+// layout returns the keys that docs/redis-internals.md documents.
 func layout(prefix string) Layout {
-	key := func(name string) string { return prefix + "lease.{" + name + "}" }
-	return Layout{Lease: key, Topic: key}
+	return Layout{
+		Holder: func(name string) string { return holder(prefix, name) },
+		Topic:  func(name string) string { return topic(prefix, name) },
+	}
 }
+
+func holder(prefix, name string) string { return topic(prefix, name) + ".holder" }
+
+func topic(prefix, name string) string { return prefix + "lease.{" + name + "}" }

@@ -1,6 +1,7 @@
 package leases
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -54,11 +55,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (fence uint64, err
 		fence = uint64(d.Int64())
 		return fence, d.End()
 	case statusHeld:
-		left := time.Duration(d.Int64()) * time.Millisecond
-		if err := d.End(); err != nil {
-			return 0, err
-		}
-		return 0, &lease.HeldError{For: left}
+		held := &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond}
+		return 0, cmp.Or[error](d.End(), held)
 	default:
 		return 0, refusals.Error(reply)
 	}
@@ -82,14 +80,14 @@ func (s *Store) Renew(ctx context.Context, rs []lease.Request) []error {
 // call returns a call of the scripts that give or prolong a lease.
 func (s *Store) call(r lease.Request) redis.Call {
 	return redis.Call{
-		Keys: []string{s.keys.Lease(r.Name)},
+		Keys: []string{s.keys.Holder(r.Name)},
 		Args: []string{r.Token, strconv.FormatInt(r.TTL.Milliseconds(), 10)},
 	}
 }
 
 // Release implements lease.Store.
 func (s *Store) Release(ctx context.Context, name, token string) error {
-	reply, err := s.conn.Run(ctx, releaseScript, []string{s.keys.Lease(name)}, []string{token, s.keys.Topic(name)})
+	reply, err := s.conn.Run(ctx, releaseScript, []string{s.keys.Holder(name)}, []string{token, s.keys.Topic(name)})
 	if err != nil {
 		return fmt.Errorf("release: %w", err)
 	}

@@ -3,8 +3,6 @@ package leases_test
 import (
 	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
-	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
 func (h *harness) do(t *testing.T, command ...string) string {
@@ -104,39 +101,4 @@ func TestRights(t *testing.T) {
 	before := admin.do(t, "GET", admin.key("job"))
 	require.ErrorIs(t, mute.store.Release(t.Context(), "job", "a"), fault.ErrUnavailable)
 	require.Equal(t, before, admin.do(t, "GET", admin.key("job")))
-}
-
-// TestPage holds the page on keys and scripts against the scripts.
-func TestPage(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../../../docs/redis-internals.md")
-	require.NoError(t, err)
-	_, part, found := strings.Cut(string(page), "\n## Leases\n")
-	require.True(t, found)
-	part, _, _ = strings.Cut(part, "\n## ")
-	var key, topic string
-	for line := range strings.Lines(part) {
-		if cells := strings.Split(line, "|"); len(cells) > 3 && strings.Contains(cells[1], "lease.{name}") {
-			if strings.TrimSpace(cells[2]) == "string" {
-				key = line
-			} else {
-				topic = line
-			}
-		}
-	}
-	for _, f := range luatest.Scripts(t, "leases") {
-		require.Contains(t, part, "### `"+f.Name()+"`\n")
-		require.Contains(t, key, f.Stem(), "the scripts that use the key")
-		for _, p := range f.Parameters() {
-			require.Contains(t, []string{"lease", "token", "ttl_ms", "topic"}, p.Name)
-			require.Equal(t, p.Table == "KEYS", p.Name == "lease")
-			if p.Name == "topic" {
-				require.Contains(t, topic, f.Stem())
-			}
-		}
-	}
-	require.Equal(t, 3, strings.Count(part, "\n### "))
-	for _, about := range []string{"half-moved slot", "out of memory"} {
-		require.Contains(t, strings.ToLower(part), about)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
@@ -23,7 +24,7 @@ var (
 func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
 	k := s.keys(r.Queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.director()}
-	args := []string{r.Token, r.Lease, milliseconds(r.Hold), strconv.Itoa(r.Limit)}
+	args := []string{r.Token, fenceText(r.Fence), milliseconds(r.Hold), strconv.Itoa(r.Limit)}
 	all := matchmaking.Claimed{Held: map[string]time.Time{}}
 	for first := 0; first == 0 || first < len(r.IDs); first += maxIDs {
 		ids := r.IDs[first:min(first+maxIDs, len(r.IDs))]
@@ -31,7 +32,7 @@ func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmak
 		if err == nil {
 			err = addClaimed(rep, &all)
 		}
-		if errors.Is(err, matchmaking.ErrLeaseLost) && len(all.IDs) > 0 {
+		if errors.Is(err, lease.ErrLost) && len(all.IDs) > 0 {
 			return matchmaking.Claimed{}, errors.Join(err, s.Release(ctx, r.Queue, r.Token, all.IDs))
 		}
 		if err != nil {
@@ -76,12 +77,12 @@ func (s *Store) Release(ctx context.Context, queue, token string, ids []string) 
 }
 
 // TakeOver runs takeover.lua, once for 3,000 tickets.
-func (s *Store) TakeOver(ctx context.Context, queue, lease string, ids []string) ([]string, error) {
+func (s *Store) TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error) {
 	k := s.keys(queue)
 	var freed []string
 	for some := range slices.Chunk(ids, maxIDs) {
 		rep, err := s.conn.Run(ctx, takeoverScript, []string{k.proposed(), k.claims(), k.director()},
-			slices.Concat([]string{lease}, some))
+			slices.Concat([]string{fenceText(fence)}, some))
 		if err != nil {
 			return nil, err
 		}

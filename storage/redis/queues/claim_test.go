@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
@@ -150,34 +151,30 @@ func TestQueueSweep(t *testing.T) {
 	})
 }
 
+// Only who has the lease claims, also after the lease has ended by itself.
 func TestQueueLease(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		ask := func(lease string, ttl time.Duration) error {
-			now, err := h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: lease, TTL: ttl})
-			if err == nil {
-				require.WithinDuration(t, time.Now(), now, time.Hour)
-			}
-			return err
-		}
-		claim := func(lease string) error {
-			r := matchmaking.ClaimRequest{Queue: h.queue, Token: "token", Lease: lease, Hold: longHold, IDs: []string{"a"}}
+		claim := func(fence uint64) error {
+			r := matchmaking.ClaimRequest{Queue: h.queue, Token: "token", Fence: fence, Hold: longHold, IDs: []string{"a"}}
 			return rig.ErrorOf(h.Claim(t.Context(), r))
 		}
 		h.create(t, "a")
-		require.ErrorIs(t, claim("one"), matchmaking.ErrLeaseLost, "nobody has it")
-		require.NoError(t, ask("one", shortest))
-		require.NoError(t, ask("one", shortest))
-		require.Eventually(t, func() bool { return ask("two", longTTL) == nil }, rig.Patience, shortest/10)
-		require.ErrorIs(t, ask("one", longTTL), matchmaking.ErrLeaseLost)
-		require.ErrorIs(t, claim("one"), matchmaking.ErrLeaseLost)
-		require.Equal(t, matchmaking.Searching, h.status(t, "a"))
-		require.NoError(t, claim("two"))
-		require.NoError(t, h.Resign(t.Context(), h.queue, "one"))
-		require.ErrorIs(t, ask("one", longTTL), matchmaking.ErrLeaseLost)
-		require.NoError(t, h.Resign(t.Context(), h.queue, "two"))
-		require.NoError(t, h.Resign(t.Context(), h.queue, "two"))
-		require.NoError(t, ask("one", longTTL))
+		require.ErrorIs(t, claim(1), lease.ErrLost, "nobody has it")
+		require.NoError(t, h.lead(t.Context(), "one", shortest))
+		one := h.fence
+		require.Eventually(t, func() bool { return claim(one) != nil }, rig.Patience, shortest/10)
+		require.ErrorIs(t, claim(one), lease.ErrLost)
+		require.NoError(t, h.cancel(t.Context(), "a"))
+		h.create(t, "b")
+		require.NoError(t, h.lead(t.Context(), "two", longTTL))
+		require.ErrorIs(t, claim(one), lease.ErrLost)
+		require.NoError(t, claim(h.fence))
+		require.ErrorIs(t, h.keepLease(t.Context(), "one"), lease.ErrLost)
+		require.NoError(t, h.resign(t.Context(), "one"))
+		require.NoError(t, h.keepLease(t.Context(), "two"))
+		require.NoError(t, h.resign(t.Context(), "two"))
+		require.ErrorIs(t, claim(h.fence), lease.ErrLost)
 	})
 }
 
@@ -188,16 +185,15 @@ func TestQueueTakeOver(t *testing.T) {
 		h.create(t, "a", "b", "c", "d", "e")
 		h.hold(t, "dead.7", "a")
 		h.hold(t, "older.1", "b")
-		h.hold(t, "boss.1", "c")
 		h.hold(t, "somebody", "d")
 		ids := []string{"a", "b", "c", "d", "e", "none"}
-		_, err := h.TakeOver(t.Context(), h.queue, "boss", ids)
-		require.ErrorIs(t, err, matchmaking.ErrLeaseLost)
+		_, err := h.TakeOver(t.Context(), h.queue, 1, ids)
+		require.ErrorIs(t, err, lease.ErrLost)
 		require.Equal(t, matchmaking.Pending, h.status(t, "a"))
-		_, err = h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "boss", TTL: time.Hour})
-		require.NoError(t, err)
+		require.NoError(t, h.lead(t.Context(), "boss", time.Hour))
+		h.hold(t, h.claimToken(), "c")
 		for _, want := range [][]string{{"a", "b"}, nil} {
-			freed, err := h.TakeOver(t.Context(), h.queue, "boss", ids)
+			freed, err := h.TakeOver(t.Context(), h.queue, h.fence, ids)
 			require.NoError(t, err)
 			require.Equal(t, want, freed)
 		}

@@ -19,6 +19,8 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	h := newHall(t, m.Conn, m.Node.Client())
 	tickets := numbered("t", 40)
 	h.create(t, tickets...)
+	require.NoError(t, h.lead(t.Context(), "token", longTTL))
+	token := h.claimToken()
 	limited := h.request("limited")
 	limited.MaxTickets = 1000
 	read := matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 30}
@@ -30,13 +32,13 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	claim := func(token string, limit int, ids ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{
-				Queue: h.queue, Token: token, Hold: longHold, Lease: "token", Limit: limit, IDs: ids,
+				Queue: h.queue, Token: token, Hold: longHold, Fence: h.fence, Limit: limit, IDs: ids,
 			}))
 		}
 	}
 	assign := func(matches ...matchmaking.AssignMatch) func(context.Context) error {
 		return func(ctx context.Context) error {
-			for _, o := range h.assign(ctx, "token", matches...) {
+			for _, o := range h.assign(ctx, token, matches...) {
 				if o.Err != nil {
 					return o.Err
 				}
@@ -50,9 +52,8 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		most int      // commands that the scripts run
 		do   func(ctx context.Context) error
 	}{
-		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error {
-			return rig.ErrorOf(h.Lease(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "token", TTL: longTTL}))
-		}},
+		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.lead(ctx, "token", longTTL) }},
+		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.keepLease(ctx, "token") }},
 		{"create", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
 		{"create again", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
 		{"create with a limit", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
@@ -60,7 +61,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"the first changes", []string{"XREAD", "EVALSHA", "XTRIM"}, 4, readOn},
 		{"changes", []string{"XREAD"}, 1, readOn},
 		{"no changes", []string{"XREAD", "EVALSHA"}, 3, readOn},
-		{"claim", []string{"EVALSHA"}, 10, claim("token", 0, tickets...)},
+		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, tickets...)},
 		{"claim of the oldest", []string{"EVALSHA"}, 10, claim("other", 2)},
 		{"assign", []string{"EVALSHA"}, 24, assign(h.match("m1", tickets[0], tickets[1]))},
 		{"assign again", []string{"EVALSHA"}, 2, assign(h.match("m1", tickets[0], tickets[1]))},
@@ -69,9 +70,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		)},
 		{"assign with conflicts", []string{"EVALSHA"}, 8, assign(h.match("m5", tickets[0], tickets[8]))},
 		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
-			return rig.ErrorOf(h.TakeOver(ctx, h.queue, "token", tickets))
+			return rig.ErrorOf(h.TakeOver(ctx, h.queue, h.fence, tickets))
 		}},
-		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", tickets) }},
+		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.queue, token, tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.queue, tickets[10:13]) }},
 		{"cancel", []string{"EVALSHA"}, 15, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
@@ -82,10 +83,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1", "1-2"}) }},
 		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.queue, 10)) }},
 		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.queue, 0)) }},
-		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
-			return rig.ErrorOf(h.Campaign(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "token", TTL: longTTL}))
-		}},
-		{"resign", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.Resign(ctx, h.queue, "token") }},
+		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.resign(ctx, "token") }},
 	} {
 		m.Reset(t)
 		before := m.Tap.Count()

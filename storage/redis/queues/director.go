@@ -1,59 +1,67 @@
 package queues
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strconv"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
-var (
-	campaignScript = lua.Must("queues/campaign")
-	leaseScript    = lua.Must("queues/lease")
-	resignScript   = lua.Must("queues/resign")
-)
+var campaignScript = lua.Must("queues/campaign")
 
-// Campaign runs campaign.lua.
-func (s *Store) Campaign(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	k := s.keys(r.Queue)
+// Leases returns the leases of the queues' directors. Their keys are in the queues' slots, so that claims check them.
+func (s *Store) Leases() lease.Store {
+	return directors{store: s, Store: leases.NewLayout(s.conn, leases.Layout{
+		Holder: func(queue string) string { return s.keys(queue).director() },
+		Topic:  func(queue string) string { return s.keys(queue).nudges() },
+	})}
+}
+
+// directors are leases that are given only if there is something to do in their queues.
+type directors struct {
+	*leases.Store
+	store *Store
+}
+
+// Acquire runs campaign.lua.
+func (l directors) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
+	k := l.store.keys(r.Name)
 	keys := []string{k.director(), k.expiries(), k.outbox()}
-	rep, err := s.conn.Run(ctx, campaignScript, keys, []string{r.Lease, milliseconds(r.TTL)})
+	rep, err := l.store.conn.Run(ctx, campaignScript, keys, []string{r.Token, milliseconds(r.TTL)})
 	if err != nil {
-		return time.Time{}, err
+		return 0, fmt.Errorf("campaign: %w", err)
 	}
-	return leased(rep)
+	d := rep.Decoder()
+	switch rep.Status {
+	case redis.OK:
+		fence = uint64(d.Int64())
+		return fence, d.End()
+	case statusHeld:
+		held := &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond}
+		return 0, cmp.Or[error](d.End(), held)
+	default:
+		return 0, refusals.Error(rep)
+	}
 }
 
-// Lease runs lease.lua.
-func (s *Store) Lease(ctx context.Context, r matchmaking.LeaseRequest) (time.Time, error) {
-	rep, err := s.conn.Run(ctx, leaseScript, []string{s.keys(r.Queue).director()}, []string{r.Lease, milliseconds(r.TTL)})
-	if err != nil {
-		return time.Time{}, err
-	}
-	return leased(rep)
+// Release implements lease.Store. The changes of the queue are read by another store from now on.
+func (l directors) Release(ctx context.Context, queue, token string) error {
+	l.store.mu.Lock()
+	delete(l.store.feeds, queue)
+	l.store.mu.Unlock()
+	return l.Store.Release(ctx, queue, token)
 }
 
-// leased decodes what lease.lua and campaign.lua return.
-func leased(r redis.Reply) (time.Time, error) {
-	if r.Status != redis.OK {
-		return time.Time{}, refusals.Error(r)
+// fenceText returns a fence as scripts get it: empty for none.
+func fenceText(fence uint64) string {
+	if fence == 0 {
+		return ""
 	}
-	d := r.Decoder()
-	now := d.Micros()
-	return now, d.End()
-}
-
-// Resign runs resign.lua.
-func (s *Store) Resign(ctx context.Context, queue, lease string) error {
-	s.mu.Lock()
-	delete(s.feeds, queue)
-	s.mu.Unlock()
-	k := s.keys(queue)
-	rep, err := s.conn.Run(ctx, resignScript, []string{k.director()}, []string{lease, k.nudges()})
-	if err != nil {
-		return err
-	}
-	return refusals.Check(rep, redis.OK)
+	return strconv.FormatUint(fence, 10)
 }

@@ -17,7 +17,6 @@ import (
 
 // queueCalls gives all operations on a queue that has the tickets free, mine and matched, as prepare makes them.
 func (h *hall) queueCalls() []rig.Call {
-	lease := matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL}
 	return []rig.Call{
 		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
 		{Name: "claim", Do: func(ctx context.Context) error {
@@ -37,18 +36,18 @@ func (h *hall) queueCalls() []rig.Call {
 		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.queue, 10)) }},
 		{Name: "outgoing", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.queue, 0, 10)) }},
 		{Name: "definitions", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Definitions(ctx)) }},
-		{Name: "lease", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Lease(ctx, lease)) }},
-		{Name: "campaign", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Campaign(ctx, lease)) }},
-		{Name: "resign", Do: func(ctx context.Context) error { return h.Resign(ctx, h.queue, "lease") }},
+		{Name: "lease", Do: func(ctx context.Context) error { return h.keepLease(ctx, "lease") }},
+		{Name: "campaign", Do: func(ctx context.Context) error { return h.lead(ctx, "lease", longTTL) }},
+		{Name: "resign", Do: func(ctx context.Context) error { return h.resign(ctx, "lease") }},
 		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1"}) }},
 		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10)) }},
 		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", []string{"mine"}) }},
 		{Name: "cancel", Do: func(ctx context.Context) error { return h.cancel(ctx, "free") }},
 		{Name: "take over", Do: func(ctx context.Context) error {
-			if err := rig.ErrorOf(h.Lease(ctx, lease)); err != nil {
+			if err := h.lead(ctx, "lease", longTTL); err != nil {
 				return err
 			}
-			return rig.ErrorOf(h.TakeOver(ctx, h.queue, "lease", []string{"mine"}))
+			return rig.ErrorOf(h.TakeOver(ctx, h.queue, h.fence, []string{"mine"}))
 		}},
 		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.queue) }},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
@@ -106,12 +107,11 @@ func TestQueueWatch(t *testing.T) {
 		for range 5 {
 			require.False(t, <-nudges, "something changes")
 		}
-		_, err := h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "boss", TTL: time.Hour})
-		require.NoError(t, err)
-		require.NoError(t, h.Resign(t.Context(), h.queue, "rival"))
-		h.hold(t, "boss.1", "b")
-		require.NoError(t, h.Release(t.Context(), h.queue, "boss.1", []string{"b"}))
-		require.NoError(t, h.Resign(t.Context(), h.queue, "boss"))
+		require.NoError(t, h.lead(t.Context(), "boss", time.Hour))
+		require.NoError(t, h.resign(t.Context(), "rival"))
+		h.hold(t, h.claimToken(), "b")
+		require.NoError(t, h.Release(t.Context(), h.queue, h.claimToken(), []string{"b"}))
+		require.NoError(t, h.resign(t.Context(), "boss"))
 		require.True(t, <-nudges, "the direction is free")
 		require.Empty(t, nudges, "the director knows what it does itself")
 	})
@@ -134,22 +134,23 @@ func TestQueueWatchIsInterrupted(t *testing.T) {
 func TestQueueCampaign(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		take := func(lease string) error {
-			return rig.ErrorOf(h.Campaign(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: lease, TTL: time.Hour}))
-		}
+		take := func(token string) error { return h.lead(t.Context(), token, time.Hour) }
 		require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
 		require.Zero(t, h.count(t, "EXISTS", h.k().director()))
 		h.create(t, "x")
 		require.NoError(t, take("a"))
+		first := h.fence
 		require.NoError(t, take("a"))
-		require.ErrorIs(t, take("b"), matchmaking.ErrLeaseLost)
+		require.Equal(t, first, h.fence)
+		require.ErrorIs(t, take("b"), lease.ErrHeld)
 		h.hold(t, "a.1", "x")
 		o := h.assignOne(t, "a.1", "m1", "x")
-		require.ErrorIs(t, take("b"), matchmaking.ErrLeaseLost)
-		require.NoError(t, h.Resign(t.Context(), h.queue, "a"))
+		require.ErrorIs(t, take("b"), lease.ErrHeld)
+		require.NoError(t, h.resign(t.Context(), "a"))
 		require.NoError(t, take("b"), "an assignment is on its way")
+		require.Greater(t, h.fence, first)
 		require.NoError(t, h.Delivered(t.Context(), h.queue, o.Entries))
-		require.NoError(t, h.Resign(t.Context(), h.queue, "b"))
+		require.NoError(t, h.resign(t.Context(), "b"))
 		require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
 	})
 }
@@ -295,13 +296,12 @@ func TestQueueSnapshotLeavesOutWhatItCannotRead(t *testing.T) {
 func TestQueueReleaseIsTold(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		_, err := h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "boss", TTL: time.Hour})
-		require.NoError(t, err)
 		h.create(t, "a", "b", "c")
+		require.NoError(t, h.lead(t.Context(), "boss", time.Hour))
 		after := h.snapshot(t).After
-		h.hold(t, "boss.1", "a")
+		h.hold(t, h.claimToken(), "a")
 		h.hold(t, "rival.1", "b", "c")
-		require.NoError(t, h.Release(t.Context(), h.queue, "boss.1", []string{"a", "b"}))
+		require.NoError(t, h.Release(t.Context(), h.queue, h.claimToken(), []string{"a", "b"}))
 		require.NoError(t, h.Release(t.Context(), h.queue, "rival.1", []string{"a", "b"}))
 		require.Equal(t, []string{"+b"}, told(h.changes(t, after, 10).Changes), "the director knows what it does itself")
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
@@ -25,6 +26,7 @@ type hall struct {
 	lookup *Lookup
 	direct rueidis.Client
 	queue  string
+	fence  uint64 // of the lease that lead took last
 }
 
 // Lives that no test waits for the end of.
@@ -92,6 +94,24 @@ func (h *hall) request(id string) matchmaking.CreateRequest {
 		Queue: h.queue, ID: id, Attempt: ulid.Make().String(), Spec: spec(id), TTL: longTTL, Keep: longKeep,
 	}
 }
+
+// lead takes the lease of the queue's director, which needs a ticket.
+func (h *hall) lead(ctx context.Context, token string, ttl time.Duration) (err error) {
+	h.fence, err = h.Leases().Acquire(ctx, lease.Request{Name: h.queue, Token: token, TTL: ttl})
+	return err
+}
+
+// keepLease renews it.
+func (h *hall) keepLease(ctx context.Context, token string) error {
+	return h.Leases().Renew(ctx, []lease.Request{{Name: h.queue, Token: token, TTL: longTTL}})[0]
+}
+
+func (h *hall) resign(ctx context.Context, token string) error {
+	return h.Leases().Release(ctx, h.queue, token)
+}
+
+// claimToken returns the token of a claim by who took the lease last.
+func (h *hall) claimToken() string { return strconv.FormatUint(h.fence, 10) + ".1" }
 
 // create makes tickets that live long.
 func (h *hall) create(t testing.TB, ids ...string) {

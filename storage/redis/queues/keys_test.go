@@ -32,7 +32,7 @@ func TestPage(t *testing.T) {
 		"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"}, "queues": {"mm.queues"},
 		"match": {"mm.{q}.match.<match>"}, "ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-	}, "contents", "delivered", "admin", "watch", "confirmed")
+	}, "contents", "delivered", "admin", "watch", "confirmed", "lease-renew", "lease-release")
 	for name, key := range made("") {
 		require.Equal(t, "mm1:"+key, made("mm1:")[name], name)
 	}
@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "queues")
 	rig.RequireStatuses(t, "store.go", scripts)
-	named := map[string]string{"open": "Reserve", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver"}
+	named := map[string]string{"open": "Reserve", "campaign": "Acquire", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver"}
 	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
 	rig.RequireOneCaller(t, append(scripts, open...), named)
 }

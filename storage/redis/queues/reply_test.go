@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
@@ -98,7 +99,7 @@ func TestQueueRefusals(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]error{
 		"FULL": matchmaking.ErrQueueFull, "NO_TICKET": matchmaking.ErrNoTicket, "MATCHED": matchmaking.ErrTicketMatched,
-		"LEASE": matchmaking.ErrLeaseLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
+		"LEASE": lease.ErrLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
 		"VACANT": matchmaking.ErrNoTicket,
 	} {
 		r, err := rig.Reply(t, "{'"+value+"'}")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
@@ -119,7 +120,7 @@ func (s *scenario) holds(t *testing.T, step scenarioStep) {
 	require.Equal(t, want, s.Found(t), "the keys after %s", step.title)
 	for key, k := range step.keys {
 		pattern := rig.Shape(k.value)
-		for placeholder, digits := range map[string]string{"<µs>": "[0-9]{16}", "<n>": "[0-9]+", "<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}"} {
+		for placeholder, digits := range map[string]string{"<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}", "<n>": "[0-9]+", "<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}"} {
 			pattern = strings.ReplaceAll(pattern, placeholder, digits)
 		}
 		require.Regexp(t, pattern, s.content(t, key), "%s after %s", key, step.title)
@@ -146,23 +147,21 @@ func TestTwoPlayers(t *testing.T) {
 	l := rig.NewLab(t)
 	s := &scenario{Lab: l, Store: New(l.Conn, Options{}), queue: "duel"}
 	const a, b = "cko1234abc", "cko5678def"
-	ctx, lease, token := t.Context(), ulid.Make().String(), ulid.Make().String()
-	takeLease := func() {
-		_, err := s.Lease(ctx, matchmaking.LeaseRequest{Queue: s.queue, Lease: lease, TTL: 10 * time.Second})
-		require.NoError(t, err)
-	}
+	ctx, token := t.Context(), ulid.Make().String()
+	request := lease.Request{Name: s.queue, Token: ulid.Make().String(), TTL: 10 * time.Second}
 	var entries []string
 	point := "0-0"
 	run := map[string]func(){
 		"player A creates a ticket": func() { s.createTicket(t, a, 1500) },
 		"player B creates a ticket": func() { s.createTicket(t, b, 1520) },
 		"the director claims both": func() {
-			takeLease()
+			fence, err := s.Leases().Acquire(ctx, request)
+			require.NoError(t, err)
 			found, err := s.Changes(ctx, matchmaking.ChangesRequest{Queue: s.queue, After: point, Limit: 10})
 			require.NoError(t, err)
 			require.Equal(t, []string{a, b}, told(found.Changes))
 			claimed, err := s.Claim(ctx, matchmaking.ClaimRequest{
-				Queue: s.queue, Token: token, Lease: lease, Hold: matchmaking.DefaultPendingTimeout, IDs: []string{a, b},
+				Queue: s.queue, Token: token, Fence: fence, Hold: matchmaking.DefaultPendingTimeout, IDs: []string{a, b},
 			})
 			require.NoError(t, err)
 			require.Equal(t, []string{a, b}, claimed.IDs)
@@ -190,7 +189,7 @@ func TestTwoPlayers(t *testing.T) {
 		"the players get their assignments": func() { require.NoError(t, s.Delivered(ctx, s.queue, entries)) },
 		"a minute later": func() {
 			s.Pass(t, matchmaking.DefaultAssignmentTTL)
-			takeLease()
+			require.NoError(t, s.Leases().Renew(ctx, []lease.Request{request})[0])
 		},
 	}
 	steps := scenarioSteps(t)

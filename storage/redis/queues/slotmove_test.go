@@ -49,7 +49,7 @@ var movingQueueOperations = []movingQueueOperation{
 		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
 	}},
 	{"claim", func(ctx context.Context, h *hall) error {
-		r := matchmaking.ClaimRequest{Queue: h.queue, Token: "other", Lease: "lease", Hold: longHold, IDs: []string{"free", "mine"}}
+		r := matchmaking.ClaimRequest{Queue: h.queue, Token: "other", Fence: h.fence, Hold: longHold, IDs: []string{"free", "mine"}}
 		found, err := h.Claim(ctx, r)
 		if err == nil && fmt.Sprint(found.IDs, len(found.Held)) != "[free] 1" {
 			return fmt.Errorf("claimed %+v", found)
@@ -94,8 +94,8 @@ var movingQueueOperations = []movingQueueOperation{
 		return rig.ErrorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"lease", func(ctx context.Context, h *hall) error {
-		return rig.ErrorOf(h.Lease(ctx, matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL}))
-	}, func(t *testing.T, h *hall) { require.Equal(t, 1, h.count(t, "EXISTS", h.k().director())) }},
+		return h.keepLease(ctx, "lease")
+	}, func(t *testing.T, h *hall) { require.NoError(t, h.resign(t.Context(), "lease")) }},
 	{"ticket", func(ctx context.Context, h *hall) error {
 		found, err := h.Ticket(ctx, h.queue, "matched")
 		if err == nil && (found.Status != matchmaking.MatchFound || found.MatchID != "m1") {
@@ -141,8 +141,7 @@ func (h *hall) prepare(t *testing.T) []string {
 	h.create(t, "free", "mine", "matched")
 	h.hold(t, "token", "mine", "matched")
 	h.assignOne(t, "token", "m1", "matched")
-	_, err := h.Lease(t.Context(), matchmaking.LeaseRequest{Queue: h.queue, Lease: "lease", TTL: longTTL})
-	require.NoError(t, err)
+	require.NoError(t, h.lead(t.Context(), "lease", longTTL))
 	k := h.k()
 	return []string{
 		k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.outbox(), k.matched(), k.stats(), k.director(),

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
@@ -65,6 +66,7 @@ const (
 	statusCreated  redis.Status = "CREATED"
 	statusExists   redis.Status = "EXISTS"
 	statusFull     redis.Status = "FULL"
+	statusHeld     redis.Status = "HELD" // the lease of a queue, by another director
 	statusConflict redis.Status = "CONFLICT"
 	statusKept     redis.Status = "KEPT"
 )
@@ -74,7 +76,7 @@ var refusals = redis.Refusals{
 	"NO_TICKET": matchmaking.ErrNoTicket,
 	"VACANT":    matchmaking.ErrNoTicket,
 	"MATCHED":   matchmaking.ErrTicketMatched,
-	"LEASE":     matchmaking.ErrLeaseLost,
+	"LEASE":     lease.ErrLost,
 	"LOST":      matchmaking.ErrChangesLost,
 	"IDLE":      matchmaking.ErrQueueIdle,
 	"UNDONE":    errUndone,

@@ -2,22 +2,22 @@
 -- acquire.lua gives a lease to a token, unless another token holds it. It may run where Redis is out of memory.
 -- uses: time.time time.decimal lease.read lease.write
 --
--- KEYS[1] lease  string  fence, end, and token of the holder
+-- KEYS[1] holder  string  fence, end, and token of the holder
 --
 -- ARGV[1] token   string  who asks
 -- ARGV[2] ttl_ms  int     how long from now on
 --
 -- Returns {"OK", fence}, or {"HELD", left_ms} if another token holds the lease and nothing was changed.
 -- Safe to run twice: yes, while the token holds the lease it gets the same fence.
-local lease_key = KEYS[1]
+local holder_key = KEYS[1]
 local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
 local now_us, now_ms = time()
-local fence, until_ms, holder = read(lease_key)
+local fence, until_ms, current = read(holder_key)
 if until_ms <= now_ms then
   fence = math.max(fence + 1, now_us)
-elseif holder ~= token then
+elseif current ~= token then
   return {'HELD', until_ms - now_ms}
 end
-write(lease_key, fence, now_ms + ttl_ms, token, now_ms)
+write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
 return {'OK', decimal(fence)}

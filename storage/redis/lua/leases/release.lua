@@ -3,21 +3,21 @@
 -- memory.
 -- uses: time.time lease.read lease.write rights.demand_topic
 --
--- KEYS[1] lease  string  fence, end, and token of the holder
+-- KEYS[1] holder  string  fence, end, and token of the holder
 --
 -- ARGV[1] token  string  of the holder
 -- ARGV[2] topic  string  sharded pub/sub channel of the lease
 --
 -- Returns {"OK"}.
 -- Safe to run twice: yes.
-local lease_key = KEYS[1]
+local holder_key = KEYS[1]
 local token, topic = ARGV[1], ARGV[2]
 
 local _, now_ms = time()
-local fence, until_ms, holder = read(lease_key)
-if holder == token and until_ms > now_ms then
+local fence, until_ms, current = read(holder_key)
+if current == token and until_ms > now_ms then
   demand_topic(topic)
-  write(lease_key, fence, 0, token, now_ms)
+  write(holder_key, fence, 0, token, now_ms)
   redis.call('SPUBLISH', topic, 'free')
 end
 return {'OK'}

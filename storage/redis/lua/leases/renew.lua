@@ -2,20 +2,20 @@
 -- renew.lua prolongs a lease that its holder has. It may run where Redis is out of memory.
 -- uses: time.time lease.read lease.write
 --
--- KEYS[1] lease  string  fence, end, and token of the holder
+-- KEYS[1] holder  string  fence, end, and token of the holder
 --
 -- ARGV[1] token   string  of the holder
 -- ARGV[2] ttl_ms  int     how long from now on
 --
 -- Returns {"OK"}, or {"LOST"} if the token doesn't hold the lease and nothing was changed.
 -- Safe to run twice: yes.
-local lease_key = KEYS[1]
+local holder_key = KEYS[1]
 local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
 local _, now_ms = time()
-local fence, until_ms, holder = read(lease_key)
-if holder ~= token or until_ms <= now_ms then
+local fence, until_ms, current = read(holder_key)
+if current ~= token or until_ms <= now_ms then
   return {'LOST'}
 end
-write(lease_key, fence, now_ms + ttl_ms, token, now_ms)
+write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
 return {'OK'}

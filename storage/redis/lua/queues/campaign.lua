@@ -1,27 +1,31 @@
 #!lua flags=allow-oom
--- campaign.lua takes the direction of a queue in which there is something to do. It may run where Redis is out of memory.
--- uses: time.decimal time.time
+-- campaign.lua gives the lease of a queue's director to a token, if there is something to do in the queue. It may run
+-- where Redis is out of memory.
+-- uses: time.decimal time.time lease.read lease.write
 --
--- KEYS[1] director  string  the lease of whoever directs the queue
+-- KEYS[1] director  string  fence, end, and token of the queue's director
 -- KEYS[2] expiries  zset    IDs of tickets that wait, by when their lives end, in milliseconds
 -- KEYS[3] outbox    stream  assignments on their way to their channels
 --
--- ARGV[1] lease   string  who asks
+-- ARGV[1] token   string  who asks
 -- ARGV[2] ttl_ms  int     how long from now on
 --
--- Returns {"OK", now_us}, {"LEASE"} where another one has it, or {"IDLE"} where nobody has it and the queue has neither
--- tickets nor assignments. Nothing is changed by any but the first.
--- Safe to run twice: yes.
+-- Returns {"OK", fence}, {"HELD", left_ms} if another token holds the lease, or {"IDLE"} if nobody does and the queue has
+-- neither tickets nor assignments. Nothing is changed by any but the first.
+-- Safe to run twice: yes, while the token holds the lease it gets the same fence.
 local director_key, expiries_key, outbox_key = KEYS[1], KEYS[2], KEYS[3]
-local lease, ttl_ms = ARGV[1], ARGV[2]
+local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
-local holder = redis.call('GET', director_key)
-if holder and holder ~= lease then
-  return {'LEASE'}
+local now_us, now_ms = time()
+local fence, until_ms, current = read(director_key)
+if until_ms > now_ms and current ~= token then
+  return {'HELD', until_ms - now_ms}
 end
 if redis.call('EXISTS', expiries_key) == 0 and redis.call('XLEN', outbox_key) == 0 then
   return {'IDLE'}
 end
-redis.call('SET', director_key, lease, 'PX', ttl_ms)
-local now = time()
-return {'OK', decimal(now)}
+if until_ms <= now_ms then
+  fence = math.max(fence + 1, now_us)
+end
+write(director_key, fence, now_ms + ttl_ms, token, now_ms)
+return {'OK', decimal(fence)}

@@ -1,32 +1,32 @@
 #!lua
 -- claim.lua holds tickets for a token until a deadline: those given, or the oldest. Tickets that another token holds
 -- are left out until that one's deadline.
--- uses: rights.demand time.DAY_MS time.decimal time.prolong time.time
+-- uses: lease.holder rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
 -- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[4] claims    hash    the tokens that hold them
--- KEYS[5] director  string  the lease of whoever directs the queue
+-- KEYS[5] director  string  the lease of the queue's director
 --
 -- ARGV[1]  token    string  who claims
--- ARGV[2]  lease    string  must be the director's; empty: whoever claims needs none
+-- ARGV[2]  fence    string  must be that of the director's lease; empty: who claims needs no lease
 -- ARGV[3]  hold_ms  int     from now to the deadline
 -- ARGV[4]  limit    int     tickets at most, where no IDs are given
 -- ARGV[5…] ids      string  of tickets; none: the oldest
 --
 -- Returns {"OK", now_us, deadline_ms, {id, …}, {id, held_until_ms, …}, {id, …}}: what the token holds, and of the IDs
--- given what others hold and what doesn't wait; or {"LEASE"} where the lease isn't held and nothing was changed.
+-- given what others hold and what doesn't wait; or {"LEASE"} if that lease isn't held and nothing was changed.
 -- Safe to run twice: yes, the token holds the tickets until the new deadline.
 local waiting_key, expiries_key, proposed_key, claims_key, director_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local token, lease, hold_ms, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local token, fence, hold_ms, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local ids = {unpack(ARGV, 5)}
 
-if lease ~= '' and redis.call('GET', director_key) ~= lease then
+local now, now_ms = time()
+if fence ~= '' and holder(director_key, now_ms) ~= fence then
   return {'LEASE'}
 end
 demand(claims_key, 'HSET', 'PEXPIREAT')
-local now, now_ms = time()
 local deadline = decimal(now_ms + hold_ms)
 local mine, held, gone = {}, {}, {}
 

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 -- release.lua gives up those of some tickets that a token holds. It may run where Redis is out of memory.
--- uses: rights.demand rights.demand_topic
+-- uses: lease.read time.decimal rights.demand rights.demand_topic
 --
 -- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[2] claims    hash    the tokens that hold them
--- KEYS[3] director  string  the lease of whoever directs the queue
+-- KEYS[3] director  string  the lease of the queue's director
 -- KEYS[4] changes   stream  tickets that came, were cancelled or given up
 --
--- ARGV[1]  token   string  who claimed: its lease and a number
+-- ARGV[1]  token   string  who claimed: a director's fence and a number
 -- ARGV[2]  nudges  string  sharded pub/sub channel of the queue
 -- ARGV[3…] ids     string  of tickets
 --
@@ -26,7 +26,7 @@ if #mine == 0 then
   return {'OK'}
 end
 -- The director knows what it gives up itself. Of others it has to be told: it leaves their tickets alone meanwhile.
-local foreign = redis.call('GET', director_key) ~= string.match(token, '^[^.]*')
+local foreign = decimal(read(director_key)) ~= string.match(token, '^[^.]*')
 demand(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
 if foreign then
   demand_topic(nudges)

@@ -2,29 +2,30 @@
 -- takeover.lua ends the claims that earlier directors have on some tickets. Who directs the queue may do so where the
 -- claims serve nothing any more: then a director that was only paused finds that it can't assign them. It may run where
 -- Redis is out of memory.
--- uses: rights.demand
+-- uses: lease.holder rights.demand time.time
 --
 -- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[2] claims    hash    the tokens that hold them
--- KEYS[3] director  string  the lease of whoever directs the queue
+-- KEYS[3] director  string  the lease of the queue's director
 --
--- ARGV[1]  lease  string  must be the director's
+-- ARGV[1]  fence  string  must be that of the director's lease
 -- ARGV[2…] ids    string  of tickets
 --
--- Returns {"OK", {id, …}}, the tickets whose claims were ended, or {"LEASE"} where the lease isn't held and nothing was
+-- Returns {"OK", {id, …}}, the tickets whose claims were ended, or {"LEASE"} if that lease isn't held and nothing was
 -- changed.
 -- Safe to run twice: yes, the second run finds no claims.
 local proposed_key, claims_key, director_key = KEYS[1], KEYS[2], KEYS[3]
-local lease, ids = ARGV[1], {unpack(ARGV, 2)}
+local fence, ids = ARGV[1], {unpack(ARGV, 2)}
 
-if redis.call('GET', director_key) ~= lease then
+local _, now_ms = time()
+if holder(director_key, now_ms) ~= fence then
   return {'LEASE'}
 end
--- The token of a claim is the lease of the director that made it, and a number. Other tokens are left alone.
+-- The token of a claim is the fence of the director that made it, and a number. Other tokens are left alone.
 local over = {}
 for i, token in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
   local of = token and string.match(token, '^([^.]+)%.%d+$')
-  if of and of ~= lease then
+  if of and of ~= fence then
     over[#over + 1] = ids[i]
   end
 end

@@ -8,6 +8,14 @@ local function read(key)
   return tonumber(fence or 0), tonumber(until_ms or 0), token
 end
 
+-- define: holder
+-- uses: lease.read time.decimal
+-- holder returns the fence of a lease's holder, or '' if nobody holds the lease now.
+local function holder(key, now_ms)
+  local fence, until_ms = read(key)
+  return until_ms > now_ms and decimal(fence) or ''
+end
+
 -- define: KEEP_MS
 -- A fence is at least Redis's time, so that fences rise even if the key of the last one is gone, unless the clock was set
 -- back. So the key stays for an hour after its lease: then fences also rise if the clock is set back by an hour.
