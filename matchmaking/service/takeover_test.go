@@ -23,35 +23,6 @@ func directs(t *testing.T, s *service.Service, queue string) {
 	require.NoError(t, s.Cancel(t.Context(), made.ID))
 }
 
-func TestAnotherTakesOverFromADirectorThatDies(t *testing.T) {
-	t.Parallel()
-	everywhere(t, func(t *testing.T, w *world) {
-		o := w.options(t, define(t, "duel", `{"pendingTimeout":"1s"}`))
-		dying := &tampered{Store: w.queues}
-		claimed := make(chan struct{}, 16)
-		dying.assign = func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
-			dying.dead.Store(true) // with tickets claimed
-			claimed <- struct{}{}
-			return dying.Assign(ctx, r)
-		}
-		first := o
-		first.Store = dying
-		a := newService(t, first)
-		background(t, a.Run)
-		directs(t, a, "duel")
-		b := newService(t, o)
-		background(t, b.Run)
-
-		lost := []string{create(t, b, service.NewTicket{Queue: "duel"}).ID, create(t, b, service.NewTicket{Queue: "duel"}).ID}
-		<-claimed
-		later := []string{create(t, b, service.NewTicket{Queue: "duel"}).ID, create(t, b, service.NewTicket{Queue: "duel"}).ID}
-		w.requireMatched(t, later[0], later[1])
-		w.requireMatched(t, lost[0], lost[1]) // after the deadline of the claim
-		directs(t, b, "duel")
-		w.requireNoMore(t, "duel", lost[0], lost[1], later[0], later[1])
-	})
-}
-
 // A director is paused between claim and assign. Meanwhile its successor takes its tickets over.
 func TestClaimsAreTakenOver(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
@@ -23,11 +22,9 @@ type tampered struct {
 	matchmaking.Store
 	dead atomic.Bool // its server can no longer reach the storage
 
-	create    func(context.Context, matchmaking.CreateRequest) error // after the ticket was made
-	undo      func() error                                           // before
-	claim     func(context.Context, matchmaking.ClaimRequest)        // before
-	assign    func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
-	delivered func(ctx context.Context, queue string, entries []string) error
+	create func(context.Context, matchmaking.CreateRequest) error // after the ticket was made
+	undo   func() error                                           // before
+	assign func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
 
 	tokens sync.Map // of its last leases, by queue
 }
@@ -59,9 +56,6 @@ func (s *tampered) Undo(ctx context.Context, queue, id, attempt string) (bool, e
 func (s *tampered) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
 	if err := s.gone(); err != nil {
 		return matchmaking.Claimed{}, err
-	}
-	if s.claim != nil {
-		s.claim(ctx, r)
 	}
 	return s.Store.Claim(ctx, r)
 }
@@ -141,32 +135,10 @@ func (s *tampered) dethrone(ctx context.Context, queue string) {
 	}
 }
 
-func (s *tampered) Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
-	if err := s.gone(); err != nil {
-		return nil, err
-	}
-	return s.Store.Outgoing(ctx, queue, age, limit)
-}
-
-func (s *tampered) Delivered(ctx context.Context, queue string, entries []string) error {
-	if err := s.gone(); err != nil {
-		return err
-	}
-	if s.delivered != nil {
-		if err := s.delivered(ctx, queue, entries); err != nil {
-			return err
-		}
-	}
-	return s.Store.Delivered(ctx, queue, entries)
-}
-
-// brokenChannels is channels on which publishing can fail. It counts what is published.
+// brokenChannels is channels on which publishing can fail.
 type brokenChannels struct {
 	service.Channels
 	fail func(name string) error
-
-	mu        sync.Mutex
-	published map[string]int
 }
 
 func (c *brokenChannels) Publish(ctx context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error {
@@ -176,19 +148,7 @@ func (c *brokenChannels) Publish(ctx context.Context, epoch ulid.ULID, a *matchm
 			return err
 		}
 	}
-	c.mu.Lock()
-	if c.published == nil {
-		c.published = map[string]int{}
-	}
-	c.published[name]++
-	c.mu.Unlock()
 	return c.Channels.Publish(ctx, epoch, a)
-}
-
-func (c *brokenChannels) times(ticket string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.published[matchmaking.ChannelOf(ticket)]
 }
 
 // place is an assigner that records its calls.
