@@ -3,7 +3,6 @@ package service
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"time"
@@ -106,7 +105,7 @@ func (s *Service) reservation(n NewTicket, replaces ulid.ULID) matchmaking.Reser
 
 // epochAfter returns a new epoch that is later than another one, even if this server's clock is behind.
 func epochAfter(earlier ulid.ULID) ulid.ULID {
-	return ulid.MustNew(max(ulid.Now(), earlier.Time()+1), rand.Reader)
+	return id.At(ulid.Time(max(ulid.Now(), earlier.Time()+1)))
 }
 
 // vacate returns ErrNoTicket when an ID that belongs to another queue is free. Errors: ErrTicketExists if that queue has a

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -60,7 +60,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}
 	c := &Conn{
-		prefix: o.KeyPrefix, timeout: o.Timeout, server: ulid.Make().String(), logger: o.Logger, metrics: m,
+		prefix: o.KeyPrefix, timeout: o.Timeout, server: id.New(), logger: o.Logger, metrics: m,
 		budget: newBudget(o.LargeReadBytes, m),
 	}
 	if err := c.connect(ctx, copts); err != nil {

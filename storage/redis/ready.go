@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -56,7 +56,7 @@ func (r *readiness) begin() time.Duration {
 
 // checkReady writes a key, publishes a message to itself, and waits for it. Every check uses the same key and topic.
 func (c *Conn) checkReady(ctx context.Context) error {
-	topic, nonce := readyTopic(c.prefix, c.server), ulid.Make().String()
+	topic, nonce := readyTopic(c.prefix, c.server), id.New()
 	confirmed, arrived, failed := make(chan struct{}, 1), make(chan struct{}, 1), make(chan error, 1)
 	defer c.subscriptions.Listen(topic, pubsub.Listener{
 		Confirmed: func() { signal(confirmed) },

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -61,7 +61,7 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	keys = make([]string, 0, 3+len(r.Drafts))
 	args = make([]string, 0, 7+len(r.Drafts))
 	keys = append(keys, ch.Clock(), ch.Epoch(), ch.Subscribers())
-	epoch := ulid.Make().String()
+	epoch := id.New()
 	if !r.Epoch.IsZero() {
 		epoch = "only " + r.Epoch.String()
 	}

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -22,7 +21,7 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 	ch := s.keys(r.Channel)
 	args := []string{
 		r.Subscriber, fromText(r.From), ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy),
-		ulid.Make().String(), strconv.Itoa(r.Policy.MaxMessages),
+		id.New(), strconv.Itoa(r.Policy.MaxMessages),
 	}
 	rep, err := s.conn.Run(ctx, subscribeScript, ch.ForSubscriber(r.Subscriber), args)
 	if err != nil {
