@@ -56,7 +56,7 @@ func TestFetchAsksFor(t *testing.T) {
 	}
 }
 
-// What a batch is told as, and what its receipt stands for.
+// A batch is returned with a receipt for all of it.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -206,7 +206,7 @@ func TestPollOfASubscriberThatIsRemoved(t *testing.T) {
 	})
 }
 
-// A removal that happened while nobody listened is found out as soon as somebody does.
+// A removal during an interruption is detected after it.
 func TestPollOfASubscriberWhoseRemovalIsMissed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,8 +228,7 @@ func TestPollOfASubscriberWhoseRemovalIsMissed(t *testing.T) {
 	})
 }
 
-// A fail-over lost a message and gave its clock to another one, at which the channel stands again where the poll
-// saw it before.
+// A fail-over that lost a message and gave its clock to another one is detected, although the clock is the same.
 func TestPollAcrossAFailOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -342,8 +341,7 @@ func TestPollAfterDrainFetchesOnce(t *testing.T) {
 	})
 }
 
-// A fetch doesn't wait for longer than half of the channel's TTL, and tells the store how long that is: nothing renews
-// its subscriber's life meanwhile.
+// A fetch waits no longer than half of the channel's TTL, and passes this wait to the store, which renews the subscriber for it.
 func TestPollEndsBeforeItsSubscriberExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -397,8 +395,7 @@ func TestManyWaiters(t *testing.T) {
 	})
 }
 
-// A poll on a channel that nobody listened to fetches before it listens, and once more when it does: what came in between
-// it finds with that.
+// The first poll on a channel fetches before it listens, and again after the confirmation.
 func TestPollWaitsToBeListenedTo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -424,7 +421,7 @@ func TestPollWaitsToBeListenedTo(t *testing.T) {
 	})
 }
 
-// A poll on a channel that nobody listened to is answered at once with what is there, and nobody listens for it.
+// A poll on a channel that isn't listened to returns at once what is there, without listening.
 func TestPollIsAnsweredBeforeItListens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

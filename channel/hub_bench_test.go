@@ -76,7 +76,7 @@ func (f *fanOut) settle(waiters int) {
 	}
 }
 
-// BenchmarkFanOut tells how long it takes until the last of 5,000 sleepers has a message, from the moment at which
+// BenchmarkFanOut measures how long it takes until the last of 5,000 sleepers has a message, from the moment at which
 // its notification arrives.
 func BenchmarkFanOut(b *testing.B) {
 	const waiters = 5000

@@ -92,7 +92,7 @@ func (f *fakeNotifier) set(change func()) {
 	change()
 }
 
-// seen gives the calls of Listen and the clocks read so far, and the channels that are listened to.
+// seen returns the numbers of calls of Listen, of clocks read, and of channels that are listened to.
 func (f *fakeNotifier) seen() (opened, reads, listening int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,8 +110,8 @@ func (f *fakeNotifier) emit(e Event) {
 	synctest.Wait()
 }
 
-// stands makes the channel stand at a position.
-func (f *fakeNotifier) stands(p Position, err error) {
+// setPosition sets the result of reads of the clock.
+func (f *fakeNotifier) setPosition(p Position, err error) {
 	f.set(func() { f.position, f.readError = p, err })
 }
 
@@ -134,7 +134,7 @@ func testLimits() Limits {
 	return l
 }
 
-// runningHub gives a hub that runs until the test's bubble ends.
+// runningHub returns a hub that runs until the test's bubble ends.
 func runningHub(t *testing.T, limits Limits) (*hub, *fakeNotifier) {
 	t.Helper()
 	store := newFakeNotifier()
@@ -218,7 +218,7 @@ func sleeping(t *testing.T, h *hub, subscriber string, at Position) *sleeper {
 	return joined(t, h, subscriber).sleep(t, at)
 }
 
-// outcome tells how the sleep has ended, or that it hasn't.
+// outcome returns how the sleep ended, or asleep.
 func (s *sleeper) outcome() outcome {
 	synctest.Wait()
 	select {

@@ -205,7 +205,7 @@ func (g *game) check(t *rapid.T, p *poller, got polled) {
 	g.acknowledge(t, p, r.Epoch, got.Receipt)
 }
 
-// check tells whether this is everything after what was read before, in order.
+// check returns an error unless this is everything after what was read before, in order.
 func (p past) check(r receipt.Receipt, got polled) error {
 	last, known := p.read[r.Epoch]
 	if n := uint64(len(got.Messages)) + got.Expired; !known || clock.Distance(last, r.Clock) != n {
@@ -221,7 +221,7 @@ func (p past) check(r receipt.Receipt, got polled) error {
 	return nil
 }
 
-// acknowledge reads on from where the store then says. Only after a fail-over may it refuse what it told.
+// acknowledge acknowledges a poll. Only after a fail-over may the store refuse a receipt of its own.
 func (g *game) acknowledge(t *rapid.T, p *poller, life ulid.ULID, handle string) {
 	err := g.service.Ack(t.Context(), "ch", p.name, handle)
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// stubStore answers with what a test gives it. A call of anything else panics: it was not to be reached.
+// stubStore calls the functions that a test sets. Other calls panic.
 type stubStore struct {
 	Store
 	publish     func(PublishRequest) ([]Published, error)

@@ -97,7 +97,7 @@ func TestNoLinger(t *testing.T) {
 	})
 }
 
-// positionCases say what it means to a waiter at clock 7 where the store says that the channel stands.
+// positionCases are the effects of a read of the clock on a waiter at clock 7.
 var positionCases = []struct {
 	name           string
 	position       Position
@@ -124,7 +124,7 @@ func TestReads(t *testing.T) {
 				for _, s := range []*sleeper{a, b, fetching} {
 					defer s.leave()
 				}
-				store.stands(tt.position, tt.err)
+				store.setPosition(tt.position, tt.err)
 				backstop()
 				require.Equal(t, tt.asleep, a.outcome())
 				require.Equal(t, tt.asleep, b.outcome())
@@ -143,7 +143,7 @@ func TestConfirmationDuringARead(t *testing.T) {
 		h, store := runningHub(t, testLimits())
 		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
-		store.stands(in1(7), nil)
+		store.setPosition(in1(7), nil)
 		release := store.hold()
 		backstop()
 		store.emit(confirmed)
@@ -157,7 +157,7 @@ func TestConfirmationDuringARead(t *testing.T) {
 	})
 }
 
-// What was heard while the clock was read may be newer than what was read.
+// An event during a read of the clock may be newer than what was read.
 func TestReadThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -181,7 +181,7 @@ func TestReadThatIsOvertaken(t *testing.T) {
 				h, store := runningHub(t, testLimits())
 				s := joined(t, h, "s")
 				defer s.leave()
-				store.stands(tt.read, tt.err)
+				store.setPosition(tt.read, tt.err)
 				release := store.hold()
 				backstop()
 				store.emit(published(in1(8)))
@@ -199,14 +199,14 @@ func TestLateNotification(t *testing.T) {
 		h, store := runningHub(t, testLimits())
 		s := joined(t, h, "s")
 		defer s.leave()
-		store.stands(in1(9), nil)
+		store.setPosition(in1(9), nil)
 		backstop()
 		store.emit(published(in1(8)))
 		require.Equal(t, refetch, s.sleep(t, in1(8)).outcome())
 	})
 }
 
-// A message that was heard of is handed to nobody any more where the clock was then read behind it: it is lost.
+// A message isn't delivered any more if the clock was then read behind it: a fail-over lost it.
 func TestReadBehindAMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestReadBehindAMessage(t *testing.T) {
 		s := joined(t, h, "s")
 		defer s.leave()
 		store.emit(published(in1(8)))
-		store.stands(in1(7), nil)
+		store.setPosition(in1(7), nil)
 		backstop()
 		require.Equal(t, refetch, s.sleep(t, in1(7)).outcome())
 		s.w.prepare()
@@ -227,7 +227,7 @@ func TestBackstopRepairsALostNotification(t *testing.T) {
 	limits := testLimits()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, limits)
-		store.stands(in1(7), nil)
+		store.setPosition(in1(7), nil)
 		s, other := sleeping(t, h, "s", in1(7)), sleeping(t, h, "o", in1(7))
 		defer s.leave()
 		defer other.leave()
@@ -236,7 +236,7 @@ func TestBackstopRepairsALostNotification(t *testing.T) {
 		require.Equal(t, 1, reads, "one read for all waiters")
 		require.Equal(t, asleep, s.outcome())
 
-		store.stands(in1(8), nil)
+		store.setPosition(in1(8), nil)
 		pass(limits.Backstop)
 		require.Equal(t, refetch, s.outcome())
 		require.Equal(t, refetch, other.outcome())
@@ -282,14 +282,14 @@ func TestBackstopWithoutWaiters(t *testing.T) {
 	})
 }
 
-// While the clock can't be read nobody is woken, and the read is repeated soon even where the backstop is rare.
+// While the clock can't be read no waiter is woken, and the read is repeated soon even if the backstop is rare.
 func TestReadIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, store := runningHub(t, testLimits())
 		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
-		store.stands(Position{}, fault.ErrUnavailable.WithCause(errNoise))
+		store.setPosition(Position{}, fault.ErrUnavailable.WithCause(errNoise))
 		backstop()
 		_, before, _ := store.seen()
 		pass(10 * retryRead)
@@ -298,7 +298,7 @@ func TestReadIsRepeated(t *testing.T) {
 		require.Less(t, reads-before, 15)
 		require.Equal(t, asleep, s.outcome())
 
-		store.stands(in1(8), nil)
+		store.setPosition(in1(8), nil)
 		pass(retryRead)
 		require.Equal(t, refetch, s.outcome())
 		_, repaired, _ := store.seen()

@@ -60,7 +60,7 @@ func newWorld(at Position) *world {
 	return &world{state: s, replica: s.clone()}
 }
 
-// look gives what the world keeps now.
+// look returns a copy of the state.
 func (w *world) look() state {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,7 +142,7 @@ func (w *world) connect() {
 	}
 }
 
-// replicate makes sure of everything that was written until now.
+// replicate copies the state to the replica.
 func (w *world) replicate() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +164,7 @@ func (w *world) fail() {
 	w.failing = true
 }
 
-// tell sends a notification. The lock is held.
+// tell sends an event, if connected. The lock is held.
 func (w *world) tell(e Event) {
 	if w.connected {
 		w.queue = append(w.queue, e)
@@ -317,7 +317,7 @@ func (w *world) Listen(_ string, sink func(Event)) (stop func()) {
 	}
 }
 
-// keyring gives receipt keys for tests.
+// keyring returns receipt keys for tests.
 func keyring(t require.TestingT) *receipt.Keyring {
 	ring, err := receipt.NewKeyring(slices.Repeat(receipt.Key{7}, receipt.MinKeyBytes))
 	require.NoError(t, err)
@@ -350,7 +350,7 @@ func runService(ctx context.Context, t require.TestingT, s *Service) (stop func(
 	}
 }
 
-// runningService gives a service on a world, which runs until the test's bubble ends.
+// runningService returns a service on a world, which runs until the test's bubble ends.
 func runningService(t *testing.T, limits Limits) (*Service, *world) {
 	t.Helper()
 	w := newWorld(in1(0))
