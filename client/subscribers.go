@@ -104,7 +104,7 @@ func (c *Client) Next(ctx context.Context, channel, subscriber, receiptHandle st
 	return d, err
 }
 
-func subscriberRequest(what, method, channel, subscriber string, below ...string) request {
-	path := append([]string{"channels", channel, "subscribers", subscriber}, below...)
-	return request{what: what, method: method, path: path}
+// subscriberRequest returns a request for what is below a channel: the subscriber, and segments of the path after it.
+func subscriberRequest(what, method, channel string, below ...string) request {
+	return request{what: what, method: method, path: append([]string{"channels", channel, "subscribers"}, below...)}
 }

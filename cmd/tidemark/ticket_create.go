@@ -15,7 +15,8 @@ import (
 
 type ticketFlags struct {
 	*cli.Connection
-	ticket client.NewTicket
+	terminal cli.Terminal
+	ticket   client.NewTicket
 
 	doubles, texts, criteria, statistics []string
 	extensions                           string
@@ -26,7 +27,7 @@ type ticketFlags struct {
 }
 
 func newTicketCreate(t cli.Terminal) *cobra.Command {
-	var f ticketFlags
+	f := ticketFlags{terminal: t}
 	cmd := &cobra.Command{
 		Use:        "create",
 		SuggestFor: []string{"new", "add", "put"},
@@ -44,7 +45,7 @@ A ticket whose assignment doesn't arrive in time, or whose wait is ended by SIGI
 			if err := f.readWait(args); err != nil {
 				return err
 			}
-			return f.run(cmd.Context(), t)
+			return f.run(cmd.Context())
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, 30*time.Second)
@@ -80,7 +81,7 @@ func (f *ticketFlags) readWait(args []string) (err error) {
 	return nil
 }
 
-func (f *ticketFlags) run(ctx context.Context, t cli.Terminal) error {
+func (f *ticketFlags) run(ctx context.Context) error {
 	if err := f.complete(); err != nil {
 		return err
 	}
@@ -93,17 +94,17 @@ func (f *ticketFlags) run(ctx context.Context, t cli.Terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := cli.WriteLine(t.Stdout, created); err != nil || !f.waits {
+	if err := cli.WriteLine(f.terminal.Stdout, created); err != nil || !f.waits {
 		return err
 	}
 	assignment, err := f.await(ctx, c, created.ID)
 	if err != nil && !f.keep && !errors.Is(err, client.ErrTicketCancelled) && !errors.Is(err, client.ErrTicketExpired) {
-		assignment, err = f.giveUp(ctx, c, t, created.ID, err)
+		assignment, err = f.giveUp(ctx, c, created.ID, err)
 	}
 	if err != nil {
 		return err
 	}
-	return cli.WriteLine(t.Stdout, assignment)
+	return cli.WriteLine(f.terminal.Stdout, assignment)
 }
 
 // await waits for the assignment.
@@ -121,7 +122,7 @@ func (f *ticketFlags) await(ctx context.Context, c *client.Client, id string) (c
 }
 
 // giveUp cancels a ticket that nobody waits for any more, and returns why, or its assignment if that was faster.
-func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, t cli.Terminal, id string, why error) (client.Assignment, error) {
+func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, id string, why error) (client.Assignment, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	err := c.CancelTicket(ctx, id)
@@ -131,6 +132,6 @@ func (f *ticketFlags) giveUp(ctx context.Context, c *client.Client, t cli.Termin
 	case err != nil:
 		return client.Assignment{}, errors.Join(why, err)
 	}
-	t.Report("ticket %s is cancelled", id)
+	f.terminal.Report("ticket %s is cancelled", id)
 	return client.Assignment{}, why
 }
