@@ -3,8 +3,10 @@ package maker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +44,9 @@ func (w *world) note(words ...string) {
 }
 
 func (w *world) Claim(_ context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
+	if token, _, _ := strings.Cut(r.Token, "."); token != strconv.FormatUint(r.Fence, 10) {
+		return matchmaking.Claimed{}, fmt.Errorf("the token %s for the fence %d", r.Token, r.Fence)
+	}
 	w.note("claim", r.Token, strings.Join(r.IDs, ","))
 	if len(w.claims) > 0 {
 		err := w.claims[0]
