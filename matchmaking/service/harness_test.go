@@ -25,8 +25,6 @@ type tampered struct {
 	create func(context.Context, matchmaking.CreateRequest) error // after the ticket was made
 	undo   func() error                                           // before
 	assign func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
-
-	tokens sync.Map // of its last leases, by queue
 }
 
 func (s *tampered) gone() error {
@@ -107,11 +105,7 @@ func (l *tamperedLeases) Acquire(ctx context.Context, r lease.Request) (uint64, 
 	if err := l.of.gone(); err != nil {
 		return 0, err
 	}
-	fence, err := l.Store.Acquire(ctx, r)
-	if err == nil {
-		l.of.tokens.Store(r.Name, r.Token)
-	}
-	return fence, err
+	return l.Store.Acquire(ctx, r)
 }
 
 func (l *tamperedLeases) Renew(ctx context.Context, rs []lease.Request) []error {
@@ -126,13 +120,6 @@ func (l *tamperedLeases) Release(ctx context.Context, name, token string) error 
 		return err
 	}
 	return l.Store.Release(ctx, name, token)
-}
-
-// dethrone takes a queue's lease from the director that uses the store.
-func (s *tampered) dethrone(ctx context.Context, queue string) {
-	if token, ok := s.tokens.Load(queue); ok {
-		_ = s.Store.Leases().Release(ctx, queue, token.(string))
-	}
 }
 
 // brokenChannels is channels on which publishing can fail.
