@@ -1,7 +1,7 @@
 #!lua
 -- open.lua begins a life of a channel that carries a label: under a new epoch, with a subscriber whose mark is at the
 -- channel's clock. It makes the channel where that is missing.
--- uses: clock.show life.begin life.now_ms life.position
+-- uses: clock.show life.begin life.position life.times
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -30,8 +30,9 @@ if label and epoch ~= replaces then
   return {'OK', epoch, label}
 end
 
-local ends = now_ms() + ttl_ms
-local life = show(math.max(ends, redis.call('PEXPIRETIME', clock_key)))
+local had, now = times(clock_key)
+local ends = now + ttl_ms
+local life = show(math.max(ends, had))
 if not clock and not begin(subs_key, mark_prefix) then
   return {'AGAIN'}
 end

@@ -1,6 +1,6 @@
 #!lua
 -- publish.lua appends messages to a channel, all or none, in order. A message whose ID has a dedup record changes nothing.
--- uses: clock.MAX clock.show clock.sub life.begin life.times
+-- uses: clock.MAX clock.sub life.begin life.times
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -35,7 +35,7 @@ local life, now = times(clock_key)
 local ends = now + ttl_ms
 local due = not clock or not epoch or life < ends and call('PEXPIRETIME', epoch_key) < ends
 if clock and life > ends then
-  ends = math.max(ends, call('PEXPIRETIME', message_prefix .. show(clock)))
+  ends = math.max(ends, call('PEXPIRETIME', message_prefix .. format('%d', clock)))
 end
 local message_ends, tail = format('%d', ends), format(',"at":%d}', now)
 -- A right that Redis's user lacks would stop the script in its middle, so it asks for those of the last steps first.
@@ -59,7 +59,7 @@ for i = 4, #KEYS do
     local message = ARGV[i + 4] .. tail
     call('SET', message_prefix .. at, message, 'PXAT', message_ends)
     if max_messages > 0 then
-      call('DEL', message_prefix .. show(sub(next, max_messages)))
+      call('DEL', message_prefix .. format('%d', sub(next, max_messages)))
     end
     call('SPUBLISH', topic, #message <= notify_bytes and epoch .. ' ' .. at .. ' ' .. message or epoch .. ' ' .. at)
     last = next

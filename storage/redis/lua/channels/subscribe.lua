@@ -1,6 +1,6 @@
 #!lua
 -- subscribe.lua makes a subscriber, and its channel where that is missing. It never moves a mark that exists.
--- uses: clock.MAX clock.behind clock.show clock.sub gap.oldest life.NO_EPOCH life.begin life.now_ms life.position life.whole slot.served subs.prune
+-- uses: clock.MAX clock.behind clock.show clock.sub gap.oldest life.NO_EPOCH life.begin life.position life.times life.whole slot.served subs.prune
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -50,8 +50,9 @@ else
   end
 end
 
-local ends = now_ms() + ttl_ms
-local life = show(math.max(ends, redis.call('PEXPIRETIME', keys.clock)))
+local had, now = times(keys.clock)
+local ends = now + ttl_ms
+local life = show(math.max(ends, had))
 if begins and not begin(keys.subs, mark_prefix) then
   return {'AGAIN'}
 end

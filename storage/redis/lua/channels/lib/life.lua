@@ -1,20 +1,16 @@
 -- life.lua is how a channel's keys live and die together. A channel's clock never expires before a message or a
 -- mark of it, so that no life ends while something in it is alive.
 
--- define: now_ms
--- now_ms is Redis's time in milliseconds.
-local function now_ms()
-  local now = redis.call('TIME')
-  return now[1] * 1000 + math.floor(now[2] / 1000)
-end
-
 -- define: times
--- uses: life.now_ms
 -- times returns when a key ends, a negative number if it has no end or doesn't exist, and Redis's time, in milliseconds. The
 -- time is the difference between a key's end and what is left until then, which is quicker to get than by TIME.
 local function times(key)
   local ends = redis.call('PEXPIRETIME', key)
-  return ends, ends < 0 and now_ms() or ends - redis.call('PTTL', key)
+  if ends >= 0 then
+    return ends, ends - redis.call('PTTL', key)
+  end
+  local now = redis.call('TIME')
+  return ends, now[1] * 1000 + math.floor(now[2] / 1000)
 end
 
 -- define: NO_EPOCH
