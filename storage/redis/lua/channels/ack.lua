@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- ack.lua moves a subscriber's mark up to the clock that a receipt stands for. It may run where Redis is out of
+-- ack.lua moves a subscriber's mark up to the clock that a receipt is for. It may run when Redis is out of
 -- memory, so that a full Redis can be drained.
 -- uses: ack.acknowledge life.whole
 --
@@ -8,7 +8,7 @@
 -- KEYS[3] mark     string  the subscriber's mark
 -- KEYS[4] subs     set     names of subscribers
 -- KEYS[5] message  string  the message at the receipt's clock
--- KEYS[6] record   string  dedup record of the receipt's message ID; only where that is known
+-- KEYS[6] record   string  dedup record of the receipt's message ID; only if that is known
 --
 -- ARGV[1] acked         clock   the receipt's, a decimal string
 -- ARGV[2] epoch         ULID    the receipt's
@@ -16,7 +16,7 @@
 -- ARGV[4] ttl_ms        int     life of the channel and the mark without activity
 -- ARGV[5] max_messages  int     messages that the channel keeps at most; 0: no limit
 --
--- Returns {"OK"}, {"STALE"} where the mark was there already, {"NO_SUBSCRIBER"}, {"EPOCH"}, {"AHEAD"} or
+-- Returns {"OK"}, {"STALE"} if the mark was there already, {"NO_SUBSCRIBER"}, {"EPOCH"}, {"AHEAD"} or
 -- {"SUPERSEDED"}. Nothing is changed by any but the first, except the keys' lives by the second.
 -- Safe to run twice: yes, the second run is STALE.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}

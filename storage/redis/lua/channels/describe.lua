@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- describe.lua tells of a channel, and of one page of its subscribers. Names on the page whose mark is gone are dropped.
+-- describe.lua describes a channel and one page of its subscribers. Names on the page whose mark is gone are dropped.
 -- uses: clock.MAX clock.show gap.oldest life.position slot.served subs.marks
 --
 -- KEYS[1] clock  string  the last clock given out
@@ -13,8 +13,8 @@
 -- ARGV[5] limit           int     subscribers on the page, about
 --
 -- Returns {"OK", epoch, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with steps from the clock back
--- to the oldest message alive, -1 where none is, how many names the subs has, and the cursor of the next page, "0" where
--- there is none; {"NO_CHANNEL"}, or {"MOVING"} where the slot is half moved.
+-- to the oldest message alive, -1 if there is none, how many names the subs has, and the cursor of the next page, "0" if
+-- there is none; {"NO_CHANNEL"}, or {"MOVING"} if the slot is half moved.
 -- Safe to run twice: yes.
 local keys = {clock = KEYS[1], epoch = KEYS[2], subs = KEYS[3]}
 local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])

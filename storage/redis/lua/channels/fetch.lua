@@ -1,6 +1,6 @@
--- fetch.lua reads what stands after a subscriber's mark, and renews the life of the channel and the mark. It has no
--- #! line: Redis then refuses single commands rather than the script, so that reading goes on where memory is full,
--- and while 9/10 of the mark's life are left also where nothing may be written.
+-- fetch.lua reads what follows a subscriber's mark, and renews the life of the channel and the mark. It has no
+-- #! line: Redis then refuses single commands rather than the script, so that reading goes on when memory is full,
+-- and while 9/10 of the mark's life are left also when nothing may be written.
 -- uses: clock.show life.polled life.position read.read slot.served
 --
 -- KEYS[1] clock  string  the last clock given out
@@ -13,7 +13,7 @@
 -- ARGV[3] max             int     messages at most
 -- ARGV[4] max_bytes       int     bytes of messages at most, but always one message
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[6] wait_ms         int     how long the caller is going to wait where there is nothing
+-- ARGV[6] wait_ms         int     how long the caller is going to wait if there is nothing
 --
 -- Returns {"OK", epoch, mark, clock, through, expired, {at, {message, …}, at, {message, …}, …}}, {"NO_SUBSCRIBER"}, or
 -- {"MOVING"} if the slot is half moved. Messages are listed in clock order, the first of a list being the one at the clock

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- next.lua acknowledges a receipt and then reads what stands after the mark: ack.lua and fetch.lua in one step.
+-- next.lua acknowledges a receipt and then reads what follows the mark: ack.lua and fetch.lua in one step.
 -- uses: ack.acknowledge clock.show life.polled read.read slot.served
 --
 -- KEYS[1] clock    string  the last clock given out
@@ -7,7 +7,7 @@
 -- KEYS[3] mark     string  the subscriber's mark
 -- KEYS[4] subs     set     names of subscribers
 -- KEYS[5] message  string  the message at the receipt's clock
--- KEYS[6] record   string  dedup record of the receipt's message ID; only where that is known
+-- KEYS[6] record   string  dedup record of the receipt's message ID; only if that is known
 --
 -- ARGV[1] acked           clock   the receipt's, a decimal string
 -- ARGV[2] epoch           ULID    the receipt's
@@ -16,10 +16,10 @@
 -- ARGV[5] max             int     messages at most
 -- ARGV[6] max_bytes       int     bytes of messages at most, but always one message
 -- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
--- ARGV[8] wait_ms         int     how long the caller is going to wait where there is nothing
+-- ARGV[8] wait_ms         int     how long the caller is going to wait if there is nothing
 --
 -- Returns {"OK", …}, {"NO_SUBSCRIBER"} or {"MOVING"} as fetch.lua does, or {"EPOCH"}, {"AHEAD"} or {"SUPERSEDED"}
--- where the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading
+-- if the receipt is refused and nothing was changed. After {"MOVING"} the mark has moved and only the reading
 -- is missing.
 -- Safe to run twice: yes.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}

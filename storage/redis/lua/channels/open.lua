@@ -1,6 +1,6 @@
 #!lua
 -- open.lua begins a life of a channel that carries a label: under a new epoch, with a subscriber whose mark is at the
--- channel's clock. It makes the channel where that is missing.
+-- channel's clock. It makes the channel if that is missing.
 -- uses: clock.show life.begin life.position life.times
 --
 -- KEYS[1] clock  string  the last clock given out
@@ -16,8 +16,8 @@
 -- ARGV[5] mark_prefix  string  what the channel's mark keys start with
 -- ARGV[6] ttl_ms       int     life of the channel and the mark without activity
 --
--- Returns {"OK", epoch, label} of the life that the channel is in: the new one, or another one where the channel has a
--- label and isn't in the life to replace. Then nothing was written; neither after {"AGAIN"}, where marks of an earlier life
+-- Returns {"OK", epoch, label} of the life that the channel is in: the new one, or another one if the channel has a
+-- label and isn't in the life to replace. Then nothing was written; neither after {"AGAIN"}: then marks of an earlier life
 -- are left to be removed.
 -- Safe to run twice: yes, the second run finds the channel in the new life.
 local clock_key, epoch_key, mark_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -1,5 +1,5 @@
 #!lua
--- subscribe.lua makes a subscriber, and its channel where that is missing. It never moves a mark that exists.
+-- subscribe.lua makes a subscriber, and its channel if that is missing. It never moves a mark that exists.
 -- uses: clock.MAX clock.behind clock.show clock.sub gap.oldest life.NO_EPOCH life.begin life.position life.times life.whole slot.served subs.prune
 --
 -- KEYS[1] clock  string  the last clock given out
@@ -12,11 +12,11 @@
 -- ARGV[3] message_prefix  string  what the channel's message keys start with
 -- ARGV[4] mark_prefix     string  what the channel's mark keys start with
 -- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
--- ARGV[6] new_epoch       ULID    the epoch, where this call begins a life
+-- ARGV[6] new_epoch       ULID    the epoch, if this call begins a life
 -- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
 --
--- Returns {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"AHEAD"} where from is ahead of the clock, {"MOVING"} where
--- the slot is half moved, or {"AGAIN"} where marks of an earlier life are left to be removed: then nothing was written.
+-- Returns {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if
+-- the slot is half moved, or {"AGAIN"} if marks of an earlier life are left to be removed: then nothing was written.
 -- Safe to run twice: yes, the second run finds the mark.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- unsubscribe.lua removes a subscriber and tells those who wait for it. It may run where Redis is out of memory.
+-- unsubscribe.lua removes a subscriber and notifies its waiting fetches. It may run when Redis is out of memory.
 -- uses: clock.show life.position
 --
 -- KEYS[1] clock  string  the last clock given out
@@ -10,7 +10,7 @@
 -- ARGV[1] subscriber  string  its name
 -- ARGV[2] topic       string  sharded pub/sub channel to tell
 --
--- Returns {"OK"} where it was there, {"NO_SUBSCRIBER"} otherwise.
+-- Returns {"OK"} if it was there, {"NO_SUBSCRIBER"} otherwise.
 -- Safe to run twice: yes.
 local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local subscriber, topic = ARGV[1], ARGV[2]

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- acquire.lua gives a lease to a token, unless another token holds it. It may run where Redis is out of memory.
+-- acquire.lua assigns a lease to a token, unless another token holds it. It may run when Redis is out of memory.
 -- uses: time.time time.decimal lease.read lease.write
 --
 -- KEYS[1] holder  string  fence, end, and token of the holder
 --
--- ARGV[1] token   string  who asks
+-- ARGV[1] token   string  token of the caller
 -- ARGV[2] ttl_ms  int     how long from now on
 --
 -- Returns {"OK", fence}, or {"HELD", left_ms} if another token holds the lease and nothing was changed.

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- release.lua ends a lease, if the token holds it, and notifies those who wait for it. It may run where Redis is out of
+-- release.lua ends a lease, if the token holds it, and notifies those that wait for it. It may run when Redis is out of
 -- memory.
 -- uses: time.time lease.read lease.write rights.demand_topic
 --

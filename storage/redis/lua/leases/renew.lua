@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- renew.lua prolongs a lease that its holder has. It may run where Redis is out of memory.
+-- renew.lua prolongs a lease that its holder has. It may run when Redis is out of memory.
 -- uses: time.time lease.read lease.write
 --
 -- KEYS[1] holder  string  fence, end, and token of the holder

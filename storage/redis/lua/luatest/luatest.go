@@ -27,7 +27,7 @@ type File struct {
 type Parameter struct {
 	Table      string // KEYS or ARGV
 	Index      int
-	List       bool // it stands for all that follow, too
+	List       bool // a list: it describes all that follow, too
 	Name, Kind string
 }
 

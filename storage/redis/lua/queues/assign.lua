@@ -9,7 +9,7 @@
 -- KEYS[5]  outbox    stream  assignments on their way to their channels
 -- KEYS[6]  matched   stream  how long the tickets of each match had waited
 -- KEYS[7]  stats     hash    counts
--- KEYS[8]  match     string  tells that the match was assigned: the token, and a hash of its tickets
+-- KEYS[8]  match     string  says that the match was assigned: the token, and a hash of its tickets
 -- KEYS[9…] both      string  of each ticket the ticket and its assignment
 --
 -- ARGV[1]  id           string  the match's
@@ -18,8 +18,8 @@
 -- ARGV[4…] assignments  string  of each ticket its ID, when it was made in microseconds or "" for any time, the epoch of
 --                                its channel's life or "", and its assignment, JSON
 --
--- Returns {"OK", {entry, …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} where this was done before, or
--- {"CONFLICT", {id, reason, …}} with the reasons "gone" and "claim", where nothing was changed but a count.
+-- Returns {"OK", {entry, …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} if this was done before, or
+-- {"CONFLICT", {id, reason, …}} with the reasons "gone" and "claim": then only a count was changed.
 -- Safe to run twice: yes, the second run is EXISTS for as long as the tickets can be read, and for a minute.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, matched_key, stats_key, match_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- campaign.lua gives the lease of a queue's director to a token, if there is something to do in the queue. It may run
--- where Redis is out of memory.
+-- campaign.lua assigns the lease of a queue's director to a token, if there is something to do in the queue. It may run
+-- when Redis is out of memory.
 -- uses: time.decimal time.time lease.read lease.write
 --
 -- KEYS[1] director  string  fence, end, and token of the queue's director
 -- KEYS[2] expiries  zset    IDs of tickets that wait, by when their lives end, in milliseconds
 -- KEYS[3] outbox    stream  assignments on their way to their channels
 --
--- ARGV[1] token   string  who asks
+-- ARGV[1] token   string  token of the caller
 -- ARGV[2] ttl_ms  int     how long from now on
 --
 -- Returns {"OK", fence}, {"HELD", left_ms} if another token holds the lease, or {"IDLE"} if nobody does and the queue has

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- cancel.lua takes a ticket out of its queue, unless it is assigned. It may run where Redis is out of memory.
+-- cancel.lua removes a ticket from its queue, unless it is assigned. It may run when Redis is out of memory.
 -- uses: leave.leave rights.demand rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] ticket      string  the ticket
@@ -15,7 +15,7 @@
 -- ARGV[2] keep_ms  int     how long it can be read as cancelled
 -- ARGV[3] nudges   string  sharded pub/sub channel of the queue
 --
--- Returns {"OK"}, also where the ticket doesn't wait, or {"MATCHED"} where it is assigned and nothing was changed.
+-- Returns {"OK"}, also if the ticket doesn't wait, or {"MATCHED"} if it is assigned and nothing was changed.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]

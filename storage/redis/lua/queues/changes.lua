@@ -1,12 +1,12 @@
 #!lua flags=no-writes
--- changes.lua tells whether all changes after a point can still be read. They are trimmed from the front: while the
+-- changes.lua reports whether all changes after a point can still be read. They are trimmed from the front: while the
 -- change at the point is there, nothing after it is gone.
 --
 -- KEYS[1] changes  stream  tickets that came or were cancelled
 --
 -- ARGV[1] after  string  the point: the ID of a change, or 0-0
 --
--- Returns {"OK"}, or {"LOST"} where some may be gone.
+-- Returns {"OK"}, or {"LOST"} if some may be gone.
 -- Safe to run twice: yes, it only reads.
 local changes_key = KEYS[1]
 local after = ARGV[1]

@@ -1,6 +1,6 @@
 #!lua
 -- create.lua makes a ticket that can be matched, unless there is one with its ID, in whatever status.
--- uses: rights.demand rights.demand_topic ticket.adopt ticket.stands time.DAY_MS time.decimal time.prolong time.time
+-- uses: rights.demand rights.demand_topic ticket.adopt ticket.state time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
@@ -20,7 +20,7 @@
 -- ARGV[8] nudges       string  sharded pub/sub channel of the queue
 --
 -- Returns {"CREATED", created_us, expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"},
--- or {"UNDONE"} where the attempt or its life was undone before it came here. A ticket that waits is this attempt's from
+-- or {"UNDONE"} if the attempt or its life was undone before it came here. A ticket that waits is this attempt's from
 -- now on, and no earlier one can undo it. Nothing else is changed by any but the first.
 -- Safe to run twice: yes, the second run finds the ticket of its own attempt, which is CREATED again.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -31,7 +31,7 @@ local life_ms, max_tickets, names, spec, nudges = ARGV[4], tonumber(ARGV[5]), AR
 local attempt = string.match(names, '^%w+')
 local now, now_ms = time()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
-local status, ends, found, assigned = stands(now_ms, id, keys)
+local status, ends, found, assigned = state(now_ms, id, keys)
 if status then
   local made = adopt(ticket_key, found, status, attempt)
   if made then

@@ -7,8 +7,8 @@
 -- ARGV[2] definition  string  JSON
 -- ARGV[3] most        int     definitions at most, this one included; one that is there is replaced in any case
 --
--- Returns {"CREATED"}, {"OK"} where there was a definition, or {"FULL"} where nothing was changed.
--- Safe to run twice: yes, but the second run is OK where the first was CREATED.
+-- Returns {"CREATED"}, {"OK"} if there was a definition, or {"FULL"} if nothing was changed.
+-- Safe to run twice: yes, but the second run is OK if the first was CREATED.
 local queues_key = KEYS[1]
 local queue, definition, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

@@ -1,6 +1,6 @@
 #!lua
 -- find.lua finds a ticket for an attempt to make it, or sees to it that none is made in one life of its channel.
--- uses: ticket.adopt ticket.stands time.time
+-- uses: ticket.adopt ticket.state time.time
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
@@ -20,7 +20,7 @@ local id, attempt, life, word_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local _, now_ms = time()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
-local status, ends, found, assigned = stands(now_ms, id, keys)
+local status, ends, found, assigned = state(now_ms, id, keys)
 if status then
   adopt(ticket_key, found, status, attempt)
   return {'EXISTS', status, ends, found, assigned}

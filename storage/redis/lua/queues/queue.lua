@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- queue.lua tells how a queue stands.
+-- queue.lua describes a queue.
 -- uses: time.decimal time.time
 --
 -- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds

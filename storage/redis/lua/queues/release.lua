@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- release.lua gives up those of some tickets that a token holds. It may run where Redis is out of memory.
+-- release.lua releases those of some tickets that a token holds. It may run when Redis is out of memory.
 -- uses: lease.read time.decimal rights.demand rights.demand_topic
 --
 -- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
@@ -25,7 +25,7 @@ end
 if #mine == 0 then
   return {'OK'}
 end
--- The director knows what it gives up itself. Of others it has to be told: it leaves their tickets alone meanwhile.
+-- The director knows what it releases itself. What others release it must be notified of.
 local foreign = decimal(read(director_key)) ~= string.match(token, '^[^.]*')
 demand(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
 if foreign then

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- renew.lua makes tickets that wait live for their TTL from now on, up to the end of their whole life. It may run
--- where Redis is out of memory.
+-- when Redis is out of memory.
 -- uses: rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- snapshot.lua reads a page of the tickets that wait, the oldest first, and where the changes stand.
+-- snapshot.lua reads a page of the tickets that wait, the oldest first, and the last change.
 -- uses: time.decimal time.time
 --
 -- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds

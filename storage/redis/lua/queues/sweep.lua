@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- sweep.lua takes tickets whose life has ended out of their queue, once their players were told, and lists others. It may
--- run where Redis is out of memory.
+-- run when Redis is out of memory.
 -- uses: leave.leave rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] waiting   zset  IDs of tickets that wait, by when they were made, in microseconds

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- takeover.lua ends the claims that earlier directors have on some tickets. Who directs the queue may do so where the
--- claims serve nothing any more: then a director that was only paused finds that it can't assign them. It may run where
+-- takeover.lua ends the claims that earlier directors have on some tickets. The director may do so if the
+-- claims are of no use any more: then a director that was only paused finds that it can't assign them. It may run when
 -- Redis is out of memory.
 -- uses: lease.holder rights.demand time.time
 --

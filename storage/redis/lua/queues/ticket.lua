@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- ticket.lua reads a ticket. It runs on replicas too.
--- uses: ticket.stands time.time
+-- uses: ticket.state time.time
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
@@ -16,7 +16,7 @@ local id = ARGV[1]
 
 local _, now_ms = time()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
-local status, ends, found, assigned = stands(now_ms, id, keys)
+local status, ends, found, assigned = state(now_ms, id, keys)
 if not status then
   return {'NO_TICKET'}
 end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless another attempt has found it
 -- there. Then it only removes the attempt from the ticket's. If there is no ticket it notes the attempt, which may still
--- be on its way. It may run where Redis is out of memory.
+-- be on its way. It may run when Redis is out of memory.
 -- uses: leave.leave rights.demand rights.demand_topic ticket.disown time.DAY_MS time.prolong time.time
 --
 -- KEYS[1] ticket    string  the ticket
@@ -16,7 +16,7 @@
 -- ARGV[3] word_ms  int     how long word of it stays
 -- ARGV[4] nudges   string  sharded pub/sub channel of the queue
 --
--- Returns {"OK"} where there is no ticket now, or {"KEPT"} where there is one.
+-- Returns {"OK"} if there is no ticket now, or {"KEPT"} if there is one.
 -- Safe to run twice: yes, the second run finds no ticket, but the word.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local claims_key, changes_key = KEYS[5], KEYS[6]

@@ -2,7 +2,7 @@
 -- the end 0.
 
 -- define: read
--- read returns the parts of a lease, and zeros where there is none.
+-- read returns the parts of a lease, and zeros if there is none.
 local function read(key)
   local fence, until_ms, token = string.match(redis.call('GET', key) or '', '^(%d+) (%d+) (.*)$')
   return tonumber(fence or 0), tonumber(until_ms or 0), token

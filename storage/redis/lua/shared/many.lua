@@ -1,4 +1,4 @@
--- many.lua gives commands long lists in parts: Lua can't unpack more than some 8,000 values at once.
+-- many.lua passes long lists to commands in parts: Lua can't unpack more than some 8,000 values at once.
 
 -- define: AT_ONCE
 local AT_ONCE = 1000

@@ -2,7 +2,7 @@
 -- before that stays.
 
 -- define: demand
--- demand ends a script that has written nothing yet where its user may not run one of the commands on a key.
+-- demand ends a script that has written nothing yet if its user may not run one of the commands on a key.
 local function demand(key, ...)
   for _, command in ipairs({...}) do
     if not redis.acl_check_cmd(command, key) then
@@ -12,7 +12,7 @@ local function demand(key, ...)
 end
 
 -- define: demand_topic
--- demand_topic ends a script that has written nothing yet where its user may not publish to a topic.
+-- demand_topic ends a script that has written nothing yet if its user may not publish to a topic.
 local function demand_topic(topic)
   if not redis.acl_check_cmd('SPUBLISH', topic, '') then
     error({err = 'NOPERM the user needs SPUBLISH to ' .. topic})

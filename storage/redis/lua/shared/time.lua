@@ -4,13 +4,13 @@
 local DAY_MS = 86400000
 
 -- define: decimal
--- decimal gives a whole number as text. `..` and tostring would give large ones an exponent.
+-- decimal returns a whole number as text. `..` and tostring would give large ones an exponent.
 local function decimal(n)
   return string.format('%d', n)
 end
 
 -- define: time
--- time gives Redis's time in microseconds and in milliseconds.
+-- time returns Redis's time in microseconds and in milliseconds.
 local function time()
   local now = redis.call('TIME')
   local us = now[1] * 1000000 + now[2]
@@ -19,8 +19,8 @@ end
 
 -- define: prolong
 -- uses: time.DAY_MS time.decimal
--- prolong makes keys live for so long from now on. It writes only where a tenth of a day is gone of what the first
--- of them has. No key of a queue stays for ever, even if nobody directs the queue any more.
+-- prolong makes keys live for so long from now on. It writes only if a tenth of a day is gone of what the first
+-- of them has. No key of a queue stays forever, even if the queue has no director any more.
 local function prolong(now_ms, life_ms, ...)
   if redis.call('PEXPIRETIME', (...)) < now_ms + life_ms - DAY_MS / 10 then
     for _, key in ipairs({...}) do

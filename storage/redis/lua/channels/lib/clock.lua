@@ -41,7 +41,7 @@ local function distance(from, to)
 end
 
 -- define: between
--- between tells whether c is in (mark, last].
+-- between reports whether c is in (mark, last].
 local function between(mark, c, last)
   if mark <= last then
     return mark < c and c <= last
@@ -51,7 +51,7 @@ end
 
 -- define: behind
 -- uses: clock.MAX clock.distance
--- behind tells whether c is at or behind mark: fewer than half of all clocks lie from c to mark.
+-- behind reports whether c is at or behind mark: fewer than half of all clocks lie from c to mark.
 local function behind(c, mark)
   return distance(c, mark) <= MAX
 end

@@ -16,7 +16,7 @@ end
 
 -- define: oldest_in
 -- uses: clock.add clock.distance gap.alive
--- oldest_in gives how many steps after mark the oldest message alive in (mark, clock] is; nil: none is.
+-- oldest_in returns how many steps after mark the oldest message alive in (mark, clock] is, or nil if there is none.
 local function oldest_in(log, mark, clock)
   local low, high = 0, distance(mark, clock)
   if high == 0 or not alive(log, clock) then
@@ -35,7 +35,7 @@ end
 
 -- define: oldest
 -- uses: clock.sub gap.alive gap.oldest_in
--- oldest gives how many steps behind the clock the oldest message alive is, at most limit - 1; nil: none is.
+-- oldest returns how many steps behind the clock the oldest message alive is, at most limit - 1, or nil if there is none.
 local function oldest(log, clock, limit)
   local step = 1
   while step < limit and alive(log, sub(clock, step)) do

@@ -59,7 +59,7 @@ end
 -- uses: clock.show life.outlive life.times
 -- polled renews the mark after a poll. One that was answered leaves it the whole TTL. One that waits now may be answered
 -- by a notification, without another script, so it leaves the whole TTL after its wait, and a tenth more, so that the
--- next one needn't write. Any other idle poll writes where less than 9/10 is left. Until then it is no error if nothing
+-- next one needn't write. Any other idle poll writes if less than 9/10 is left. Until then it is no error if nothing
 -- may be written.
 local function polled(keys, ttl_ms, wait_ms, answered)
   local has, now = times(keys.mark)

@@ -4,7 +4,7 @@
 local MOVING = 'MOVING'
 
 -- define: forbidden
--- forbidden tells whether an error is that Redis's user lacks a right. Redis 7.0 has no code for it in scripts.
+-- forbidden reports whether an error means that Redis's user lacks a right. Redis 7.0 has no code for it in scripts.
 local function forbidden(text)
   return string.find(text, '^NOPERM') or string.find(text, 'user executing the script', 1, true)
 end

@@ -27,7 +27,7 @@ end
 -- define: prune
 -- uses: slot.served subs.marks
 -- prune looks at two names of a long list, for each new one, so that those without a mark don't become more than the
--- others. It leaves them where the slot is half moved.
+-- others. It leaves them if the slot is half moved.
 local function prune(keys, clock, mark_prefix)
   if redis.call('SCARD', keys.subs) > 100 then
     served(marks, keys, redis.call('SRANDMEMBER', keys.subs, 2), clock, mark_prefix)

@@ -1,10 +1,10 @@
--- ticket.lua tells where a ticket stands.
+-- ticket.lua reads the state of a ticket.
 
--- define: stands
--- stands gives a ticket's status, the end of its life while it waits, its value and its assignment. Where there is no
--- ticket it gives nil twice, and the attempts to make it that were undone, if any. A ticket that waits is in expiries;
--- any other one is told by what it has become.
-local function stands(now_ms, id, keys)
+-- define: state
+-- state returns a ticket's status, the end of its life while it waits, its value and its assignment. If there is no
+-- ticket it returns nil twice, and the attempts to make it that were undone, if any. A ticket that waits is in expiries;
+-- that of any other one follows from its value and assignment.
+local function state(now_ms, id, keys)
   local found = redis.call('MGET', keys.ticket, keys.assignment)
   local value, assignment = found[1], found[2]
   local kind = value and string.sub(value, 1, 1)
@@ -25,7 +25,7 @@ end
 
 -- define: ATTEMPTS
 -- A ticket's attempts are those that made it or found it there. It is undone only with the last of them: each may have
--- told its client of the ticket. In place of those beyond MOST_ATTEMPTS characters there is a word that is no attempt, so
+-- reported the ticket to its client. In place of those beyond MOST_ATTEMPTS characters there is a word that is no attempt, so
 -- that the ticket is never undone.
 local ATTEMPTS = '^(S(%d+) %d+ %d+ %d+ )([%w,]+)()'
 
