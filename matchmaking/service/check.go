@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -93,10 +94,13 @@ func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
+// pointerEscapes escapes a name for a JSON pointer.
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
 func checkObjects(at string, values map[string]json.RawMessage) error {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if !json.Valid(values[name]) {
-			return matchmaking.InvalidTicket(at+"/"+name, "the value of %q is not JSON", name)
+			return matchmaking.InvalidTicket(at+"/"+pointerEscapes.Replace(name), "the value of %q is not JSON", name)
 		}
 	}
 	return nil

@@ -40,6 +40,7 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{}}}}, "/statistics/0/name"},
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}}, "/statistics/0/value"},
 		{NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a": []byte("{")}}}, "/extensions/a"},
+		{NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a/b": []byte("{")}}}, "/extensions/a~1b"},
 		{NewTicket{Spec: matchmaking.Spec{PersistentField: map[string]json.RawMessage{"a": nil}}}, "/persistentField/a"},
 	} {
 		var told *fault.Error
