@@ -45,7 +45,7 @@ func (w *world) note(words ...string) {
 
 func (w *world) Claim(_ context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
 	if token, _, _ := strings.Cut(r.Token, "."); token != strconv.FormatUint(r.Fence, 10) {
-		return matchmaking.Claimed{}, fmt.Errorf("the token %s for the fence %d", r.Token, r.Fence)
+		return matchmaking.Claimed{}, fmt.Errorf("%w: the token %s for the fence %d", lease.ErrLost, r.Token, r.Fence)
 	}
 	w.note("claim", r.Token, strings.Join(r.IDs, ","))
 	if len(w.claims) > 0 {
