@@ -2,6 +2,7 @@ package channels
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -346,6 +347,35 @@ func TestRenewalAtNineTenths(t *testing.T) {
 	})
 }
 
+// TestPublishRenewsTheEpochWhenItIsDue checks that the epoch and the subs are renewed only if the clock would outlive them.
+func TestPublishRenewsTheEpochWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	e := &example{lab: newLab(t, "chX"), batch: map[string]channel.Batch{}, policy: channel.Policy{TTL: exampleExpire}}
+	e.subscribe(t, "sA")
+	margin := exampleExpire.Milliseconds() / 10
+	ends := func() (clock, epoch, subs int64) {
+		return e.Ends(t, "c.{chX}.clock"), e.Ends(t, "c.{chX}.epoch"), e.Ends(t, "c.{chX}.subs")
+	}
+	publish := func(id string) {
+		drafts := []channel.Draft{{ID: id, Content: []byte("1")}}
+		_, err := e.Publish(t.Context(), channel.PublishRequest{Channel: "chX", Drafts: drafts, Policy: e.policy})
+		require.NoError(t, err)
+	}
+	for i, aged := range []time.Duration{time.Second, exampleExpire/10 + time.Second} {
+		e.Pass(t, aged)
+		publish(fmt.Sprintf("due%d", i))
+		at, epoch, subs := ends()
+		require.Equal(t, []int64{at + margin, at + margin}, []int64{epoch, subs})
+
+		e.Pass(t, exampleExpire/20)
+		publish(fmt.Sprintf("early%d", i))
+		later, sameEpoch, sameSubs := ends()
+		passed := exampleExpire.Milliseconds() / 20
+		require.Equal(t, []int64{epoch - passed, subs - passed}, []int64{sameEpoch, sameSubs}, "they aren't written")
+		require.InDelta(t, at, later, float64(time.Minute.Milliseconds()), "the clock is renewed with each publish")
+	}
+}
+
 // TestLivesKeepTheirOrder holds the page's rule of monotony, whatever is done with whatever TTL: no message ends before
 // one in front of it, the clock ends after all of them, and the epoch and the subs no earlier than the clock.
 func TestLivesKeepTheirOrder(t *testing.T) {
@@ -404,6 +434,7 @@ func (l *lab) requireOrder(t *testing.T, fail require.TestingT) {
 			require.LessOrEqual(fail, at, last, "%s outlives the clock", key)
 		}
 	}
+	require.GreaterOrEqual(fail, ends["c.{ch}.epoch"], last, "a channel has an epoch")
 	slices.Sort(messages)
 	for i, n := range messages[:max(0, len(messages)-1)] {
 		require.Equal(fail, n+1, messages[i+1], "no gap between messages alive")
