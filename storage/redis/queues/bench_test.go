@@ -8,13 +8,14 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 func newBenchHall(b *testing.B) *hall {
 	b.Helper()
 	node := redistest.Start(b, redistest.Options{})
 	conn := rig.Connect(b, redis.Options{URL: node.URL()})
-	return &hall{Store: New(conn, Options{}), direct: node.Client(), queue: "duel"}
+	return newHall(b, conn, node.Client())
 }
 
 // BenchmarkQueueCreate makes tickets from many goroutines.
@@ -30,7 +31,7 @@ func BenchmarkQueueCreate(b *testing.B) {
 	}()
 	b.RunParallel(func(p *testing.PB) {
 		for p.Next() {
-			if err := errorOf2(h.Create(b.Context(), h.request("t"+strconv.Itoa(<-next)))); err != nil {
+			if err := errorOf2(h.Create(b.Context(), h.Request("t"+strconv.Itoa(<-next)))); err != nil {
 				b.Error(err)
 			}
 		}
@@ -43,16 +44,16 @@ func BenchmarkQueueMatch(b *testing.B) {
 	h := newBenchHall(b)
 	for round := 0; b.Loop(); round++ {
 		b.StopTimer()
-		ids := numbered("r"+strconv.Itoa(round)+"-", 2*matches)
-		h.create(b, ids...)
+		ids := queuetest.Numbered("r"+strconv.Itoa(round)+"-", 2*matches)
+		h.Add(b, ids...)
 		b.StartTimer()
 		token := "token" + strconv.Itoa(round)
-		h.hold(b, token, ids...)
+		h.Hold(b, token, ids...)
 		var all []matchmaking.AssignMatch
 		for i := range matches {
-			all = append(all, h.match(token+"-"+strconv.Itoa(i), ids[2*i], ids[2*i+1]))
+			all = append(all, h.Match(token+"-"+strconv.Itoa(i), ids[2*i], ids[2*i+1]))
 		}
-		for _, o := range h.assign(b.Context(), token, all...) {
+		for _, o := range h.AssignMatches(b.Context(), token, all...) {
 			if o.Err != nil || len(o.Conflicts) > 0 {
 				b.Fatal(o)
 			}
@@ -66,12 +67,12 @@ func BenchmarkQueueSnapshot(b *testing.B) {
 	const tickets = 50_000
 	h := newBenchHall(b)
 	for i := range tickets {
-		if err := errorOf2(h.Create(b.Context(), h.request("t"+strconv.Itoa(i)))); err != nil {
+		if err := errorOf2(h.Create(b.Context(), h.Request("t"+strconv.Itoa(i)))); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for b.Loop() {
-		if s := h.snapshot(b); len(s.Tickets) != tickets {
+		if s := h.Whole(b); len(s.Tickets) != tickets {
 			b.Fatal(len(s.Tickets))
 		}
 	}

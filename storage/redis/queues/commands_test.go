@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 // TestQueueOperationsAreFewCommands holds how many commands each operation sends, and how many its scripts run at
@@ -17,28 +18,28 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMeter(t, redistest.Options{})
 	h := newHall(t, m.Conn, m.Node.Client())
-	tickets := numbered("t", 40)
-	h.create(t, tickets...)
-	require.NoError(t, h.lead(t.Context(), "token", longTTL))
-	token := h.claimToken()
-	limited := h.request("limited")
+	tickets := queuetest.Numbered("t", 40)
+	h.Add(t, tickets...)
+	limited := h.Request("limited")
 	limited.MaxTickets = 1000
-	read := matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 30}
+	read := matchmaking.ChangesRequest{Queue: h.Name, After: "0-0", Limit: 30}
 	readOn := func(ctx context.Context) error {
 		found, err := h.Changes(ctx, read)
 		read.After = found.After
 		return err
 	}
+	require.NoError(t, h.Lead(t.Context(), "token", queuetest.LongTTL))
+	token := h.ClaimToken()
 	claim := func(token string, limit int, ids ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{
-				Queue: h.queue, Token: token, Hold: longHold, Fence: h.fence, Limit: limit, IDs: ids,
+				Queue: h.Name, Token: token, Hold: queuetest.LongHold, Fence: h.Fence, Limit: limit, IDs: ids,
 			}))
 		}
 	}
 	assign := func(matches ...matchmaking.AssignMatch) func(context.Context) error {
 		return func(ctx context.Context) error {
-			for _, o := range h.assign(ctx, token, matches...) {
+			for _, o := range h.AssignMatches(ctx, token, matches...) {
 				if o.Err != nil {
 					return o.Err
 				}
@@ -52,38 +53,38 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		most int      // commands that the scripts run
 		do   func(ctx context.Context) error
 	}{
-		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.lead(ctx, "token", longTTL) }},
-		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.keepLease(ctx, "token") }},
-		{"create", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
-		{"create again", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
+		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
+		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.KeepLease(ctx, "token") }},
+		{"create", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create again", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create with a limit", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
-		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.queue, "new")) }},
+		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
 		{"the first changes", []string{"XREAD", "EVALSHA", "XTRIM"}, 4, readOn},
 		{"changes", []string{"XREAD"}, 1, readOn},
 		{"no changes", []string{"XREAD", "EVALSHA"}, 3, readOn},
 		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, tickets...)},
 		{"claim of the oldest", []string{"EVALSHA"}, 10, claim("other", 2)},
-		{"assign", []string{"EVALSHA"}, 24, assign(h.match("m1", tickets[0], tickets[1]))},
-		{"assign again", []string{"EVALSHA"}, 2, assign(h.match("m1", tickets[0], tickets[1]))},
+		{"assign", []string{"EVALSHA"}, 24, assign(h.Match("m1", tickets[0], tickets[1]))},
+		{"assign again", []string{"EVALSHA"}, 2, assign(h.Match("m1", tickets[0], tickets[1]))},
 		{"assign three", []string{"EVALSHA", "EVALSHA", "EVALSHA"}, 60, assign(
-			h.match("m2", tickets[2], tickets[3]), h.match("m3", tickets[4], tickets[5]), h.match("m4", tickets[6], tickets[7]),
+			h.Match("m2", tickets[2], tickets[3]), h.Match("m3", tickets[4], tickets[5]), h.Match("m4", tickets[6], tickets[7]),
 		)},
-		{"assign with conflicts", []string{"EVALSHA"}, 8, assign(h.match("m5", tickets[0], tickets[8]))},
+		{"assign with conflicts", []string{"EVALSHA"}, 8, assign(h.Match("m5", tickets[0], tickets[8]))},
 		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
-			return rig.ErrorOf(h.TakeOver(ctx, h.queue, h.fence, tickets))
+			return rig.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))
 		}},
-		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.queue, token, tickets) }},
-		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.queue, tickets[10:13]) }},
-		{"cancel", []string{"EVALSHA"}, 15, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
-		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.cancel(ctx, "new") }},
-		{"undo", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.queue, limited.ID, limited.Attempt)) }},
-		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.queue, tickets, 100)) }},
-		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.queue)) }},
-		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.queue, 0, 100)) }},
-		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1", "1-2"}) }},
-		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.queue, 10)) }},
-		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.queue, 0)) }},
-		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.resign(ctx, "token") }},
+		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
+		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.Name, tickets[10:13]) }},
+		{"cancel", []string{"EVALSHA"}, 15, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
+		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
+		{"undo", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
+		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
+		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.Name)) }},
+		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
+		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1", "1-2"}) }},
+		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
+		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Resign(ctx, "token") }},
 	} {
 		m.Reset(t)
 		before := m.Tap.Count()

@@ -13,43 +13,44 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 // queueCalls gives all operations on a queue that has the tickets free, mine and matched, as prepare makes them.
 func (h *hall) queueCalls() []rig.Call {
 	return []rig.Call{
-		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("new"))) }},
+		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{Name: "claim", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.queue, Token: "other", Hold: longHold, Limit: 10}))
+			return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Hold: queuetest.LongHold, Limit: 10}))
 		}},
-		{Name: "assign", Do: func(ctx context.Context) error { return h.assign(ctx, "token", h.match("m2", "mine"))[0].Err }},
+		{Name: "assign", Do: func(ctx context.Context) error { return h.AssignMatches(ctx, "token", h.Match("m2", "mine"))[0].Err }},
 		{Name: "put definition", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.queue, Definition: []byte("{}"), Max: 1}))
+			return rig.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1}))
 		}},
-		{Name: "ticket", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.queue, "matched")) }},
-		{Name: "create again", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.request("mine"))) }},
-		{Name: "renew", Do: func(ctx context.Context) error { return h.Renew(ctx, h.queue, []string{"free", "mine"}) }},
-		{Name: "snapshot", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.queue)) }},
+		{Name: "ticket", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
+		{Name: "create again", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("mine"))) }},
+		{Name: "renew", Do: func(ctx context.Context) error { return h.Renew(ctx, h.Name, []string{"free", "mine"}) }},
+		{Name: "snapshot", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.Name)) }},
 		{Name: "changes", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 10}))
+			return rig.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.Name, After: "0-0", Limit: 10}))
 		}},
-		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.queue, 10)) }},
-		{Name: "outgoing", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.queue, 0, 10)) }},
+		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+		{Name: "outgoing", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
 		{Name: "definitions", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Definitions(ctx)) }},
-		{Name: "lease", Do: func(ctx context.Context) error { return h.keepLease(ctx, "lease") }},
-		{Name: "campaign", Do: func(ctx context.Context) error { return h.lead(ctx, "lease", longTTL) }},
-		{Name: "resign", Do: func(ctx context.Context) error { return h.resign(ctx, "lease") }},
-		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.queue, []string{"1-1"}) }},
-		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10)) }},
-		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.queue, "token", []string{"mine"}) }},
-		{Name: "cancel", Do: func(ctx context.Context) error { return h.cancel(ctx, "free") }},
+		{Name: "lease", Do: func(ctx context.Context) error { return h.KeepLease(ctx, "lease") }},
+		{Name: "campaign", Do: func(ctx context.Context) error { return h.Lead(ctx, "lease", queuetest.LongTTL) }},
+		{Name: "resign", Do: func(ctx context.Context) error { return h.Resign(ctx, "lease") }},
+		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1"}) }},
+		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10)) }},
+		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.Name, "token", []string{"mine"}) }},
+		{Name: "cancel", Do: func(ctx context.Context) error { return h.CancelID(ctx, "free") }},
 		{Name: "take over", Do: func(ctx context.Context) error {
-			if err := h.lead(ctx, "lease", longTTL); err != nil {
+			if err := h.Lead(ctx, "lease", queuetest.LongTTL); err != nil {
 				return err
 			}
-			return rig.ErrorOf(h.TakeOver(ctx, h.queue, h.fence, []string{"mine"}))
+			return rig.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, []string{"mine"}))
 		}},
-		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.queue) }},
+		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.Name) }},
 	}
 }
 
@@ -59,10 +60,10 @@ func TestQueueOutOfMemory(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
 	h.prepare(t)
-	r := h.request("short")
-	r.TTL = shortest
+	r := h.Request("short")
+	r.TTL = queuetest.Shortest
 	require.NoError(t, errorOf2(h.Create(t.Context(), r)))
-	require.Eventually(t, func() bool { return h.status(t, "short") == matchmaking.Expired }, rig.Patience, shortest/10)
+	require.Eventually(t, func() bool { return h.Status(t, "short") == matchmaking.Expired }, rig.Patience, queuetest.Shortest/10)
 	all := h.queueCalls()
 	rig.FillUp(t, n)
 	before := rig.Dump(t, n)
@@ -72,7 +73,7 @@ func TestQueueOutOfMemory(t *testing.T) {
 	for _, c := range rig.AllBut(all, full...) {
 		require.NoError(t, c.Do(t.Context()), c.Name)
 	}
-	state, err := h.Describe(t.Context(), h.queue, 10)
+	state, err := h.Describe(t.Context(), h.Name, 10)
 	require.NoError(t, err)
 	require.Equal(t, 1, state.Searching, "mine was released, free was cancelled, short was swept")
 	require.EqualValues(t, 1, state.Cancelled)
@@ -88,10 +89,10 @@ func TestQueueNotPermitted(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	root := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
 	root.prepare(t)
-	r := root.request("short")
-	r.TTL = shortest
+	r := root.Request("short")
+	r.TTL = queuetest.Shortest
 	require.NoError(t, errorOf2(root.Create(t.Context(), r)))
-	require.Eventually(t, func() bool { return root.status(t, "short") == matchmaking.Expired }, rig.Patience, shortest/10)
+	require.Eventually(t, func() bool { return root.Status(t, "short") == matchmaking.Expired }, rig.Patience, queuetest.Shortest/10)
 	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys must not change
 		"~* &* +@all -spublish": {"create", "cancel"},
 		"~* +@all -xadd":        {"create", "assign", "cancel", "release"},
@@ -129,43 +130,43 @@ func TestQueueRedisRestarts(t *testing.T) {
 	n := redistest.Start(t, rig.Durable)
 	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL(), Timeout: time.Minute}), n.Client())
 	h.prepare(t)
-	point := h.snapshot(t).After
+	point := h.Whole(t).After
 	before := rig.Dump(t, n)
-	nudges := h.watch(t)
+	nudges := h.Nudges(t)
 	require.True(t, <-nudges, "the watch begins")
 	n.Kill(t)
 	made := make(chan error)
-	go func() { made <- errorOf2(h.Create(t.Context(), h.request("new"))) }()
+	go func() { made <- errorOf2(h.Create(t.Context(), h.Request("new"))) }()
 	n.Restart(t)
 	require.NoError(t, <-made)
 	require.True(t, <-nudges, "a watch finds its way back")
-	require.Equal(t, []string{"new"}, told(h.changes(t, point, 10).Changes))
+	require.Equal(t, []string{"new"}, queuetest.Told(h.ChangesAfter(t, point, 10).Changes))
 	after := rig.Dump(t, n)
 	for _, id := range []string{"free", "mine", "matched"} {
 		require.Equal(t, before[h.k().ticket(id)], after[h.k().ticket(id)])
 	}
 	for _, id := range []string{"free", "new"} {
-		require.Equal(t, matchmaking.Searching, h.status(t, id))
+		require.Equal(t, matchmaking.Searching, h.Status(t, id))
 	}
-	h.assignOne(t, "token", "m2", "mine")
+	h.AssignOne(t, "token", "m2", "mine")
 }
 
 // An outcome that isn't known is said so, and asking again tells.
 func TestQueueAssignOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
-	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL(), Timeout: shortest}), n.Client())
-	h.create(t, "a", "b")
-	h.hold(t, "token", "a", "b")
+	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL(), Timeout: queuetest.Shortest}), n.Client())
+	h.Add(t, "a", "b")
+	h.Hold(t, "token", "a", "b")
 	n.Pause(t)
-	matches := []matchmaking.AssignMatch{h.match("m1", "a"), h.match("m2", "b")}
-	for _, o := range h.assign(t.Context(), "token", matches...) {
+	matches := []matchmaking.AssignMatch{h.Match("m1", "a"), h.Match("m2", "b")}
+	for _, o := range h.AssignMatches(t.Context(), "token", matches...) {
 		rig.RequireUnavailable(t, o.Err)
 	}
 	n.Resume(t)
 	var outcomes []matchmaking.AssignOutcome
 	rig.WaitFor(t, "Redis to answer", func() bool {
-		outcomes = h.assign(t.Context(), "token", matches...)
+		outcomes = h.AssignMatches(t.Context(), "token", matches...)
 		return !slices.ContainsFunc(outcomes, func(o matchmaking.AssignOutcome) bool { return o.Err != nil })
 	})
 	for _, o := range outcomes {

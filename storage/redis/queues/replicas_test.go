@@ -17,8 +17,8 @@ import (
 // withReplicas gives the hall's queues as they are read from replicas.
 func (h *hall) withReplicas(t *testing.T, o redis.Options) *Store {
 	t.Helper()
-	o.Logger = h.conn.Logger()
-	q := New(h.conn, Options{Replicas: &o})
+	o.Logger = h.store.conn.Logger()
+	q := New(h.store.conn, Options{Replicas: &o})
 	t.Cleanup(q.Close)
 	return q
 }
@@ -51,31 +51,31 @@ func TestQueueReadsAReplica(t *testing.T) {
 	replica := redistest.StartReplica(t, primary)
 	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
 	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
-	h.create(t, "a", "b")
-	h.hold(t, "token", "b")
-	h.assignOne(t, "token", "m1", "b")
+	h.Add(t, "a", "b")
+	h.Hold(t, "token", "b")
+	h.AssignOne(t, "token", "m1", "b")
 	rig.WaitFor(t, "the replica to have all", func() bool { return len(rig.Dump(t, replica)) == len(rig.Dump(t, primary)) })
 	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
-		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, replica) > 0
 	})
-	require.Equal(t, h.ticket(t, "b"), read(t, q, h.queue, "b"))
-	_, err := q.Ticket(t.Context(), h.queue, "nobody")
+	require.Equal(t, h.Get(t, "b"), read(t, q, h.Name, "b"))
+	_, err := q.Ticket(t.Context(), h.Name, "nobody")
 	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
 
 	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it hears of nothing any more
-	h.create(t, "new")
-	require.Equal(t, h.ticket(t, "new"), read(t, q, h.queue, "new"), "what the replica hasn't is read from the primary")
-	require.NoError(t, h.cancel(t.Context(), "a"))
-	require.Equal(t, matchmaking.Searching, read(t, q, h.queue, "a").Status, "it is the replica that is read")
+	h.Add(t, "new")
+	require.Equal(t, h.Get(t, "new"), read(t, q, h.Name, "new"), "what the replica hasn't is read from the primary")
+	require.NoError(t, h.CancelID(t.Context(), "a"))
+	require.Equal(t, matchmaking.Searching, read(t, q, h.Name, "a").Status, "it is the replica that is read")
 
 	replica.Kill(t)
-	require.Equal(t, matchmaking.Cancelled, read(t, q, h.queue, "a").Status, "the primary stands in for a replica that is gone")
+	require.Equal(t, matchmaking.Cancelled, read(t, q, h.Name, "a").Status, "the primary stands in for a replica that is gone")
 	require.Equal(t, 0, readOnly(t, primary))
 	replica.Restart(t)
 	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(primary.Addr(), "127.0.0.1:")).Error())
 	rig.WaitFor(t, "a ticket to be read from the replica again", func() bool {
-		require.Equal(t, h.ticket(t, "new"), read(t, q, h.queue, "new"))
+		require.Equal(t, h.Get(t, "new"), read(t, q, h.Name, "new"))
 		return readOnly(t, replica) > 0
 	})
 }
@@ -87,19 +87,19 @@ func TestQueueReadsDespiteASilentReplica(t *testing.T) {
 	replica := redistest.StartReplica(t, primary)
 	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
 	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
-	h.create(t, "a")
+	h.Add(t, "a")
 	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
-		read(t, q, h.queue, "a")
+		read(t, q, h.Name, "a")
 		return readOnly(t, replica) > 0
 	})
 	replica.Pause(t)
 	for range 3 {
-		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 	}
 	replica.Resume(t)
 	unreachable := h.withReplicas(t, redis.Options{URL: "127.0.0.1:1"})
 	for range 3 {
-		require.Equal(t, h.ticket(t, "a"), read(t, unreachable, h.queue, "a"))
+		require.Equal(t, h.Get(t, "a"), read(t, unreachable, h.Name, "a"))
 	}
 }
 
@@ -112,13 +112,13 @@ func TestQueueReadsReplicasOfACluster(t *testing.T) {
 	t.Cleanup(direct.Close)
 	h := newHall(t, rig.Connect(t, o), direct)
 	q := h.withReplicas(t, o)
-	h.create(t, "a")
-	slot := nodes.Slot("{" + h.queue + "}")
+	h.Add(t, "a")
+	slot := nodes.Slot("{" + h.Name + "}")
 	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
-		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, nodes.Replica(t, slot)) > 0
 	})
-	_, err = q.Ticket(t.Context(), h.queue, "nobody")
+	_, err = q.Ticket(t.Context(), h.Name, "nobody")
 	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
 }
 
@@ -129,14 +129,14 @@ func TestQueueReadsReplicasBehindSentinel(t *testing.T) {
 	primary, replica := group.Nodes()[0], group.Nodes()[1]
 	h := newHall(t, rig.Connect(t, o), primary.Client())
 	q := h.withReplicas(t, o)
-	h.create(t, "a")
+	h.Add(t, "a")
 	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
-		require.Equal(t, h.ticket(t, "a"), read(t, q, h.queue, "a"))
+		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, replica) > 0
 	})
 	_, promoted := group.Failover(t) // now there is no replica
 	require.Equal(t, replica, promoted)
-	require.Equal(t, matchmaking.Searching, read(t, q, h.queue, "a").Status)
-	h.create(t, "b")
-	require.Equal(t, matchmaking.Searching, read(t, q, h.queue, "b").Status)
+	require.Equal(t, matchmaking.Searching, read(t, q, h.Name, "a").Status)
+	h.Add(t, "b")
+	require.Equal(t, matchmaking.Searching, read(t, q, h.Name, "b").Status)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 // scenarioStep is a step of the page's scenario, with the value and TTL of each key.
@@ -159,7 +160,7 @@ func TestTwoPlayers(t *testing.T) {
 			require.NoError(t, err)
 			found, err := s.Changes(ctx, matchmaking.ChangesRequest{Queue: s.queue, After: point, Limit: 10})
 			require.NoError(t, err)
-			require.Equal(t, []string{a, b}, told(found.Changes))
+			require.Equal(t, []string{a, b}, queuetest.Told(found.Changes))
 			claimed, err := s.Claim(ctx, matchmaking.ClaimRequest{
 				Queue: s.queue, Token: token, Fence: fence, Hold: matchmaking.DefaultPendingTimeout, IDs: []string{a, b},
 			})

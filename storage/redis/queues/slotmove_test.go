@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 // TestQueueSlotMove is what happens to queues whose slots move. Its parts come one after the other, as those of
@@ -42,90 +43,90 @@ type movingQueueOperation struct {
 
 var movingQueueOperations = []movingQueueOperation{
 	{"create", func(ctx context.Context, h *hall) error {
-		return errorOf2(h.Create(ctx, h.request("new")))
+		return errorOf2(h.Create(ctx, h.Request("new")))
 	}, func(t *testing.T, h *hall) {
-		require.Equal(t, matchmaking.Searching, h.status(t, "new"))
+		require.Equal(t, matchmaking.Searching, h.Status(t, "new"))
 		require.Equal(t, 3, h.count(t, "ZCARD", h.k().waiting()))
 		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
 	}},
 	{"claim", func(ctx context.Context, h *hall) error {
-		r := matchmaking.ClaimRequest{Queue: h.queue, Token: "other", Fence: h.fence, Hold: longHold, IDs: []string{"free", "mine"}}
+		r := matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Fence: h.Fence, Hold: queuetest.LongHold, IDs: []string{"free", "mine"}}
 		found, err := h.Claim(ctx, r)
 		if err == nil && fmt.Sprint(found.IDs, len(found.Held)) != "[free] 1" {
 			return fmt.Errorf("claimed %+v", found)
 		}
 		return err
 	}, func(t *testing.T, h *hall) {
-		require.Equal(t, matchmaking.Pending, h.status(t, "free"))
+		require.Equal(t, matchmaking.Pending, h.Status(t, "free"))
 		require.Equal(t, 2, h.count(t, "HLEN", h.k().claims()))
 	}},
 	{"assign", func(ctx context.Context, h *hall) error {
-		o := h.assign(ctx, "token", h.match("m2", "mine"))[0]
+		o := h.AssignMatches(ctx, "token", h.Match("m2", "mine"))[0]
 		if len(o.Conflicts) > 0 {
 			return fmt.Errorf("conflicts %v", o.Conflicts)
 		}
 		return o.Err
 	}, func(t *testing.T, h *hall) {
-		require.Equal(t, matchmaking.MatchFound, h.status(t, "mine"))
+		require.Equal(t, matchmaking.MatchFound, h.Status(t, "mine"))
 		require.Equal(t, 2, h.count(t, "XLEN", h.k().outbox()))
 		require.Equal(t, 2, h.count(t, "HGET", h.k().stats(), "matched"))
 	}},
 	{"cancel", func(ctx context.Context, h *hall) error {
-		return h.cancel(ctx, "mine")
+		return h.CancelID(ctx, "mine")
 	}, func(t *testing.T, h *hall) {
-		require.Equal(t, matchmaking.Cancelled, h.status(t, "mine"))
+		require.Equal(t, matchmaking.Cancelled, h.Status(t, "mine"))
 		require.Equal(t, 4, h.count(t, "XLEN", h.k().changes()))
 		require.Equal(t, 1, h.count(t, "HGET", h.k().stats(), "cancelled"))
 	}},
 	{"cancel of who is matched", func(ctx context.Context, h *hall) error {
-		err := h.cancel(ctx, "matched")
+		err := h.CancelID(ctx, "matched")
 		if err == nil {
 			return errors.New("cancelled")
 		}
-		return ignoring(err, matchmaking.ErrTicketMatched)
-	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.status(t, "matched")) }},
+		return queuetest.Ignoring(err, matchmaking.ErrTicketMatched)
+	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.Status(t, "matched")) }},
 	{"release", func(ctx context.Context, h *hall) error {
-		return h.Release(ctx, h.queue, "token", []string{"free", "mine"})
-	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.status(t, "mine")) }},
+		return h.Release(ctx, h.Name, "token", []string{"free", "mine"})
+	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.Status(t, "mine")) }},
 	{"renew", func(ctx context.Context, h *hall) error {
-		return h.Renew(ctx, h.queue, []string{"free", "mine", "matched"})
+		return h.Renew(ctx, h.Name, []string{"free", "mine", "matched"})
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"sweep", func(ctx context.Context, h *hall) error {
-		return rig.ErrorOf(h.Sweep(ctx, h.queue, []string{"short"}, 10))
+		return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"lease", func(ctx context.Context, h *hall) error {
-		return h.keepLease(ctx, "lease")
-	}, func(t *testing.T, h *hall) { require.NoError(t, h.resign(t.Context(), "lease")) }},
+		return h.KeepLease(ctx, "lease")
+	}, func(t *testing.T, h *hall) { require.NoError(t, h.Resign(t.Context(), "lease")) }},
 	{"ticket", func(ctx context.Context, h *hall) error {
-		found, err := h.Ticket(ctx, h.queue, "matched")
+		found, err := h.Ticket(ctx, h.Name, "matched")
 		if err == nil && (found.Status != matchmaking.MatchFound || found.MatchID != "m1") {
 			return fmt.Errorf("read as %+v", found)
 		}
 		return err
 	}, func(*testing.T, *hall) {}},
 	{"snapshot", func(ctx context.Context, h *hall) error {
-		found, err := h.Snapshot(ctx, h.queue)
+		found, err := h.Snapshot(ctx, h.Name)
 		if err == nil && (len(found.Tickets) != 2 || len(found.Held) != 1) {
 			return fmt.Errorf("a snapshot of %+v", found)
 		}
 		return err
 	}, func(*testing.T, *hall) {}},
 	{"changes", func(ctx context.Context, h *hall) error {
-		found, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.queue, After: "0-0", Limit: 10})
+		found, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.Name, After: "0-0", Limit: 10})
 		if err == nil && len(found.Changes) != 3 {
 			return fmt.Errorf("changes %+v", found)
 		}
 		return err
 	}, func(*testing.T, *hall) {}},
 	{"outgoing and delivered", func(ctx context.Context, h *hall) error {
-		found, err := h.Outgoing(ctx, h.queue, 0, 10)
+		found, err := h.Outgoing(ctx, h.Name, 0, 10)
 		if err == nil && len(found) > 0 {
-			return h.Delivered(ctx, h.queue, []string{found[0].Entry})
+			return h.Delivered(ctx, h.Name, []string{found[0].Entry})
 		}
 		return err
 	}, func(t *testing.T, h *hall) { require.Equal(t, 0, h.count(t, "XLEN", h.k().outbox())) }},
 	{"describe", func(ctx context.Context, h *hall) error {
-		s, err := h.Describe(ctx, h.queue, 10)
+		s, err := h.Describe(ctx, h.Name, 10)
 		if err == nil && (s.Searching != 1 || s.Pending != 1 || s.Outgoing != 1 || s.Matched != 1 || len(s.Recent) != 1) {
 			return fmt.Errorf("described as %+v", s)
 		}
@@ -138,10 +139,10 @@ func errorOf2[T, U any](_ T, _ U, err error) error { return err }
 // prepare makes what movingQueueOperation tells of, and gives all keys that there are.
 func (h *hall) prepare(t *testing.T) []string {
 	t.Helper()
-	h.create(t, "free", "mine", "matched")
-	h.hold(t, "token", "mine", "matched")
-	h.assignOne(t, "token", "m1", "matched")
-	require.NoError(t, h.lead(t.Context(), "lease", longTTL))
+	h.Add(t, "free", "mine", "matched")
+	h.Hold(t, "token", "mine", "matched")
+	h.AssignOne(t, "token", "m1", "matched")
+	require.NoError(t, h.Lead(t.Context(), "lease", queuetest.LongTTL))
 	k := h.k()
 	return []string{
 		k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.outbox(), k.matched(), k.stats(), k.director(),
@@ -159,7 +160,7 @@ func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
 	var all []*hall
 	for i, name := range names {
 		h := newHall(t, conn, c.Direct)
-		h.queue = name
+		h.Name = name
 		made := h.prepare(t)
 		require.Len(t, made, keys)
 		for at, key := range made {
@@ -200,7 +201,7 @@ func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
 func (h *hall) of(dump map[string]string) map[string]string {
 	found := map[string]string{}
 	for name, value := range dump {
-		if strings.Contains(name, h.keys(h.queue).base+".") {
+		if strings.Contains(name, h.k().base+".") {
 			found[name] = value
 		}
 	}
@@ -231,12 +232,12 @@ func queueUnderLoad(t *testing.T, c rig.TwoNodes) {
 		g.Go(func() error {
 			for i := 0; i < players || moved.Load() < moves; i++ {
 				id := fmt.Sprintf("w%d-%d", worker, i)
-				if err := errorOf2(h.Create(t.Context(), h.request(id))); err != nil {
+				if err := errorOf2(h.Create(t.Context(), h.Request(id))); err != nil {
 					return err
 				}
 				made.Add(1)
 				if i%7 == 0 {
-					if err := ignoring(h.cancel(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
+					if err := queuetest.Ignoring(h.CancelID(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
 						return err
 					}
 				}
@@ -249,20 +250,20 @@ func queueUnderLoad(t *testing.T, c rig.TwoNodes) {
 		directors.Go(func() error { return h.matchOldest(t.Context(), d, stop) })
 	}
 	for range moves {
-		c.Move(t, h.queue)
+		c.Move(t, h.Name)
 		moved.Add(1)
 	}
 	require.NoError(t, g.Wait())
 	close(stop)
 	require.NoError(t, directors.Wait())
 
-	state, err := h.Describe(t.Context(), h.queue, 10)
+	state, err := h.Describe(t.Context(), h.Name, 10)
 	require.NoError(t, err)
 	waiting := state.Searching + state.Pending
 	require.LessOrEqual(t, waiting, 3, "what is left is less than a pair of each director")
 	require.Equal(t, made.Load(), state.Matched+state.Cancelled+int64(waiting))
 	require.Equal(t, int(state.Matched), state.Outgoing)
-	entries, err := h.Outgoing(t.Context(), h.queue, 0, 1_000_000)
+	entries, err := h.Outgoing(t.Context(), h.Name, 0, 1_000_000)
 	require.NoError(t, err)
 	seen := map[string]bool{}
 	for _, e := range entries {
@@ -282,21 +283,21 @@ func (h *hall) matchOldest(ctx context.Context, director int, stop chan struct{}
 		default:
 		}
 		name := fmt.Sprintf("d%d-%d", director, round)
-		r := matchmaking.ClaimRequest{Queue: h.queue, Token: name, Hold: longHold, Limit: 10}
+		r := matchmaking.ClaimRequest{Queue: h.Name, Token: name, Hold: queuetest.LongHold, Limit: 10}
 		claimed, err := h.Claim(ctx, r)
 		if err != nil {
 			return err
 		}
 		var matches []matchmaking.AssignMatch
 		for i := 0; i+1 < len(claimed.IDs); i += 2 {
-			matches = append(matches, h.match(name+"-"+strconv.Itoa(i), claimed.IDs[i], claimed.IDs[i+1]))
+			matches = append(matches, h.Match(name+"-"+strconv.Itoa(i), claimed.IDs[i], claimed.IDs[i+1]))
 		}
-		for _, o := range h.assign(ctx, name, matches...) {
+		for _, o := range h.AssignMatches(ctx, name, matches...) {
 			if o.Err != nil {
 				return o.Err
 			}
 		}
-		if err := h.Release(ctx, h.queue, name, claimed.IDs); err != nil {
+		if err := h.Release(ctx, h.Name, name, claimed.IDs); err != nil {
 			return err
 		}
 		if stopped && len(claimed.IDs) < 2 {
@@ -310,18 +311,18 @@ func TestQueueScriptsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
 	h := newHall(t, rig.Connect(t, redis.Options{URL: node.URL()}), node.Client())
-	ids := numbered("t", 20)
-	h.create(t, ids...)
-	h.hold(t, "token", ids...)
+	ids := queuetest.Numbered("t", 20)
+	h.Add(t, ids...)
+	h.Hold(t, "token", ids...)
 	require.NoError(t, node.Do(t, "SCRIPT", "FLUSH").Error())
 	var matches []matchmaking.AssignMatch
 	for i, id := range ids {
-		matches = append(matches, h.match("m"+strconv.Itoa(i), id))
+		matches = append(matches, h.Match("m"+strconv.Itoa(i), id))
 	}
-	for _, o := range h.assign(t.Context(), "token", matches...) {
+	for _, o := range h.AssignMatches(t.Context(), "token", matches...) {
 		require.NoError(t, o.Err)
 		require.Len(t, o.Entries, 1)
 	}
 	require.NoError(t, node.Do(t, "SCRIPT", "FLUSH").Error())
-	require.Equal(t, matchmaking.MatchFound, h.status(t, ids[7]))
+	require.Equal(t, matchmaking.MatchFound, h.Status(t, ids[7]))
 }

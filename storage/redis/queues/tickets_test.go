@@ -1,0 +1,140 @@
+package queues
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
+)
+
+// What the conformance suite can't see: when keys end, and that ended tickets leave nothing behind.
+func TestLivesOfKeys(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		const slack, day = 60_000, 24 * time.Hour
+		k := h.k()
+		ends := func(life time.Duration, keys ...string) {
+			t.Helper()
+			for _, key := range keys {
+				require.InDelta(t, life.Milliseconds(), h.count(t, "PTTL", key), slack, key)
+			}
+		}
+		h.Add(t, "a", "b", "c", "d")
+		ends(queuetest.LongTTL+queuetest.LongKeep, k.ticket("a"))
+		ends(day+queuetest.LongTTL, k.waiting(), k.expiries(), k.changes())
+		h.Hold(t, "token", "b", "c", "d")
+		ends(day+queuetest.LongHold, k.claims(), k.proposed())
+		require.NoError(t, h.CancelID(t.Context(), "a"))
+		require.NoError(t, h.CancelID(t.Context(), "nobody"))
+		require.Equal(t, 0, h.count(t, "EXISTS", k.ticket("nobody")))
+		ends(queuetest.LongKeep, k.ticket("a"))
+		h.AssignOne(t, "token", "m1", "b", "c")
+		ends(queuetest.LongKeep, k.ticket("b"), k.assignment("b"))
+		require.Equal(t, h.count(t, "PEXPIRETIME", k.ticket("b")), h.count(t, "PEXPIRETIME", k.assignment("b")))
+		ends(day, k.outbox(), k.matched(), k.stats())
+
+		r := h.Request("e")
+		require.NoError(t, rig.ErrorOf(h.Undo(t.Context(), h.Name, "e", r.Attempt)))
+		ends(matchmaking.UndoneFor, k.ticket("e"))
+		for range 20 {
+			require.NoError(t, errorOf2(h.Create(t.Context(), h.Request("f"))))
+		}
+		require.Less(t, h.count(t, "STRLEN", k.ticket("f")), 500, "attempts are bounded")
+		require.NoError(t, h.CancelID(t.Context(), "d"))
+		require.NoError(t, h.CancelID(t.Context(), "f"))
+		for _, key := range []string{k.waiting(), k.expiries(), k.proposed(), k.claims()} {
+			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
+		}
+		require.NoError(t, rig.ErrorOf(h.PutDefinition(t.Context(), matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
+		require.Equal(t, -1, h.count(t, "PTTL", definitionsKey(h.store.conn.Prefix())), "definitions stay")
+	})
+}
+
+func TestQueueRenew(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		h.Add(t, "a", "b", "c")
+		require.NoError(t, h.CancelID(t.Context(), "c"))
+		k := h.k()
+		made := h.Get(t, "a")
+		soon := strconv.FormatInt(made.Expires.Add(-queuetest.LongTTL/2).UnixMilli(), 10) // as if half of its life had passed
+		require.NoError(t, h.do(t, "ZADD", k.expiries(), soon, "a").Error())
+		require.NoError(t, h.do(t, "PEXPIREAT", k.ticket("a"), soon).Error())
+		require.NoError(t, h.do(t, "PEXPIRE", k.waiting(), "1000").Error())
+		for range 2 {
+			require.NoError(t, h.Renew(t.Context(), h.Name, []string{"a", "b", "c", "nobody"}))
+		}
+		require.NoError(t, h.Renew(t.Context(), h.Name, nil))
+		renewed := h.Get(t, "a")
+		require.False(t, renewed.Expires.Before(made.Expires))
+		require.Equal(t, made.CreateTime, renewed.CreateTime)
+		require.Equal(t, renewed.Expires.Add(queuetest.LongKeep).UnixMilli(), int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
+		require.Greater(t, h.count(t, "PTTL", k.waiting()), 1000)
+		require.Equal(t, matchmaking.Cancelled, h.Status(t, "c"))
+		require.Equal(t, 2, h.count(t, "ZCARD", k.expiries()))
+		require.Equal(t, 0, h.count(t, "EXISTS", k.ticket("nobody")))
+	})
+}
+
+func TestQueueRenewEndsWithTheTicketsLife(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		r := h.Request("a")
+		r.TTL, r.Life = queuetest.LongTTL, queuetest.LongTTL+time.Minute
+		made, _, err := h.Create(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, r.Life, made.Life)
+		k := h.k()
+		created := made.CreateTime.Add(-5 * time.Minute) // as if so much of it had passed
+		value, err := h.do(t, "GET", k.ticket("a")).ToString()
+		require.NoError(t, err)
+		_, rest, _ := strings.Cut(value, " ")
+		old := "S" + strconv.FormatInt(created.UnixMicro(), 10) + " " + rest
+		require.NoError(t, h.do(t, "SET", k.ticket("a"), old, "KEEPTTL").Error())
+
+		require.NoError(t, h.Renew(t.Context(), h.Name, []string{"a"}))
+		end := created.Truncate(time.Millisecond).Add(r.Life)
+		require.Equal(t, end, h.Get(t, "a").Expires, "it isn't renewed for longer than it has")
+		require.Equal(t, end.Add(queuetest.LongKeep).UnixMilli(), int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
+	})
+}
+
+func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		ids := queuetest.Numbered("t", 2*maxIDs+1)
+		h.Add(t, ids[0], ids[maxIDs], ids[2*maxIDs])
+		claimed := h.ClaimIDs(t, "one", ids...)
+		require.Equal(t, []string{ids[0], ids[maxIDs], ids[2*maxIDs]}, claimed.IDs)
+		require.Len(t, claimed.Gone, len(ids)-3)
+		require.NoError(t, h.Renew(t.Context(), h.Name, ids))
+		require.NoError(t, h.Release(t.Context(), h.Name, "one", ids))
+		require.Equal(t, matchmaking.Searching, h.Status(t, ids[2*maxIDs]))
+	})
+}
+
+// A match may be of any size, as far as the script is concerned. What Redis refuses for good is told from what may pass.
+func TestQueueAssignOfManyTickets(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		ids := queuetest.Numbered("t", 5000)
+		h.Add(t, ids...)
+		require.Len(t, h.ClaimIDs(t, "token", ids...).IDs, len(ids))
+		outcome := h.AssignOne(t, "token", "m", ids...)
+		require.Len(t, outcome.Entries, len(ids))
+		require.Equal(t, matchmaking.MatchFound, h.Status(t, ids[len(ids)-1]))
+
+		h.Add(t, "a")
+		h.Hold(t, "token", "a")
+		require.NoError(t, h.do(t, "LPUSH", h.k().match("m2"), "not a mark").Error())
+		outcome = h.AssignMatches(t.Context(), "token", h.Match("m2", "a"))[0]
+		require.ErrorIs(t, outcome.Err, matchmaking.ErrNotAssigned)
+		require.Equal(t, matchmaking.Pending, h.Status(t, "a"))
+	})
+}

@@ -1,0 +1,261 @@
+package queuetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// Queue is a queue of a store, with shortcuts for tests.
+type Queue struct {
+	matchmaking.Store
+	Name  string
+	Fence uint64 // of the lease that Lead took last
+}
+
+// Lives that no test waits for the end of, and one that tests wait for.
+const (
+	LongTTL  = 10 * time.Minute
+	LongKeep = time.Minute
+	LongHold = time.Minute
+	Shortest = matchmaking.MinLifetime
+)
+
+// patience ends a wait for something that never comes. No test is timed by it.
+const patience = 30 * time.Second
+
+func errorOf[T any](_ T, err error) error { return err }
+
+func errorOf2[T, U any](_ T, _ U, err error) error { return err }
+
+// Numbered returns n IDs that begin with first.
+func Numbered(first string, n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = first + strconv.Itoa(i)
+	}
+	return ids
+}
+
+// Spec is what a ticket asks for.
+func Spec(tag string) matchmaking.Spec {
+	return matchmaking.Spec{SearchFields: matchmaking.SearchFields{
+		Tags: []string{tag}, DoubleArgs: matchmaking.Doubles{"skill": 1500.5}, StringArgs: map[string]string{"language": "ja"},
+	}}
+}
+
+// Request asks for a ticket that lives long, by an attempt of its own.
+func (q *Queue) Request(id string) matchmaking.CreateRequest {
+	return matchmaking.CreateRequest{
+		Queue: q.Name, ID: id, Attempt: ulid.Make().String(), Spec: Spec(id), TTL: LongTTL, Keep: LongKeep,
+	}
+}
+
+// Add creates tickets that live long.
+func (q *Queue) Add(t testing.TB, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, created, err := q.Create(t.Context(), q.Request(id))
+		require.NoError(t, err)
+		require.True(t, created, id)
+	}
+}
+
+// Get returns a ticket.
+func (q *Queue) Get(t testing.TB, id string) matchmaking.Ticket {
+	t.Helper()
+	found, err := q.Ticket(t.Context(), q.Name, id)
+	require.NoError(t, err, id)
+	return found
+}
+
+// Status returns a ticket's status.
+func (q *Queue) Status(t testing.TB, id string) matchmaking.Status {
+	t.Helper()
+	return q.Get(t, id).Status
+}
+
+// ClaimIDs claims tickets for long.
+func (q *Queue) ClaimIDs(t testing.TB, token string, ids ...string) matchmaking.Claimed {
+	t.Helper()
+	claimed, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: token, Hold: LongHold, IDs: ids})
+	require.NoError(t, err)
+	return claimed
+}
+
+// Hold claims tickets, all of which must be free.
+func (q *Queue) Hold(t testing.TB, token string, ids ...string) {
+	t.Helper()
+	require.Equal(t, ids, q.ClaimIDs(t, token, ids...).IDs)
+}
+
+// Match returns a match of tickets.
+func (q *Queue) Match(id string, tickets ...string) matchmaking.AssignMatch {
+	m := matchmaking.AssignMatch{ID: id}
+	for i, ticket := range tickets {
+		content, err := json.Marshal(matchmaking.Assignment{
+			TicketID: ticket, MatchID: id, Queue: q.Name, Connection: "127.0.0.1:7777", Team: i,
+		})
+		if err != nil {
+			panic(err) // an assignment has only what JSON has
+		}
+		m.Assignments = append(m.Assignments, matchmaking.AssignTicket{ID: ticket, Content: content})
+	}
+	return m
+}
+
+// AssignMatches assigns matches.
+func (q *Queue) AssignMatches(ctx context.Context, token string, matches ...matchmaking.AssignMatch) []matchmaking.AssignOutcome {
+	return q.Assign(ctx, matchmaking.AssignRequest{Queue: q.Name, Token: token, Keep: LongKeep, Matches: matches})
+}
+
+// AssignOne assigns a match, which must be possible.
+func (q *Queue) AssignOne(t testing.TB, token, match string, tickets ...string) matchmaking.AssignOutcome {
+	t.Helper()
+	outcomes := q.AssignMatches(t.Context(), token, q.Match(match, tickets...))
+	require.Len(t, outcomes, 1)
+	require.NoError(t, outcomes[0].Err)
+	require.Empty(t, outcomes[0].Conflicts)
+	return outcomes[0]
+}
+
+// CancelID cancels a ticket.
+func (q *Queue) CancelID(ctx context.Context, id string) error {
+	return q.Cancel(ctx, matchmaking.CancelRequest{Queue: q.Name, ID: id, Keep: LongKeep})
+}
+
+// Lead takes the lease of the queue's director, which needs a ticket.
+func (q *Queue) Lead(ctx context.Context, token string, ttl time.Duration) (err error) {
+	q.Fence, err = q.Leases().Acquire(ctx, lease.Request{Name: q.Name, Token: token, TTL: ttl})
+	return err
+}
+
+// KeepLease renews the lease.
+func (q *Queue) KeepLease(ctx context.Context, token string) error {
+	return q.Leases().Renew(ctx, []lease.Request{{Name: q.Name, Token: token, TTL: LongTTL}})[0]
+}
+
+// Resign releases the lease.
+func (q *Queue) Resign(ctx context.Context, token string) error {
+	return q.Leases().Release(ctx, q.Name, token)
+}
+
+// ClaimToken returns the token of a claim by the holder that took the lease last.
+func (q *Queue) ClaimToken() string { return strconv.FormatUint(q.Fence, 10) + ".1" }
+
+// ChangesAfter returns changes of the queue.
+func (q *Queue) ChangesAfter(t testing.TB, after string, limit int) matchmaking.Changes {
+	t.Helper()
+	found, err := q.Changes(t.Context(), matchmaking.ChangesRequest{Queue: q.Name, After: after, Limit: limit})
+	require.NoError(t, err)
+	return found
+}
+
+// Whole returns a snapshot of the queue.
+func (q *Queue) Whole(t testing.TB) matchmaking.Snapshot {
+	t.Helper()
+	found, err := q.Snapshot(t.Context(), q.Name)
+	require.NoError(t, err)
+	return found
+}
+
+// Told returns changes in short: the ID of a ticket that came, after a dash if it was cancelled, after a plus if it was
+// released.
+func Told(changes []matchmaking.Change) []string {
+	var found []string
+	for _, c := range changes {
+		switch {
+		case c.Added != nil:
+			found = append(found, c.Added.ID)
+		case c.Released != "":
+			found = append(found, "+"+c.Released)
+		default:
+			found = append(found, "-"+c.Cancelled)
+		}
+	}
+	return found
+}
+
+// Nudges watches the queue until the test ends.
+func (q *Queue) Nudges(t *testing.T) <-chan bool {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	nudges, ended := make(chan bool, 1000), make(chan struct{})
+	go func() {
+		defer close(ended)
+		q.Watch(ctx, q.Name, func(free bool) { nudges <- free })
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	return nudges
+}
+
+// Picture is what can be seen of the queue: its state, some tickets, its outbox and how many changes it had.
+type Picture struct {
+	State   matchmaking.QueueState
+	Tickets map[string]matchmaking.Ticket
+	Outbox  []string
+	Changes []string
+}
+
+// Picture returns what can be seen of the queue, for comparing it with another picture.
+func (q *Queue) Picture(t testing.TB, ids ...string) Picture {
+	t.Helper()
+	state, err := q.Describe(t.Context(), q.Name, 10)
+	require.NoError(t, err)
+	state.Now, state.OldestWait, state.Conflicts = time.Time{}, 0, 0
+	p := Picture{State: state, Tickets: map[string]matchmaking.Ticket{}, Changes: Told(q.ChangesAfter(t, "0-0", 1000).Changes)}
+	for _, id := range ids {
+		found, err := q.Ticket(t.Context(), q.Name, id)
+		if !errors.Is(err, matchmaking.ErrNoTicket) {
+			require.NoError(t, err)
+			p.Tickets[id] = found
+		}
+	}
+	entries, err := q.Outgoing(t.Context(), q.Name, 0, 1000)
+	require.NoError(t, err)
+	for _, e := range entries {
+		p.Outbox = append(p.Outbox, e.Entry)
+	}
+	return p
+}
+
+// counts returns the numbers of the queue's state.
+func (q *Queue) counts(t testing.TB) matchmaking.QueueState {
+	t.Helper()
+	state, err := q.Describe(t.Context(), q.Name, 0)
+	require.NoError(t, err)
+	state.Now, state.OldestWait, state.Recent = time.Time{}, 0, nil
+	return state
+}
+
+// undo undoes an attempt to create the ticket "a", or all attempts with an epoch, and reports whether there is a ticket.
+func (q *Queue) undo(t *testing.T, attempt string) (there bool) {
+	t.Helper()
+	there, err := q.Undo(t.Context(), q.Name, "a", attempt)
+	require.NoError(t, err)
+	return there
+}
+
+// walk reads the queue's tickets in parts.
+func (q *Queue) walk(t *testing.T, fields matchmaking.Fields) (all []*matchmaking.Ticket) {
+	t.Helper()
+	err := q.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: fields}, func(some []*matchmaking.Ticket) error {
+		require.LessOrEqual(t, len(some), 100)
+		all = append(all, some...)
+		return nil
+	})
+	require.NoError(t, err)
+	return all
+}

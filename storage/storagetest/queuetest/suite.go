@@ -1,0 +1,54 @@
+// Package queuetest is the conformance suite of matchmaking.Store. It uses nothing but the interface, so that a store can be
+// kept in anything. Start from [Run]; [Queue] has shortcuts that a store's own tests may use too.
+package queuetest
+
+import (
+	"testing"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// Run runs all cases as parallel subtests of t. open is called once for each, and returns a store without any queue, which is
+// used until the subtest ends.
+func Run(t *testing.T, open func(t *testing.T) matchmaking.Store) {
+	t.Helper()
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &Queue{Store: open(t), Name: "duel"})
+		})
+	}
+}
+
+var cases = map[string]func(t *testing.T, q *Queue){
+	"a ticket is created once":                         create,
+	"a create finds a ticket in every status":          createFindsATicketInEveryStatus,
+	"a full queue takes no more":                       full,
+	"a ticket is cancelled":                            cancel,
+	"what has expired stays expired":                   renewDoesNotRevive,
+	"an attempt is undone":                             undo,
+	"an undo comes before its attempt":                 undoComesFirst,
+	"a late attempt is undone":                         undoOfALateAttempt,
+	"an undo leaves what has ended":                    undoLeavesWhatHasEnded,
+	"attempts of an epoch are undone":                  epochs,
+	"tickets are claimed":                              claim,
+	"the oldest tickets are claimed":                   claimOfTheOldest,
+	"a claim ends by itself":                           claimIsTakenOver,
+	"a claim is released":                              release,
+	"expired tickets are swept":                        sweep,
+	"the direction has one holder":                     directorsLease,
+	"earlier directors' claims are taken over":         takeOver,
+	"a match is assigned once":                         assign,
+	"a match is assigned whole or not at all":          assignConflicts,
+	"matches are independent of each other":            assignOfManyMatches,
+	"players leave while they are matched":             cancelAgainstAssign,
+	"changes are read in order":                        changes,
+	"a watch is called about changes":                  watch,
+	"a direction is taken if there is something to do": campaign,
+	"a snapshot has all tickets":                       snapshot,
+	"a release is a change":                            releaseIsTold,
+	"waiting tickets are read in parts":                waiting,
+	"assignments stay in the outbox until delivered":   outbox,
+	"a queue is described":                             describe,
+	"definitions are kept":                             definitions,
+}

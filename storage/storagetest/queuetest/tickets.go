@@ -1,0 +1,145 @@
+package queuetest
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func create(t *testing.T, q *Queue) {
+	t.Helper()
+	before := time.Now().Add(-time.Second)
+	r := q.Request("a")
+	r.Spec.SearchFields.DoubleArgs["odd"] = math.Inf(-1)
+	r.Spec.Criteria = []matchmaking.Criterion{{Name: "skill", MinValue: 1, MaxValue: 2}}
+	r.Spec.Extensions = map[string]json.RawMessage{"x": json.RawMessage(`{"a":[1,2]}`)}
+	made, created, err := q.Create(t.Context(), r)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, "a", made.ID)
+	require.Equal(t, q.Name, made.Queue)
+	require.Equal(t, matchmaking.Searching, made.Status)
+	require.Equal(t, r.Spec, made.Spec)
+	require.Equal(t, LongTTL, made.TTL)
+	require.True(t, made.CreateTime.After(before))
+	require.Equal(t, made.CreateTime.Truncate(time.Millisecond).Add(LongTTL), made.Expires)
+
+	require.Equal(t, made, q.Get(t, "a"))
+	again, created, err := q.Create(t.Context(), q.Request("a"))
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, made, again, "a repeat gives the ticket as it was made first")
+
+	require.NoError(t, err)
+	require.Equal(t, 1, q.counts(t).Searching)
+	require.Equal(t, []string{"a"}, Told(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
+}
+
+func createFindsATicketInEveryStatus(t *testing.T, q *Queue) {
+	t.Helper()
+	q.Add(t, "searching", "pending", "cancelled", "matched")
+	q.Hold(t, "token", "pending", "matched")
+	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
+	q.AssignOne(t, "token", "m1", "matched")
+	r := q.Request("expired")
+	r.TTL = Shortest
+	_, _, err := q.Create(t.Context(), r)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return q.Status(t, "expired") == matchmaking.Expired }, patience, Shortest/10)
+
+	for id, status := range map[string]matchmaking.Status{
+		"searching": matchmaking.Searching, "pending": matchmaking.Pending, "cancelled": matchmaking.Cancelled,
+		"matched": matchmaking.MatchFound, "expired": matchmaking.Expired,
+	} {
+		found, created, err := q.Create(t.Context(), q.Request(id))
+		require.NoError(t, err, id)
+		require.False(t, created, id)
+		require.Equal(t, status, found.Status)
+		require.Equal(t, Spec(id), found.Spec)
+		require.Equal(t, q.Get(t, id), found)
+	}
+	matched := q.Get(t, "matched")
+	require.Equal(t, "m1", matched.MatchID)
+	require.Equal(t, &matchmaking.Assignment{
+		TicketID: "matched", MatchID: "m1", Queue: q.Name, Connection: "127.0.0.1:7777",
+	}, matched.Assignment)
+	require.NotContains(t, q.ClaimIDs(t, "other").IDs, "expired", "what has expired can't be claimed before it is swept")
+	_, err = q.Ticket(t.Context(), q.Name, "nobody")
+	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+	_, err = q.Ticket(t.Context(), "elsewhere", "searching")
+	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+}
+
+func full(t *testing.T, q *Queue) {
+	t.Helper()
+	limited := func(id string) (bool, error) {
+		r := q.Request(id)
+		r.MaxTickets = 2
+		_, created, err := q.Create(t.Context(), r)
+		return created, err
+	}
+	q.Add(t, "a", "b")
+	q.Hold(t, "token", "a")
+	state, err := q.Describe(t.Context(), q.Name, 0)
+	require.NoError(t, err)
+	require.Equal(t, []int{1, 1}, []int{state.Searching, state.Pending})
+	before := q.Picture(t, "c")
+	_, err = limited("c")
+	require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+	require.Equal(t, before, q.Picture(t, "c"))
+	created, err := limited("a")
+	require.NoError(t, err, "a repeat needs no room")
+	require.False(t, created)
+	require.NoError(t, q.CancelID(t.Context(), "a"))
+	created, err = limited("c")
+	require.NoError(t, err)
+	require.True(t, created)
+}
+
+func cancel(t *testing.T, q *Queue) {
+	t.Helper()
+	q.Add(t, "a", "b", "c")
+	q.Hold(t, "token", "b", "c")
+	for range 2 {
+		require.NoError(t, q.CancelID(t.Context(), "a"))
+		require.NoError(t, q.CancelID(t.Context(), "b"))
+		require.NoError(t, q.CancelID(t.Context(), "nobody"))
+	}
+	require.Equal(t, matchmaking.Cancelled, q.Status(t, "a"))
+	require.Equal(t, matchmaking.Cancelled, q.Status(t, "b"))
+	require.Equal(t, Spec("b"), q.Get(t, "b").Spec)
+	require.Equal(t, matchmaking.QueueState{Pending: 1, Cancelled: 2}, q.counts(t))
+	require.Equal(t, []string{"a", "b", "c", "-a", "-b"}, Told(q.ChangesAfter(t, "0-0", 10).Changes))
+	require.ErrorIs(t, errorOf(q.Ticket(t.Context(), q.Name, "nobody")), matchmaking.ErrNoTicket)
+
+	q.AssignOne(t, "token", "m1", "c")
+	before := q.Picture(t, "c")
+	require.ErrorIs(t, q.CancelID(t.Context(), "c"), matchmaking.ErrTicketMatched)
+	require.Equal(t, before, q.Picture(t, "c"))
+	require.Equal(t, matchmaking.MatchFound, q.Status(t, "c"))
+}
+
+func renewDoesNotRevive(t *testing.T, q *Queue) {
+	t.Helper()
+	r := q.Request("a")
+	r.TTL = Shortest
+	_, _, err := q.Create(t.Context(), r)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return q.Status(t, "a") == matchmaking.Expired }, patience, Shortest/10)
+	require.NoError(t, q.Renew(t.Context(), q.Name, []string{"a"}))
+	require.NoError(t, q.CancelID(t.Context(), "a"))
+	require.Equal(t, matchmaking.Expired, q.Status(t, "a"))
+
+	swept, err := q.Sweep(t.Context(), q.Name, []string{"a"}, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, swept.Removed)
+	require.Equal(t, matchmaking.Expired, q.Status(t, "a"))
+	swept, err = q.Sweep(t.Context(), q.Name, []string{"a"}, 10)
+	require.NoError(t, err)
+	require.Zero(t, swept)
+}

@@ -1,0 +1,149 @@
+package queuetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+func undo(t *testing.T, q *Queue) {
+	t.Helper()
+	first, second := q.Request("a"), q.Request("a")
+	made, created, err := q.Create(t.Context(), first)
+	require.NoError(t, err)
+	require.True(t, created)
+	again, created, err := q.Create(t.Context(), first)
+	require.NoError(t, err)
+	require.True(t, created, "the same attempt, whose answer was lost")
+	require.Equal(t, made, again)
+
+	require.True(t, q.undo(t, second.Attempt))
+	require.Equal(t, matchmaking.Searching, q.Status(t, "a"), "another attempt's")
+	_, created, err = q.Create(t.Context(), second)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.True(t, q.undo(t, first.Attempt))
+	require.Equal(t, matchmaking.Searching, q.Status(t, "a"), "the later attempt has been answered")
+	require.Equal(t, made, q.Get(t, "a"))
+
+	q.Hold(t, "token", "a")
+	for range 2 {
+		require.False(t, q.undo(t, second.Attempt))
+	}
+	_, err = q.Ticket(t.Context(), q.Name, "a")
+	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+	require.Equal(t, matchmaking.QueueState{}, q.counts(t))
+	require.ErrorIs(t, errorOf2(q.Create(t.Context(), second)), fault.ErrUnavailable, "a copy of it that was on its way")
+	_, created, err = q.Create(t.Context(), q.Request("a"))
+	require.NoError(t, err)
+	require.True(t, created)
+}
+
+// An attempt that arrives after it was undone makes no ticket. Others do.
+func undoComesFirst(t *testing.T, q *Queue) {
+	t.Helper()
+	late := []matchmaking.CreateRequest{q.Request("a"), q.Request("a")}
+	for _, r := range late {
+		require.False(t, q.undo(t, r.Attempt))
+	}
+	require.NoError(t, q.CancelID(t.Context(), "a"))
+	require.NoError(t, q.Renew(t.Context(), q.Name, []string{"a"}))
+	for _, r := range late {
+		require.ErrorIs(t, errorOf2(q.Create(t.Context(), r)), fault.ErrUnavailable)
+	}
+	_, err := q.Ticket(t.Context(), q.Name, "a")
+	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+
+	made, created, err := q.Create(t.Context(), q.Request("a"))
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, made, q.Get(t, "a"))
+	seen, err := q.Snapshot(t.Context(), q.Name)
+	require.NoError(t, err)
+	require.Len(t, seen.Tickets, 1)
+}
+
+// An attempt whose script arrives after a later one has made the ticket, and been answered, takes that ticket from nobody
+// when it is undone.
+func undoOfALateAttempt(t *testing.T, q *Queue) {
+	t.Helper()
+	late, answered := q.Request("a"), q.Request("a")
+	made, created, err := q.Create(t.Context(), answered)
+	require.NoError(t, err)
+	require.True(t, created)
+	for range 2 {
+		_, created, err = q.Create(t.Context(), late)
+		require.NoError(t, err)
+		require.False(t, created)
+		require.True(t, q.undo(t, late.Attempt))
+		require.Equal(t, made, q.Get(t, "a"))
+	}
+	require.False(t, q.undo(t, answered.Attempt))
+
+	var attempts []string
+	for range 20 {
+		r := q.Request("b")
+		require.NoError(t, errorOf2(q.Create(t.Context(), r)))
+		attempts = append(attempts, r.Attempt)
+	}
+	for _, attempt := range attempts {
+		there, err := q.Undo(t.Context(), q.Name, "b", attempt)
+		require.NoError(t, err)
+		require.True(t, there, "one that isn't kept may have been answered")
+	}
+	require.Equal(t, matchmaking.Searching, q.Status(t, "b"))
+}
+
+func undoLeavesWhatHasEnded(t *testing.T, q *Queue) {
+	t.Helper()
+	r := q.Request("a")
+	require.NoError(t, errorOf2(q.Create(t.Context(), r)))
+	q.Add(t, "b")
+	q.Hold(t, "token", "a", "b")
+	require.Empty(t, q.AssignOne(t, "token", "m", "a", "b").Conflicts)
+	require.True(t, q.undo(t, r.Attempt))
+	require.Equal(t, matchmaking.MatchFound, q.Status(t, "a"))
+}
+
+// Attempts in one life of a ticket's channel make no ticket after it was found that there is none. Those in another do.
+func epochs(t *testing.T, q *Queue) {
+	t.Helper()
+	request := func(epoch ulid.ULID) matchmaking.CreateRequest {
+		r := q.Request("a")
+		r.Epoch = epoch
+		return r
+	}
+	create := func(epoch ulid.ULID) error { return errorOf2(q.Create(t.Context(), request(epoch))) }
+	find := func(epoch ulid.ULID) error { return errorOf(q.Find(t.Context(), request(epoch))) }
+	first, second := ulid.Make(), ulid.Make()
+	for range 2 {
+		require.ErrorIs(t, find(first), matchmaking.ErrNoTicket)
+	}
+	require.False(t, q.undo(t, second.String()))
+	require.ErrorIs(t, create(first), matchmaking.ErrUndone)
+	require.ErrorIs(t, create(second), matchmaking.ErrUndone)
+
+	third := ulid.Make()
+	require.NoError(t, create(third))
+	require.Equal(t, third, q.Get(t, "a").Epoch)
+	require.NoError(t, find(third), "it is there")
+	require.True(t, q.undo(t, third.String()), "an epoch takes no ticket out")
+	require.Equal(t, matchmaking.Searching, q.Status(t, "a"))
+
+	q.Hold(t, "token", "a")
+	m := q.Match("m", "a")
+	m.Assignments[0].Epoch, m.Assignments[0].Created = third, q.Get(t, "a").CreateTime.Add(-time.Microsecond)
+	outcome := q.AssignMatches(t.Context(), "token", m)[0]
+	require.NoError(t, outcome.Err)
+	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}, outcome.Conflicts, "that one is gone")
+	m.Assignments[0].Created = q.Get(t, "a").CreateTime
+	require.Empty(t, q.AssignMatches(t.Context(), "token", m)[0].Conflicts)
+	entries, err := q.Outgoing(t.Context(), q.Name, 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, third, entries[0].Epoch)
+}
