@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
 )
 
 const (
@@ -182,7 +182,7 @@ func (h harness) Forget(_ context.Context, name string) error {
 // The store of these tests is as a store should be.
 func TestConformanceOfTheStoreInMemory(t *testing.T) {
 	t.Parallel()
-	storagetest.RunLeases(t, func(testing.TB) storagetest.LeaseHarness { return harness{&memory{}} })
+	leasetest.Run(t, func(testing.TB) leasetest.Harness { return harness{&memory{}} })
 }
 
 func TestTryHoldOfAHeldLease(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
 )
 
@@ -37,10 +37,10 @@ func TestConformance(t *testing.T) {
 			require.NoError(t, err)
 			return &harness{store: store, lookup: queues.NewLookup(conn), client: r.Client, prefix: prefix}
 		}
-		storagetest.Run(t, func(t testing.TB) storagetest.Harness { return open(t) })
+		channeltest.Run(t, func(t testing.TB) channeltest.Harness { return open(t) })
 		t.Run("lookup", func(t *testing.T) {
 			t.Parallel()
-			storagetest.RunLookup(t, func(t testing.TB) storagetest.LookupHarness { return open(t) })
+			channeltest.RunLookup(t, func(t testing.TB) channeltest.LookupHarness { return open(t) })
 		})
 	})
 }
@@ -65,27 +65,27 @@ func (h *harness) do(ctx context.Context, command rueidis.Completed) rueidis.Red
 	return h.client.Do(ctx, command)
 }
 
-func (h *harness) key(channel string, p storagetest.Part) string {
+func (h *harness) key(channel string, p channeltest.Part) string {
 	base := h.prefix + "c.{" + channel + "}."
 	switch p.Kind {
-	case storagetest.PartClock:
+	case channeltest.PartClock:
 		return base + "clock"
-	case storagetest.PartEpoch:
+	case channeltest.PartEpoch:
 		return base + "epoch"
-	case storagetest.PartSubscribers:
+	case channeltest.PartSubscribers:
 		return base + "subs"
-	case storagetest.PartMark:
+	case channeltest.PartMark:
 		return base + "r." + p.Subscriber
-	case storagetest.PartMessage:
+	case channeltest.PartMessage:
 		return base + "m." + p.Clock.String()
-	case storagetest.PartRecord:
+	case channeltest.PartRecord:
 		return base + "mid." + p.ID
 	}
 	panic(fmt.Sprintf("a part of kind %d", p.Kind))
 }
 
 func (h *harness) SetClock(ctx context.Context, channel string, c clock.Clock) error {
-	key := h.key(channel, storagetest.Part{Kind: storagetest.PartClock})
+	key := h.key(channel, channeltest.Part{Kind: channeltest.PartClock})
 	err := h.do(ctx, h.client.B().Set().Key(key).Value(c.String()).Xx().Keepttl().Build()).Error()
 	if err != nil {
 		return fmt.Errorf("set %s: %w", key, err)
@@ -96,10 +96,10 @@ func (h *harness) SetClock(ctx context.Context, channel string, c clock.Clock) e
 // deleteAll deletes all keys of a channel. They are in one slot, and so is the script.
 const deleteAll = `for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end return 0`
 
-func (h *harness) Expire(ctx context.Context, channel string, parts ...storagetest.Part) error {
+func (h *harness) Expire(ctx context.Context, channel string, parts ...channeltest.Part) error {
 	b := h.client.B()
 	if len(parts) == 0 {
-		key := h.key(channel, storagetest.Part{Kind: storagetest.PartClock})
+		key := h.key(channel, channeltest.Part{Kind: channeltest.PartClock})
 		pattern := h.prefix + "c.{" + channel + "}*"
 		return h.do(ctx, b.Eval().Script(deleteAll).Numkeys(1).Key(key).Arg(pattern).Build()).Error()
 	}
@@ -110,7 +110,7 @@ func (h *harness) Expire(ctx context.Context, channel string, parts ...storagete
 	return h.do(ctx, b.Del().Key(keys...).Build()).Error()
 }
 
-func (h *harness) Life(ctx context.Context, channel string, p storagetest.Part) (time.Duration, error) {
+func (h *harness) Life(ctx context.Context, channel string, p channeltest.Part) (time.Duration, error) {
 	key := h.key(channel, p)
 	ms, err := h.do(ctx, h.client.B().Pttl().Key(key).Build()).AsInt64()
 	switch {
@@ -124,7 +124,7 @@ func (h *harness) Life(ctx context.Context, channel string, p storagetest.Part) 
 	return time.Duration(ms) * time.Millisecond, nil
 }
 
-func (h *harness) SetLife(ctx context.Context, channel string, p storagetest.Part, left time.Duration) error {
+func (h *harness) SetLife(ctx context.Context, channel string, p channeltest.Part, left time.Duration) error {
 	key := h.key(channel, p)
 	set, err := h.do(ctx, h.client.B().Pexpire().Key(key).Milliseconds(left.Milliseconds()).Build()).AsBool()
 	if err == nil && !set {

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
-	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
 )
 
 func TestConformanceStandalone(t *testing.T) {
@@ -57,7 +57,7 @@ func TestConformanceManaged(t *testing.T) {
 
 func conform(t *testing.T, url string) {
 	t.Helper()
-	storagetest.RunLeases(t, func(t testing.TB) storagetest.LeaseHarness {
+	leasetest.Run(t, func(t testing.TB) leasetest.Harness {
 		t.Helper()
 		return open(t, url)
 	})

@@ -1,4 +1,5 @@
-package storagetest
+// Package leasetest is the conformance suite of lease.Store. Start from [Run].
+package leasetest
 
 import (
 	"context"
@@ -14,22 +15,28 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// LeaseHarness is a store of leases that no other case uses, and a way behind it.
-type LeaseHarness interface {
+// ttl is so long that no lease ends by itself while a case runs.
+const ttl = time.Hour
+
+// patience ends a wait for something that never comes.
+const patience = 30 * time.Second
+
+// Harness is a store of leases that no other case uses, and a way behind it.
+type Harness interface {
 	// Store returns the store.
 	Store() lease.Store
 	// Forget removes everything that the store keeps of a lease, as its end does.
 	Forget(ctx context.Context, name string) error
 }
 
-// leaseCase is one rule that every store of leases keeps.
-type leaseCase struct {
+// testCase is one rule that every store of leases keeps.
+type testCase struct {
 	name   string // the rule
 	notice string // what a user would notice if it is broken
-	run    func(s *leaseSubject)
+	run    func(s *subject)
 }
 
-var leaseCases = []leaseCase{
+var cases = []testCase{
 	{"a lease has one holder", "two holders run at once", oneHolder},
 	{"a repeat for the same token is the same grant", "a lost reply makes a lease unusable for its TTL", acquireTwice},
 	{"fences rise from holder to holder", "a write of an earlier holder is accepted", risingFences},
@@ -44,11 +51,11 @@ var leaseCases = []leaseCase{
 	{"holders exclude each other", "two holders run at once", exclusion},
 }
 
-// RunLeases runs all cases of a store of leases as parallel subtests of t. open is called once for each case, from its
+// Run runs all cases of a store of leases as parallel subtests of t. open is called once for each case, from its
 // goroutine; what it returns is used until that case ends.
-func RunLeases(t *testing.T, open func(t testing.TB) LeaseHarness) {
+func Run(t *testing.T, open func(t testing.TB) Harness) {
 	t.Helper()
-	for _, c := range leaseCases {
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			t.Cleanup(func() {
@@ -57,15 +64,15 @@ func RunLeases(t *testing.T, open func(t testing.TB) LeaseHarness) {
 				}
 			})
 			h := open(t)
-			c.run(&leaseSubject{t: t, h: h, store: h.Store()})
+			c.run(&subject{t: t, h: h, store: h.Store()})
 		})
 	}
 }
 
-// leaseSubject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
-type leaseSubject struct {
+// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+type subject struct {
 	t     testing.TB
-	h     LeaseHarness
+	h     Harness
 	store lease.Store
 }
 
@@ -75,11 +82,11 @@ const job = "lock:job.1-A_z"
 // brief is a TTL whose end a case waits for.
 const brief = 50 * time.Millisecond
 
-func (s *leaseSubject) try(name, token string, ttl time.Duration) (uint64, error) {
+func (s *subject) try(name, token string, ttl time.Duration) (uint64, error) {
 	return s.store.Acquire(s.t.Context(), lease.Request{Name: name, Token: token, TTL: ttl})
 }
 
-func (s *leaseSubject) acquire(name, token string, ttl time.Duration) (fence uint64) {
+func (s *subject) acquire(name, token string, ttl time.Duration) (fence uint64) {
 	s.t.Helper()
 	fence, err := s.try(name, token, ttl)
 	require.NoError(s.t, err)
@@ -88,7 +95,7 @@ func (s *leaseSubject) acquire(name, token string, ttl time.Duration) (fence uin
 }
 
 // left returns how long another token must wait for a lease.
-func (s *leaseSubject) left(name string) time.Duration {
+func (s *subject) left(name string) time.Duration {
 	s.t.Helper()
 	_, err := s.try(name, "stranger", ttl)
 	var held *lease.HeldError
@@ -96,20 +103,20 @@ func (s *leaseSubject) left(name string) time.Duration {
 	return held.For
 }
 
-func (s *leaseSubject) renew(name, token string, ttl time.Duration) error {
+func (s *subject) renew(name, token string, ttl time.Duration) error {
 	s.t.Helper()
 	errs := s.store.Renew(s.t.Context(), []lease.Request{{Name: name, Token: token, TTL: ttl}})
 	require.Len(s.t, errs, 1)
 	return errs[0]
 }
 
-func (s *leaseSubject) release(name, token string) {
+func (s *subject) release(name, token string) {
 	s.t.Helper()
 	require.NoError(s.t, s.store.Release(s.t.Context(), name, token))
 }
 
 // acquireLater acquires a lease as soon as its holder's time is over.
-func (s *leaseSubject) acquireLater(name, token string, ttl time.Duration) (fence uint64) {
+func (s *subject) acquireLater(name, token string, ttl time.Duration) (fence uint64) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		var err error
@@ -119,7 +126,7 @@ func (s *leaseSubject) acquireLater(name, token string, ttl time.Duration) (fenc
 	return fence
 }
 
-func oneHolder(s *leaseSubject) {
+func oneHolder(s *subject) {
 	s.acquire(job, "a", ttl)
 	_, err := s.try(job, "b", ttl)
 	require.ErrorIs(s.t, err, lease.ErrHeld)
@@ -129,13 +136,13 @@ func oneHolder(s *leaseSubject) {
 	s.acquire("another", "b", ttl)
 }
 
-func acquireTwice(s *leaseSubject) {
+func acquireTwice(s *subject) {
 	fence := s.acquire(job, "a", ttl/2)
 	require.Equal(s.t, fence, s.acquire(job, "a", ttl))
 	require.Greater(s.t, s.left(job), ttl/2, "a repeat renews")
 }
 
-func risingFences(s *leaseSubject) {
+func risingFences(s *subject) {
 	var fences []uint64
 	for i := range 5 {
 		token := fmt.Sprint(i)
@@ -148,7 +155,7 @@ func risingFences(s *leaseSubject) {
 	require.IsIncreasing(s.t, fences)
 }
 
-func endsByItself(s *leaseSubject) {
+func endsByItself(s *subject) {
 	s.acquire(job, "a", brief)
 	s.acquireLater(job, "b", ttl)
 	require.ErrorIs(s.t, s.renew(job, "a", ttl), lease.ErrLost)
@@ -156,14 +163,14 @@ func endsByItself(s *leaseSubject) {
 	require.NoError(s.t, s.renew(job, "b", ttl))
 }
 
-func renewalProlongs(s *leaseSubject) {
+func renewalProlongs(s *subject) {
 	fence := s.acquire(job, "a", ttl/2)
 	require.NoError(s.t, s.renew(job, "a", ttl))
 	require.Greater(s.t, s.left(job), ttl/2)
 	require.Equal(s.t, fence, s.acquire(job, "a", ttl))
 }
 
-func renewalRevivesNothing(s *leaseSubject) {
+func renewalRevivesNothing(s *subject) {
 	require.ErrorIs(s.t, s.renew(job, "a", ttl), lease.ErrLost, "never acquired")
 	s.acquire(job, "a", ttl)
 	s.release(job, "a")
@@ -179,7 +186,7 @@ func renewalRevivesNothing(s *leaseSubject) {
 	require.ErrorIs(s.t, s.renew(job, "c", ttl), lease.ErrLost, "gone")
 }
 
-func renewMany(s *leaseSubject) {
+func renewMany(s *subject) {
 	const many = 500
 	requests := make([]lease.Request, many)
 	for i := range requests {
@@ -202,7 +209,7 @@ func renewMany(s *leaseSubject) {
 	require.Empty(s.t, s.store.Renew(s.t.Context(), nil))
 }
 
-func releaseOfAnother(s *leaseSubject) {
+func releaseOfAnother(s *subject) {
 	s.release(job, "nobody has it")
 	s.acquire(job, "a", ttl)
 	s.release(job, "b")
@@ -215,7 +222,7 @@ func releaseOfAnother(s *leaseSubject) {
 }
 
 // watch begins to watch a lease, and returns when the watch has begun.
-func (s *leaseSubject) watch(name string) (freed <-chan struct{}, stop func()) {
+func (s *subject) watch(name string) (freed <-chan struct{}, stop func()) {
 	s.t.Helper()
 	told := make(chan struct{}, 1)
 	stop = s.store.Watch(name, func() {
@@ -230,7 +237,7 @@ func (s *leaseSubject) watch(name string) (freed <-chan struct{}, stop func()) {
 	return told, stop
 }
 
-func (s *leaseSubject) await(told <-chan struct{}) {
+func (s *subject) await(told <-chan struct{}) {
 	s.t.Helper()
 	select {
 	case <-told:
@@ -239,7 +246,7 @@ func (s *leaseSubject) await(told <-chan struct{}) {
 	}
 }
 
-func watchers(s *leaseSubject) {
+func watchers(s *subject) {
 	s.acquire(job, "a", ttl)
 	first, _ := s.watch(job)
 	second, _ := s.watch(job)
@@ -251,7 +258,7 @@ func watchers(s *leaseSubject) {
 	s.await(first)
 }
 
-func watchStops(s *leaseSubject) {
+func watchStops(s *subject) {
 	stopped, stop := s.watch(job)
 	stop()
 	told, _ := s.watch(job)
@@ -261,7 +268,7 @@ func watchStops(s *leaseSubject) {
 	require.Empty(s.t, stopped)
 }
 
-func longLeaseName(s *leaseSubject) {
+func longLeaseName(s *subject) {
 	name := strings.Repeat("x", lease.MaxNameBytes)
 	require.NoError(s.t, lease.CheckName(name))
 	s.acquire(name, "a", ttl)
@@ -270,7 +277,7 @@ func longLeaseName(s *leaseSubject) {
 }
 
 // exclusion lets managers, as different processes have them, compete for a lease.
-func exclusion(s *leaseSubject) {
+func exclusion(s *subject) {
 	const processes, runs = 8, 5
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
