@@ -5,8 +5,8 @@ package managed
 import "syscall"
 
 // childAttributes puts the child into a process group of its own, so that a
-// Ctrl-C on the terminal reaches only the service. Nothing here ends the child
-// with a service that is killed: the next service does that.
+// Ctrl-C on the terminal reaches only the service. If the service is
+// killed, the child goes on, and the next service ends it.
 func childAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }

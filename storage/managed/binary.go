@@ -14,8 +14,8 @@ const (
 	versionTimeout = 10 * time.Second
 )
 
-// findBinary returns the path of the server to run: the one asked for, or else
-// the first of the known names that look finds and that is new enough.
+// findBinary returns the path of the server to run: the configured one, or else
+// the first of the known names that is found and new enough.
 func findBinary(asked string, look func(string) (string, error)) (string, error) {
 	if asked != "" {
 		path, err := look(asked)
@@ -39,22 +39,22 @@ func findBinary(asked string, look func(string) (string, error)) (string, error)
 	return "", failure
 }
 
-// checkVersion asks the binary for its version. It returns ErrTooOld for one
-// that lacks what the scripts need.
+// checkVersion runs the binary to get its version. It returns ErrTooOld if the
+// binary lacks what the scripts need.
 func checkVersion(path string) error {
 	var out bytes.Buffer
 	cmd := &exec.Cmd{Path: path, Args: []string{path, "--version"}, Stdout: &out, Stderr: &out, WaitDelay: time.Second}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("ask %s for its version: %w", path, err)
+		return fmt.Errorf("get the version of %s: %w", path, err)
 	}
 	timer := time.AfterFunc(versionTimeout, func() { _ = cmd.Process.Kill() }) // an error means that it has ended
 	defer timer.Stop()
 	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("ask %s for its version: %w: %s", path, err, bytes.TrimSpace(out.Bytes()))
+		return fmt.Errorf("get the version of %s: %w: %s", path, err, bytes.TrimSpace(out.Bytes()))
 	}
 	version, major, err := parseVersion(out.String())
 	if err != nil {
-		return fmt.Errorf("ask %s for its version: %w", path, err)
+		return fmt.Errorf("get the version of %s: %w", path, err)
 	}
 	if major < oldestMajor {
 		return fmt.Errorf("%s is version %s: %w", path, version, ErrTooOld)

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// runChild starts one child and waits for its end. When ctx ends it asks the
-// child to end, and kills it after the stop timeout. It returns nil where the
-// child was asked to end and exited with 0, and otherwise an error that says how
-// it ended and what it printed last.
+// runChild starts one child and waits for its end. When ctx ends, it asks the
+// child to end, and kills it after the stop timeout. It returns nil if the child
+// was asked to end and exited with 0, and otherwise an error that says how it
+// ended and what it printed last.
 func (s *Server) runChild(ctx context.Context) error {
 	held, err := s.claimChild(ctx)
 	if err != nil {
@@ -42,9 +42,9 @@ func (s *Server) runChild(ctx context.Context) error {
 	var watchers sync.WaitGroup
 	watchers.Go(func() { printed.forward(ctx, out) })
 	watchers.Go(func() { s.awaitAnswer(running) })
-	_ = cmd.Wait() // the process's state says it better
+	_ = cmd.Wait() // the process's state has more detail
 	cancel()
-	_ = killGroup(cmd.Process.Pid) // a process that it forked, which would keep the pipe open; mostly there is none
+	_ = killGroup(cmd.Process.Pid) // a forked process, if any, would keep the pipe open
 	watchers.Wait()
 
 	if ctx.Err() != nil && cmd.ProcessState.Success() {
@@ -53,7 +53,7 @@ func (s *Server) runChild(ctx context.Context) error {
 	return fmt.Errorf("%s ended with %s; it printed last:\n\t%s", s.binary, cmd.ProcessState, strings.Join(printed.tail, "\n\t"))
 }
 
-// command describes the child. It is asked to end by the end of ctx.
+// command returns the command of the child. It is asked to end when ctx ends.
 func (s *Server) command(ctx context.Context) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, s.binary, "-") //nolint:gosec // which binary runs is the operator's choice
 	cmd.Stdin = strings.NewReader(s.config())
@@ -63,10 +63,10 @@ func (s *Server) command(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// umask guards the file mode creation mask, which belongs to the whole process.
+// umask guards the file mode creation mask, which the whole process shares.
 var umask sync.Mutex
 
-// startPrivate starts cmd so that only this user can read the files that it makes.
+// startPrivate starts cmd so that only this user can read the files that it creates.
 func startPrivate(cmd *exec.Cmd) error {
 	umask.Lock()
 	defer umask.Unlock()
@@ -74,18 +74,18 @@ func startPrivate(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// awaitAnswer asks the child until it answers, which ends Ready's wait, or until
-// ctx ends.
+// awaitAnswer pings the child until it answers, and then makes Ready return, or
+// until ctx ends.
 func (s *Server) awaitAnswer(ctx context.Context) {
 	if err := awaitPing(ctx, s.socket.path); err != nil {
-		return // the child has ended, and how is told by runChild
+		return // the child has ended: runChild returns how
 	}
 	s.log.Info("the managed redis answers", "socket", s.socket.path)
 	s.readyOnce.Do(func() { close(s.ready) })
 }
 
-// killGroup kills the child with that pid and all that it forked. The pid must
-// be one that is known to be the child's: every child leads a group of its own.
+// killGroup kills the child with that pid and all processes that it forked. Every
+// child leads a process group. The pid must be known to be the child's.
 func killGroup(pid int) error {
 	return syscall.Kill(-pid, syscall.SIGKILL)
 }

@@ -11,18 +11,18 @@ import (
 
 const tailLines = 10
 
-// childLog passes on what a child prints. One goroutine uses it.
+// childLog logs what a child prints. It is for one goroutine.
 type childLog struct {
 	log  *slog.Logger
 	tail []string // the last lines
 }
 
-// forward reads until the last process that may write has ended. It goes on
-// whatever the lines look like: a child whose log nobody reads would stand still.
+// forward reads until the last process that may write has ended, whatever the
+// lines look like: a child blocks if nobody reads its log.
 func (c *childLog) forward(ctx context.Context, from io.Reader) {
 	lines := bufio.NewReader(from)
 	for {
-		line, _, err := lines.ReadLine() // an over-long line comes in pieces
+		line, _, err := lines.ReadLine() // a very long line is read in parts
 		if err != nil {
 			return
 		}
@@ -38,11 +38,11 @@ func (c *childLog) forward(ctx context.Context, from io.Reader) {
 	}
 }
 
-// A line reads "7103:M 21 Nov 2026 00:40:15.975 # text": process and its role,
+// A line is like "7103:M 21 Nov 2026 00:40:15.975 # text": process and its role,
 // time, level.
 var linePattern = regexp.MustCompile(`^\d+:[A-Z] \d+ \w+ \d{4} [\d:.]+ ([.\-*#]) (.*)$`)
 
-// harmless is how lines begin that Redis 7.0 marks as warnings at every start and stop, also where nothing is wrong.
+// harmless lists the beginnings of lines that Redis 7.0 logs as warnings at every start and stop, although nothing is wrong.
 // The advice on overcommit is in docs/operations.md; a fork that fails is logged as a warning.
 var harmless = []string{
 	"WARNING Memory overcommit must be enabled!",
@@ -57,8 +57,8 @@ var harmless = []string{
 	"Valkey is now ready to exit",
 }
 
-// parseLine returns the level that a line gets in our log, and its text without
-// what our log says itself.
+// parseLine returns the level of a line for our log, and its text without what
+// our log adds itself.
 func parseLine(line string) (slog.Level, string) {
 	line = strings.TrimSpace(line)
 	found := linePattern.FindStringSubmatch(line)

@@ -21,8 +21,8 @@ const (
 
 // claimChild returns the pid file, locked, for the next child to inherit. The
 // lock is held as long as the child or a process forked by it lives, whatever
-// happens to the service, so a lock that is taken tells for sure that a child of
-// an earlier service is still there. That one is ended first.
+// happens to the service. So if the lock is taken, a child of an earlier service
+// is still running; claimChild ends it first.
 func (s *Server) claimChild(ctx context.Context) (*os.File, error) {
 	path := filepath.Join(s.dataDir, pidName)
 	held, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // under the operator's data directory
@@ -42,8 +42,8 @@ func (s *Server) claimChild(ctx context.Context) (*os.File, error) {
 	return held, nil
 }
 
-// handOver notes the pid of the child that has inherited the lock, and lets go
-// of the service's own hold on it.
+// handOver writes the pid of the child that has inherited the lock, and releases
+// the service's own hold on it.
 func (s *Server) handOver(held *os.File, pid int) {
 	_, err := held.WriteAt([]byte(strconv.Itoa(pid)+"\n"), 0)
 	if err := errors.Join(err, held.Close()); err != nil {
@@ -52,14 +52,14 @@ func (s *Server) handOver(held *os.File, pid int) {
 }
 
 // endEarlierChild asks the child that holds the lock to shut down, and kills it
-// when it doesn't. It returns with the lock taken, or an error.
+// if it doesn't. It returns with the lock taken, or an error.
 func (s *Server) endEarlierChild(ctx context.Context, held *os.File) error {
 	pid := readPID(held)
 	s.log.Warn("a redis that an earlier service left behind is still running; it is shut down", "pid", pid)
 	asked, cancel := context.WithTimeout(ctx, s.stopTimeout)
 	defer cancel()
 	if err := shutdown(asked, s.socket.path); err != nil {
-		s.log.Debug("the earlier redis gave no answer", "error", err) // mostly because it is ending
+		s.log.Debug("the redis of an earlier service did not answer", "error", err) // usually because it is ending
 	}
 	err := awaitLock(asked, held)
 	if err == nil || ctx.Err() != nil || pid == 0 {
@@ -87,8 +87,8 @@ func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
-// readPID returns the pid noted in the file, or 0 where there is none. It never
-// returns 1 or less, which kill would take for everybody.
+// readPID returns the pid in the file, or 0 if there is none. It never returns 1
+// or a negative number, which kill would apply to other processes.
 func readPID(f *os.File) int {
 	text := make([]byte, 20)
 	n, _ := f.ReadAt(text, 0) // always ends with io.EOF

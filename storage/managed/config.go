@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// config returns the child's configuration, which it reads from its standard
-// input: nothing of it is left on disk to be edited or to go stale.
+// config returns the child's configuration, which the child reads from its
+// standard input, so that there is no file to be edited or to become outdated.
 //
-// There are no snapshots (save ""): the append-only file alone holds all data,
-// starts with a snapshot each time that it is rewritten, and has lost less
-// after any crash. A snapshot besides would cost a fork and a second copy on
-// disk, and would not be read at start-up.
+// There are no snapshots (save ""): the append-only file has all data, begins
+// with a snapshot after each rewrite, and loses less in any crash. Separate
+// snapshots would cost a fork and a second copy on disk, and would not be read at
+// start-up.
 func (s *Server) config() string {
 	lines := []string{
 		"port 0",
@@ -29,15 +29,15 @@ func (s *Server) config() string {
 		"appendonly yes",
 		"appendfsync everysec",
 		"no-appendfsync-on-rewrite no",
-		"aof-load-truncated yes", // a crash may cut the last write off
+		"aof-load-truncated yes", // a crash may truncate the last write
 		`save ""`,
-		"maxmemory-policy noeviction", // any other could delete a channel's clock
+		"maxmemory-policy noeviction", // any other policy could delete a channel's clock
 		"crash-memcheck-enabled no",   // it would delay the restart after a crash
 	}
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// quote writes a path, which may hold any byte, as one word of a redis.conf.
+// quote returns a path, which may contain any byte, as one word of a redis.conf.
 func quote(path string) string {
 	var b strings.Builder
 	b.WriteByte('"')

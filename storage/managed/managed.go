@@ -6,14 +6,15 @@
 // with mode 0700. What it holds survives:
 //
 //   - a stop of the service, and a SIGTERM of the child: everything;
-//   - a SIGKILL of the service: everything, the child ends in good order;
+//   - a SIGKILL of the service: everything, since the child still ends orderly;
 //   - a SIGKILL or a crash of the child: everything that Redis had written to
 //     its file. Redis writes before it answers, except while a background fsync
-//     runs: then it may answer first and write after it, 2 s later at most;
-//   - a crash of the machine: everything up to the last fsync, one a second.
+//     runs: then it may answer first and write at most 2 s later;
+//   - a crash of the machine: everything up to the last fsync, once a second.
 //
-// Three files of the data directory are this package's: tidemark.lock is held
-// by the service, redis.pid is held by the child, and redis.sock is the socket.
+// Start from [Open]. The package owns three files of the data directory: the
+// service holds a lock on tidemark.lock, the child holds one on redis.pid, and
+// redis.sock is the socket.
 package managed
 
 import (
@@ -34,7 +35,7 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// What Options stand for where they are zero.
+// The defaults of Options.
 const (
 	DefaultDataDir     = "./tidemark-data"
 	DefaultStopTimeout = 10 * time.Second
@@ -43,37 +44,37 @@ const (
 const lockName = "tidemark.lock"
 
 var (
-	// ErrNoBinary means that there is no Redis to start on this machine.
+	// ErrNoBinary reports that the machine has no Redis to start.
 	ErrNoBinary = errors.New("no redis-server or valkey-server found: install one" +
 		" (apt-get install redis-server, or brew install redis), or pass --redis to use a Redis that runs already")
 
-	// ErrTooOld means that the Redis found is older than 7.0.
+	// ErrTooOld reports that the Redis found is older than 7.0.
 	ErrTooOld = errors.New("too old: Redis 7.0 or newer, or Valkey, is needed")
 
-	// ErrLocked means that another service uses the data directory.
+	// ErrLocked reports that another service uses the data directory.
 	ErrLocked = errors.New("another tidemark service is using it: stop that one, or pass another --data-dir")
 )
 
-// Options say what to run and where. The zero value is ready for use.
+// Options configures a Server. The zero value is ready for use.
 type Options struct {
-	// DataDir is where the data lives; empty means DefaultDataDir. It is made
-	// with mode 0700 where it is missing.
+	// DataDir is the directory of the data; empty means DefaultDataDir. If it is
+	// missing, it is created with mode 0700.
 	DataDir string
 
 	// Binary is the server to run, a path or a name looked up in PATH. Empty
 	// means the first of redis-server and valkey-server that is new enough.
 	Binary string
 
-	// Logger gets what happens to the child, and what it prints. Nil drops it.
+	// Logger logs what happens to the child, and what it prints; nil: nothing.
 	Logger *slog.Logger
 
-	// StopTimeout is how long a child may take to end after it was asked to,
+	// StopTimeout is how long a child may take to end when it is asked to,
 	// before it is killed; zero means DefaultStopTimeout.
 	StopTimeout time.Duration
 }
 
-// Server is a Redis of the service's own. It is made by Open; all methods may
-// be called at the same time.
+// Server is a Redis that the service runs itself. Open returns it. All methods
+// may be called at the same time.
 type Server struct {
 	binary      string
 	dataDir     string // absolute
@@ -91,8 +92,8 @@ type Server struct {
 	err       error         // Run's; read only after done
 }
 
-// Open finds a server binary, makes the data directory where it is missing, and
-// locks it. It starts nothing. The lock is held until Run or Close ends it.
+// Open finds a server binary, creates the data directory if it is missing, and
+// locks it. It starts nothing. Run or Close release the lock.
 //
 // Errors: ErrNoBinary, ErrTooOld, ErrLocked, or those of the file system.
 func Open(o Options) (*Server, error) {
@@ -118,12 +119,12 @@ func Open(o Options) (*Server, error) {
 		return nil, err
 	}
 	if s.socket, err = placeSocket(s.dataDir); err != nil {
-		return nil, errors.Join(fmt.Errorf("place the socket of %s: %w", s.dataDir, err), s.lock.Unlock())
+		return nil, errors.Join(fmt.Errorf("choose a socket for %s: %w", s.dataDir, err), s.lock.Unlock())
 	}
 	return s, nil
 }
 
-// openDataDir makes and locks the data directory.
+// openDataDir creates and locks the data directory.
 func (s *Server) openDataDir(path string) error {
 	if path == "" {
 		path = DefaultDataDir
@@ -133,11 +134,11 @@ func (s *Server) openDataDir(path string) error {
 		return fmt.Errorf("find the data directory %s: %w", path, err)
 	}
 	if err := os.MkdirAll(s.dataDir, 0o700); err != nil {
-		return fmt.Errorf("make the data directory: %w", err)
+		return fmt.Errorf("create the data directory: %w", err)
 	}
 	info, err := os.Stat(s.dataDir)
 	if err != nil {
-		return fmt.Errorf("look at the data directory: %w", err)
+		return fmt.Errorf("inspect the data directory: %w", err)
 	}
 	if err := s.closeData(); err != nil {
 		return fmt.Errorf("make the data private: %w", err)
@@ -155,7 +156,7 @@ func (s *Server) openDataDir(path string) error {
 	return nil
 }
 
-// closeData closes the directory of the append-only file to other users. Earlier versions left it open.
+// closeData makes the directory of the append-only file private. Earlier versions left it open to other users.
 func (s *Server) closeData() error {
 	err := os.Chmod(filepath.Join(s.dataDir, "appendonlydir"), 0o700) //nolint:gosec // a directory is entered
 	if errors.Is(err, fs.ErrNotExist) {
@@ -164,14 +165,14 @@ func (s *Server) closeData() error {
 	return err
 }
 
-// Run starts the child and keeps it running until ctx ends: one that ends by
-// itself is logged and started again, after a pause that grows with each
-// failure. Then it asks the child to end, kills it after StopTimeout, releases
-// the data directory and returns nil. When Run has returned, no process is left.
+// Run starts the child and keeps it running until ctx ends: if it ends by
+// itself, Run logs that and starts another, after a pause that grows with each
+// failure. When ctx ends, Run asks the child to end, kills it after StopTimeout,
+// releases the data directory and returns nil. No process is left then.
 //
-// A child that ends before any has ever answered is not started again: Run
-// returns an error with the last lines that it printed. A child that an earlier
-// service left behind is shut down first.
+// If a child ends before any has answered, Run returns an error with the last
+// lines that it printed. A child that an earlier service left behind is shut
+// down first.
 //
 // Run may be called once. Its context should end after everything that uses the
 // Redis has ended.
@@ -184,8 +185,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.err
 }
 
-// Close gives the data directory back where Run was never called; otherwise it
-// does nothing, since Run does that itself.
+// Close releases the data directory if Run was never called. Otherwise it does
+// nothing: Run releases it.
 func (s *Server) Close() error {
 	if !s.taken.CompareAndSwap(false, true) {
 		return nil
@@ -200,8 +201,8 @@ func (s *Server) release() error {
 }
 
 // Ready waits until the child has answered a PING for the first time, with its
-// data loaded. It returns nil from then on, also while a later child is being
-// started; after Run has ended it returns an error, Run's own where there is one.
+// data loaded. From then on it returns nil, also while a later child starts.
+// After Run has ended it returns an error: Run's own, if there is one.
 func (s *Server) Ready(ctx context.Context) error {
 	select {
 	case <-s.done:

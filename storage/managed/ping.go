@@ -16,9 +16,8 @@ const (
 	lastRecheck  = 250 * time.Millisecond
 )
 
-// awaitPing asks for a PING until it is answered; an error while the server
-// isn't there yet or still loads its data is no answer. It fails only when ctx
-// ends.
+// awaitPing sends PING until it is answered. Errors while the server isn't
+// listening yet, or is loading its data, don't count. It fails only when ctx ends.
 func awaitPing(ctx context.Context, socket string) error {
 	ping := func() (struct{}, error) {
 		client, err := dial(socket)
@@ -33,8 +32,8 @@ func awaitPing(ctx context.Context, socket string) error {
 	return err
 }
 
-// shutdown asks the server to end. Success has no answer: the connection is
-// closed, which comes back as an error like any other.
+// shutdown asks the server to end. On success the server closes the connection
+// without an answer, which returns an error like any other.
 func shutdown(ctx context.Context, socket string) error {
 	client, err := dial(socket)
 	if err != nil {

@@ -12,23 +12,23 @@ const (
 	socketName = "redis.sock"
 	linkName   = "redis.sock.dir"
 
-	// maxSocketPath is what every system takes as the path of a unix socket:
-	// 104 bytes on macOS, 108 on Linux, with the final zero. Redis cuts a longer
-	// one off without a word.
+	// maxSocketPath is the longest path of a unix socket that all systems accept:
+	// 104 bytes on macOS, 108 on Linux, with the final zero. Redis silently
+	// truncates longer ones.
 	maxSocketPath = 103
 )
 
-// socket says where the unix socket is.
+// socket is the place of the unix socket.
 type socket struct {
 	path string
 	dir  string // a private directory made for the socket alone, or empty
 	link string // in the data directory, leads to dir
 }
 
-// placeSocket puts the socket into the data directory or, where that makes too
-// long a path, into a private directory under the system's temporary one. A
-// symbolic link remembers that directory, so that a service started after a
-// crash finds it again, and with it a child that was left behind.
+// placeSocket puts the socket into the data directory or, if that makes the path
+// too long, into a private directory under the system's temporary one. A
+// symbolic link in the data directory leads there, so that a service that starts
+// after a crash finds a child that was left behind.
 func placeSocket(dataDir string) (socket, error) {
 	if path := filepath.Join(dataDir, socketName); len(path) <= maxSocketPath {
 		return socket{path: path}, nil
@@ -48,7 +48,7 @@ func placeSocket(dataDir string) (socket, error) {
 	return s, nil
 }
 
-// makeShortDir makes a directory with mode 0700 under the first parent that
+// makeShortDir creates a directory with mode 0700 under the first parent that
 // leaves room for the socket's name.
 func makeShortDir(parents ...string) (string, error) {
 	for _, parent := range parents {
@@ -66,8 +66,7 @@ func makeShortDir(parents ...string) (string, error) {
 	return "", errors.New("no temporary directory has a path short enough for a unix socket")
 }
 
-// isPrivateDir reports whether nobody but this user can have put anything into
-// the directory.
+// isPrivateDir reports whether only this user can create files in the directory.
 func isPrivateDir(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() || info.Mode().Perm() != 0o700 {
@@ -78,7 +77,7 @@ func isPrivateDir(path string) bool {
 }
 
 // clean removes the socket, which a killed child leaves behind, and what was
-// made for it.
+// created for it.
 func (s socket) clean() error {
 	if s.dir == "" {
 		return remove(s.path)

@@ -12,7 +12,7 @@ import (
 
 const (
 	// steadyAfter is how long a child must have run for its end not to count as
-	// one more failure in a row.
+	// a further failure in a row.
 	steadyAfter = 10 * time.Second
 
 	firstPause   = 50 * time.Millisecond
@@ -22,7 +22,7 @@ const (
 // supervise runs one child after the other until ctx ends.
 func (s *Server) supervise(ctx context.Context) error {
 	// Linux ends the child when the thread that started it ends, so this thread
-	// has to stay as long as the child does.
+	// must live as long as the child.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -36,7 +36,7 @@ func (s *Server) supervise(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			s.logStop(err)
-			return struct{}{}, nil //nolint:nilerr // a stop that was asked for is the end of the work
+			return struct{}{}, nil //nolint:nilerr // the stop was asked for
 		case !s.hasAnswered():
 			return struct{}{}, backoff.Permanent(fmt.Errorf("start the managed redis in %s: %w", s.dataDir, err))
 		case time.Since(begun) >= steadyAfter:
@@ -55,7 +55,7 @@ func (s *Server) supervise(ctx context.Context) error {
 }
 
 func (s *Server) logStop(err error) {
-	if err != nil && !errors.Is(err, context.Canceled) { // canceled: none was running
+	if err != nil && !errors.Is(err, context.Canceled) { // canceled: no child was running
 		s.log.Warn("the managed redis did not end in good order", "error", err)
 		return
 	}

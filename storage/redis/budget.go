@@ -7,45 +7,45 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// budget bounds how many bytes of large fetches are under way from Redis at the same time. Fetches queue for their
-// share, first come, first served. No channel has more than two fetches in that queue: the others of the channel queue
-// behind them, so that a channel with many subscribers doesn't keep those of other channels waiting.
+// budget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their share in
+// order of arrival. No owner, such as a channel, has more than two reads in that queue: its others wait for these, so
+// that a channel with many subscribers doesn't delay other channels.
 type budget struct {
 	size    int64
 	total   *semaphore.Weighted
 	metrics metrics
 
-	mu       sync.Mutex
-	channels map[string]*channelBudget
+	mu     sync.Mutex
+	owners map[string]*ownerBudget
 }
 
-type channelBudget struct {
+type ownerBudget struct {
 	turns *semaphore.Weighted
 	users int // guarded by the budget's lock
 }
 
-// turnsPerChannel lets one fetch of a channel read while another one is decoded.
-const turnsPerChannel = 2
+// turnsPerOwner lets one read of an owner transfer while another one is decoded.
+const turnsPerOwner = 2
 
 func newBudget(size int, m metrics) *budget {
 	return &budget{
-		size: int64(size), total: semaphore.NewWeighted(int64(size)), metrics: m, channels: map[string]*channelBudget{},
+		size: int64(size), total: semaphore.NewWeighted(int64(size)), metrics: m, owners: map[string]*ownerBudget{},
 	}
 }
 
-// acquire waits for the right to have so many bytes of a channel under way, or for all of the budget where that is less.
-// It returns the bytes, and what gives them back. The only error is ctx's.
-func (b *budget) acquire(ctx context.Context, channel string, bytes int) (granted int, release func(), err error) {
+// acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of bytes
+// and the function that releases them. The only error is ctx's.
+func (b *budget) acquire(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
 	defer b.metrics.largeFetchWaits()()
-	own := b.enter(channel)
+	own := b.enter(owner)
 	if err := own.turns.Acquire(ctx, 1); err != nil {
-		b.exit(channel, own)
+		b.exit(owner, own)
 		return 0, nil, err
 	}
 	n := min(int64(bytes), b.size)
 	if err := b.total.Acquire(ctx, n); err != nil {
 		own.turns.Release(1)
-		b.exit(channel, own)
+		b.exit(owner, own)
 		return 0, nil, err
 	}
 	b.metrics.largeFetchBytes(n)
@@ -53,26 +53,26 @@ func (b *budget) acquire(ctx context.Context, channel string, bytes int) (grante
 		b.metrics.largeFetchBytes(-n)
 		b.total.Release(n)
 		own.turns.Release(1)
-		b.exit(channel, own)
+		b.exit(owner, own)
 	}, nil
 }
 
-func (b *budget) enter(channel string) *channelBudget {
+func (b *budget) enter(owner string) *ownerBudget {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.channels[channel]
+	own := b.owners[owner]
 	if own == nil {
-		own = &channelBudget{turns: semaphore.NewWeighted(turnsPerChannel)}
-		b.channels[channel] = own
+		own = &ownerBudget{turns: semaphore.NewWeighted(turnsPerOwner)}
+		b.owners[owner] = own
 	}
 	own.users++
 	return own
 }
 
-func (b *budget) exit(channel string, own *channelBudget) {
+func (b *budget) exit(owner string, own *ownerBudget) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if own.users--; own.users == 0 {
-		delete(b.channels, channel)
+		delete(b.owners, owner)
 	}
 }

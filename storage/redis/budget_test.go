@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A channel with many large fetches doesn't keep those of another channel waiting, and no more is under way than allowed.
+// An owner with many large reads doesn't delay others, and no more is in transit than the budget.
 func TestBudgetIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -27,9 +27,9 @@ func TestBudgetIsFair(t *testing.T) {
 		synctest.Wait()
 		go read("other")
 		synctest.Wait()
-		require.Len(t, order, 1, "one has all there is")
+		require.Len(t, order, 1, "one has the whole budget")
 		for turn := 1; <-order != "other"; turn++ {
-			require.LessOrEqual(t, turn, turnsPerChannel, "those of the crowded channel that came first")
+			require.LessOrEqual(t, turn, turnsPerOwner, "those of the crowded channel that came first")
 			over <- struct{}{}
 			synctest.Wait()
 		}
@@ -39,9 +39,9 @@ func TestBudgetIsFair(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		close(over)
 		synctest.Wait()
-		require.Len(t, order, 300-turnsPerChannel)
+		require.Len(t, order, 300-turnsPerOwner)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		require.Empty(t, b.channels)
+		require.Empty(t, b.owners)
 	})
 }

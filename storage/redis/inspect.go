@@ -14,11 +14,11 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// info is what INFO tells of a node, by field.
+// info is the fields of a node's INFO.
 type info map[string]string
 
 func (c *Conn) nodeInfo(ctx context.Context, node rueidis.Client) (info, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout/2) // leaves time for the others
+	ctx, cancel := context.WithTimeout(ctx, c.timeout/2) // leaves time for the other nodes
 	defer cancel()
 	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *Conn) nodeInfo(ctx context.Context, node rueidis.Client) (info, error) 
 	return parseInfo(text), nil
 }
 
-// parseInfo reads what INFO answers.
+// parseInfo parses the reply to INFO.
 func parseInfo(text string) info {
 	fields := info{}
 	for line := range strings.Lines(text) {
@@ -38,7 +38,7 @@ func parseInfo(text string) info {
 	return fields
 }
 
-// product gives the name and version; Valkey says it is Redis 7.2.4 too.
+// product returns the name and version. Valkey also claims to be Redis 7.2.4.
 func (i info) product() (name, version string) {
 	if v := i["valkey_version"]; v != "" {
 		return "valkey", v
@@ -46,7 +46,7 @@ func (i info) product() (name, version string) {
 	return "redis", i["redis_version"]
 }
 
-// newEnough tells whether it has all that scripts need: Redis 7.0, from which Valkey comes.
+// newEnough reports whether the server has what the scripts need: Redis 7.0. Valkey was forked from 7.2.
 func (i info) newEnough() bool {
 	_, version := i.product()
 	major, _, _ := strings.Cut(version, ".")
@@ -54,7 +54,7 @@ func (i info) newEnough() bool {
 	return err == nil && number >= 7
 }
 
-// unfit gives why scripts can't run there, or nil. Where a clock becomes text it passes through a C long, which has to
+// unfit returns why scripts can't run on the server, or nil. Clocks are converted to text through a C long, which must
 // have 64 bits.
 func (i info) unfit() error {
 	switch product, version := i.product(); {
@@ -67,11 +67,11 @@ func (i info) unfit() error {
 }
 
 func (i info) number(field string) int64 {
-	n, _ := strconv.ParseInt(i[field], 10, 64) // a field that isn't there counts as 0
+	n, _ := strconv.ParseInt(i[field], 10, 64) // a missing field counts as 0
 	return n
 }
 
-// primaries gives what every primary tells of itself that can be reached. A part of a cluster may be down.
+// primaries returns the primaries that can be reached: a part of a cluster may be down.
 func (c *Conn) primaries(ctx context.Context) ([]node, error) {
 	var found []node
 	var failed error
@@ -111,7 +111,7 @@ func (c *Conn) checkFit(ctx context.Context) error {
 	return nil
 }
 
-// Inspect tells what the channels are kept in and how safely; of a cluster, what its weakest primary gives.
+// Inspect returns what the data is kept in and how durably. For a cluster that is the weakest primary's durability.
 // Errors: ErrUnavailable.
 func (c *Conn) Inspect(ctx context.Context) (channel.Storage, error) {
 	var found channel.Storage
@@ -149,15 +149,15 @@ func (n node) storage(ctx context.Context, kind string) channel.Storage {
 	return channel.Storage{Kind: kind, Product: product, Version: version, Durability: d}
 }
 
-const notTold = "unknown"
+const unreadable = "unknown"
 
-// config reads one setting; hosted Redis often doesn't tell.
+// config reads one setting. Hosted Redis often refuses that.
 func (n node) config(ctx context.Context, name string) string {
 	values, err := n.client.Do(ctx, n.client.B().ConfigGet().Parameter(name).Build()).AsStrMap()
 	if value, ok := values[name]; ok && err == nil {
 		return value
 	}
-	return notTold
+	return unreadable
 }
 
 func level(d channel.Durability, save string) channel.DurabilityLevel {
@@ -167,8 +167,8 @@ func level(d channel.Durability, save string) channel.DurabilityLevel {
 	case d.AppendOnly && d.Fsync == "everysec":
 		return channel.DurableEverysec
 	case d.AppendOnly && d.Fsync == "no":
-		return channel.DurableSnapshot // the disk gets it when the operating system likes
-	case d.AppendOnly, save == notTold:
+		return channel.DurableSnapshot // the operating system writes it to disk when it likes
+	case d.AppendOnly, save == unreadable:
 		return channel.DurableUnknown
 	case save != "":
 		return channel.DurableSnapshot
@@ -177,7 +177,7 @@ func level(d channel.Durability, save string) channel.DurabilityLevel {
 	}
 }
 
-// safest orders the levels, and what isn't known goes before what is known to lose everything.
+// safest lists the levels from the safest. Unknown comes before what is known to lose everything.
 var safest = []channel.DurabilityLevel{
 	channel.DurableAlways, channel.DurableEverysec, channel.DurableSnapshot, channel.DurableUnknown, channel.DurableMemory,
 }

@@ -87,13 +87,13 @@ func TestLevel(t *testing.T) {
 		{true, "everysec", "", channel.DurableEverysec},
 		{true, "everysec", "900 1", channel.DurableEverysec},
 		{true, "no", "", channel.DurableSnapshot},
-		{true, notTold, "900 1", channel.DurableUnknown},
-		{true, notTold, notTold, channel.DurableUnknown},
+		{true, unreadable, "900 1", channel.DurableUnknown},
+		{true, unreadable, unreadable, channel.DurableUnknown},
 		{false, "everysec", "900 1", channel.DurableSnapshot},
 		{false, "always", "", channel.DurableMemory},
-		{false, notTold, "", channel.DurableMemory},
-		{false, notTold, notTold, channel.DurableUnknown},
-		{false, "everysec", notTold, channel.DurableUnknown},
+		{false, unreadable, "", channel.DurableMemory},
+		{false, unreadable, unreadable, channel.DurableUnknown},
+		{false, "everysec", unreadable, channel.DurableUnknown},
 	} {
 		require.Equal(t, c.want, level(channel.Durability{AppendOnly: c.appendOnly, Fsync: c.fsync}, c.save), "%v", c)
 	}
@@ -117,7 +117,7 @@ func TestWeaker(t *testing.T) {
 		"snapshot":          func(s *channel.Storage) { s.Durability.Level = channel.DurableSnapshot },
 		"no replica":        func(s *channel.Storage) { s.Durability.Replicas = 0 },
 		"eviction":          func(s *channel.Storage) { s.Durability.EvictionPolicy = "allkeys-lru" },
-		"unknown eviction":  func(s *channel.Storage) { s.Durability.EvictionPolicy = notTold },
+		"unknown eviction":  func(s *channel.Storage) { s.Durability.EvictionPolicy = unreadable },
 		"a limit of memory": func(s *channel.Storage) { s.Durability.MaxMemoryBytes = 5 },
 		"older":             func(s *channel.Storage) { s.Version = "7.0.15" },
 	} {
@@ -145,7 +145,7 @@ func TestWarnings(t *testing.T) {
 	}{
 		{func(s *channel.Storage) { s.Durability.Level = channel.DurableAlways }, nil},
 		{func(s *channel.Storage) { s.Durability.EvictionPolicy = "volatile-ttl" }, []string{"maxmemory-policy is volatile-ttl"}},
-		{func(s *channel.Storage) { s.Durability.EvictionPolicy = notTold }, []string{"maxmemory-policy is unknown"}},
+		{func(s *channel.Storage) { s.Durability.EvictionPolicy = unreadable }, []string{"maxmemory-policy is unknown"}},
 		{func(s *channel.Storage) { s.Durability.Level = channel.DurableMemory }, []string{"loses everything"}},
 		{func(s *channel.Storage) { s.Durability.Level = channel.DurableSnapshot }, []string{"last snapshot"}},
 		{func(s *channel.Storage) { s.Durability.Level = channel.DurableUnknown }, []string{"doesn't tell"}},
@@ -232,7 +232,7 @@ func TestInspectWithoutCONFIG(t *testing.T) {
 	found, err := connectTo(t, Options{URL: u.String()}).Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, channel.DurableUnknown, found.Durability.Level)
-	require.Equal(t, notTold, found.Durability.Fsync)
+	require.Equal(t, unreadable, found.Durability.Fsync)
 	require.True(t, found.Durability.AppendOnly, "INFO tells it")
 	require.Equal(t, "noeviction", found.Durability.EvictionPolicy)
 }

@@ -2,7 +2,7 @@ package redis
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics counts what goes wrong between the store and Redis. Its zero value counts nothing.
+// metrics counts what goes wrong on the connection. Its zero value counts nothing.
 type metrics struct {
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
@@ -63,7 +63,7 @@ func (m metrics) resubscribed() {
 	}
 }
 
-// largeFetchWaits counts a large fetch as waiting until the function is called that it returns.
+// largeFetchWaits counts a large read as waiting until over is called.
 func (m metrics) largeFetchWaits() (over func()) {
 	if m.largeWaiting == nil {
 		return func() {}

@@ -15,25 +15,25 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
-// readiness lets calls of Ready share checks.
+// readiness shares checks between calls of Ready.
 type readiness struct {
 	flights singleflight.Group
 	mu      sync.Mutex
 	last    time.Time // when the last check began
 }
 
-// readyEvery is the shortest time between two checks: more calls than that share them.
+// readyEvery is the minimum time between the starts of two checks.
 const readyEvery = 100 * time.Millisecond
 
 // readyTTL is how long the key of a check lives.
 const readyTTL = time.Minute
 
-// Ready reports whether Redis takes writes and notifications arrive. Calls at the same time share one check, and checks
-// begin at least 100 ms apart, so that many calls cost Redis no more than few. Errors: ErrUnavailable, which names what
-// Redis refuses writes with.
+// Ready checks that Redis accepts writes and that published messages arrive. Concurrent calls share one check, and checks
+// start at least 100 ms apart, so that many calls cost Redis no more than a few. Errors: ErrUnavailable; if Redis refuses
+// writes, the error says with which reply.
 func (c *Conn) Ready(ctx context.Context) error {
 	checked := c.readiness.flights.DoChan("", func() (any, error) {
-		detached := context.WithoutCancel(ctx) // of the first call: others share the check
+		detached := context.WithoutCancel(ctx) // other calls share the check
 		c.pause(detached, c.readiness.begin())
 		return nil, c.Retry(detached, "readiness", c.checkReady)
 	})
@@ -45,7 +45,7 @@ func (c *Conn) Ready(ctx context.Context) error {
 	}
 }
 
-// begin notes that a check is about to begin and returns how long it has to wait.
+// begin records the start of a check and returns how long it must wait before.
 func (r *readiness) begin() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *Conn) checkReady(ctx context.Context) error {
 	}
 }
 
-// writeReady writes the key and publishes. What Redis refuses any write with is told to the client, at once.
+// writeReady writes the key and publishes. A reply with which Redis refuses all writes is returned to the client at once.
 func (c *Conn) writeReady(ctx context.Context, nonce string) error {
 	results := c.client.DoMulti(ctx,
 		c.client.B().Set().Key(readyKey(c.prefix, c.server)).Value(nonce).Px(readyTTL).Build(),

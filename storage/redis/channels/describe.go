@@ -101,7 +101,7 @@ func (s *Store) position(ctx context.Context, name string, reply rueidis.RedisRe
 		return at, fmt.Errorf("%w: clock: %w", redis.ErrReply, err)
 	}
 	if text, err = values[1].ToString(); err != nil {
-		return at, nil // made by the predecessor: the epoch 0
+		return at, nil // created by the predecessor of this service: the zero epoch
 	}
 	if at.Epoch, err = ulid.ParseStrict(text); err != nil {
 		return at, fmt.Errorf("%w: epoch: %w", redis.ErrReply, err)

@@ -15,15 +15,15 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// A message is kept as {"id":"…","content":…,"at":<ms>}. The content's bytes are never touched: the head and the
-// tail are put around it and cut off again.
+// A message is stored as {"id":"…","content":…,"at":<ms>}. The bytes of the content are never changed: head and tail are
+// added around them and removed again.
 const (
 	envelopeID      = `{"id":"`
 	envelopeContent = `","content":`
 	envelopeAt      = `,"at":`
 )
 
-// envelopeHead is an envelope up to its content's end; the publish script adds the time. IDs need no escaping.
+// envelopeHead returns an envelope up to the end of its content; the publish script adds the time. IDs need no escaping.
 func envelopeHead(d channel.Draft) string {
 	var b strings.Builder
 	b.Grow(len(envelopeID) + len(d.ID) + len(envelopeContent) + len(d.Content))
@@ -34,7 +34,7 @@ func envelopeHead(d channel.Draft) string {
 	return b.String()
 }
 
-// parseEnvelope opens an envelope; the message's content is a part of it.
+// parseEnvelope returns the message of an envelope. The message's content shares the envelope's memory.
 func parseEnvelope(envelope []byte, at clock.Clock) (channel.Message, error) {
 	rest, ok := bytes.CutPrefix(envelope, []byte(envelopeID))
 	if !ok {
@@ -52,7 +52,7 @@ func parseEnvelope(envelope []byte, at clock.Clock) (channel.Message, error) {
 	return channel.Message{ID: string(id), Clock: at, Content: rest[:tail:tail], PublishedAt: time.UnixMilli(ms)}, nil
 }
 
-// parseForeign opens an envelope as the predecessor wrote it: any JSON object with an id and a content.
+// parseForeign returns the message of an envelope of the predecessor: any JSON object with an id and a content.
 func parseForeign(envelope []byte, at clock.Clock) (channel.Message, error) {
 	var e struct {
 		ID      string          `json:"id"`
@@ -72,20 +72,20 @@ func parseForeign(envelope []byte, at clock.Clock) (channel.Message, error) {
 	return m, nil
 }
 
-var errNews = errors.New("not a notification")
+var errNotification = errors.New("not a notification")
 
-// parseNews reads a notification: "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large
-// to come along, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
-func parseNews(news string) (channel.Event, error) {
-	epochText, rest, _ := strings.Cut(news, " ")
+// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large to be part of its
+// notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
+func parseNotification(text string) (channel.Event, error) {
+	epochText, rest, _ := strings.Cut(text, " ")
 	clockText, body, _ := strings.Cut(rest, " ")
 	epoch, err := ulid.ParseStrict(epochText)
 	if err != nil {
-		return channel.Event{}, fmt.Errorf("%w: epoch: %w", errNews, err)
+		return channel.Event{}, fmt.Errorf("%w: epoch: %w", errNotification, err)
 	}
 	at, err := clock.Parse(clockText)
 	if err != nil {
-		return channel.Event{}, fmt.Errorf("%w: clock: %w", errNews, err)
+		return channel.Event{}, fmt.Errorf("%w: clock: %w", errNotification, err)
 	}
 	event := channel.Event{Kind: channel.EventPublished, Position: channel.Position{Epoch: epoch, Clock: at}}
 	if subscriber, ok := strings.CutPrefix(body, "!"); ok {
@@ -97,7 +97,7 @@ func parseNews(news string) (channel.Event, error) {
 	}
 	m, err := parseEnvelope([]byte(body), at)
 	if err != nil {
-		return channel.Event{}, fmt.Errorf("%w: %w", errNews, err)
+		return channel.Event{}, fmt.Errorf("%w: %w", errNotification, err)
 	}
 	event.Message = &m
 	return event, nil

@@ -138,7 +138,7 @@ func TestNews(t *testing.T) {
 		prefix + ` {"id":"a","content":{"b": "! c"},"at":5}`: {Kind: channel.EventPublished, Position: at, Message: &m},
 		prefix + " !s:1": {Kind: channel.EventUnsubscribed, Position: at, Subscriber: "s:1"},
 	} {
-		event, err := parseNews(news)
+		event, err := parseNotification(news)
 		require.NoError(t, err, news)
 		require.Equal(t, want, event, news)
 	}
@@ -151,8 +151,8 @@ func TestUnreadableNews(t *testing.T) {
 		someEpoch + " 1.0", someEpoch + " 1e3", someEpoch + " 01", someEpoch + " 9007199254740992", someEpoch + "\t1",
 		someEpoch + " 1 x", someEpoch + " 1 {}", someEpoch + ` 1  !s`, someEpoch + ` 1 {"id":"a"}`,
 	} {
-		event, err := parseNews(news)
-		require.ErrorIs(t, err, errNews, "%q", news)
+		event, err := parseNotification(news)
+		require.ErrorIs(t, err, errNotification, "%q", news)
 		require.Zero(t, event, "%q", news)
 	}
 }
@@ -164,9 +164,9 @@ func FuzzParseNews(f *testing.F) {
 		f.Add(someEpoch + " -5 " + sealed(channel.Draft{ID: "a", Content: []byte(content)}, 1))
 	}
 	f.Fuzz(func(t *testing.T, news string) {
-		event, err := parseNews(news)
+		event, err := parseNotification(news)
 		if err != nil {
-			require.ErrorIs(t, err, errNews)
+			require.ErrorIs(t, err, errNotification)
 			require.Zero(t, event)
 			return
 		}
@@ -179,7 +179,7 @@ func FuzzParseNews(f *testing.F) {
 			event.Message.PublishedAt = time.UnixMilli(5)
 			text += " " + sealed(channel.Draft{ID: event.Message.ID, Content: event.Message.Content}, 5)
 		}
-		again, err := parseNews(text)
+		again, err := parseNotification(text)
 		require.NoError(t, err)
 		require.Equal(t, event, again)
 	})

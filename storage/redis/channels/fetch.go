@@ -18,8 +18,8 @@ var (
 	nextScript  = lua.Must("channels/next")
 )
 
-// Fetch runs fetch.lua, and reads the rest of a large batch beside it. While the channel's slot is half moved it reads
-// key by key instead.
+// Fetch runs fetch.lua, and reads the rest of a large batch in bulk. While the channel's slot is being moved it reads key by
+// key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
 	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, s.keys(r.Channel).ForSubscriber(r.Subscriber), s.fetchArgs(r))
@@ -37,7 +37,7 @@ func (s *Store) fetchArgs(r channel.FetchRequest) []string {
 	return append(args, readArgs(first(r))...)
 }
 
-// completed decodes what a script has read, and reads the rest of a large batch.
+// completed decodes the messages that a script read, and reads the rest of a large batch.
 func (s *Store) completed(ctx context.Context, rep redis.Reply, r channel.FetchRequest) (channel.Batch, error) {
 	b, err := s.batch(ctx, rep)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Store) completed(ctx context.Context, rep redis.Reply, r channel.FetchR
 	return s.rest(ctx, r, b), nil
 }
 
-// fetchUntil acknowledges, if ack isn't nil, and reads key by key, until a deadline at most.
+// fetchUntil acknowledges, unless ack is nil, and reads key by key. It stops at a deadline.
 func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
@@ -58,8 +58,8 @@ func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.Ac
 	return s.fetchSingly(ctx, r)
 }
 
-// Next runs next.lua, and reads on as Fetch does. Where only the reading can't be done because the slot is half moved, it
-// reads key by key.
+// Next runs next.lua, and reads the rest as Fetch does. While the slot is being moved it acknowledges by itself and reads
+// key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
 	rep, err := s.conn.RunUnlessMoving(ctx, nextScript, ackKeys(s.keys(r.Channel), a.Receipt), nextArgs(a, r))
@@ -110,12 +110,12 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 	return b, nil
 }
 
-// open adds a message to a batch. One that can't be read would block its subscribers for its whole life: it is
-// passed over like an expired one, and logged.
+// open adds a message to a batch. A malformed one would block its subscribers until it expires: it is logged and skipped,
+// and counted as expired.
 func (s *Store) open(ctx context.Context, b *channel.Batch, at clock.Clock, envelope []byte) {
 	m, err := parseEnvelope(envelope, at)
 	if err != nil {
-		s.conn.Logger().ErrorContext(ctx, "a stored message can't be read and is passed over", "error", err)
+		s.conn.Logger().ErrorContext(ctx, "cannot read a stored message, skipping it", "error", err)
 		b.Expired++
 		return
 	}

@@ -9,24 +9,23 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// A fetch reads with one script on the connection that it shares with everything else, but no more than firstRead bytes
-// and always one message. Where there is more, a large fetch, the rest comes with MGET on a connection beside it, under
-// the budget: Redis copies a message into a script and out again, which takes it thirty times as long as MGET.
+// A fetch reads at most firstRead bytes, but always one message, with its script on the shared connection. The rest of a
+// large fetch is read with MGET on the connection for large replies, within the budget: Redis copies each message into a
+// script and out again, which takes thirty times as long as MGET.
 const (
 	firstRead = 64 << 10
-	bulkRead  = 1 << 20 // bytes that one MGET is to read, as far as that can be foreseen
+	bulkRead  = 1 << 20 // bytes that one MGET should read, by the average of the messages before
 	bulkKeys  = 256     // keys that one MGET reads at most
 )
 
-// first is a request for what the script reads.
+// first returns the request for what the script reads.
 func first(r channel.FetchRequest) channel.FetchRequest {
 	r.MaxBytes = min(r.MaxBytes, firstRead)
 	return r
 }
 
-// rest completes a batch that the script has ended at firstRead bytes. A batch may be answered at any length, so that
-// whatever goes wrong only ends it: where the budget is exhausted for as long as ctx or the store's time limit, or Redis
-// refuses.
+// rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end it:
+// the budget was exhausted until the deadline, or Redis refused.
 func (s *Store) rest(ctx context.Context, r channel.FetchRequest, b channel.Batch) channel.Batch {
 	left := r.MaxBytes - bytesOf(b.Messages)
 	if r.MaxBytes <= firstRead || b.Through == b.Clock || len(b.Messages) == 0 || len(b.Messages) >= r.Max || left <= 0 {
@@ -44,7 +43,7 @@ func (s *Store) rest(ctx context.Context, r channel.FetchRequest, b channel.Batc
 		err = rd.read(ctx, &b)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.conn.Logger().DebugContext(ctx, "a large fetch was answered with a part", "channel", r.Channel, "error", err)
+		s.conn.Logger().DebugContext(ctx, "a large fetch returned a part", "channel", r.Channel, "error", err)
 	}
 	return b
 }
@@ -63,7 +62,7 @@ type bulkReader struct {
 	keys    Keys
 	max     int // messages in the batch
 	largest int // bytes of a message
-	left    int // bytes that may be added yet
+	left    int // bytes that may still be added
 	full    bool
 }
 
@@ -71,8 +70,8 @@ func (rd *bulkReader) more(b channel.Batch) bool {
 	return !rd.full && b.Through != b.Clock && len(b.Messages) < rd.max
 }
 
-// read adds the next messages. It reads the batch's last message once more in the same step: where another one has its
-// clock by now, writes were lost and the batch must not go on, since one receipt is to stand for all of it.
+// read adds the next messages. It reads the batch's last message again in the same command: if another message has its
+// clock now, writes were lost in a fail-over, and the batch must end, since one receipt is to cover all of it.
 func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	last := b.Messages[len(b.Messages)-1]
 	average := bytesOf(b.Messages)/len(b.Messages) + 1
@@ -102,8 +101,8 @@ func (rd *bulkReader) read(ctx context.Context, b *channel.Batch) error {
 	return nil
 }
 
-// fitting returns the keys of as many messages as there is room for, at least of one, and before them the key that is read
-// again. It asks for their lengths only where messages as large as the channel allows wouldn't have room.
+// fitting returns the keys of as many messages as there is room for, at least of one, after the key that is read again. It
+// reads their lengths only if messages of the maximum size would not fit.
 func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, error) {
 	if len(keys)*rd.largest <= rd.left {
 		return keys, nil
@@ -125,7 +124,7 @@ func (rd *bulkReader) fitting(ctx context.Context, keys []string) ([]string, err
 	return keys, nil
 }
 
-// add adds one message, and reports whether there was room for it. One that is gone by now is passed over.
+// add adds one message, and reports whether there was room for it. A message that has expired is skipped.
 func (rd *bulkReader) add(ctx context.Context, b *channel.Batch, value rueidis.RedisMessage) bool {
 	if value.IsNil() {
 		b.Expired, b.Through = b.Expired+1, b.Through.Next()

@@ -13,12 +13,12 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// singleChunk bounds how many messages one fetch reads key by key.
+// singleChunk limits how many messages one fetch reads key by key.
 const singleChunk = 16
 
-// singleReads reads the keys of a channel whose slot is half moved, one at a time: Redis answers each from the
-// side on which it is. It renews nothing: the slot's next fetch does. The clock is read before the messages, so that
-// every message up to it was there before.
+// singleReads reads the keys of a channel whose slot is being moved, one at a time: Redis answers each from the node that
+// has it. It renews no TTL; the next fetch does. The clock is read before the messages, so that every message up to it
+// was stored before.
 type singleReads struct {
 	store *Store
 	keys  Keys
@@ -67,8 +67,8 @@ func (f singleReads) fetch(ctx context.Context, r channel.FetchRequest) (channel
 	return b, nil
 }
 
-// position reads where the channel and the subscriber stand, and puts Through at the mark. The epoch is read first
-// and the clock last: should the channel begin another life meanwhile, the receipt of the batch is of the earlier one.
+// position reads the channel's clock and the subscriber's mark, and sets Through to the mark. The epoch is read first and
+// the clock last: if the channel begins another life meanwhile, the receipt of the batch is of the earlier one.
 func (f singleReads) position(ctx context.Context, subscriber string) (channel.Batch, error) {
 	var b channel.Batch
 	var err error
@@ -90,7 +90,7 @@ func (f singleReads) position(ctx context.Context, subscriber string) (channel.B
 	return b, nil
 }
 
-// channelPosition reads where the channel stands. Errors: ErrNoChannel.
+// channelPosition reads the channel's epoch and clock. Errors: ErrNoChannel.
 func (f singleReads) channelPosition(ctx context.Context) (channel.Position, error) {
 	var at channel.Position
 	var err error
@@ -104,7 +104,7 @@ func (f singleReads) channelPosition(ctx context.Context) (channel.Position, err
 	return at, err
 }
 
-// epoch is 0 where the predecessor made the channel.
+// epoch is zero for a channel that the predecessor of this service created.
 func (f singleReads) epoch(ctx context.Context) (ulid.ULID, error) {
 	text, err := f.get(ctx, f.keys.Epoch())
 	if err != nil || text == nil {
@@ -117,7 +117,7 @@ func (f singleReads) epoch(ctx context.Context) (ulid.ULID, error) {
 	return epoch, nil
 }
 
-// clockAt reads a clock; ok is false where there is none.
+// clockAt reads a clock; ok is false if the key does not exist.
 func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok bool, err error) {
 	text, err := f.get(ctx, key)
 	if err != nil || text == nil {
@@ -129,7 +129,7 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 	return c, true, nil
 }
 
-// skipGone passes over the messages after at that are gone, by binary search, and counts them.
+// skipGone skips the expired messages after at, by binary search, and counts them.
 func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Clock) (clock.Clock, error) {
 	var failed error
 	alive := func(i int) bool {
@@ -149,7 +149,7 @@ func (f singleReads) skipGone(ctx context.Context, b *channel.Batch, at clock.Cl
 	return b.Through, failed
 }
 
-// get gives a key's value, nil where it isn't there.
+// get returns a key's value, or nil if the key does not exist.
 func (f singleReads) get(ctx context.Context, key string) ([]byte, error) {
 	value, err := f.store.conn.Client().Do(ctx, f.store.conn.Client().B().Get().Key(key).Build()).AsBytes()
 	if rueidis.IsRedisNil(err) {

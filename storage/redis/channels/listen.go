@@ -13,11 +13,11 @@ func (s *Store) Listen(name string, sink func(channel.Event)) (stop func()) {
 	})
 }
 
-// event decodes a notification. If it can't be read, all waiters look for themselves.
+// event decodes a notification. A malformed one is reported as EventConfirmed, after which all waiters read again.
 func (s *Store) event(name, text string) channel.Event {
-	event, err := parseNews(text)
+	event, err := parseNotification(text)
 	if err != nil {
-		s.conn.Logger().Warn("a notification can't be read", "channel", name, "error", err)
+		s.conn.Logger().Warn("cannot read a notification", "channel", name, "error", err)
 		return channel.Event{Kind: channel.EventConfirmed}
 	}
 	return event

@@ -15,8 +15,8 @@ import (
 
 var publishScript = lua.Must("channels/publish")
 
-// Publish runs publish.lua. Where a try may have published the messages although it failed, the duplicates that the next
-// one finds are looked at once more.
+// Publish runs publish.lua. If an attempt may have published the messages although it failed, recognizeOwn looks at the
+// duplicates that the next one finds.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
 	keys, args := s.publishCall(r)
 	var rep redis.Reply

@@ -12,10 +12,9 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// recognizeOwn marks those duplicates as new that an earlier try of the same call published, whose answer was lost. A
-// message counts as the call's own if it has the same ID and content and was published since the call began. By Redis's
-// clock that is the case if the message's age is at most the time that has passed here. What can't be found out stays a
-// duplicate.
+// recognizeOwn marks those duplicates as new that an earlier attempt of the same call published, whose reply was lost. A
+// message is the call's own if it has the same ID and content and was published since the call began: by Redis's clock its
+// age is at most the time that has passed here. If that can't be determined, the message stays a duplicate.
 func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, published []channel.Published, begun time.Time) {
 	which := firstDuplicates(published)
 	if len(which) == 0 {
@@ -43,12 +42,12 @@ func (s *Store) recognizeOwn(ctx context.Context, r channel.PublishRequest, publ
 
 // timedValues are values and the time of the Redis that has them.
 type timedValues struct {
-	now    time.Time // zero where the record is gone
-	values []string  // "" where there is none
+	now    time.Time // zero if the record is gone
+	values []string  // "" for a missing key
 }
 
-// readTimed reads values and the time. It takes the time from when the key record ends and how long that is from now: the
-// command TIME has no key, so that in a Cluster any node could answer it.
+// readTimed reads values and the time. It computes the time from the absolute and the relative expiry of the key record:
+// the command TIME has no key, so that in a Cluster any node could answer it.
 func (s *Store) readTimed(ctx context.Context, record string, keys []string) (found timedValues, err error) {
 	err = s.conn.Retry(ctx, "read own messages", func(ctx context.Context) error {
 		commands := rueidis.Commands{s.conn.Bulk().B().Pexpiretime().Key(record).Build(), s.conn.Bulk().B().Pttl().Key(record).Build()}
@@ -77,7 +76,7 @@ func (s *Store) readTimed(ctx context.Context, record string, keys []string) (fo
 	return found, err
 }
 
-// firstDuplicates returns the indices of duplicates, without those of an ID that comes earlier in the same batch.
+// firstDuplicates returns the indices of duplicates whose ID does not occur earlier in the same batch.
 func firstDuplicates(published []channel.Published) (which []int) {
 	seen := make(map[string]bool, len(published))
 	for i, p := range published {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// receiptKeysKept is how many keys the servers on one Redis share: the one that signs, and those that did before.
+	// receiptKeysKept is how many keys the servers on one Redis share: the one that signs, and earlier ones.
 	receiptKeysKept = 4
 	// receiptKeysEvery is how often a server compares its keys with those in Redis, give or take a quarter.
 	receiptKeysEvery = 5 * time.Second
 )
 
-// ReceiptKeys keeps a server's keyring in step with the keys that all servers on one Redis share.
+// ReceiptKeys keeps a server's keyring equal to the keys that all servers on one Redis share.
 type ReceiptKeys struct {
-	// Keyring has the shared keys as last found. It may be used while Run runs.
+	// Keyring has the shared keys as read last. It may be used while Run runs.
 	Keyring *receipt.Keyring
 
 	store   *Store
@@ -30,8 +30,8 @@ type ReceiptKeys struct {
 	failing bool          // the last check failed; owned by the goroutine of Run
 }
 
-// ReceiptKeys reads the keys that sign and verify receipts for all servers on this Redis, and makes one if there is
-// none. Errors: ErrUnavailable, ErrStorageFull, and that the stored keys can't be read.
+// ReceiptKeys reads the keys that sign and verify receipts for all servers on this Redis, and creates one if there is none.
+// Errors: ErrUnavailable, ErrStorageFull, and one for malformed keys.
 func (s *Store) ReceiptKeys(ctx context.Context) (*ReceiptKeys, error) {
 	made, err := receipt.GenerateKey()
 	if err != nil {
@@ -51,12 +51,12 @@ func (s *Store) ReceiptKeys(ctx context.Context) (*ReceiptKeys, error) {
 	return &ReceiptKeys{Keyring: ring, store: s, keys: found.keys}, nil
 }
 
-// Run compares the keys with those in Redis every few seconds until ctx ends. Keys that Redis has lost it puts back; if
-// Redis has others, it takes them over, the first of them to sign with, and adds its own as earlier ones. So all servers
-// sign with the same key in the end, and accept what each of them signed before. It returns nil.
+// Run compares the keys with those in Redis every few seconds until ctx ends. If Redis has lost the keys, it restores them.
+// If Redis has others, it adopts them, signs with the first of them, and adds its own as earlier ones. So all servers
+// converge to one signing key, and accept what each of them signed before. It returns nil.
 func (k *ReceiptKeys) Run(ctx context.Context) error {
 	for {
-		pause := receiptKeysEvery - receiptKeysEvery/4 + rand.N(receiptKeysEvery/2) //nolint:gosec // chance to spread load, not to keep a secret
+		pause := receiptKeysEvery - receiptKeysEvery/4 + rand.N(receiptKeysEvery/2) //nolint:gosec // spreads load, keeps no secret
 		select {
 		case <-ctx.Done():
 			return nil
@@ -100,7 +100,7 @@ func (k *ReceiptKeys) check(ctx context.Context) error {
 	return nil
 }
 
-// mergeKeys returns the stored keys, and after them those of mine that aren't among them, as far as there is room.
+// mergeKeys returns the stored keys, and then those of mine that are missing there, as far as there is room.
 func mergeKeys(stored, mine []receipt.Key) []receipt.Key {
 	all := slices.Clone(stored)
 	for _, key := range mine {
@@ -113,20 +113,20 @@ func mergeKeys(stored, mine []receipt.Key) []receipt.Key {
 
 func sameKey(a, b receipt.Key) bool { return slices.Equal(a, b) }
 
-// foundKeys is what a Redis has of receipt keys.
+// foundKeys is the receipt keys of a Redis.
 type foundKeys struct {
 	keys     []receipt.Key // at least one
-	restored bool          // there were none: they are those that were offered
+	restored bool          // there were none, and the offered ones were written
 }
 
-// findReceiptKeys reads the keys in Redis, or writes those that are offered if there are none.
+// findReceiptKeys reads the keys in Redis, or writes the offered ones if there are none.
 func (s *Store) findReceiptKeys(ctx context.Context, offered []receipt.Key) (foundKeys, error) {
 	var text string
 	restored := false
 	name, offer := receiptKey(s.conn.Prefix()), encodeKeys(offered)
 	err := s.conn.Retry(ctx, "receipt key", func(ctx context.Context) (err error) {
 		text, err = s.conn.Client().Do(ctx, s.conn.Client().B().Get().Key(name).Build()).ToString()
-		if rueidis.IsRedisNil(err) { // only then: a Redis that is full or read-only refuses to set what is there
+		if rueidis.IsRedisNil(err) { // only then: a full or read-only Redis refuses SET although the keys exist
 			set := s.conn.Client().B().Set().Key(name).Value(offer).Nx().Get().Build()
 			text, err = s.conn.Client().Do(ctx, set).ToString()
 		}
@@ -155,7 +155,7 @@ func (s *Store) addReceiptKeys(ctx context.Context, keys []receipt.Key) error {
 		set := s.conn.Client().B().Set().Key(receiptKey(s.conn.Prefix())).Value(encodeKeys(keys)).Xx().Build()
 		err := s.conn.Client().Do(ctx, set).Error()
 		if rueidis.IsRedisNil(err) {
-			return nil // it is lost again: the next check puts it back
+			return nil // it was lost again: the next check restores it
 		}
 		return err
 	})

@@ -54,7 +54,7 @@ func mayPass(err error) bool {
 	return errors.Is(err, fault.ErrUnavailable) || errors.Is(err, fault.ErrStorageFull)
 }
 
-// createdText returns when a ticket was made as scripts get it: empty for any time.
+// createdText returns the argument of scripts for when a ticket was created: empty for any time.
 func createdText(at time.Time) string {
 	if at.IsZero() {
 		return ""

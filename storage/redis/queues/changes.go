@@ -23,12 +23,12 @@ type feed struct {
 	trimmed time.Time // when what was read was removed
 }
 
-// sure is how long after a reading the next one needn't be asked whether changes are missing. Changes are trimmed by
-// whoever reads them, so that only a reader that was held up can miss some, or one whose Redis has failed over.
+// sure is how long after a read the next one need not check for missing changes. Changes are trimmed by their reader, so
+// that only a reader that was delayed can miss some, or one whose Redis has failed over.
 const sure = time.Second
 
-// Changes reads with XREAD. It runs changes.lua where some changes may be gone, and removes what was read from time to
-// time.
+// Changes reads with XREAD. It runs changes.lua if some changes may be missing, and removes changes that were read every
+// second.
 func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
 	key := s.keys(r.Queue).changes()
 	last := s.takeFeed(r.Queue)
@@ -56,7 +56,7 @@ func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matc
 		found.After = e.ID
 		change, err := parseChange(r.Queue, e.FieldValues)
 		if err != nil {
-			s.conn.Logger().ErrorContext(ctx, "a change can't be read and is passed over", "queue", r.Queue, "entry", e.ID, "error", err)
+			s.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", r.Queue, "entry", e.ID, "error", err)
 			continue
 		}
 		found.Changes = append(found.Changes, change)
@@ -67,7 +67,7 @@ func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matc
 	return found, nil
 }
 
-// takeFeed gives how far a queue was read, and forgets it until putFeed: a reading that fails leaves nothing certain.
+// takeFeed returns how far a queue was read, and resets it until putFeed: after a failed read nothing is certain.
 func (s *Store) takeFeed(queue string) feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Store) trim(ctx context.Context, key string, last *feed, news bool) {
 	c := s.conn.Client()
 	err := c.Do(ctx, c.B().Xtrim().Key(key).Minid().Almost().Threshold(last.after).Build()).Error()
 	if err != nil && ctx.Err() == nil {
-		s.conn.Logger().DebugContext(ctx, "changes that were read can't be removed now", "key", key, "error", err)
+		s.conn.Logger().DebugContext(ctx, "cannot remove changes that were read", "key", key, "error", err)
 	}
 }
 
@@ -108,12 +108,12 @@ func (s *Store) readStream(ctx context.Context, key string, r matchmaking.Change
 	return found[key], nil
 }
 
-// parseChange reads an entry: id, expires and ticket of one that came; id and released of one that was given up; id
-// alone of one that was cancelled.
+// parseChange parses an entry: id, expires and ticket of a new ticket; id and released of a released one; id alone of a
+// cancelled one.
 func parseChange(queue string, fields map[string]string) (matchmaking.Change, error) {
 	id, ok := fields["id"]
 	if !ok {
-		return matchmaking.Change{}, fmt.Errorf("%w: a change of no ticket", errTicketRecord)
+		return matchmaking.Change{}, fmt.Errorf("%w: a change without a ticket", errTicketRecord)
 	}
 	if _, released := fields["released"]; released {
 		return matchmaking.Change{Released: id}, nil
@@ -124,7 +124,7 @@ func parseChange(queue string, fields map[string]string) (matchmaking.Change, er
 	}
 	expires, err := strconv.ParseInt(fields["expires"], 10, 64)
 	if err != nil {
-		return matchmaking.Change{}, fmt.Errorf("%w: its end: %w", errTicketRecord, err)
+		return matchmaking.Change{}, fmt.Errorf("%w: expires: %w", errTicketRecord, err)
 	}
 	record, err := parseTicketRecord([]byte(value))
 	if err != nil {

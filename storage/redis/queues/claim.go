@@ -20,7 +20,7 @@ var (
 	sweepScript    = lua.Must("queues/sweep")
 )
 
-// Claim runs claim.lua, once for 3,000 tickets.
+// Claim runs claim.lua, once for each 3,000 tickets.
 func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
 	k := s.keys(r.Queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.director()}
@@ -60,7 +60,7 @@ func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
 	return d.End()
 }
 
-// Release runs release.lua, once for 3,000 tickets.
+// Release runs release.lua, once for each 3,000 tickets.
 func (s *Store) Release(ctx context.Context, queue, token string, ids []string) error {
 	k := s.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
@@ -76,7 +76,7 @@ func (s *Store) Release(ctx context.Context, queue, token string, ids []string) 
 	return nil
 }
 
-// TakeOver runs takeover.lua, once for 3,000 tickets.
+// TakeOver runs takeover.lua, once for each 3,000 tickets.
 func (s *Store) TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error) {
 	k := s.keys(queue)
 	var freed []string
@@ -98,7 +98,7 @@ func (s *Store) TakeOver(ctx context.Context, queue string, fence uint64, ids []
 	return freed, nil
 }
 
-// Sweep runs sweep.lua. It lists no more than 3,000 tickets, and takes no more out.
+// Sweep runs sweep.lua. It lists at most 3,000 tickets and removes at most 3,000.
 func (s *Store) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
 	k := s.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats()}

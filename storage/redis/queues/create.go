@@ -57,7 +57,7 @@ func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmak
 	return decodeTicket(rep, r.Queue, r.ID)
 }
 
-// createdTicket decodes what create.lua returns for a ticket that it made.
+// createdTicket decodes what create.lua returns for a ticket that it created.
 func createdTicket(r redis.Reply, made matchmaking.CreateRequest) (matchmaking.Ticket, error) {
 	if r.Status != statusCreated {
 		return matchmaking.Ticket{}, refusals.Error(r)
@@ -68,7 +68,7 @@ func createdTicket(r redis.Reply, made matchmaking.CreateRequest) (matchmaking.T
 	return record.ticket(made.Queue, made.ID, expires), d.End()
 }
 
-// errUndone is the error of a creation that Undo came before. Whoever asked for it has been told of its failure already.
+// errUndone is the error of a creation that was undone before it arrived. Its caller has already got an error.
 var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 
 // Undo runs undo.lua.

@@ -42,7 +42,7 @@ func (l *Lookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchm
 	return owner(rep)
 }
 
-// epochText returns an epoch as scripts get it: empty for none.
+// epochText returns the argument of scripts for an epoch: empty for none.
 func epochText(epoch ulid.ULID) string {
 	if epoch.IsZero() {
 		return ""

@@ -14,9 +14,9 @@ import (
 )
 
 // ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempt> <epoch> <spec,
-// JSON>". The first byte is C where the ticket was cancelled. The attempt is the last one to make the ticket; the epoch is
-// empty where its ID is never used again. Where there is no ticket the key may hold "U <attempt> …", the attempts and
-// epochs that were undone.
+// JSON>". The first byte is C if the ticket was cancelled. The attempt is the last one to create the ticket; the epoch is
+// empty if its ID is never used again. If there is no ticket the key may hold "U <attempt> …", the attempts and epochs
+// that were undone.
 type ticketRecord struct {
 	cancelled bool
 	created   time.Time
@@ -26,9 +26,9 @@ type ticketRecord struct {
 	spec      matchmaking.Spec
 }
 
-var errTicketRecord = errors.New("a stored ticket can't be read")
+var errTicketRecord = errors.New("malformed ticket in the storage")
 
-// isTicketRecord tells a ticket from none.
+// isTicketRecord reports whether a value is a ticket.
 func isTicketRecord(value []byte) bool { return len(value) > 0 && value[0] != 'U' }
 
 func parseTicketRecord(value []byte) (ticketRecord, error) {
@@ -42,7 +42,7 @@ func parseTicketRecord(value []byte) (ticketRecord, error) {
 	return r, nil
 }
 
-// splitTicketRecord reads all of a record but its spec, which it returns as it is.
+// splitTicketRecord parses a record without its spec, which it returns as it is.
 func splitTicketRecord(value []byte) (r ticketRecord, spec []byte, err error) {
 	parts := bytes.SplitN(value, []byte(" "), 7)
 	if len(parts) != 7 || len(parts[0]) == 0 || (parts[0][0] != 'S' && parts[0][0] != 'C') {
@@ -71,8 +71,8 @@ func splitTicketRecord(value []byte) (r ticketRecord, spec []byte, err error) {
 	return r, parts[6], nil
 }
 
-// ticket makes the ticket that the record is of. One that doesn't wait any more has no end of its own: it gets the
-// one that it was made with.
+// ticket returns the ticket of the record. One that doesn't wait any more has no expiry of its own: it gets the one that it
+// was created with.
 func (r ticketRecord) ticket(queue, id string, expires time.Time) matchmaking.Ticket {
 	if expires.IsZero() {
 		expires = r.created.Truncate(time.Millisecond).Add(r.ttl)

@@ -26,8 +26,8 @@ type waitingTicket struct {
 	expires, heldFor time.Time
 }
 
-// Snapshot runs snapshot.lua for each page of tickets, and reads what they are with one command a page. What happens
-// in between is among the changes after the point, which is that of the first page.
+// Snapshot runs snapshot.lua for each page of tickets, and reads their contents with one command a page. What happens in
+// between is among the changes after the snapshot's point, which is that of the first page.
 func (s *Store) Snapshot(ctx context.Context, queue string) (matchmaking.Snapshot, error) {
 	k := s.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.changes()}
@@ -44,7 +44,7 @@ func (s *Store) Snapshot(ctx context.Context, queue string) (matchmaking.Snapsho
 		}
 		full := len(page) == limit
 		if full && page[len(page)-1].created == from {
-			limit += pageSize // all of the page's tickets were made in the same microsecond
+			limit += pageSize // all tickets of the page were created in the same microsecond
 		}
 		if len(page) > 0 {
 			from = page[len(page)-1].created
@@ -79,8 +79,7 @@ func decodePage(r redis.Reply, s *matchmaking.Snapshot) ([]waitingTicket, error)
 	return page, d.End()
 }
 
-// readPage adds the tickets of a page to a snapshot. Those that have ended since are left out, and one that can't be
-// read is logged.
+// readPage adds the tickets of a page to a snapshot. It omits those that have ended since, and logs malformed ones.
 func (s *Store) readPage(ctx context.Context, queue string, page []waitingTicket, to *matchmaking.Snapshot) error {
 	keys := make([]string, len(page))
 	for i, w := range page {
@@ -96,7 +95,7 @@ func (s *Store) readPage(ctx context.Context, queue string, page []waitingTicket
 		}
 		record, err := parseTicketRecord(values[i])
 		if err != nil {
-			s.conn.Logger().ErrorContext(ctx, "a stored ticket can't be read and is passed over", "queue", queue, "ticket", w.id, "error", err)
+			s.conn.Logger().ErrorContext(ctx, "cannot read a stored ticket, skipping it", "queue", queue, "ticket", w.id, "error", err)
 			continue
 		}
 		if record.cancelled {
@@ -112,8 +111,8 @@ func (s *Store) readPage(ctx context.Context, queue string, page []waitingTicket
 	return nil
 }
 
-// readAll reads strings of one slot with one command, or one by one where the slot is half moved. Those that aren't
-// there are nil. Many tickets are megabytes, which other commands don't wait for.
+// readAll reads strings of one slot with one command, or one by one while the slot is being moved. Missing ones are nil. Many
+// tickets are megabytes: it uses the connection for large replies.
 func (s *Store) readAll(ctx context.Context, keys []string) ([][]byte, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -155,13 +154,13 @@ func (s *Store) readSingly(ctx context.Context, keys []string, values [][]byte) 
 	return nil
 }
 
-// contentsAtOnce is how many tickets are in memory at once while a queue's tickets are walked.
+// contentsAtOnce is how many tickets Waiting holds in memory at once.
 const contentsAtOnce = 100
 
-// Waiting reads pages with snapshot.lua, and what the tickets of each are with one command for contentsAtOnce of them.
+// Waiting reads pages with snapshot.lua, and the contents of contentsAtOnce tickets with each command.
 func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
 	from, limit := "0", pageSize
-	var last []string // IDs of the tickets that were seen and made at from
+	var last []string // IDs of the tickets that were passed on and were created at from
 	for {
 		page, now, err := s.waitingPage(ctx, r.Queue, from, limit)
 		if err != nil {
@@ -181,7 +180,7 @@ func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each 
 		if !full {
 			return nil
 		}
-		if len(page) == 0 { // more tickets than a page has were made in the same microsecond
+		if len(page) == 0 { // more tickets than a page has were created in the same microsecond
 			limit += pageSize
 			continue
 		}
@@ -196,7 +195,7 @@ func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each 
 	}
 }
 
-// waitingPage reads a page of the tickets that wait, from when they were made on.
+// waitingPage reads a page of the tickets that were created at from or later.
 func (s *Store) waitingPage(ctx context.Context, queue, from string, limit int) ([]waitingTicket, time.Time, error) {
 	k := s.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.changes()}
@@ -209,7 +208,7 @@ func (s *Store) waitingPage(ctx context.Context, queue, from string, limit int) 
 	return page, about.Now, err
 }
 
-// contents makes tickets of a part of a page, with what was asked for. Those that have ended are left out.
+// contents returns the tickets of a part of a page, with the fields that r asks for, without those that have ended.
 func (s *Store) contents(
 	ctx context.Context, r matchmaking.WaitingRequest, page []waitingTicket, now time.Time,
 ) ([]*matchmaking.Ticket, error) {
@@ -231,7 +230,7 @@ func (s *Store) contents(
 		}
 		t, err := s.content(r, w, values, i)
 		if err != nil {
-			s.conn.Logger().ErrorContext(ctx, "a stored ticket can't be read and is passed over", "queue", r.Queue, "ticket", w.id, "error", err)
+			s.conn.Logger().ErrorContext(ctx, "cannot read a stored ticket, skipping it", "queue", r.Queue, "ticket", w.id, "error", err)
 			continue
 		}
 		if w.heldFor.After(now) {
@@ -242,7 +241,7 @@ func (s *Store) contents(
 	return tickets, nil
 }
 
-// content makes one ticket of a page, which is the i-th of values.
+// content returns one ticket of a page, whose record is the i-th of values.
 func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket, error) {
 	switch r.Fields {
 	case matchmaking.FieldsNone:

@@ -17,7 +17,7 @@ var (
 	renewScript  = lua.Must("queues/renew")
 )
 
-// decodeTicket decodes a status, an end, a ticket and its assignment.
+// decodeTicket decodes a status, an expiry, a ticket and its assignment.
 func decodeTicket(r redis.Reply, queue, id string) (matchmaking.Ticket, error) {
 	d := r.Decoder()
 	status, expires, value, assigned := matchmaking.Status(d.Text()), d.Millis(), d.Bytes(), d.Bytes()
@@ -43,7 +43,7 @@ func decodeTicket(r redis.Reply, queue, id string) (matchmaking.Ticket, error) {
 	return t, nil
 }
 
-// Ticket runs ticket.lua, on a replica first where there are any.
+// Ticket runs ticket.lua, on a replica first if there are any.
 func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error) {
 	k := s.keys(queue)
 	keys, args := []string{k.ticket(id), k.assignment(id), k.expiries(), k.proposed()}, []string{id}
