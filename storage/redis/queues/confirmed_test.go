@@ -55,6 +55,10 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	gone := h.AssignMatches(t.Context(), "token", h.Match("m3", "b"))[0]
 	require.NoError(t, gone.Err)
 	require.NotEmpty(t, gone.Conflicts, "what is refused waits for nobody")
+	both := h.AssignMatches(t.Context(), "token", h.Match("m2", "b"), h.Match("m3", "b"))
+	requireNotReplicated(t, both[0].Err)
+	require.NoError(t, both[1].Err, "a refusal is known, whatever replicas confirm")
+	require.NotEmpty(t, both[1].Conflicts)
 
 	replica.Resume(t)
 	require.Eventually(t, func() bool { return !errors.Is(claim("other", "c", "d"), fault.ErrUnavailable) }, rig.Patience, queuetest.Shortest/10)
