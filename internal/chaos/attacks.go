@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
+	"github.com/tidemark-dev/tidemark/internal/chaos/service"
 	"github.com/tidemark-dev/tidemark/internal/flood"
 )
 
@@ -56,11 +58,11 @@ func (s *stage) flood(what string, send func(c *flood.Conn, number int) error) {
 	var batches, connections atomic.Int64
 	s.attack(floodConnections, attackTime, func(ctx context.Context, number int) error {
 		for ctx.Err() == nil {
-			if c, err := flood.Dial(ctx, s.services[0].addr, true); err == nil {
+			if c, err := flood.Dial(ctx, s.services[0].Addr, true); err == nil {
 				connections.Add(1)
 				batches.Add(floodOne(ctx, c, func() error { return send(c, number) }))
 			}
-			_ = pause(ctx, lookEvery) // the loop checks ctx
+			_ = service.Pause(ctx, service.LookEvery) // the loop checks ctx
 		}
 		return nil
 	})
@@ -73,7 +75,7 @@ func floodOne(ctx context.Context, c *flood.Conn, send func() error) (batches in
 	defer context.AfterFunc(ctx, c.Close)()
 	for ctx.Err() == nil && !isClosed(c.Ended()) && send() == nil {
 		batches++
-		_ = pause(ctx, floodPause) // the loop checks ctx
+		_ = service.Pause(ctx, floodPause) // the loop checks ctx
 	}
 	return batches
 }
@@ -82,13 +84,13 @@ func floodOne(ctx context.Context, c *flood.Conn, send func() error) (batches in
 func stallBodies(s *stage) {
 	var answered atomic.Int64
 	s.attack(stalledBodies, attackTime, func(ctx context.Context, number int) error {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.services[0].addr)
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.services[0].Addr)
 		if err != nil {
 			return nil //nolint:nilerr // the service may refuse connections
 		}
 		defer conn.Close() //nolint:errcheck // nothing is left to be written
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		size := []int{mib, 8 * mib}[number%2]
+		size := []int{report.MiB, 8 * report.MiB}[number%2]
 		err = writeMost(conn, size)
 		if n, _ := conn.Read(make([]byte, 1)); (n > 0 || err != nil) && ctx.Err() == nil {
 			answered.Add(1)
@@ -99,7 +101,7 @@ func stallBodies(s *stage) {
 	now := s.resident()
 	s.pause(5 * time.Second)
 	s.note("the service refused %d of %d publishes, used %d MB of memory, and %d MB 5 s later",
-		answered.Load(), stalledBodies, now/mib, s.resident()/mib)
+		answered.Load(), stalledBodies, now/report.MiB, s.resident()/report.MiB)
 }
 
 // writeMost writes a publish short of the last byte of its body.

@@ -6,13 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // clocks are scenarios in which the clock of Redis jumps.
 func clocks() []scenario {
 	return []scenario{{
 		name: "clock-jump", fault: "Redis's clock jumps 100 s ahead, back, 100 s behind, and back",
-		redis: redisSetup{binary: fakeClock}, limits: limits{gap: 5 * time.Second}, inject: jump,
+		redis: redisSetup{binary: fakeClock}, limits: report.Limits{Gap: 5 * time.Second}, inject: jump,
 	}}
 }
 

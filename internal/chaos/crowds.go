@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
+	"github.com/tidemark-dev/tidemark/internal/chaos/service"
 )
 
 const (
@@ -53,12 +55,12 @@ func fetchLargely(s *stage) {
 				return nil
 			}
 			refused.Add(1)
-			_ = pause(ctx, retryPause+rand.N(retryPause)) //nolint:gosec // no secret; the loop checks ctx
+			_ = service.Pause(ctx, retryPause+rand.N(retryPause)) //nolint:gosec // no secret; the loop checks ctx
 		}
 		return nil
 	})
 	s.note("%d of %d large fetches returned %d MiB in %s, after %d that were refused or broke",
-		answered.Load(), largeChannels*largeReaders, bytes.Load()/mib, seconds(time.Since(started)), refused.Load())
+		answered.Load(), largeChannels*largeReaders, bytes.Load()/report.MiB, report.Seconds(time.Since(started)), refused.Load())
 	if answered.Load() < largeChannels*largeReaders {
 		s.complain("%d of %d large fetches had no response after %s", largeChannels*largeReaders-answered.Load(),
 			largeChannels*largeReaders, largeLimit)
@@ -104,7 +106,7 @@ func putQueues(s *stage) {
 	lines, err := s.metricLines(`queue="crowd-`)
 	s.must(err)
 	s.note("%d queues: %d connections to Redis before, %d with them; %d MB of memory; %d lines of metrics left after their deletion",
-		put, before, during, memory/mib, lines)
+		put, before, during, memory/report.MiB, lines)
 	if during-before > queueConnections {
 		s.complain("%d queues needed %d connections to Redis", put, during-before)
 	}
@@ -155,30 +157,10 @@ func (s *stage) metricLines(text string) (int, error) {
 	lines := make([]int, len(s.services))
 	for i, one := range s.services {
 		g.Go(func() (err error) {
-			lines[i], err = one.metricLines(s.ctx, text)
+			lines[i], err = one.MetricLines(s.ctx, text)
 			return err
 		})
 	}
 	err := g.Wait()
 	return slices.Max(lines), err
-}
-
-func (s *service) metricLines(ctx context.Context, text string) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/metrics", nil)
-	if err != nil {
-		return 0, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close() //nolint:errcheck // it has been read
-	lines := 0
-	scanner := bufio.NewScanner(response.Body)
-	for scanner.Scan() {
-		if strings.Contains(scanner.Text(), text) {
-			lines++
-		}
-	}
-	return lines, scanner.Err()
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
@@ -16,23 +17,23 @@ func failovers() []scenario {
 	return []scenario{
 		{
 			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted as a replica",
-			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: limits{gap: 15 * time.Second}, inject: failCluster,
+			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: report.Limits{Gap: 15 * time.Second}, inject: failCluster,
 		},
 		{
 			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
-			redis: redisSetup{layout: cluster}, limits: limits{gap: 5 * time.Second}, inject: switchCluster,
+			redis: redisSetup{layout: cluster}, limits: report.Limits{Gap: 5 * time.Second}, inject: switchCluster,
 		},
 		{
 			name: "cluster-reshard", fault: "slots of busy channels and queues moved to another node of a Cluster and back, key by key",
-			redis: redisSetup{layout: cluster}, limits: limits{gap: 5 * time.Second}, inject: reshard,
+			redis: redisSetup{layout: cluster}, limits: report.Limits{Gap: 5 * time.Second}, inject: reshard,
 		},
 		{
 			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it is restarted as a replica",
-			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: limits{gap: 20 * time.Second}, inject: failSentinel,
+			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: report.Limits{Gap: 20 * time.Second}, inject: failSentinel,
 		},
 		{
 			name: "lossy-failover", fault: "three failovers to a replica without the last second of the primary's writes",
-			failover: true, proxied: toRedis, players: 4, limits: limits{gap: 10 * time.Second}, inject: failWithLoss,
+			failover: true, proxied: toRedis, players: 4, limits: report.Limits{Gap: 10 * time.Second}, inject: failWithLoss,
 		},
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
+	"github.com/tidemark-dev/tidemark/internal/chaos/service"
 )
 
 // hostiles are scenarios in which some clients use more than their share. The others must not notice.
@@ -13,27 +16,27 @@ func hostiles() []scenario {
 	return []scenario{
 		{
 			name: "rapid-reset", fault: "eight HTTP/2 connections open and reset streams of waiting fetches for 8 s",
-			limits: limits{gap: 2 * time.Second, p99: time.Second, noErrors: true, memory: 400 * mib},
+			limits: report.Limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * report.MiB},
 			inject: rapidReset,
 		},
 		{
 			name: "frame-flood", fault: "eight HTTP/2 connections send PING, SETTINGS or CONTINUATION frames for 8 s",
-			limits: limits{gap: 2 * time.Second, p99: time.Second, noErrors: true, memory: 400 * mib},
+			limits: report.Limits{Gap: 2 * time.Second, P99: time.Second, NoErrors: true, Memory: 400 * report.MiB},
 			inject: floodFrames,
 		},
 		{
 			name: "stalled-bodies", fault: "150 publishes stop one byte short of a body of 1 MiB or 8 MiB for 8 s",
-			limits: limits{gap: 2 * time.Second, p99: 300 * time.Millisecond, noErrors: true, memory: 600 * mib},
+			limits: report.Limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, NoErrors: true, Memory: 600 * report.MiB},
 			inject: stallBodies,
 		},
 		{
 			name: "large-fetches", fault: "300 subscribers fetch 4 MiB each at the same time",
-			limits: limits{gap: 2 * time.Second, p99: 100 * time.Millisecond, noErrors: true},
+			limits: report.Limits{Gap: 2 * time.Second, P99: 100 * time.Millisecond, NoErrors: true},
 			inject: fetchLargely,
 		},
 		{
 			name: "many-queues", fault: "1,000 queues created and deleted", flags: []string{"--max-queues", "1100"},
-			limits: limits{gap: 2 * time.Second, p99: 300 * time.Millisecond, noErrors: true, memory: 200 * mib},
+			limits: report.Limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, NoErrors: true, Memory: 200 * report.MiB},
 			inject: putQueues,
 		},
 	}
@@ -56,9 +59,9 @@ func (s *stage) attack(attackers int, d time.Duration, one func(ctx context.Cont
 		running.Wait()
 		close(done)
 	}()
-	for pause(ctx, lookEvery) == nil && !isClosed(done) {
+	for service.Pause(ctx, service.LookEvery) == nil && !isClosed(done) {
 		if now := s.resident(); now > endurance {
-			s.complain("the attack was stopped when a service used %d MB of memory", now/mib)
+			s.complain("the attack was stopped when a service used %d MB of memory", now/report.MiB)
 			cancel()
 		}
 	}
@@ -79,7 +82,7 @@ func isClosed(c <-chan struct{}) bool {
 func (s *stage) resident() int {
 	most := 0
 	for _, one := range s.services {
-		now, _ := one.memory()
+		now, _ := one.Memory()
 		most = max(most, now)
 	}
 	return most
@@ -87,7 +90,7 @@ func (s *stage) resident() int {
 
 // request sends a request to a service. The caller reads and closes the body of the response.
 func (s *stage) request(ctx context.Context, method, path, body string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, s.services[0].url()+path, bodyOf(body))
+	request, err := http.NewRequestWithContext(ctx, method, s.services[0].URL()+path, bodyOf(body))
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,9 @@ package main
 import (
 	"syscall"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
+	"github.com/tidemark-dev/tidemark/internal/chaos/service"
 )
 
 // kills are scenarios in which processes are killed or stopped.
@@ -10,24 +13,24 @@ func kills() []scenario {
 	return []scenario{
 		{
 			name: "service-kill", fault: "SIGKILL of one service after the other, four times, each restarted after 0.5 s",
-			limits: limits{gap: 3 * time.Second}, inject: killServices,
+			limits: report.Limits{Gap: 3 * time.Second}, inject: killServices,
 		},
 		{
 			name: "service-rolling", fault: "two rolling restarts with SIGTERM and a drain delay of 1 s, behind a load balancer",
 			flags: []string{"--drain-delay", "1s"}, balanced: true,
-			limits: limits{gap: time.Second, noErrors: true}, inject: restartServices,
+			limits: report.Limits{Gap: time.Second, NoErrors: true}, inject: restartServices,
 		},
 		{
 			name: "service-stop", fault: "SIGSTOP of one service after the other for 5 s, longer than its leases last",
-			limits: limits{gap: 8 * time.Second}, inject: stopServices,
+			limits: report.Limits{Gap: 8 * time.Second}, inject: stopServices,
 		},
 		{
 			name: "redis-kill", fault: "SIGKILL of Redis with `appendfsync always`, twice, restarted after 1 s",
-			redis: redisSetup{args: alwaysSync()}, limits: limits{gap: 6 * time.Second}, inject: killRedis,
+			redis: redisSetup{args: alwaysSync()}, limits: report.Limits{Gap: 6 * time.Second}, inject: killRedis,
 		},
 		{
 			name: "kill-all", fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; all restarted after 0.5 s",
-			redis: redisSetup{args: alwaysSync()}, limits: limits{gap: 6 * time.Second}, inject: killAll,
+			redis: redisSetup{args: alwaysSync()}, limits: report.Limits{Gap: 6 * time.Second}, inject: killAll,
 		},
 	}
 }
@@ -39,10 +42,10 @@ func alwaysSync() []string { return []string{"--appendfsync", "always"} }
 func killServices(s *stage) {
 	for i := range 4 {
 		one := s.services[i%servicesCount]
-		s.must(one.end(syscall.SIGKILL))
-		s.pause(restartPause)
-		s.must(one.start(s.ctx))
-		s.must(one.awaitReady(s.ctx))
+		s.must(one.End(syscall.SIGKILL))
+		s.pause(service.RestartPause)
+		s.must(one.Start(s.ctx))
+		s.must(one.AwaitReady(s.ctx))
 		s.pause(time.Second)
 	}
 }
@@ -51,18 +54,18 @@ func killServices(s *stage) {
 func restartServices(s *stage) {
 	for range 2 {
 		for _, one := range s.services {
-			s.must(one.end(syscall.SIGTERM))
-			s.must(one.start(s.ctx))
-			s.must(one.awaitReady(s.ctx))
+			s.must(one.End(syscall.SIGTERM))
+			s.must(one.Start(s.ctx))
+			s.must(one.AwaitReady(s.ctx))
 		}
 	}
 }
 
 func stopServices(s *stage) {
 	for _, one := range s.services {
-		s.must(one.process.Signal(syscall.SIGSTOP))
+		s.must(one.Process.Signal(syscall.SIGSTOP))
 		s.pause(5 * time.Second)
-		s.must(one.process.Signal(syscall.SIGCONT))
+		s.must(one.Process.Signal(syscall.SIGCONT))
 		s.pause(time.Second)
 	}
 }
@@ -79,14 +82,14 @@ func killRedis(s *stage) {
 func killAll(s *stage) {
 	s.node.Kill(s)
 	for _, one := range s.services {
-		s.must(one.end(syscall.SIGKILL))
+		s.must(one.End(syscall.SIGKILL))
 	}
-	s.pause(restartPause)
+	s.pause(service.RestartPause)
 	s.node.Restart(s)
 	for _, one := range s.services {
-		s.must(one.start(s.ctx))
+		s.must(one.Start(s.ctx))
 	}
 	for _, one := range s.services {
-		s.must(one.awaitReady(s.ctx))
+		s.must(one.AwaitReady(s.ctx))
 	}
 }

@@ -15,10 +15,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/chaos/load"
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // settings are the command-line flags.
@@ -75,42 +77,42 @@ func run(ctx context.Context, s settings) error {
 		return errors.New("-rate is not positive, or no scenario has that name")
 	}
 	started := time.Now()
-	var results []result
+	var results []report.Result
 	for _, c := range chosen {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		r := perform(ctx, s, c)
-		r.print()
+		printResult(&r)
 		results = append(results, r)
 	}
-	where := fmt.Sprintf("in %s, on %s", time.Since(started).Round(time.Second), machine(ctx))
-	part := markdown(results, where)
+	where := fmt.Sprintf("in %s, on %s", time.Since(started).Round(time.Second), report.Machine(ctx))
+	part := report.Markdown(results, where, strings.Join(waitForReplica, " "))
 	fmt.Println(part)
 	if s.out != "" && s.only == "" && ctx.Err() == nil {
-		if err := writePage(s.out, part); err != nil {
+		if err := report.WritePage(s.out, part); err != nil {
 			return err
 		}
 	}
 	for _, r := range results {
-		if !r.passed() {
+		if !r.Passed() {
 			return errFailed
 		}
 	}
 	return ctx.Err()
 }
 
-// print reports the result of a scenario.
-func (r *result) print() {
+// printResult reports the result of a scenario.
+func printResult(r *report.Result) {
 	verdict := "passed"
-	if !r.passed() {
+	if !r.Passed() {
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(os.Stderr, "%-6s %-18s %3.0f s, %d messages, %d tickets, gap %s, p99 %s, %d of %d requests failed %v\n", verdict, r.name,
-		r.took.Seconds(), r.messages.Acknowledged, r.tickets.Matched, seconds(r.requests.Gap), millis(r.requests.P99),
-		r.requests.Failed, r.requests.Tries, r.requests.Reasons)
-	for _, fault := range r.faults() {
-		fmt.Fprintln(os.Stderr, "       -", oneLine(fault))
+	fmt.Fprintf(os.Stderr, "%-6s %-18s %3.0f s, %d messages, %d tickets, gap %s, p99 %s, %d of %d requests failed %v\n", verdict, r.Name,
+		r.Took.Seconds(), r.Messages.Acknowledged, r.Tickets.Matched, report.Seconds(r.Requests.Gap), report.Millis(r.Requests.P99),
+		r.Requests.Failed, r.Requests.Tries, r.Requests.Reasons)
+	for _, fault := range r.Faults() {
+		fmt.Fprintln(os.Stderr, "       -", strings.Join(strings.Fields(fault), " "))
 	}
 }
 

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
+	"github.com/tidemark-dev/tidemark/internal/chaos/service"
 )
 
 // replies are scenarios in which Redis replies with errors, or has lost a key.
@@ -18,31 +21,31 @@ func replies() []scenario {
 	return []scenario{
 		{
 			name: "oom", fault: "`maxmemory` reached for 5 s, then raised: OOM",
-			limits: limits{gap: 8 * time.Second}, inject: fillRedis,
+			limits: report.Limits{Gap: 8 * time.Second}, inject: fillRedis,
 		},
 		{
 			name: "readonly", fault: "the primary is made a replica for 5 s: READONLY",
-			limits: limits{gap: 8 * time.Second}, inject: readOnly,
+			limits: report.Limits{Gap: 8 * time.Second}, inject: readOnly,
 		},
 		{
 			name: "masterdown", fault: "the primary is made a replica that serves no stale data for 5 s: MASTERDOWN",
-			limits: limits{gap: 8 * time.Second}, inject: masterDown,
+			limits: report.Limits{Gap: 8 * time.Second}, inject: masterDown,
 		},
 		{
 			name: "loading", fault: "Redis restarted with an append-only file that takes seconds to load: LOADING",
-			redis: redisSetup{args: append(alwaysSync(), "--key-load-delay", "100")}, limits: limits{gap: 15 * time.Second}, inject: loadSlowly,
+			redis: redisSetup{args: append(alwaysSync(), "--key-load-delay", "100")}, limits: report.Limits{Gap: 15 * time.Second}, inject: loadSlowly,
 		},
 		{
 			name: "misconf", fault: "dump.rdb is a directory and BGSAVE fails: MISCONF for 5 s, with constant readiness checks",
-			redis: redisSetup{args: []string{"--save", "3600 1"}}, limits: limits{gap: 8 * time.Second}, inject: failSaves,
+			redis: redisSetup{args: []string{"--save", "3600 1"}}, limits: report.Limits{Gap: 8 * time.Second}, inject: failSaves,
 		},
 		{
 			name: "script-flush", fault: "SCRIPT FLUSH every 20 ms for 8 s",
-			limits: limits{gap: 2 * time.Second}, inject: flushScripts,
+			limits: report.Limits{Gap: 2 * time.Second}, inject: flushScripts,
 		},
 		{
 			name: "key-lost", fault: "the receipt key is deleted and one of two services is restarted; receipts may be refused for 8 s",
-			limits: limits{gap: 3 * time.Second}, inject: loseKey,
+			limits: report.Limits{Gap: 3 * time.Second}, inject: loseKey,
 		},
 	}
 }
@@ -75,11 +78,11 @@ func (s *stage) unwritable(d time.Duration) {
 	defer cancel()
 	ready := map[string]int{}
 	looks := 0
-	for pause(ctx, 2*lookEvery) == nil {
+	for service.Pause(ctx, 2*service.LookEvery) == nil {
 		for _, one := range s.services {
-			status, err := one.get(ctx, "/readyz")
+			status, err := one.Status(ctx, "/readyz")
 			if err == nil && status == http.StatusOK {
-				ready[one.name]++
+				ready[one.Name]++
 			}
 		}
 		looks++
@@ -145,7 +148,7 @@ func (s *stage) retry(do func() error) error {
 		if err = do(); err == nil {
 			return nil
 		}
-		if pauseErr := pause(s.ctx, 4*lookEvery); pauseErr != nil {
+		if pauseErr := service.Pause(s.ctx, 4*service.LookEvery); pauseErr != nil {
 			return pauseErr
 		}
 	}
@@ -169,9 +172,9 @@ func loseKey(s *stage) {
 	s.load.Messages.AllowForged(keyGrace)
 	s.command("DEL", receiptKey)
 	one := s.services[0]
-	s.must(one.end(syscall.SIGTERM))
-	s.must(one.start(s.ctx))
-	s.must(one.awaitReady(s.ctx))
+	s.must(one.End(syscall.SIGTERM))
+	s.must(one.Start(s.ctx))
+	s.must(one.AwaitReady(s.ctx))
 	s.pause(keyGrace)
 	if n := s.load.Messages.Judge().Excused; n > 0 {
 		s.note("%d receipts were refused in the first %s", n, keyGrace)

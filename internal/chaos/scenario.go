@@ -3,7 +3,8 @@ package main
 import (
 	"regexp"
 	"slices"
-	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // scenario is a fault, and what clients may notice of it.
@@ -16,7 +17,7 @@ type scenario struct {
 	balanced bool     // clients leave a service that is not ready, as behind a load balancer
 	failover bool     // Redis may lose its last writes, see oracle.Rules
 	players  int      // factor for the number of players; 0: 1
-	limits   limits
+	limits   report.Limits
 
 	// inject causes the fault while the load runs, and returns when it is over.
 	inject func(s *stage)
@@ -45,16 +46,6 @@ const (
 	toRedis          // from the services to Redis
 	fromClients      // from the clients to the services
 )
-
-// limits are what clients may notice at most. Zero values are no limits.
-type limits struct {
-	gap      time.Duration // without a successful publish
-	p99      time.Duration // of the tries of publishes
-	noErrors bool          // no try of any request may fail
-	memory   int           // bytes of a service's resident memory
-}
-
-const mib = 1 << 20
 
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {

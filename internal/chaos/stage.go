@@ -15,6 +15,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/chaos/load"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
+	"github.com/tidemark-dev/tidemark/internal/chaos/service"
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
@@ -28,7 +30,7 @@ type stage struct {
 
 	settings settings
 	dir      string // for logs
-	services []*service
+	services []*service.Service
 	proxies  []*proxy.Proxy // one for each service, or none
 	load     *load.Load
 	hostile  http.Client // of clients that use more than their share
@@ -70,15 +72,15 @@ const queues = `{
 var waitForReplica = []string{"--channel-replicas", "1", "--ticket-replicas", "1"}
 
 // perform runs a scenario and returns its result.
-func perform(ctx context.Context, set settings, c scenario) result {
+func perform(ctx context.Context, set settings, c scenario) report.Result {
 	ctx, cancel := context.WithTimeout(ctx, scenarioLimit)
 	defer cancel()
 	started := time.Now()
-	r := result{scenario: c}
+	r := report.Result{Name: c.name, Fault: c.fault, Limits: c.limits}
 	s := &stage{host: &host{name: c.name, ctx: ctx}, scenario: c, settings: set}
 	dir, err := os.MkdirTemp("", "tidemark-chaos-")
 	if err != nil {
-		r.broken = []string{err.Error()}
+		r.Broken = []string{err.Error()}
 		return r
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
@@ -86,19 +88,26 @@ func perform(ctx context.Context, set settings, c scenario) result {
 	transport := &http.Transport{MaxIdleConnsPerHost: queueClients}
 	defer transport.CloseIdleConnections()
 	s.hostile.Transport = transport
-	s.run(func() { s.play(&r) })
-	r.broken = append(r.broken, s.failed()...)
-	if ctx.Err() != nil {
-		r.broken = append(r.broken, fmt.Sprintf("aborted after %s", time.Since(started).Round(time.Second)))
+	finished := false
+	s.run(func() {
+		s.play(&r)
+		finished = true
+	})
+	r.Broken = append(r.Broken, s.failed()...)
+	if !finished {
+		r.Broken = append(r.Broken, "the scenario did not finish")
 	}
-	r.took = time.Since(started)
-	r.complaints, r.measures = s.complaints, s.measures
-	r.keepLogs(set, s.dir)
+	if ctx.Err() != nil {
+		r.Broken = append(r.Broken, fmt.Sprintf("aborted after %s", time.Since(started).Round(time.Second)))
+	}
+	r.Took = time.Since(started)
+	r.Complaints, r.Measures = s.complaints, s.measures
+	r.KeepLogs(set.logs, s.dir)
 	return r
 }
 
 // play starts everything, causes the fault under load, and judges.
-func (s *stage) play(r *result) {
+func (s *stage) play(r *report.Result) {
 	s.startRedis()
 	s.startServices()
 	stop := s.startLoad()
@@ -119,7 +128,7 @@ func (s *stage) must(err error) {
 }
 
 // pause waits. It aborts the scenario if the scenario has taken too long.
-func (s *stage) pause(d time.Duration) { s.must(pause(s.ctx, d)) }
+func (s *stage) pause(d time.Duration) { s.must(service.Pause(s.ctx, d)) }
 
 // complain records a failure that clients notice. The scenario continues.
 func (s *findings) complain(format string, args ...any) {
@@ -194,27 +203,27 @@ func (s *stage) startServices() {
 		if s.failover {
 			args = append(args, waitForReplica...)
 		}
-		one, err := newService(s.ctx, s.settings.tidemark, s.dir, fmt.Sprintf("service-%d", i), append(args, s.flags...))
+		one, err := service.New(s.ctx, s.settings.tidemark, s.dir, fmt.Sprintf("service-%d", i), append(args, s.flags...))
 		s.must(err)
 		s.services = append(s.services, one)
-		starting.Go(func() { errs[i] = errors.Join(one.start(s.ctx), one.awaitReady(s.ctx)) })
+		starting.Go(func() { errs[i] = errors.Join(one.Start(s.ctx), one.AwaitReady(s.ctx)) })
 	}
 	starting.Wait()
 	s.Cleanup(func() {
 		for _, one := range s.services {
-			if err := one.end(syscall.SIGTERM); err != nil {
+			if err := one.End(syscall.SIGTERM); err != nil {
 				s.complain("%v", err)
 			}
-			one.running.Wait()
+			one.Wait()
 		}
 	})
 	s.must(errors.Join(errs...))
 	ctx, cancel := context.WithCancel(s.ctx)
 	var measuring sync.WaitGroup
 	measuring.Go(func() {
-		for pause(ctx, 4*lookEvery) == nil {
+		for service.Pause(ctx, 4*service.LookEvery) == nil {
 			for _, one := range s.services {
-				one.measure()
+				one.Measure()
 			}
 		}
 	})
@@ -243,12 +252,12 @@ func (s *stage) urls() []string {
 	var urls []string
 	for _, one := range s.services {
 		if s.proxied == fromClients {
-			p := s.startProxy(one.addr)
+			p := s.startProxy(one.Addr)
 			s.proxies = append(s.proxies, p)
 			urls = append(urls, "http://"+p.Addr())
 			continue
 		}
-		urls = append(urls, one.url())
+		urls = append(urls, one.URL())
 	}
 	return urls
 }
@@ -289,8 +298,8 @@ func (s *stage) startLoad() (stop func()) {
 func (s *stage) balance(ctx context.Context, servers *load.Servers) {
 	for i, one := range s.services {
 		s.balancer.Go(func() {
-			for pause(ctx, lookEvery) == nil {
-				status, err := one.get(ctx, "/readyz")
+			for service.Pause(ctx, service.LookEvery) == nil {
+				status, err := one.Status(ctx, "/readyz")
 				servers.SetReady(i, err == nil && status == http.StatusOK)
 			}
 		})
@@ -300,7 +309,7 @@ func (s *stage) balance(ctx context.Context, servers *load.Servers) {
 // drain waits until nothing is outstanding, and adds players to complete the last matches.
 func (s *stage) drain(ctx context.Context) {
 	limit := time.Now().Add(drainLimit)
-	f := filling{}
+	f := load.NewFiller(s.load, matchSeats)
 	for time.Now().Before(limit) && ctx.Err() == nil {
 		waiting := 0
 		for queue := range matchSeats {
@@ -309,8 +318,8 @@ func (s *stage) drain(ctx context.Context) {
 		if waiting == 0 && s.load.Messages.Missing() == 0 && s.load.Busy() == 0 {
 			break
 		}
-		f.fill(ctx, s.load)
-		if pause(ctx, 4*lookEvery) != nil {
+		f.Fill(ctx)
+		if service.Pause(ctx, 4*service.LookEvery) != nil {
 			return
 		}
 	}
@@ -324,46 +333,14 @@ func (s *stage) drain(ctx context.Context) {
 	}
 }
 
-// filling adds tickets to queues that have too few left for a match.
-type filling struct {
-	last  map[string]int // how many tickets waited at the last look
-	looks map[string]int // how often this number was seen
-	added map[string]int
-}
-
-// steadyLooks is the number of looks after which an unchanged number of tickets is considered final.
-const steadyLooks = 5
-
-func (f *filling) fill(ctx context.Context, l *load.Load) {
-	if f.last == nil {
-		f.last, f.looks, f.added = map[string]int{}, map[string]int{}, map[string]int{}
-	}
-	for queue, seats := range matchSeats {
-		n := l.Tickets.Waiting(queue)
-		if n != f.last[queue] {
-			f.last[queue], f.looks[queue] = n, 0
-		}
-		f.looks[queue]++
-		if f.looks[queue] < steadyLooks || n%seats == 0 {
-			continue
-		}
-		for range seats - n%seats {
-			l.Fill(ctx, queue, f.added[queue])
-			f.added[queue]++
-		}
-		f.looks[queue] = 0
-	}
-}
-
-func (s *stage) judge(r *result) {
-	r.messages, r.tickets, r.requests = s.load.Messages.Judge(), s.load.Tickets.Judge(), s.load.Requests.Judge()
+func (s *stage) judge(r *report.Result) {
+	r.Messages, r.Tickets, r.Requests = s.load.Messages.Judge(), s.load.Tickets.Judge(), s.load.Requests.Judge()
 	for _, one := range s.services {
-		r.crashes = append(r.crashes, one.crashed()...)
-		_, most := one.memory()
-		r.peak = max(r.peak, most)
+		r.Crashes = append(r.Crashes, one.Crashes()...)
+		_, most := one.Memory()
+		r.Peak = max(r.Peak, most)
 	}
-	if n := r.tickets.Gone; n > 0 {
+	if n := r.Tickets.Gone; n > 0 {
 		s.note("%d tickets were lost and their players were notified", n)
 	}
-	r.judged = true
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 )
 
 // stalls are scenarios in which Redis runs but does not reply.
@@ -9,11 +11,11 @@ func stalls() []scenario {
 	return []scenario{
 		{
 			name: "redis-stop", fault: "SIGSTOP of Redis for 3 s and for 7 s, longer than --redis-timeout",
-			limits: limits{gap: 10 * time.Second}, inject: stopRedis,
+			limits: report.Limits{Gap: 10 * time.Second}, inject: stopRedis,
 		},
 		{
 			name: "redis-busy", fault: "DEBUG SLEEP of 2 s, then a script that runs for 7 s: BUSY, and SCRIPT KILL",
-			limits: limits{gap: 10 * time.Second}, inject: busyRedis,
+			limits: report.Limits{Gap: 10 * time.Second}, inject: busyRedis,
 		},
 	}
 }

@@ -39,8 +39,44 @@ func (l *Load) StartPlayers(ctx, playing context.Context, c Players) {
 	}
 }
 
-// Fill adds a player with one ticket to a queue, to complete its last match.
-func (l *Load) Fill(ctx context.Context, queue string, n int) {
+// Filler adds tickets to queues that have too few left for a match.
+type Filler struct {
+	load  *Load
+	seats map[string]int // tickets of a match, by queue
+	last  map[string]int // how many tickets waited at the last look
+	looks map[string]int // how often this number was seen
+	added map[string]int
+}
+
+// NewFiller returns a Filler for queues whose matches have so many tickets.
+func NewFiller(l *Load, seats map[string]int) *Filler {
+	return &Filler{load: l, seats: seats, last: map[string]int{}, looks: map[string]int{}, added: map[string]int{}}
+}
+
+// steadyLooks is the number of looks after which an unchanged number of tickets is considered final.
+const steadyLooks = 5
+
+// Fill looks at the queues once, and adds tickets where it is necessary.
+func (f *Filler) Fill(ctx context.Context) {
+	for queue, seats := range f.seats {
+		n := f.load.Tickets.Waiting(queue)
+		if n != f.last[queue] {
+			f.last[queue], f.looks[queue] = n, 0
+		}
+		f.looks[queue]++
+		if f.looks[queue] < steadyLooks || n%seats == 0 {
+			continue
+		}
+		for range seats - n%seats {
+			f.load.fill(ctx, queue, f.added[queue])
+			f.added[queue]++
+		}
+		f.looks[queue] = 0
+	}
+}
+
+// fill adds a player with one ticket to a queue, to complete its last match.
+func (l *Load) fill(ctx context.Context, queue string, n int) {
 	p := &player{Load: l, turn: l.Servers.newTurn(), name: "filler-" + queue, queue: queue}
 	p.create, p.await = p.createREST, p.awaitREST
 	l.work(func() { p.play(ctx, n, true) })

@@ -1,4 +1,4 @@
-package main
+package report
 
 import (
 	"bytes"
@@ -17,17 +17,18 @@ const (
 	endMark   = "<!-- end of chaos -->"
 )
 
-// markdown returns the table of a run, and what failed. where is the duration of the run and the machine.
-func markdown(results []result, where string) string {
+// Markdown returns the table of a run, and what failed. where is the duration of the run and the machine, failover the
+// options of the services in failover scenarios.
+func Markdown(results []Result, where, failover string) string {
 	var b strings.Builder
 	passed := 0
 	for _, r := range results {
-		if r.passed() {
+		if r.Passed() {
 			passed++
 		}
 	}
 	fmt.Fprintf(&b, "%d of %d scenarios passed, %s.\n", passed, len(results), where)
-	fmt.Fprintf(&b, "Failover scenarios ran with `%s`.\n\n", strings.Join(waitForReplica, " "))
+	fmt.Fprintf(&b, "Failover scenarios ran with `%s`.\n\n", failover)
 	b.WriteString("| scenario | fault | messages: published, delivered | lost, duplicated, out of order | tickets matched | in two matches, stuck " +
 		"| longest gap | publish p99 | requests: tried, failed | services crashed, memory | verdict |\n" +
 		"|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
@@ -35,8 +36,8 @@ func markdown(results []result, where string) string {
 		b.WriteString(r.row())
 	}
 	for _, r := range results {
-		if len(r.measures) > 0 {
-			fmt.Fprintf(&b, "\n`%s`: %s.\n", r.name, strings.Join(r.measures, "; "))
+		if len(r.Measures) > 0 {
+			fmt.Fprintf(&b, "\n`%s`: %s.\n", r.Name, strings.Join(r.Measures, "; "))
 		}
 	}
 	if passed == len(results) {
@@ -44,30 +45,30 @@ func markdown(results []result, where string) string {
 	}
 	b.WriteString("\nWhat failed:\n\n")
 	for _, r := range results {
-		for _, fault := range r.faults() {
-			fmt.Fprintf(&b, "- `%s`: %s\n", r.name, oneLine(fault))
+		for _, fault := range r.Faults() {
+			fmt.Fprintf(&b, "- `%s`: %s\n", r.Name, oneLine(fault))
 		}
 	}
 	return b.String()
 }
 
-func (r *result) row() string {
+func (r *Result) row() string {
 	verdict := "passed"
-	if !r.passed() {
+	if !r.Passed() {
 		verdict = "**failed**"
 	}
-	m, t, q := r.messages, r.tickets, r.requests
+	m, t, q := r.Messages, r.Tickets, r.Requests
 	return fmt.Sprintf("| `%s` | %s | %d, %d | %d, %d, %d | %d | %d, %d | %s | %s | %d, %d | %d, %d MB | %s |\n",
-		r.name, r.fault, m.Acknowledged, m.Delivered, m.Lost, m.Doubled+m.Wrong, m.Reordered, t.Matched,
-		t.TwoMatches+t.Crowded, t.Stuck+t.Split+t.Forgotten, seconds(q.Gap), millis(q.P99), q.Tries, q.Failed,
-		len(r.crashes), r.peak/mib, verdict)
+		r.Name, r.Fault, m.Acknowledged, m.Delivered, m.Lost, m.Doubled+m.Wrong, m.Reordered, t.Matched,
+		t.TwoMatches+t.Crowded, t.Stuck+t.Split+t.Forgotten, Seconds(q.Gap), Millis(q.P99), q.Tries, q.Failed,
+		len(r.Crashes), r.Peak/MiB, verdict)
 }
 
 // oneLine returns text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// machine describes this machine and its Redis.
-func machine(ctx context.Context) string {
+// Machine describes this machine and its Redis.
+func Machine(ctx context.Context) string {
 	version := "redis"
 	if out, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
 		version = strings.Join(strings.Fields(string(out))[:3], " ")
@@ -75,8 +76,8 @@ func machine(ctx context.Context) string {
 	return fmt.Sprintf("%d cores, %s/%s, %s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version(), version)
 }
 
-// writePage replaces the generated part of a page.
-func writePage(path, part string) error {
+// WritePage replaces the generated part of a page.
+func WritePage(path, part string) error {
 	page, err := os.ReadFile(path) //nolint:gosec // a page of the docs
 	if err != nil {
 		return err
