@@ -41,7 +41,7 @@ func await(ctx context.Context, freed <-chan struct{}, limit time.Duration) erro
 	return context.Cause(ctx)
 }
 
-// ask asks for a lease once. If it isn't known whether the lease was given, it is released.
+// ask asks for a lease once. If it isn't known whether the lease was granted, it is released.
 func (m *Manager) ask(ctx context.Context, name string) (*held, error) {
 	sent := time.Now()
 	limited, cancel := context.WithTimeout(ctx, m.usable)

@@ -11,7 +11,7 @@
 //
 // Hold waits for the lease, calls the function, renews the lease while the function runs, and releases it when the
 // function returns or panics. The context of the function is canceled with [ErrLost] as its cause before the store can
-// give the lease to anybody else:
+// grant the lease to another holder:
 //
 //	request sent                                      deadline       end in the store, at the earliest
 //	     │                                               │               │
@@ -24,7 +24,7 @@
 // # Fences
 //
 // A process that is stopped between a check of its context and a write, for longer than the lease lasts, writes when
-// another holder is at work. No lease prevents that. A resource that must be safe against it checks the fence: a number
+// another holder runs. No lease prevents that. A resource that must be safe against it checks the fence: a number
 // that is higher for each new holder of a name. The resource stores the highest fence that it has seen, and refuses
 // writes with a lower one.
 //
@@ -37,8 +37,8 @@
 //	the store can't be reached          renewals are repeated; at the deadline the context is canceled
 //	the reply to a request is lost      the store repeats it, for the same token; the deadline counts from the first one
 //	an acquired lease isn't used        because its reply came too late: it is released, or ends by itself
-//	the store loses writes              it may give the lease away again; the next renewal is refused, and the context
-//	                                    is canceled. Until then the fence protects
+//	the store loses writes              it may grant the lease again; the next renewal is refused, and the context
+//	                                    is canceled; until then the fence protects
 //	the clock of the store is set       forward: a lease may end early, as above; backward: it ends later. Fences rise
 //	the function ignores its context    another holder may run at the same time; the fence protects
 //	the machine is suspended            as for a pause; a monotonic clock that stood still meanwhile knows nothing of it

@@ -18,7 +18,7 @@ type held struct {
 	deadline time.Time
 	failure  error // of the last renewal
 	lost     error // nil: it is held
-	over     bool  // it isn't used any more
+	over     bool  // it is no longer used
 	cancel   context.CancelCauseFunc
 	timer    *time.Timer
 }
@@ -63,7 +63,7 @@ func (h *held) fail(err error) {
 	h.failure = err
 }
 
-// lose records that the store doesn't know the lease any more.
+// lose records that the store no longer has the lease.
 func (h *held) lose(why error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -33,13 +33,13 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // Store keeps leases. Its methods may be called by many goroutines. Every request may arrive late or twice.
 type Store interface {
-	// Acquire gives a lease to r.Token until r.TTL from now. It returns the fence, which is higher than that of every
+	// Acquire grants a lease to r.Token until r.TTL from now. It returns the fence, which is higher than that of every
 	// earlier holder of the name. A repeat for the token that holds the lease renews it and returns the same fence.
 	// Errors: *HeldError if another token holds the lease; one that wraps ErrRefused. After any other error the lease
-	// may have been given.
+	// may have been granted.
 	Acquire(ctx context.Context, r Request) (fence uint64, err error)
 	// Renew prolongs leases until r.TTL from now. It returns an error for each, in order. Errors: ErrLost if the token
-	// doesn't hold the lease any more. After any other error the lease may have been renewed.
+	// no longer holds the lease. After any other error the lease may have been renewed.
 	Renew(ctx context.Context, rs []Request) []error
 	// Release ends a lease if the token holds it, and notifies those who watch it.
 	Release(ctx context.Context, name, token string) error

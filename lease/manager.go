@@ -24,7 +24,7 @@ type Options struct {
 	TTL time.Duration
 	// Renew is the interval between two renewals. Default: a third of TTL. At most half of what Margin leaves of TTL.
 	Renew time.Duration
-	// Margin is how much earlier than the store a holder takes its lease for ended. It must be longer than a function
+	// Margin is how long before the lease ends in the store its holder considers it lost. It must be longer than a function
 	// needs to return after its context is canceled, and covers clocks of different rates. Default: a tenth of TTL.
 	Margin time.Duration
 	// Logger gets a message when renewals begin to fail and when they succeed again. Default: nothing is logged.

@@ -188,7 +188,7 @@ func TestConformanceOfTheStoreInMemory(t *testing.T) {
 func TestTryHoldOfAHeldLease(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, store *memory, m *lease.Manager) {
-		store.give("job", 3*time.Second)
+		store.grant("job", 3*time.Second)
 		err := m.TryHold(t.Context(), "job", neverRun(t))
 		require.ErrorIs(t, err, lease.ErrHeld)
 		var held *lease.HeldError
@@ -205,7 +205,7 @@ func TestTryHoldOfAHeldLease(t *testing.T) {
 	})
 }
 
-// The function is told before anybody else can have the lease: the deadline counts from before the request was sent.
+// The context is canceled before another holder can have the lease: the deadline counts from before the request was sent.
 func TestALeaseThatCannotBeRenewedIsLostBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]time.Duration{"acquired at once": 0, "acquired slowly": 4 * time.Second} {
@@ -237,7 +237,7 @@ func TestALeaseThatCannotBeRenewedIsLostBeforeItEnds(t *testing.T) {
 					return nil
 				})
 				require.ErrorIs(t, err, lease.ErrLost)
-				require.Empty(t, store.token("job"), "released, so that nobody waits for its end")
+				require.Empty(t, store.token("job"), "released: no waiter has to wait for its end")
 			})
 		})
 	}
@@ -273,12 +273,12 @@ func TestALeaseThatTheStoreHasLost(t *testing.T) {
 		began := time.Now()
 		err := m.Hold(t.Context(), "job", func(ctx context.Context, _ uint64) error {
 			store.seize("job")
-			store.give("job", time.Hour)
+			store.grant("job", time.Hour)
 			<-ctx.Done()
 			require.LessOrEqual(t, time.Since(began), ttl/3, "the next renewal is refused")
 			renewals := store.counted("renew")
 			<-time.After(ttl)
-			require.Equal(t, renewals, store.counted("renew"), "not renewed any more")
+			require.Equal(t, renewals, store.counted("renew"), "no longer renewed")
 			return context.Cause(ctx)
 		})
 		require.ErrorIs(t, err, lease.ErrLost)
@@ -420,7 +420,7 @@ func TestAReleaseThatDoesNotEnd(t *testing.T) {
 func TestAWaiterGetsAReleasedLeaseAtOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, store *memory, m *lease.Manager) {
-		token := store.give("job", time.Hour)
+		token := store.grant("job", time.Hour)
 		var got atomic.Bool
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
@@ -444,7 +444,7 @@ func TestAWaiterGetsAReleasedLeaseAtOnce(t *testing.T) {
 func TestAWaiterGetsTheLeaseOfADeadHolder(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, store *memory, m *lease.Manager) {
-		store.give("job", ttl)
+		store.grant("job", ttl)
 		began := time.Now()
 		require.NoError(t, m.Hold(t.Context(), "job", func(context.Context, uint64) error { return nil }))
 		require.GreaterOrEqual(t, time.Since(began), ttl)

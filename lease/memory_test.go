@@ -16,8 +16,8 @@ type memory struct {
 	// before is called before a request has an effect, and after before its reply arrives: an error takes the place of
 	// the reply. nil: nothing goes wrong.
 	before, after func(ctx context.Context, op, name string) error
-	// travel returns how long a request is on its way; it arrives although its caller has given up. It arrives once more
-	// if again isn't zero. nil: requests arrive at once.
+	// travel returns how long a request is on its way; it arrives even if its caller no longer waits. It arrives again
+	// later if again isn't zero. nil: requests arrive at once.
 	travel func() (first, again time.Duration)
 
 	mu       sync.Mutex
@@ -77,7 +77,7 @@ func (m *memory) arrive(ctx context.Context, request func() error) error {
 		done <- request()
 		if again > 0 {
 			<-time.After(again)
-			_ = request() // nobody waits for it
+			_ = request() // the reply is lost
 		}
 	}()
 	select {
@@ -174,8 +174,8 @@ func (m *memory) Watch(name string, freed func()) (stop func()) {
 	}
 }
 
-// give makes another holder have a lease, for a time.
-func (m *memory) give(name string, ttl time.Duration) (token string) {
+// grant grants a lease to another holder.
+func (m *memory) grant(name string, ttl time.Duration) (token string) {
 	token = "another"
 	if _, err := m.Acquire(context.Background(), lease.Request{Name: name, Token: token, TTL: ttl}); err != nil {
 		panic(err)

@@ -80,7 +80,7 @@ func (m *Manager) nextRound() (wait time.Duration, ok bool) {
 	return wait - mathrand.N(wait/4+1), true //nolint:gosec // it isn't a secret
 }
 
-// dueBy returns the leases that are due by a time. Those that are lost aren't renewed any more.
+// dueBy returns the leases that are due by a time. It removes those that are lost.
 func (m *Manager) dueBy(limit time.Time) (due []*held) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 // fakeLeases returns the outcomes of requests for a lease one after the other, and then again that of an idle queue.
 type fakeLeases struct {
-	outcomes []error // of Acquire; nil: the lease is given
+	outcomes []error // of Acquire; nil: the lease is granted
 	lost     bool    // at the next renewal
 	asked    int
 	released int

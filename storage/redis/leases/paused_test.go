@@ -44,8 +44,8 @@ func write(ctx context.Context, client rueidis.Client, prefix string, fence uint
 }
 
 // TestAPausedHolder stops the process of a holder, without its knowledge, for longer than its lease lasts. Another holder
-// gets the lease with a higher fence. When the first one goes on it finds its context canceled, and the resource refuses
-// what it writes in spite of that.
+// gets the lease with a higher fence. When the first one continues its context is canceled, and the resource refuses
+// its writes.
 func TestAPausedHolder(t *testing.T) {
 	t.Parallel()
 	for kind, url := range map[string]string{

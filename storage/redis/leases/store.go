@@ -77,7 +77,7 @@ func (s *Store) Renew(ctx context.Context, rs []lease.Request) []error {
 	return errs
 }
 
-// call returns a call of the scripts that give or prolong a lease.
+// call returns a call of the scripts that grant or renew a lease.
 func (s *Store) call(r lease.Request) redis.Call {
 	return redis.Call{
 		Keys: []string{s.keys.Holder(r.Name)},

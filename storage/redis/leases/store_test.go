@@ -73,11 +73,11 @@ func TestErrorsOfRedis(t *testing.T) {
 
 	request := []lease.Request{{Name: "job", Token: "a", TTL: time.Minute}}
 	h.do(t, "RPUSH", h.key("job"), "x")
-	var told *fault.Error
+	var failure *fault.Error
 	_, err := h.store.Acquire(t.Context(), request[0])
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, fault.Internal, told.Kind)
-	require.ErrorAs(t, h.store.Renew(t.Context(), request)[0], &told)
+	require.ErrorAs(t, err, &failure)
+	require.Equal(t, fault.Internal, failure.Kind)
+	require.ErrorAs(t, h.store.Renew(t.Context(), request)[0], &failure)
 	h.do(t, "DEL", h.key("job"))
 
 	fence := h.acquire(t, "job", "a")

@@ -23,7 +23,7 @@ func (s *Store) Leases() lease.Store {
 	})}
 }
 
-// directors are leases that are given only if there is something to do in their queues.
+// directors grants a lease only if there is something to do in its queue.
 type directors struct {
 	*leases.Store
 	store *Store

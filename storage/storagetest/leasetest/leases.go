@@ -45,7 +45,7 @@ var cases = []testCase{
 	{"a renewal brings nothing back", "a holder whose lease ended goes on", renewalRevivesNothing},
 	{"leases are renewed independently", "a lost lease takes others with it", renewMany},
 	{"only its holder releases a lease", "an earlier holder ends the lease of a later one", releaseOfAnother},
-	{"watchers hear of a release", "a waiter waits for the end of a lease that was released", watchers},
+	{"watchers are notified of a release", "a waiter waits for the end of a lease that was released", watchers},
 	{"a watch that was stopped is silent", "a waiter that gave up leaves something behind", watchStops},
 	{"names are as long as they may be", "a lease with a long name can't be held", longLeaseName},
 	{"holders exclude each other", "two holders run at once", exclusion},
@@ -180,7 +180,7 @@ func renewalRevivesNothing(s *subject) {
 	require.Eventually(s.t, func() bool {
 		errs := s.store.Renew(s.t.Context(), []lease.Request{{Name: job, Token: "b", TTL: brief / 10}})
 		return errors.Is(errs[0], lease.ErrLost)
-	}, patience, brief/5, "ended, though nobody else has it")
+	}, patience, brief/5, "ended, although no other token has it")
 	s.acquire(job, "c", ttl)
 	require.NoError(s.t, s.h.Forget(s.t.Context(), job))
 	require.ErrorIs(s.t, s.renew(job, "c", ttl), lease.ErrLost, "gone")
@@ -210,7 +210,7 @@ func renewMany(s *subject) {
 }
 
 func releaseOfAnother(s *subject) {
-	s.release(job, "nobody has it")
+	s.release(job, "a stranger")
 	s.acquire(job, "a", ttl)
 	s.release(job, "b")
 	require.NoError(s.t, s.renew(job, "a", ttl))
@@ -224,25 +224,25 @@ func releaseOfAnother(s *subject) {
 // watch begins to watch a lease, and returns when the watch has begun.
 func (s *subject) watch(name string) (freed <-chan struct{}, stop func()) {
 	s.t.Helper()
-	told := make(chan struct{}, 1)
+	notified := make(chan struct{}, 1)
 	stop = s.store.Watch(name, func() {
 		select {
-		case told <- struct{}{}:
+		case notified <- struct{}{}:
 		default:
 		}
 	})
 	stop = sync.OnceFunc(stop)
 	s.t.Cleanup(stop)
-	s.await(told)
-	return told, stop
+	s.await(notified)
+	return notified, stop
 }
 
-func (s *subject) await(told <-chan struct{}) {
+func (s *subject) await(freed <-chan struct{}) {
 	s.t.Helper()
 	select {
-	case <-told:
+	case <-freed:
 	case <-time.After(patience):
-		require.FailNow(s.t, "the watcher isn't told")
+		require.FailNow(s.t, "the watcher is not notified")
 	}
 }
 
@@ -261,10 +261,10 @@ func watchers(s *subject) {
 func watchStops(s *subject) {
 	stopped, stop := s.watch(job)
 	stop()
-	told, _ := s.watch(job)
+	freed, _ := s.watch(job)
 	s.acquire(job, "a", ttl)
 	s.release(job, "a")
-	s.await(told)
+	s.await(freed)
 	require.Empty(s.t, stopped)
 }
 

@@ -10,7 +10,7 @@
 -- ARGV[1] token   string  token of the caller
 -- ARGV[2] ttl_ms  int     how long from now on
 --
--- Returns {"OK", fence}, {"HELD", left_ms} if another token holds the lease, or {"IDLE"} if nobody does and the queue has
+-- Returns {"OK", fence}, {"HELD", left_ms} if another token holds the lease, or {"IDLE"} if no token does and the queue has
 -- neither tickets nor assignments. Nothing is changed by any but the first.
 -- Safe to run twice: yes, while the token holds the lease it gets the same fence.
 local director_key, expiries_key, outbox_key = KEYS[1], KEYS[2], KEYS[3]

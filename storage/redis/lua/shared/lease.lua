@@ -10,7 +10,7 @@ end
 
 -- define: holder
 -- uses: lease.read time.decimal
--- holder returns the fence of a lease's holder, or '' if nobody holds the lease now.
+-- holder returns the fence of a lease's holder, or '' if the lease is free.
 local function holder(key, now_ms)
   local fence, until_ms = read(key)
   return until_ms > now_ms and decimal(fence) or ''
