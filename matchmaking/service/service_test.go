@@ -136,7 +136,7 @@ func (c *muteChannels) Unsubscribe(context.Context, string) error {
 func TestAPlayerWhoHasGoneDropsOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := newService(t, w.options(t, define(t, "duel", `{"heartbeat":"400ms"}`)))
+	s := newService(t, w.options(t, define(t, "duel", `{"heartbeat":"1500ms"}`)))
 	background(t, s.Run)
 	stays := create(t, s, service.NewTicket{Queue: "duel"})
 	stop := s.Attend(t.Context(), stays.ID)
