@@ -62,6 +62,9 @@ func TestParametersAreDocumented(t *testing.T) {
 			require.True(t, last || !p.List, "only the last can be a list")
 		}
 		require.LessOrEqual(t, count["ARGV"], 8)
+		if i := slices.IndexFunc(documented, func(p luatest.Parameter) bool { return p.Table == "KEYS" && p.Index == 5 }); i >= 0 && !documented[i].List {
+			require.Regexp(t, `(?m)^More than 4 keys: `, f.Header, "the header says why")
+		}
 	})
 }
 

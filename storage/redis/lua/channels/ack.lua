@@ -9,6 +9,7 @@
 -- KEYS[4] subs     set     names of subscribers
 -- KEYS[5] message  string  the message at the receipt's clock
 -- KEYS[6] record   string  dedup record of the receipt's message ID; only if that is known
+-- More than 4 keys: the receipt is judged by its message and its record in the step that moves the mark.
 --
 -- ARGV[1] acked         clock   the receipt's, a decimal string
 -- ARGV[2] epoch         ULID    the receipt's

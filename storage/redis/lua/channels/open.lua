@@ -8,6 +8,7 @@
 -- KEYS[3] mark   string  the subscriber's mark
 -- KEYS[4] subs   set     names of subscribers
 -- KEYS[5] label  string  text that the channel carries
+-- More than 4 keys: a life begins in one step with its label and its first subscriber.
 --
 -- ARGV[1] subscriber   string  its name
 -- ARGV[2] text         string  the label

@@ -11,6 +11,7 @@
 -- KEYS[7]  stats     hash    counts
 -- KEYS[8]  match     string  says that the match was assigned: the token, and a hash of its tickets
 -- KEYS[9…] both      string  of each ticket the ticket and its assignment
+-- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  id           string  the match's
 -- ARGV[2]  token        string  must hold all tickets

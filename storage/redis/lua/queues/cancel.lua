@@ -10,6 +10,7 @@
 -- KEYS[6] claims      hash    the tokens that hold them
 -- KEYS[7] changes     stream  tickets that came or were cancelled
 -- KEYS[8] stats       hash    counts
+-- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id       string  the ticket's
 -- ARGV[2] keep_ms  int     how long it can be read as cancelled

@@ -8,6 +8,7 @@
 -- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[4] claims    hash    the tokens that hold them
 -- KEYS[5] director  string  the lease of the queue's director
+-- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  token    string  token of the claim
 -- ARGV[2]  fence    string  must be that of the director's lease; empty: who claims needs no lease

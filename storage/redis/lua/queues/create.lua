@@ -8,6 +8,7 @@
 -- KEYS[4] expiries    zset    the same IDs, by when their lives end, in milliseconds
 -- KEYS[5] proposed    zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[6] changes     stream  tickets that came or were cancelled
+-- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id           string  the ticket's
 -- ARGV[2] ttl_ms       int     how long it can be matched

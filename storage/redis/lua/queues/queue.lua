@@ -8,6 +8,7 @@
 -- KEYS[4] outbox    stream  assignments on their way to their channels
 -- KEYS[5] matched   stream  how long the tickets of each match had waited
 -- KEYS[6] stats     hash    counts
+-- More than 4 keys: one reply describes all parts of the queue.
 --
 -- ARGV[1] recent  int  matches at most
 --

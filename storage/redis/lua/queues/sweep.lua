@@ -8,6 +8,7 @@
 -- KEYS[3] proposed  zset  IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[4] claims    hash  the tokens that hold them
 -- KEYS[5] stats     hash  counts
+-- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  limit  int     tickets to list at most
 -- ARGV[2…] told   string  IDs of tickets to take out, if their lives have ended

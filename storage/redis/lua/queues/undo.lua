@@ -10,6 +10,7 @@
 -- KEYS[4] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[5] claims    hash    the tokens that hold them
 -- KEYS[6] changes   stream  tickets that came or were cancelled
+-- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id       string  the ticket's
 -- ARGV[2] attempt  ULID    names the attempt, or the epoch of all attempts in one life of the ticket's channel
