@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/budget"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -22,7 +23,7 @@ import (
 type Conn struct {
 	client        rueidis.Client
 	bulk          rueidis.Client // for large reads and replicated writes: see bulkOptions
-	budget        *budget
+	budget        *budget.Budget
 	subscriptions *pubsub.Subscriptions
 	prefix        string
 	timeout       time.Duration
@@ -61,7 +62,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c := &Conn{
 		prefix: o.KeyPrefix, timeout: o.Timeout, server: id.New(), logger: o.Logger, metrics: m,
-		budget: newBudget(o.LargeReadBytes, m),
+		budget: budget.New(o.LargeReadBytes, m),
 	}
 	if err := c.connect(ctx, copts); err != nil {
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)
@@ -135,5 +136,5 @@ func (c *Conn) Bulk() rueidis.Client { return c.bulk }
 // It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in order of
 // arrival, no more than two for one owner, such as a channel. The only error is that of ctx.
 func (c *Conn) LargeRead(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
-	return c.budget.acquire(ctx, owner, bytes)
+	return c.budget.Acquire(ctx, owner, bytes)
 }

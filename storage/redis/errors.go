@@ -86,12 +86,7 @@ func permanent(err error) bool {
 
 // refusesWrites reports whether an error code says that a server serves reads only.
 func refusesWrites(code string) bool {
-	switch code {
-	case codeReadOnly, "MISCONF", "OOM", "NOREPLICAS":
-		return true
-	default:
-		return false
-	}
+	return code == codeReadOnly || code == "MISCONF" || code == "OOM" || code == "NOREPLICAS"
 }
 
 func isFault(err error) bool {

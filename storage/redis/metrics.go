@@ -63,8 +63,8 @@ func (m metrics) resubscribed() {
 	}
 }
 
-// largeFetchWaits counts a large read as waiting until over is called.
-func (m metrics) largeFetchWaits() (over func()) {
+// ReadWaits counts a large read as waiting until over is called.
+func (m metrics) ReadWaits() (over func()) {
 	if m.largeWaiting == nil {
 		return func() {}
 	}
@@ -72,7 +72,8 @@ func (m metrics) largeFetchWaits() (over func()) {
 	return m.largeWaiting.Dec
 }
 
-func (m metrics) largeFetchBytes(change int64) {
+// ReadBytes changes the number of bytes of large reads in transit.
+func (m metrics) ReadBytes(change int64) {
 	if m.largeBytes != nil {
 		m.largeBytes.Add(float64(change))
 	}

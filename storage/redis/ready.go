@@ -34,7 +34,7 @@ const readyTTL = time.Minute
 func (c *Conn) Ready(ctx context.Context) error {
 	checked := c.readiness.flights.DoChan("", func() (any, error) {
 		detached := context.WithoutCancel(ctx) // other calls share the check
-		c.pause(detached, c.readiness.begin())
+		<-time.After(c.readiness.begin())
 		return nil, c.Retry(detached, "readiness", c.checkReady)
 	})
 	select {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -210,27 +209,4 @@ func (d *Decoder) Texts() []string {
 	var found []string
 	d.Each(func(list *Decoder) { found = append(found, list.Text()) })
 	return found
-}
-
-// Entry reads an entry of a stream: its ID and its fields.
-func (d *Decoder) Entry() (id string, fields map[string]string) {
-	fields = map[string]string{}
-	entry := d.List()
-	id = entry.Text()
-	entry.Each(func(list *Decoder) {
-		name := list.Text()
-		fields[name] = list.Text()
-	})
-	d.Fail(entry.End())
-	return id, fields
-}
-
-// EntryTime returns when an entry was added to a stream, to the millisecond.
-func EntryTime(id string) (time.Time, error) {
-	text, _, _ := strings.Cut(id, "-")
-	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("entry %q: %w", id, err)
-	}
-	return time.UnixMilli(ms).UTC(), nil
 }

@@ -101,11 +101,3 @@ func (c *Conn) RetryEach(ctx context.Context, name string, n int, try func(ctx c
 	}
 	return errs
 }
-
-// pause waits, unless ctx ends before.
-func (c *Conn) pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}

@@ -52,15 +52,13 @@ func (c *Conn) Try(ctx context.Context, script *lua.Script, keys, args []string)
 // RunUnlessMoving is Run, except that it returns ErrMoving at once while the script's slot is being moved.
 func (c *Conn) RunUnlessMoving(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
 	var r Reply
-	moving := false
 	err := c.Retry(ctx, script.Name(), func(ctx context.Context) (err error) {
-		r, err = c.Try(ctx, script, keys, args)
-		if moving = errors.Is(err, ErrMoving) || SlotMoving(err); moving {
-			return nil
+		if r, err = c.Try(ctx, script, keys, args); errors.Is(err, ErrMoving) || SlotMoving(err) {
+			r, err = Reply{Status: Moving}, nil
 		}
 		return err
 	})
-	if err == nil && moving {
+	if err == nil && r.Status == Moving {
 		return Reply{}, ErrMoving
 	}
 	return r, err
@@ -93,11 +91,10 @@ func (c *Conn) RetryMany(
 ) []Result {
 	results := make([]Result, len(calls))
 	errs := c.RetryEach(ctx, script.Name(), len(calls), func(ctx context.Context, left []int) []error {
-		some := make([]Call, len(left))
+		some, errs := make([]Call, len(left)), make([]error, len(left))
 		for i, at := range left {
 			some[i] = calls[at]
 		}
-		errs := make([]error, len(left))
 		for i, r := range try(ctx, some) {
 			results[left[i]], errs[i] = r, r.Err
 		}

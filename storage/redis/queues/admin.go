@@ -56,8 +56,8 @@ func queueState(r redis.Reply) (matchmaking.QueueState, error) {
 }
 
 func recentMatch(d *redis.Decoder) matchmaking.RecentMatch {
-	id, fields := d.Entry()
-	at, err := redis.EntryTime(id)
+	id, fields := entry(d)
+	at, err := entryTime(id)
 	d.Fail(err)
 	m := matchmaking.RecentMatch{At: at}
 	for text := range strings.FieldsSeq(fields["waits"]) {

@@ -2,8 +2,10 @@ package queues
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -44,8 +46,8 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 	now := d.Micros()
 	var entries []matchmaking.OutboxEntry
 	d.Each(func(list *redis.Decoder) {
-		entry, fields := list.Entry()
-		at, err := redis.EntryTime(entry)
+		name, fields := entry(list)
+		at, err := entryTime(name)
 		list.Fail(err)
 		var epoch ulid.ULID
 		if text := fields["epoch"]; text != "" {
@@ -53,7 +55,7 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 			list.Fail(err)
 		}
 		entries = append(entries, matchmaking.OutboxEntry{
-			Entry: entry, TicketID: fields["ticket"], MatchID: fields["match"], Epoch: epoch,
+			Entry: name, TicketID: fields["ticket"], MatchID: fields["match"], Epoch: epoch,
 			Content: []byte(fields["content"]), Age: max(now.Sub(at), 0),
 		})
 	})
@@ -75,4 +77,27 @@ func (s *Store) Delivered(ctx context.Context, queue string, entries []string) e
 		}
 	}
 	return nil
+}
+
+// entry reads an entry of a stream: its ID and its fields.
+func entry(d *redis.Decoder) (id string, fields map[string]string) {
+	fields = map[string]string{}
+	list := d.List()
+	id = list.Text()
+	list.Each(func(list *redis.Decoder) {
+		name := list.Text()
+		fields[name] = list.Text()
+	})
+	d.Fail(list.End())
+	return id, fields
+}
+
+// entryTime returns when an entry was added to a stream, to the millisecond.
+func entryTime(id string) (time.Time, error) {
+	text, _, _ := strings.Cut(id, "-")
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("entry %q: %w", id, err)
+	}
+	return time.UnixMilli(ms).UTC(), nil
 }

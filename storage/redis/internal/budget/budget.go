@@ -1,4 +1,5 @@
-package redis
+// Package budget limits how many bytes of large reads are in transit at the same time. Start from [New].
+package budget
 
 import (
 	"context"
@@ -7,13 +8,21 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// budget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their share in
+// Metrics counts what happens to reads.
+type Metrics interface {
+	// ReadWaits counts a read as waiting until over is called.
+	ReadWaits() (over func())
+	// ReadBytes changes the number of bytes in transit.
+	ReadBytes(change int64)
+}
+
+// Budget limits how many bytes of large reads are in transit from Redis at the same time. Reads queue for their share in
 // order of arrival. No owner, such as a channel, has more than two reads in that queue: its others wait for these, so
 // that a channel with many subscribers doesn't delay other channels.
-type budget struct {
+type Budget struct {
 	size    int64
 	total   *semaphore.Weighted
-	metrics metrics
+	metrics Metrics
 
 	mu     sync.Mutex
 	owners map[string]*ownerBudget
@@ -27,16 +36,17 @@ type ownerBudget struct {
 // turnsPerOwner lets one read of an owner transfer while another one is decoded.
 const turnsPerOwner = 2
 
-func newBudget(size int, m metrics) *budget {
-	return &budget{
+// New returns a budget of so many bytes.
+func New(size int, m Metrics) *Budget {
+	return &Budget{
 		size: int64(size), total: semaphore.NewWeighted(int64(size)), metrics: m, owners: map[string]*ownerBudget{},
 	}
 }
 
-// acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of bytes
+// Acquire waits until an owner may read so many bytes, or the whole budget if that is less. It returns the number of bytes
 // and the function that releases them. The only error is ctx's.
-func (b *budget) acquire(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
-	defer b.metrics.largeFetchWaits()()
+func (b *Budget) Acquire(ctx context.Context, owner string, bytes int) (granted int, release func(), err error) {
+	defer b.metrics.ReadWaits()()
 	own := b.enter(owner)
 	if err := own.turns.Acquire(ctx, 1); err != nil {
 		b.exit(owner, own)
@@ -48,16 +58,16 @@ func (b *budget) acquire(ctx context.Context, owner string, bytes int) (granted 
 		b.exit(owner, own)
 		return 0, nil, err
 	}
-	b.metrics.largeFetchBytes(n)
+	b.metrics.ReadBytes(n)
 	return int(n), func() {
-		b.metrics.largeFetchBytes(-n)
+		b.metrics.ReadBytes(-n)
 		b.total.Release(n)
 		own.turns.Release(1)
 		b.exit(owner, own)
 	}, nil
 }
 
-func (b *budget) enter(owner string) *ownerBudget {
+func (b *Budget) enter(owner string) *ownerBudget {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.owners[owner]
@@ -69,7 +79,7 @@ func (b *budget) enter(owner string) *ownerBudget {
 	return own
 }
 
-func (b *budget) exit(owner string, own *ownerBudget) {
+func (b *Budget) exit(owner string, own *ownerBudget) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if own.users--; own.users == 0 {
