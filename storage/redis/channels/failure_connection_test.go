@@ -69,7 +69,7 @@ func TestFailureRedisDown(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := redistest.Start(t, rig.Durable)
-			s := open(t, redis.Options{URL: n.URL(), Timeout: time.Second})
+			s := open(t, redis.Options{URL: n.URL(), Timeout: 3 * time.Second})
 			lore{messages: 3}.make(t, s, n.Client(), "x")
 			all := calls(t, s, "x")
 			stored := func() map[string]string { // without the key of a readiness check, which may still be in progress
