@@ -78,7 +78,10 @@ func campaign(t *testing.T, q *Queue) {
 	require.NoError(t, q.Resign(t.Context(), "a"))
 	require.NoError(t, take("b"), "an assignment is on its way")
 	require.Greater(t, q.Fence, first)
+	second := q.Fence
 	require.NoError(t, q.Delivered(t.Context(), q.Name, o.Entries))
+	require.NoError(t, take("b"), "a repeat, whose first reply was lost, finds the lease")
+	require.Equal(t, second, q.Fence)
 	require.NoError(t, q.Resign(t.Context(), "b"))
 	require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
 }

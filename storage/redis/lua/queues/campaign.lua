@@ -18,14 +18,13 @@ local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
 local now_us, now_ms = time()
 local fence, until_ms, current = read(director_key)
-if until_ms > now_ms and current ~= token then
-  return {'HELD', until_ms - now_ms}
-end
-if redis.call('EXISTS', expiries_key) == 0 and redis.call('XLEN', outbox_key) == 0 then
-  return {'IDLE'}
-end
 if until_ms <= now_ms then
+  if redis.call('EXISTS', expiries_key) == 0 and redis.call('XLEN', outbox_key) == 0 then
+    return {'IDLE'}
+  end
   fence = math.max(fence + 1, now_us)
+elseif current ~= token then
+  return {'HELD', until_ms - now_ms}
 end
 write(director_key, fence, now_ms + ttl_ms, token, now_ms)
 return {'OK', decimal(fence)}
