@@ -69,14 +69,7 @@ func functionsOf(t *testing.T, file string) (names []string) {
 // TestPackagesOfThePage checks that the page lists each package that isn't internal, or its parent, and nothing else.
 func TestPackagesOfThePage(t *testing.T) {
 	t.Parallel()
-	_, list, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n")
-	list, _, _ = strings.Cut(list, "\n**The import rule.**")
-	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\| ").FindAllStringSubmatch(list, -1) {
-		for _, name := range strings.Split(row[1], ", ") {
-			listed = append(listed, strings.TrimSuffix(strings.Trim(name, "`"), "/..."))
-		}
-	}
+	listed := listedPackages(t)
 	for _, name := range listed {
 		require.DirExists(t, filepath.Join(root, name))
 	}
@@ -84,6 +77,52 @@ func TestPackagesOfThePage(t *testing.T) {
 		parent := filepath.Dir(name)
 		require.True(t, slices.Contains(listed, name) || slices.Contains(listed, parent) || slices.Contains(listed, filepath.Dir(parent)),
 			"docs/architecture.md doesn't list %s", name)
+	}
+}
+
+// listedPackages returns the packages of the page's list, in order.
+func listedPackages(t *testing.T) (listed []string) {
+	t.Helper()
+	_, list, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n")
+	list, _, _ = strings.Cut(list, "\n**The import rule.**")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\| ").FindAllStringSubmatch(list, -1) {
+		for _, name := range strings.Split(row[1], ", ") {
+			listed = append(listed, strings.TrimSuffix(strings.Trim(name, "`"), "/..."))
+		}
+	}
+	return listed
+}
+
+// TestOrderOfThePage checks that packages import only packages above them in the page's list, as the page says.
+func TestOrderOfThePage(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/tidemark-dev/tidemark/"
+	listed := listedPackages(t)
+	place := func(name string) int { // of a package or its parent; -1: it is internal
+		for ; name != "."; name = filepath.Dir(name) {
+			if filepath.Base(name) == "internal" {
+				return -1
+			}
+			if at := slices.Index(listed, name); at >= 0 {
+				return at
+			}
+		}
+		return -1
+	}
+	args := []string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}
+	for _, name := range packages(t) {
+		args = append(args, module+name)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		name, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
+		own := place(strings.TrimPrefix(name, module))
+		for imported := range strings.FieldsSeq(imports) {
+			if local, ok := strings.CutPrefix(imported, module); ok && own >= 0 {
+				require.LessOrEqual(t, place(local), own, "%s imports %s", name, imported)
+			}
+		}
 	}
 }
 
