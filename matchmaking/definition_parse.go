@@ -21,6 +21,9 @@ func ParseDefinition(name string, text []byte) (Definition, error) {
 // configuration file whose values are all text: numbers and booleans are read from strings. nil, as the tree or in it, is
 // a missing value.
 func ParseDefinitionText(name string, tree any) (Definition, error) {
+	if tree == nil {
+		tree = map[string]any{}
+	}
 	text, err := json.Marshal(tree)
 	if err != nil {
 		return Definition{}, InvalidQueue("", "the definition can't be written as JSON: %v", err)

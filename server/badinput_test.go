@@ -130,6 +130,7 @@ var badMatchCalls = map[string]string{
 	"queue-put-bad-name":       "PUT /v1/queues/%7B%7D {}",
 	"queue-put-configured":     "PUT /v1/queues/duel {}",
 	"queue-put-empty":          "PUT /v1/queues/q",
+	"queue-put-null":           "PUT /v1/queues/q null",
 	"queue-put-unknown-key":    `PUT /v1/queues/q {"match":{"team":1}}`,
 	"queue-put-widen":          `PUT /v1/queues/q {"match":{"widen":[{"after":"5s","by":{"a.b":-1}}]}}`,
 	"queue-delete-configured":  "DELETE /v1/queues/duel",

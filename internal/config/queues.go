@@ -25,6 +25,9 @@ func parseQueues(text string) ([]matchmaking.Definition, error) {
 		return nil, fmt.Errorf("queues: %w", err)
 	}
 	return eachQueue(byName, func(name string, definition json.RawMessage) (matchmaking.Definition, error) {
+		if string(definition) == "null" { // the queue has only defaults, as in a file
+			definition = json.RawMessage("{}")
+		}
 		return matchmaking.ParseDefinition(name, definition)
 	})
 }

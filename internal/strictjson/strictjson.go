@@ -31,7 +31,8 @@ import (
 type Option uint8
 
 const (
-	// NullIsUnset makes null leave the Go value unchanged, as if the member were missing.
+	// NullIsUnset makes null leave a value in the text unchanged, as if the member were missing. The text itself must not be
+	// null.
 	NullIsUnset Option = 1 << iota
 	// TextIsPlain makes numbers and booleans accept a string that contains one. It is for JSON that was made from a format
 	// such as YAML by keeping all values as text.
@@ -102,7 +103,7 @@ var (
 func hook(o Option) json.Options {
 	look := func(d *jsontext.Decoder, v any) error {
 		switch kind := d.PeekKind(); {
-		case kind == jsontext.KindNull && o&NullIsUnset != 0:
+		case kind == jsontext.KindNull && o&NullIsUnset != 0 && d.StackDepth() > 0:
 			return d.SkipValue()
 		case kind == jsontext.KindNull && !readsItself(v):
 			return &json.SemanticError{GoType: reflect.TypeOf(v).Elem(), JSONKind: kind}

@@ -141,6 +141,7 @@ func TestOptions(t *testing.T) {
 	want := got
 	require.NoError(t, strictjson.Unmarshal([]byte(`{"name":null,"count":null,"tags":null,"weights":null,"life":null,"parts":null,"at":null}`), &got, strictjson.NullIsUnset))
 	require.Equal(t, want, got)
+	require.EqualError(t, strictjson.Unmarshal([]byte(`null`), &got, strictjson.NullIsUnset), "must be an object, not null")
 
 	text := []byte(`{"name":"012","count":"-12","factor":"1e3","on":"true","at":"2020-01-01T00:00:00Z","life":"1s","tags":["1"],"weights":{"a":".5"}}`)
 	require.NoError(t, strictjson.Unmarshal(text, &got, strictjson.NullIsUnset, strictjson.TextIsPlain))
