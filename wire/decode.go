@@ -14,34 +14,36 @@ import (
 // are parts of body. batch reports whether it was an array. The error is an *InputError with SlugInvalidBody,
 // SlugInvalidBatch or SlugInvalidMessageID.
 func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err error) {
-	type draft struct {
-		ID      messageID       `json:"id"`
-		Content strictjson.Span `json:"content"`
-	}
-	if trimmed := trim(body); len(trimmed) == 0 || trimmed[0] != '[' {
-		var one draft
-		if err := decode(body, &one, fault.SlugInvalidBody); err != nil {
-			return nil, false, orAnArray(err)
+	drafts = dst
+	err = decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
+		if batch = d.IsArray(); batch {
+			return d.Array(func() error {
+				one, err := draft(d)
+				drafts = append(drafts, one)
+				return err
+			})
 		}
-		if one.Content.IsZero() {
-			return nil, false, missing("content", "")
-		}
-		return append(dst, Draft{ID: string(one.ID), Content: one.Content.Of(body)}), false, nil
-	}
-	var all []draft
-	if err := decode(body, &all, fault.SlugInvalidBody); err != nil {
+		one, err := draft(d)
+		drafts = append(drafts, one)
+		return err
+	})
+	switch {
+	case err != nil && !batch:
+		return nil, false, orAnArray(err)
+	case err != nil:
 		return nil, true, err
-	}
-	if len(all) == 0 {
+	case len(drafts) == len(dst):
 		return nil, true, &InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"}
 	}
-	for i, one := range all {
-		if one.Content.IsZero() {
+	for i, one := range drafts[len(dst):] {
+		switch {
+		case one.Content == nil && batch:
 			return nil, true, missing("content", "/"+strconv.Itoa(i))
+		case one.Content == nil:
+			return nil, false, missing("content", "")
 		}
-		dst = append(dst, Draft{ID: string(one.ID), Content: one.Content.Of(body)})
 	}
-	return dst, true, nil
+	return drafts, batch, nil
 }
 
 // orAnArray adds to an error about the type of a body that it may be an array, too.
@@ -55,12 +57,12 @@ func orAnArray(err error) error {
 
 // DecodeContent checks a body that is the content of a message, and returns the part of body that is the JSON value,
 // without the white space around it. The error is an *InputError with SlugInvalidContent.
-func DecodeContent(body []byte) ([]byte, error) {
-	var content strictjson.Span
-	if err := decode(body, &content, fault.SlugInvalidContent); err != nil {
-		return nil, err
-	}
-	return content.Of(body), nil
+func DecodeContent(body []byte) (content []byte, err error) {
+	err = decode(body, fault.SlugInvalidContent, func(d *strictjson.Decoder) (err error) {
+		content, err = d.Raw()
+		return err
+	})
+	return content, err
 }
 
 // DefinitionError returns an *InputError for an error of package matchmaking that is about the text of a queue's
@@ -83,62 +85,92 @@ func DefinitionError(body []byte, err error) error {
 // SlugInvalidBody or SlugInvalidFrom.
 func DecodeSubscribe(body []byte) (SubscribeRequest, error) {
 	var r SubscribeRequest
-	return r, decodeOptional(body, &r)
+	err := decodeOptional(body, func(d *strictjson.Decoder) error {
+		return d.Object(subscribeMembers, func(string) (err error) {
+			r.From, err = from(d)
+			return err
+		})
+	})
+	return r, err
 }
 
 // DecodeAck decodes the body of an acknowledgement. The error is an *InputError with SlugInvalidBody.
 func DecodeAck(body []byte) (AckRequest, error) {
-	var r struct {
-		ReceiptHandle *string `json:"receiptHandle"`
+	var r AckRequest
+	found := false
+	err := decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
+		return d.Object(ackMembers, func(string) (err error) {
+			found = true
+			r.ReceiptHandle, err = d.String()
+			return err
+		})
+	})
+	if err == nil && !found {
+		err = missing("receiptHandle", "")
 	}
-	if err := decode(body, &r, fault.SlugInvalidBody); err != nil {
-		return AckRequest{}, err
-	}
-	if r.ReceiptHandle == nil {
-		return AckRequest{}, missing("receiptHandle", "")
-	}
-	return AckRequest{ReceiptHandle: *r.ReceiptHandle}, nil
+	return r, err
 }
 
 // DecodeNext decodes the body of a next, which may be empty. The error is an *InputError with SlugInvalidBody,
 // SlugInvalidMax or SlugInvalidWait.
 func DecodeNext(body []byte) (NextRequest, error) {
-	var r struct {
-		ReceiptHandle string   `json:"receiptHandle"`
-		Max           maxCount `json:"max"`
-		Wait          Wait     `json:"wait"`
-	}
-	err := decodeOptional(body, &r)
-	return NextRequest{ReceiptHandle: r.ReceiptHandle, Max: int(r.Max), Wait: r.Wait}, err
+	var r NextRequest
+	err := decodeOptional(body, func(d *strictjson.Decoder) error {
+		return d.Object(nextMembers, func(name string) (err error) {
+			switch name {
+			case "receiptHandle":
+				r.ReceiptHandle, err = d.String()
+			case "max":
+				r.Max, err = maxCount(d)
+			case "wait":
+				r.Wait, err = wait(d)
+			}
+			return err
+		})
+	})
+	return r, err
 }
 
 // DecodeNewTicket decodes the body that makes a ticket. The result doesn't refer to body. The error is an *InputError
 // with SlugInvalidBody or SlugInvalidTicket.
 func DecodeNewTicket(body []byte) (NewTicket, error) {
-	var t struct {
-		Queue queueName `json:"queue"`
-		ID    ticketID  `json:"id"`
-		TTL   TTL       `json:"ttl"`
-		TicketSpec
-	}
-	err := decode(body, &t, fault.SlugInvalidBody)
-	return NewTicket{Queue: string(t.Queue), ID: string(t.ID), TTL: t.TTL, TicketSpec: t.TicketSpec}, err
+	var t NewTicket
+	err := decode(body, fault.SlugInvalidBody, func(d *strictjson.Decoder) error {
+		return d.Object(ticketMembers, func(name string) (err error) {
+			switch name {
+			case "queue":
+				t.Queue, err = notEmpty(d, "the queue is empty: leave it out for the queue default")
+			case "id":
+				t.ID, err = notEmpty(d, "the id is empty: leave it out to have one made")
+			case "ttl":
+				t.TTL, err = ttl(d)
+			default:
+				err = specMember(d, &t.TicketSpec, name)
+			}
+			return err
+		})
+	})
+	return t, err
 }
 
-func decodeOptional(body []byte, v any) error {
+func decodeOptional(body []byte, read func(*strictjson.Decoder) error) error {
 	if len(trim(body)) == 0 {
 		return nil
 	}
-	return decode(body, v, fault.SlugInvalidBody)
+	return decode(body, fault.SlugInvalidBody, read)
 }
 
-// decode decodes the body into v. The error is an *InputError, with slug unless the type of a value has another.
-func decode(body []byte, v any, slug fault.Slug) error {
+// decode calls read to decode the body. The error is an *InputError, with slug unless a value has another.
+func decode(body []byte, slug fault.Slug, read func(*strictjson.Decoder) error) error {
 	if len(trim(body)) == 0 {
 		return emptyBody(slug)
 	}
+	err := strictjson.Decode(body, read)
+	if err == nil {
+		return nil
+	}
 	var e *strictjson.Error
-	if err := strictjson.Unmarshal(body, v); !errors.As(err, &e) {
+	if !errors.As(err, &e) {
 		return err
 	}
 	return inputError(e, slug)

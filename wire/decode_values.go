@@ -1,105 +1,209 @@
 package wire
 
 import (
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"bytes"
+	"encoding/json"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// The types of this file are values in bodies of requests that have rules of their own. What they refuse is an
-// *InputError without its place, which decode adds.
+// The functions of this file read parts of bodies. What they refuse for a rule of its own is an *InputError without its
+// place, which the decoder adds.
 
-// messageID is a message's ID that isn't empty.
-type messageID string
+// The members of objects in bodies.
+var (
+	draftMembers     = []string{"id", "content"}
+	subscribeMembers = []string{"from"}
+	ackMembers       = []string{"receiptHandle"}
+	nextMembers      = []string{"receiptHandle", "max", "wait"}
+	ticketMembers    = []string{
+		"queue", "id", "ttl", "searchFields", "criteria", "statistics", "numTeams", "teamSize", "extensions", "persistentField",
+	}
+	searchMembers    = []string{"tags", "doubleArgs", "stringArgs"}
+	criterionMembers = []string{"name", "minValue", "maxValue"}
+	statisticMembers = []string{"name", "value"}
+)
 
-func (id *messageID) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	return notEmpty(d, (*string)(id), fault.SlugInvalidMessageID, "the id is empty: leave it out to have one made")
-}
-
-// ticketID is a ticket's ID that isn't empty.
-type ticketID string
-
-func (id *ticketID) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	return notEmpty(d, (*string)(id), fault.SlugInvalidTicket, "the id is empty: leave it out to have one made")
-}
-
-// queueName is a queue's name that isn't empty.
-type queueName string
-
-func (q *queueName) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	return notEmpty(d, (*string)(q), fault.SlugInvalidTicket, "the queue is empty: leave it out for the queue default")
-}
-
-func notEmpty(d *jsontext.Decoder, s *string, slug fault.Slug, detail string) error {
-	if err := json.UnmarshalDecode(d, s); err != nil {
+// draft reads a message. Its content is nil if there is none.
+func draft(d *strictjson.Decoder) (Draft, error) {
+	var m Draft
+	err := d.Object(draftMembers, func(name string) (err error) {
+		if name == "content" {
+			m.Content, err = d.Raw()
+			return err
+		}
+		if m.ID, err = d.String(); err == nil && m.ID == "" {
+			err = d.Refuse(&InputError{Slug: fault.SlugInvalidMessageID, Detail: "the id is empty: leave it out to have one made"})
+		}
 		return err
-	}
-	if *s == "" {
-		return &InputError{Slug: slug, Detail: detail}
-	}
-	return nil
+	})
+	return m, err
 }
 
-// maxCount is what ParseMax reads.
-type maxCount int
+func from(d *strictjson.Decoder) (From, error) {
+	var f From
+	text, err := d.Raw()
+	if err != nil {
+		return f, err
+	}
+	if err := f.UnmarshalJSON(text); err != nil {
+		return f, d.Refuse(err)
+	}
+	return f, nil
+}
 
-func (m *maxCount) UnmarshalJSON(text []byte) error {
+func maxCount(d *strictjson.Decoder) (int, error) {
+	text, err := d.Raw()
+	if err != nil {
+		return 0, err
+	}
 	n, err := ParseMax(string(text))
-	*m = maxCount(n)
-	return err
+	if err != nil {
+		return 0, d.Refuse(err)
+	}
+	return n, nil
+}
+
+// wait reads "20s", "20" or 20.
+func wait(d *strictjson.Decoder) (Wait, error) {
+	text, err := stringOrRaw(d)
+	if err != nil {
+		return 0, err
+	}
+	w, err := ParseWait(text)
+	if err != nil {
+		return 0, d.Refuse(err)
+	}
+	return Wait(w), nil
 }
 
 // UnmarshalJSON reads "20s", "20" or 20.
 func (w *Wait) UnmarshalJSON(text []byte) error {
-	if text[0] == '"' {
-		plain, err := jsontext.AppendUnquote(nil, text)
-		if err != nil {
-			return err
+	return strictjson.Decode(text, func(d *strictjson.Decoder) (err error) {
+		*w, err = wait(d)
+		return err
+	})
+}
+
+func stringOrRaw(d *strictjson.Decoder) (string, error) {
+	if d.IsString() {
+		return d.String()
+	}
+	raw, err := d.Raw()
+	return string(raw), err
+}
+
+func ttl(d *strictjson.Decoder) (TTL, error) {
+	text, err := d.String()
+	if err != nil {
+		return 0, err
+	}
+	t, err := ParseTTL(text)
+	if err != nil {
+		return 0, d.Refuse(err)
+	}
+	return TTL(t), nil
+}
+
+// notEmpty reads a name of a ticket, which is refused with detail if it is empty.
+func notEmpty(d *strictjson.Decoder, detail string) (string, error) {
+	text, err := d.String()
+	if err == nil && text == "" {
+		err = d.Refuse(&InputError{Slug: fault.SlugInvalidTicket, Detail: detail})
+	}
+	return text, err
+}
+
+func specMember(d *strictjson.Decoder, s *TicketSpec, name string) (err error) {
+	switch name {
+	case "searchFields":
+		err = readSearchFields(d, &s.SearchFields)
+	case "criteria":
+		s.Criteria, err = strictjson.List(d, criterion)
+	case "statistics":
+		s.Statistics, err = strictjson.List(d, statistic)
+	case "numTeams":
+		s.NumTeams, err = d.Int()
+	case "teamSize":
+		s.TeamSize, err = d.Int()
+	case "extensions":
+		s.Extensions, err = strictjson.Map(d, rawCopy)
+	case "persistentField":
+		s.PersistentField, err = strictjson.Map(d, rawCopy)
+	}
+	return err
+}
+
+func readSearchFields(d *strictjson.Decoder, f *SearchFields) error {
+	return d.Object(searchMembers, func(name string) (err error) {
+		switch name {
+		case "tags":
+			f.Tags, err = strictjson.List(d, (*strictjson.Decoder).String)
+		case "doubleArgs":
+			f.DoubleArgs, err = d.Doubles()
+		case "stringArgs":
+			f.StringArgs, err = strictjson.Map(d, (*strictjson.Decoder).String)
 		}
-		text = plain
-	}
-	return w.UnmarshalText(text)
+		return err
+	})
 }
 
-// UnmarshalJSONFrom refuses a criterion that lacks a member.
-func (c *Criterion) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	var m struct {
-		Name     *string  `json:"name"`
-		MinValue *float64 `json:"minValue"`
-		MaxValue *float64 `json:"maxValue"`
-	}
-	if err := json.UnmarshalDecode(d, &m); err != nil {
+func criterion(d *strictjson.Decoder) (Criterion, error) {
+	var c Criterion
+	var named, from, to bool
+	err := d.Object(criterionMembers, func(name string) (err error) {
+		switch name {
+		case "name":
+			named = true
+			c.Name, err = d.String()
+		case "minValue":
+			from = true
+			c.MinValue, err = d.Float()
+		case "maxValue":
+			to = true
+			c.MaxValue, err = d.Float()
+		}
 		return err
-	}
+	})
 	switch {
-	case m.Name == nil:
-		return strictjson.Missing(d, "name")
-	case m.MinValue == nil:
-		return strictjson.Missing(d, "minValue")
-	case m.MaxValue == nil:
-		return strictjson.Missing(d, "maxValue")
+	case err != nil:
+	case !named:
+		err = d.Missing("name")
+	case !from:
+		err = d.Missing("minValue")
+	case !to:
+		err = d.Missing("maxValue")
 	}
-	*c = Criterion{Name: *m.Name, MinValue: *m.MinValue, MaxValue: *m.MaxValue}
-	return nil
+	return c, err
 }
 
-// UnmarshalJSONFrom refuses a statistic that lacks a member.
-func (s *Statistic) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	var m struct {
-		Name  *string  `json:"name"`
-		Value *float64 `json:"value"`
-	}
-	if err := json.UnmarshalDecode(d, &m); err != nil {
+func statistic(d *strictjson.Decoder) (Statistic, error) {
+	var s Statistic
+	var named, valued bool
+	err := d.Object(statisticMembers, func(name string) (err error) {
+		switch name {
+		case "name":
+			named = true
+			s.Name, err = d.String()
+		case "value":
+			valued = true
+			s.Value, err = d.Float()
+		}
 		return err
-	}
+	})
 	switch {
-	case m.Name == nil:
-		return strictjson.Missing(d, "name")
-	case m.Value == nil:
-		return strictjson.Missing(d, "value")
+	case err != nil:
+	case !named:
+		err = d.Missing("name")
+	case !valued:
+		err = d.Missing("value")
 	}
-	*s = Statistic{Name: *m.Name, Value: *m.Value}
-	return nil
+	return s, err
+}
+
+// rawCopy reads a value that doesn't refer to the body.
+func rawCopy(d *strictjson.Decoder) (json.RawMessage, error) {
+	value, err := d.Raw()
+	return bytes.Clone(value), err
 }

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Doubles are numbers by name. Unlike JSON's own they may be NaN or infinite, which are written as the strings "NaN",
@@ -33,38 +30,28 @@ func (d Doubles) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON decodes what MarshalJSON writes. The error is an *Error.
-func (d *Doubles) UnmarshalJSON(text []byte) error { return Unmarshal(text, d) }
-
-// UnmarshalJSONFrom implements the interface UnmarshalerFrom of the library.
-func (d *Doubles) UnmarshalJSONFrom(in *jsontext.Decoder) error {
-	var values map[string]double
-	if err := json.UnmarshalDecode(in, &values); err != nil {
+func (d *Doubles) UnmarshalJSON(text []byte) error {
+	return Decode(text, func(in *Decoder) (err error) {
+		*d, err = in.Doubles()
 		return err
-	}
-	*d = make(Doubles, len(values))
-	for name, value := range values {
-		(*d)[name] = float64(value)
-	}
-	return nil
+	})
 }
 
-// double is one of Doubles.
-type double float64
+// Doubles reads what [Doubles.MarshalJSON] writes.
+func (d *Decoder) Doubles() (Doubles, error) { return Map(d, double) }
 
-// UnmarshalJSONFrom implements the interface UnmarshalerFrom of the library.
-func (f *double) UnmarshalJSONFrom(in *jsontext.Decoder) error {
-	if in.PeekKind() != jsontext.KindString {
-		return json.UnmarshalDecode(in, (*float64)(f))
+// double reads one of Doubles.
+func double(d *Decoder) (float64, error) {
+	if !d.IsString() {
+		return d.Float()
 	}
-	var text string
-	if err := json.UnmarshalDecode(in, &text); err != nil {
-		return err
+	text, err := d.String()
+	if err != nil {
+		return 0, err
 	}
 	switch text {
 	case "NaN", "Infinity", "-Infinity":
-		value, err := strconv.ParseFloat(text, 64)
-		*f = double(value)
-		return err
+		return strconv.ParseFloat(text, 64)
 	}
-	return fmt.Errorf(`must be a number, "NaN", "Infinity" or "-Infinity", not %.64q`, text)
+	return 0, d.Refuse(fmt.Errorf(`must be a number, "NaN", "Infinity" or "-Infinity", not %.64q`, text))
 }

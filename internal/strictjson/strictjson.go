@@ -2,13 +2,14 @@
 //
 // [Unmarshal] refuses what encoding/json accepts although the sender can't have meant it: duplicate members, unknown
 // members and members in another case, null in place of a value, text that is not UTF-8, and anything after the value. The
-// decoding itself is done by the library that is the experiment for encoding/json/v2.
+// decoding itself is done by the library that is the experiment for encoding/json/v2. [Decode] is for the bodies of requests:
+// it refuses the same, and what it reads is written out in code instead of in struct tags, which takes half the time.
 //
 // The error is always an *[Error]. It says what is wrong, in words for the sender, and where: as a path, as a JSON pointer
 // and as an offset.
 //
 // Half of a surrogate pair ("\ud83d") is allowed by the grammar of JSON, but is not a character. It is refused in strings
-// that are decoded, and accepted in values that are kept as they are written: [Span] and json.RawMessage.
+// that are decoded, and accepted in values that are kept as they are written: [Decoder.Raw] and json.RawMessage.
 //
 // All functions may be called by any number of goroutines.
 package strictjson
@@ -57,35 +58,6 @@ func Unmarshal(text []byte, v any, options ...Option) error {
 		return explain(text, err)
 	}
 	return nil
-}
-
-// Span is the place of a value in the text, for a value that is kept as it is written. It accepts any value, also null.
-type Span struct{ start, end int }
-
-// UnmarshalJSONFrom implements the interface UnmarshalerFrom of the library.
-func (s *Span) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	v, err := d.ReadValue()
-	if err != nil {
-		return err
-	}
-	s.end = int(d.InputOffset())
-	s.start = s.end - len(v)
-	return nil
-}
-
-// IsZero reports whether no value was decoded.
-func (s Span) IsZero() bool { return s == Span{} }
-
-// Of returns the part of text that is the value. Appending to the result doesn't change text.
-func (s Span) Of(text []byte) []byte { return text[s.start:s.end:s.end] }
-
-// Missing returns an error for an UnmarshalJSONFrom method: the object that d has just read lacks a member.
-func Missing(d *jsontext.Decoder, member string) error {
-	return &Error{
-		Reason:  "is missing",
-		Pointer: string(d.StackPointer().AppendToken(member)),
-		Offset:  d.InputOffset() - 1, // the closing brace
-	}
 }
 
 // base is the options of all calls. Since Unmarshal checks UTF-8 before, AllowInvalidUTF8 allows only halves of surrogate
@@ -141,10 +113,15 @@ func unmarshalText(d *jsontext.Decoder, s *string) error {
 	}
 	plain, err := jsontext.AppendUnquote(nil, quoted)
 	if err != nil {
-		return fmt.Errorf("%.64s contains half of a surrogate pair, which is not a character", quoted)
+		return errors.New(halfPair(quoted))
 	}
 	*s = string(plain)
 	return nil
+}
+
+// halfPair says what is wrong with a string that isn't characters.
+func halfPair(quoted []byte) string {
+	return fmt.Sprintf("%.64s contains half of a surrogate pair, which is not a character", quoted)
 }
 
 // unmarshalPlain decodes a number or boolean from a string.

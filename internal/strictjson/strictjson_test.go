@@ -9,8 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	json2 "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -28,7 +26,7 @@ type document struct {
 	Weights map[string]float64         `json:"weights"`
 	Parts   []part                     `json:"parts"`
 	Own     map[string]json.RawMessage `json:"own"`
-	Kept    strictjson.Span            `json:"kept,omitzero"`
+	Kept    json.RawMessage            `json:"kept,omitzero"`
 	Hidden  string                     `json:"-"`
 	shared
 }
@@ -39,21 +37,6 @@ type shared struct {
 
 type part struct {
 	ID string `json:"id"`
-}
-
-// UnmarshalJSONFrom requires the ID.
-func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	var m struct {
-		ID *string `json:"id"`
-	}
-	if err := json2.UnmarshalDecode(d, &m); err != nil {
-		return err
-	}
-	if m.ID == nil {
-		return strictjson.Missing(d, "id")
-	}
-	p.ID = *m.ID
-	return nil
 }
 
 type life time.Duration
@@ -67,71 +50,78 @@ func (l *life) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// complete is a document with all members.
+var complete = []byte(` {"name":"\u0061\"","count":-3,"factor":1.5e1,"on":true,"at":"2020-01-01T00:00:00Z","life":"5s","tags":["a"],
+		"weights":{"\u0062":1},"parts":[{"id":"p"}],"own":{"k":{ "a": "\ud83d" }},"kept":[ null, "\ud83d" ],"common":"c"} `)
+
 func TestUnmarshal(t *testing.T) {
 	t.Parallel()
-	text := []byte(` {"name":"\u0061\"","count":-3,"factor":1.5e1,"on":true,"at":"2020-01-01T00:00:00Z","life":"5s","tags":["a"],
-		"weights":{"\u0062":1},"parts":[{"id":"p"}],"own":{"k":{ "a": "\ud83d" }},"kept":[ null, "\ud83d" ],"common":"c"} `)
 	var got document
-	require.NoError(t, strictjson.Unmarshal(text, &got))
-	require.Equal(t, `[ null, "\ud83d" ]`, string(got.Kept.Of(text)))
-	kept := got.Kept.Of(text)
-	require.Equal(t, len(kept), cap(kept), "appending to a value must not reach into the text")
-	got.Kept = strictjson.Span{}
+	require.NoError(t, strictjson.Unmarshal(complete, &got))
 	require.Equal(t, document{
 		Name: `a"`, Count: -3, Factor: 15, On: true, At: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), Life: life(5 * time.Second),
 		Tags: []string{"a"}, Weights: map[string]float64{"b": 1}, Parts: []part{{"p"}},
-		Own: map[string]json.RawMessage{"k": json.RawMessage(`{ "a": "\ud83d" }`)}, shared: shared{"c"},
+		Own:  map[string]json.RawMessage{"k": json.RawMessage(`{ "a": "\ud83d" }`)},
+		Kept: json.RawMessage(`[ null, "\ud83d" ]`), shared: shared{"c"},
 	}, got)
+}
+
+// refusals are texts for document that Unmarshal and Decode refuse, with the same error.
+var refusals = map[string]strictjson.Error{
+	"":                    {Reason: "unexpected end of JSON"},
+	" \n":                 {Reason: "unexpected end of JSON", Offset: 2},
+	`{"tags":["a"`:        {Reason: "unexpected end of JSON", Pointer: "/tags", Offset: 12},
+	`{"name":"ab`:         {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
+	`hello`:               {Reason: "invalid JSON: invalid character 'h' at start of value"},
+	`{"tags":["a",]}`:     {Reason: "invalid JSON: invalid character ',' at start of value", Pointer: "/tags", Offset: 12},
+	`{"name":"\uZ"}`:      {Reason: "invalid JSON: invalid escape sequence `\\uZ\"}` in string", Pointer: "/name", Offset: 9},
+	`{} x`:                {Reason: "invalid JSON: invalid character 'x' after top-level value", Offset: 3},
+	"{\"name\":\"a\xff\"": {Reason: "invalid JSON: invalid UTF-8", Pointer: "/name", Offset: 10},
+	"{\"name\":\"a\xff":   {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
+	"{\"kept\":{\"é\":\"\\ud83d\xf0\x9f\"}}": {Reason: "invalid JSON: invalid UTF-8", Pointer: "/kept/é", Offset: 21},
+	"x\xff":                             {Reason: "invalid JSON: invalid character 'x' at start of value"},
+	`{"name":"a","name":"b"}`:           {Reason: "duplicate member", Path: "name", Pointer: "/name", Offset: 12},
+	`{"kept":[{"a":1,"\u0061":2}]}`:     {Reason: "duplicate member", Path: "kept[0].a", Pointer: "/kept/0/a", Offset: 16},
+	`{"weights":{"1":1,"1":2}}`:         {Reason: "duplicate member", Path: "weights.1", Pointer: "/weights/1", Offset: 18},
+	`{"own":{"\ud83d":1,"\ude00":2}}`:   {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "own.\ufffd", Pointer: "/own/\ufffd", Offset: 8},
+	`{"parts":[{"id":"a"},{"ID":"b"}]}`: {Reason: "unknown member (known: id)", Path: "parts[1].ID", Pointer: "/parts/1/ID", Offset: 22},
+	`{"Hidden":1}`:                      {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "Hidden", Pointer: "/Hidden", Offset: 1},
+	`[]`:                                {Reason: "must be an object, not an array"},
+	` null`:                             {Reason: "must be an object, not null", Offset: 1},
+	`{"name":5}`:                        {Reason: "must be a string, not a number", Path: "name", Pointer: "/name", Offset: 8},
+	`{"name":null}`:                     {Reason: "must be a string, not null", Path: "name", Pointer: "/name", Offset: 8},
+	`{"name":"\ud83d"}`:                 {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "name", Pointer: "/name", Offset: 8},
+	`{"tags":{}}`:                       {Reason: "must be an array, not an object", Path: "tags", Pointer: "/tags", Offset: 8},
+	`{"tags":["a",null]}`:               {Reason: "must be a string, not null", Path: "tags[1]", Pointer: "/tags/1", Offset: 13},
+	`{"count":1.5}`:                     {Reason: "must be an integer, not 1.5", Path: "count", Pointer: "/count", Offset: 9},
+	`{"count":"1"}`:                     {Reason: "must be an integer, not a string", Path: "count", Pointer: "/count", Offset: 9},
+	`{"count":9223372036854775808}`:     {Reason: "must be an integer, not 9223372036854775808", Path: "count", Pointer: "/count", Offset: 9},
+	`{"weights":{"a":1e999}}`:           {Reason: "1e999 is too large for a double", Path: "weights.a", Pointer: "/weights/a", Offset: 16},
+	`{"on":"true"}`:                     {Reason: "must be true or false, not a string", Path: "on", Pointer: "/on", Offset: 6},
+	`{"at":"yesterday"}`:                {Reason: `must be a time, such as "2006-01-02T15:04:05Z"`, Path: "at", Pointer: "/at", Offset: 6},
+	`{"life":5}`:                        {Reason: "must be a string, not a number", Path: "life", Pointer: "/life", Offset: 8},
+	`{"life":"soon"}`:                   {Reason: `"soon" is not a duration`, Path: "life", Pointer: "/life", Offset: 8},
+	`{"parts":[{"id":{}}]}`:             {Reason: "must be a string, not an object", Path: "parts[0].id", Pointer: "/parts/0/id", Offset: 16},
+	`{"a/b~":1}`:                        {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "a/b~", Pointer: "/a~1b~0", Offset: 1},
 }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]strictjson.Error{
-		"":                    {Reason: "unexpected end of JSON"},
-		" \n":                 {Reason: "unexpected end of JSON", Offset: 2},
-		`{"tags":["a"`:        {Reason: "unexpected end of JSON", Pointer: "/tags", Offset: 12},
-		`{"name":"ab`:         {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
-		`hello`:               {Reason: "invalid JSON: invalid character 'h' at start of value"},
-		`{"tags":["a",]}`:     {Reason: "invalid JSON: invalid character ',' at start of value", Pointer: "/tags", Offset: 12},
-		`{"name":"\uZ"}`:      {Reason: "invalid JSON: invalid escape sequence `\\uZ\"}` in string", Pointer: "/name", Offset: 9},
-		`{} x`:                {Reason: "invalid JSON: invalid character 'x' after top-level value", Offset: 3},
-		"{\"name\":\"a\xff\"": {Reason: "invalid JSON: invalid UTF-8", Pointer: "/name", Offset: 10},
-		"{\"name\":\"a\xff":   {Reason: "unexpected end of JSON", Pointer: "/name", Offset: 11},
-		"{\"kept\":{\"é\":\"\\ud83d\xf0\x9f\"}}": {Reason: "invalid JSON: invalid UTF-8", Pointer: "/kept/é", Offset: 21},
-		"x\xff":                             {Reason: "invalid JSON: invalid character 'x' at start of value"},
-		`{"name":"a","name":"b"}`:           {Reason: "duplicate member", Path: "name", Pointer: "/name", Offset: 12},
-		`{"kept":[{"a":1,"\u0061":2}]}`:     {Reason: "duplicate member", Path: "kept[0].a", Pointer: "/kept/0/a", Offset: 16},
-		`{"weights":{"1":1,"1":2}}`:         {Reason: "duplicate member", Path: "weights.1", Pointer: "/weights/1", Offset: 18},
-		`{"own":{"\ud83d":1,"\ude00":2}}`:   {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "own.\ufffd", Pointer: "/own/\ufffd", Offset: 8},
-		`{"parts":[{"id":"a"},{"ID":"b"}]}`: {Reason: "unknown member (known: id)", Path: "parts[1].ID", Pointer: "/parts/1/ID", Offset: 22},
-		`{"Hidden":1}`:                      {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "Hidden", Pointer: "/Hidden", Offset: 1},
-		`{"parts":[{}]}`:                    {Reason: "is missing", Path: "parts[0].id", Pointer: "/parts/0/id", Offset: 11},
-		`[]`:                                {Reason: "must be an object, not an array"},
-		` null`:                             {Reason: "must be an object, not null", Offset: 1},
-		`{"name":5}`:                        {Reason: "must be a string, not a number", Path: "name", Pointer: "/name", Offset: 8},
-		`{"name":null}`:                     {Reason: "must be a string, not null", Path: "name", Pointer: "/name", Offset: 8},
-		`{"name":"\ud83d"}`:                 {Reason: `"\ud83d" contains half of a surrogate pair, which is not a character`, Path: "name", Pointer: "/name", Offset: 8},
-		`{"tags":{}}`:                       {Reason: "must be an array, not an object", Path: "tags", Pointer: "/tags", Offset: 8},
-		`{"tags":["a",null]}`:               {Reason: "must be a string, not null", Path: "tags[1]", Pointer: "/tags/1", Offset: 13},
-		`{"count":1.5}`:                     {Reason: "must be an integer, not 1.5", Path: "count", Pointer: "/count", Offset: 9},
-		`{"count":"1"}`:                     {Reason: "must be an integer, not a string", Path: "count", Pointer: "/count", Offset: 9},
-		`{"count":9223372036854775808}`:     {Reason: "must be an integer, not 9223372036854775808", Path: "count", Pointer: "/count", Offset: 9},
-		`{"weights":{"a":1e999}}`:           {Reason: "1e999 is too large for a double", Path: "weights.a", Pointer: "/weights/a", Offset: 16},
-		`{"on":"true"}`:                     {Reason: "must be true or false, not a string", Path: "on", Pointer: "/on", Offset: 6},
-		`{"at":"yesterday"}`:                {Reason: `must be a time, such as "2006-01-02T15:04:05Z"`, Path: "at", Pointer: "/at", Offset: 6},
-		`{"life":5}`:                        {Reason: "must be a string, not a number", Path: "life", Pointer: "/life", Offset: 8},
-		`{"life":"soon"}`:                   {Reason: `"soon" is not a duration`, Path: "life", Pointer: "/life", Offset: 8},
-		`{"parts":[{"id":{}}]}`:             {Reason: "must be a string, not an object", Path: "parts[0].id", Pointer: "/parts/0/id", Offset: 16},
-		`{"a/b~":1}`:                        {Reason: "unknown member (known: name, count, factor, on, at, life, tags, weights, parts, own, kept, common)", Path: "a/b~", Pointer: "/a~1b~0", Offset: 1},
-	} {
-		t.Run(text, func(t *testing.T) {
-			t.Parallel()
-			err := strictjson.Unmarshal([]byte(text), new(document))
-			var got *strictjson.Error
-			require.ErrorAs(t, err, &got)
-			want.Cause = got.Cause
-			require.Equal(t, want, *got)
-		})
+	for text, want := range refusals {
+		for name, decode := range map[string]func([]byte, *document) error{
+			"Unmarshal": func(text []byte, d *document) error { return strictjson.Unmarshal(text, d) },
+			"Decode":    func(text []byte, d *document) error { return decodeDocument(text, d) },
+		} {
+			t.Run(name+text, func(t *testing.T) {
+				t.Parallel()
+				err := decode([]byte(text), new(document))
+				var got *strictjson.Error
+				require.ErrorAs(t, err, &got)
+				want := want
+				want.Cause = got.Cause
+				require.Equal(t, want, *got)
+			})
+		}
 	}
 }
 
@@ -191,13 +181,23 @@ func FuzzUnmarshal(f *testing.F) {
 		Tags    []string                   `json:"tags"`
 		Weights map[string]float64         `json:"weights"`
 		Own     map[string]json.RawMessage `json:"own"`
+		Kept    json.RawMessage            `json:"kept"`
 		shared
+	}
+	decodeFuzzed := func(text []byte, f *fuzzed) error {
+		var d document
+		err := decodeDocument(text, &d, "on", "at", "life", "parts")
+		*f = fuzzed{d.Name, d.Count, d.Factor, d.Tags, d.Weights, d.Own, d.Kept, d.shared}
+		return err
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		before := bytes.Clone(text)
 		var got, want fuzzed
 		err := strictjson.Unmarshal(text, &got)
+		var read fuzzed
+		errDecode := decodeFuzzed(text, &read)
 		require.Equal(t, before, text, "the text is only read")
+		require.Equal(t, err == nil, errDecode == nil, "%v and %v", err, errDecode)
 		if err != nil {
 			var refused *strictjson.Error
 			require.ErrorAs(t, err, &refused)
@@ -208,5 +208,6 @@ func FuzzUnmarshal(f *testing.F) {
 		require.True(t, utf8.Valid(text))
 		require.NoError(t, json.Unmarshal(text, &want))
 		require.Equal(t, want, got)
+		require.Equal(t, want, read)
 	})
 }
