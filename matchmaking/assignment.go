@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 )
 
 // Assignment tells a player where to play, and with whom. As JSON it is the content of the message on the ticket's channel.
@@ -20,43 +21,88 @@ type Assignment struct {
 // Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment as JSON. An
 // extension of the assigner replaces one of the match function with the same name.
 func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, error) {
-	extensions := p.Extensions
-	if len(place.Extensions) > 0 {
-		extensions = maps.Clone(p.Extensions)
-		if extensions == nil {
-			extensions = place.Extensions
-		} else {
-			maps.Copy(extensions, place.Extensions)
-		}
+	shared, err := writeShared(Assignment{
+		MatchID: p.ID, Queue: d.Name, Connection: place.Connection, Extensions: merge(p.Extensions, place.Extensions),
+	})
+	if err != nil {
+		return AssignMatch{}, fmt.Errorf("write the assignments of match %s: %w", p.ID, err)
 	}
-	match := AssignMatch{ID: p.ID}
+	tickets := 0
+	for _, team := range p.Teams {
+		tickets += len(team)
+	}
+	match := AssignMatch{ID: p.ID, Assignments: make([]AssignTicket, 0, tickets)}
 	for number, team := range p.Teams {
 		for _, ticket := range team {
-			a := Assignment{
-				TicketID: ticket.ID, MatchID: p.ID, Queue: d.Name, Connection: place.Connection, Team: number, Extensions: extensions,
-			}
+			var others []*Ticket
 			if d.Teammates {
-				a.Teammates = teammates(team, ticket)
-			}
-			content, err := json.Marshal(a)
-			if err != nil {
-				return AssignMatch{}, fmt.Errorf("write the assignments of match %s: %w", p.ID, err)
+				others = team
 			}
 			match.Assignments = append(match.Assignments, AssignTicket{
-				ID: ticket.ID, Created: ticket.CreateTime, Epoch: ticket.Epoch, Content: content,
+				ID: ticket.ID, Created: ticket.CreateTime, Epoch: ticket.Epoch, Content: shared.write(ticket.ID, number, others),
 			})
 		}
 	}
 	return match, nil
 }
 
-// teammates returns the IDs of a ticket's team without its own.
-func teammates(team []*Ticket, of *Ticket) []string {
-	var others []string
-	for _, t := range team {
-		if t.ID != of.ID {
-			others = append(others, t.ID)
+// merge returns the extensions of both, and those of place where both have the same name.
+func merge(match, place map[string]json.RawMessage) map[string]json.RawMessage {
+	switch {
+	case len(place) == 0:
+		return match
+	case len(match) == 0:
+		return place
+	}
+	all := maps.Clone(match)
+	maps.Copy(all, place)
+	return all
+}
+
+// sharedJSON is what the assignments of a match have in common, as JSON: the members before the team, and those after the
+// teammates.
+type sharedJSON struct{ before, after []byte }
+
+func writeShared(a Assignment) (sharedJSON, error) {
+	before, err := json.Marshal(struct {
+		MatchID    string `json:"matchId"`
+		Queue      string `json:"queue"`
+		Connection string `json:"connection"`
+	}{a.MatchID, a.Queue, a.Connection})
+	if err != nil {
+		return sharedJSON{}, err
+	}
+	after := []byte("}")
+	if len(a.Extensions) > 0 {
+		after, err = json.Marshal(map[string]any{"extensions": a.Extensions})
+		if err != nil {
+			return sharedJSON{}, err
+		}
+		after[0] = ','
+	}
+	return sharedJSON{before: before[1 : len(before)-1], after: after}, nil
+}
+
+// write returns the JSON of a ticket's Assignment, with the IDs of its team's other tickets. IDs need no escapes.
+func (s *sharedJSON) write(ticketID string, number int, team []*Ticket) []byte {
+	const frame, perMate = 32, 40
+	content := make([]byte, 0, frame+len(ticketID)+len(s.before)+len(s.after)+perMate*len(team))
+	content = append(content, `{"ticketId":"`...)
+	content = append(content, ticketID...)
+	content = append(content, `",`...)
+	content = append(content, s.before...)
+	content = append(content, `,"team":`...)
+	content = strconv.AppendInt(content, int64(number), 10)
+	separator := `,"teammates":["`
+	for _, other := range team {
+		if other.ID != ticketID {
+			content = append(content, separator...)
+			content = append(content, other.ID...)
+			separator = `","`
 		}
 	}
-	return others
+	if separator == `","` {
+		content = append(content, `"]`...)
+	}
+	return append(content, s.after...)
 }

@@ -2,6 +2,7 @@ package matchmaking_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"testing"
 	"time"
 
@@ -56,4 +57,28 @@ func TestAssignments(t *testing.T) {
 	p.Extensions = values("broken", "{")
 	_, err := new(matchmaking.Definition).Assignments(p, matchmaking.Allocation{})
 	require.ErrorContains(t, err, "match m")
+}
+
+// TestAssignmentsAreJSON shows that what is written for teams of all sizes is the JSON of Assignment.
+func TestAssignmentsAreJSON(t *testing.T) {
+	t.Parallel()
+	d := matchmaking.Definition{Name: "duel", Teammates: true}
+	for size := range 5 {
+		p := &matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{nil}}
+		for i := range size {
+			p.Teams[0] = append(p.Teams[0], &matchmaking.Ticket{ID: "t" + strconv.Itoa(i)})
+		}
+		match, err := d.Assignments(p, matchmaking.Allocation{Connection: `a"é`})
+		require.NoError(t, err)
+		require.Len(t, match.Assignments, size)
+		for _, written := range match.Assignments {
+			var a matchmaking.Assignment
+			require.NoError(t, json.Unmarshal(written.Content, &a))
+			require.Equal(t, written.ID, a.TicketID)
+			require.Len(t, a.Teammates, size-1)
+			again, err := json.Marshal(a)
+			require.NoError(t, err)
+			require.Equal(t, string(again), string(written.Content))
+		}
+	}
 }
