@@ -10,6 +10,9 @@ import (
 // subscriber returns the connection to the node at an address, or to any node if none is there. It connects if there is
 // no connection yet.
 func (s *Subscriptions) subscriber(ctx context.Context, address string) (*subscriber, error) {
+	if at := s.single(); at != nil {
+		return at, nil
+	}
 	nodes := s.client.Nodes()
 	if at := s.existing(nodes, address); at != nil {
 		return at, nil
@@ -29,6 +32,20 @@ func (s *Subscriptions) subscriber(ctx context.Context, address string) (*subscr
 		}
 		return d.Val.(*subscriber), nil
 	}
+}
+
+// single returns the connection to a Redis that has one node, which never changes; nil if there is no connection or Redis
+// can have several nodes. It allocates nothing, whereas the client makes a map of its nodes for each call.
+func (s *Subscriptions) single() *subscriber {
+	if s.client.Mode() != rueidis.ClientModeStandalone {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.nodes {
+		return at
+	}
+	return nil
 }
 
 // existing returns the connection to the node at an address, or to any node if none is there; nil if there is none.

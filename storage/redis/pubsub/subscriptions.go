@@ -123,7 +123,7 @@ func (s *Subscriptions) wake(sub *subscription) bool {
 // attend brings a subscription to where nothing needs to be done for it: it is subscribed, on a connection that isn't
 // retired, or it is stopped. No more than one goroutine runs attend for a subscription.
 func (s *Subscriptions) attend(ctx context.Context, sub *subscription) {
-	wait := s.backOff()
+	var wait backoff.BackOff // made when an attempt has failed
 	for again := false; ctx.Err() == nil; {
 		at, what := sub.plan()
 		var err error
@@ -141,7 +141,9 @@ func (s *Subscriptions) attend(ctx context.Context, sub *subscription) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		again = true
+		if again = true; wait == nil {
+			wait = s.backOff()
+		}
 		sub.interrupted(err)
 		select {
 		case <-ctx.Done():
@@ -192,6 +194,9 @@ func (s *Subscriptions) handOver(ctx context.Context, old *subscriber, sub *subs
 // subscribe adds a subscription to the connection of its node, and returns when Redis has confirmed it. If Redis
 // names another node of a cluster, it subscribes there at once.
 func (s *Subscriptions) subscribe(ctx context.Context, sub *subscription) (*subscriber, error) {
+	if s.client.Mode() != rueidis.ClientModeCluster {
+		return s.subscribeAt(ctx, "", sub)
+	}
 	command := s.client.B().Ssubscribe().Channel(sub.topic).Build() // only to compute the slot
 	slot := command.Slot()
 	at, err := s.subscribeAt(ctx, s.owner(slot), sub)
