@@ -113,6 +113,7 @@ func (f *fetch) acknowledge(ctx context.Context) (err error) {
 // listenFirst is true: so messages that are there are returned at once and without a subscription.
 func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	hub := f.service.hub
+	end := time.Now().Add(f.request.Wait)
 	timer := time.NewTimer(f.request.Wait)
 	defer timer.Stop()
 	if !listenFirst && !hub.listening(f.request.Channel) {
@@ -122,7 +123,7 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	}
 	w := hub.join(f.request.Channel, f.request.Subscriber)
 	defer w.leave()
-	w.awaitConfirmation(ctx, f.request.Wait)
+	w.awaitConfirmation(ctx, timer, end)
 	for {
 		w.prepare()
 		if err := f.read(ctx); err != nil || !f.batch.empty() {

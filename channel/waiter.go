@@ -39,13 +39,14 @@ type waiter struct {
 const confirmationTimeout = 250 * time.Millisecond
 
 // awaitConfirmation waits for a new topic to be listened to. The confirmation makes every waiter fetch, so a fetch after
-// it isn't repeated. It returns early when ctx ends or after the given time: the waiter may proceed in any case.
-func (w *waiter) awaitConfirmation(ctx context.Context, most time.Duration) {
+// it isn't repeated. It returns early when ctx ends or at end: the waiter may proceed in any case. The timer, which fires at
+// end, is borrowed.
+func (w *waiter) awaitConfirmation(ctx context.Context, timer *time.Timer, end time.Time) {
 	if w.topic.isConfirmed() || w.hub.drained.Load() {
 		return
 	}
-	timer := time.NewTimer(min(most, confirmationTimeout))
-	defer timer.Stop()
+	timer.Reset(min(time.Until(end), confirmationTimeout))
+	defer func() { timer.Reset(time.Until(end)) }()
 	select {
 	case <-w.topic.confirmed:
 	case <-timer.C:
