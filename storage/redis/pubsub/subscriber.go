@@ -28,8 +28,10 @@ type subscriber struct {
 	unwanted int                        // messages of stale topics
 }
 
-// mostStale limits the stale topics of a connection, and the messages of them, if it has fewer topics with listeners.
-const mostStale = 1024
+// mostStale limits the stale topics of a connection, and the messages of them, if it has fewer topics with listeners. A stale
+// topic takes about 250 bytes of Redis's memory, so at most 1 MiB. A low limit costs commands: when a connection is retired,
+// each of its topics with listeners is subscribed again.
+const mostStale = 4096
 
 func newSubscriber(address string, all *Subscriptions) *subscriber {
 	return &subscriber{
