@@ -15,26 +15,11 @@ import (
 
 func concurrentCases() []testCase {
 	return []testCase{
-		{
-			name: "publishers and subscribers at the same time", ring: true, run: concurrentAll,
-			notice: "under load messages are lost, doubled or out of order, or a waiting subscriber sleeps on",
-		},
-		{
-			name: "one ID published many times at once", run: concurrentDuplicates,
-			notice: "retries that overtake each other make two messages",
-		},
-		{
-			name: "batches published at once don't mix", run: concurrentBatches,
-			notice: "another publisher's messages stand within a batch",
-		},
-		{
-			name: "acks of one subscriber at once leave the furthest", run: concurrentAcks,
-			notice: "a mark moves back when two consumers of one subscriber acknowledge at once",
-		},
-		{
-			name: "a channel made by many at once is made once", run: concurrentMaking,
-			notice: "a receipt is refused, or a message lost, because two lives of a channel began at once",
-		},
+		{name: "publishers and subscribers at the same time", ring: true, run: concurrentAll},
+		{name: "one ID published many times at once", run: concurrentDuplicates},
+		{name: "batches published at once don't mix", run: concurrentBatches},
+		{name: "acks of one subscriber at once leave the furthest", run: concurrentAcks},
+		{name: "a channel made by many at once is made once", run: concurrentMaking},
 	}
 }
 
@@ -114,7 +99,7 @@ func (s *subject) publishLoop(ctx context.Context, publisher int) ([]clock.Clock
 // readLoop is a consumer: it sleeps where there is nothing to read until it is told of something. Its first
 // fetch comes after the listening is confirmed, so that it can't miss the last message.
 func (s *subject) readLoop(ctx context.Context, name string, limit int) ([]channel.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	woken := make(chan struct{}, 1)
 	defer s.store.Listen(s.channel, func(channel.Event) {

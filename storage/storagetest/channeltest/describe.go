@@ -11,85 +11,11 @@ import (
 
 func describeCases() []testCase {
 	return []testCase{
-		{
-			name: "a channel that doesn't exist isn't described", run: describeNothing,
-			notice: "asking for a channel makes it, or a missing one looks empty",
-		},
-		{
-			name: "a description tells clock, oldest message and lags", ring: true, run: describeAll,
-			notice: "monitoring shows wrong lags or a wrong number of messages",
-		},
-		{
-			name: "a description leaves out what has expired", ring: true, run: describeExpired,
-			notice: "monitoring shows messages that nobody can read",
-		},
-		{
-			name: "subscribers whose marks have expired are dropped", run: describeVanished,
-			notice: "monitoring shows growing lags of subscribers that are long gone",
-		},
-		{
-			name: "subscribers come in pages", run: describePages,
-			notice: "looking at a channel with many subscribers makes everybody else wait, or leaves some out",
-		},
-		{
-			name: "names without a mark don't pile up", run: describeCount,
-			notice: "a channel whose subscribers come and go counts more and more of them",
-		},
-		{
-			name: "a description tells what is left of the channel's life", run: describeLife,
-			notice: "nobody can tell when a channel ends",
-		},
+		{name: "subscribers whose marks have expired are dropped", run: describeVanished},
+		{name: "subscribers come in pages", run: describePages},
+		{name: "names without a mark don't pile up", run: describeCount},
+		{name: "a description tells what is left of the channel's life", run: describeLife},
 	}
-}
-
-func describeNothing(s *subject) {
-	for range 2 {
-		_, err := s.tryDescribe()
-		require.ErrorIs(s.t, err, channel.ErrNoChannel)
-		_, err = s.readPosition()
-		require.ErrorIs(s.t, err, channel.ErrNoChannel)
-	}
-}
-
-func describeAll(s *subject) {
-	s.subscribe("b")
-	d := s.describe()
-	require.Equal(s.t, s.position(), d.Position)
-	require.Zero(s.t, d.Live)
-	require.Equal(s.t, []channel.SubscriberLag{{Name: "b", Mark: s.at(0)}}, d.Subscribers)
-
-	s.publish("m1", "m2", "m3")
-	s.subscribe("c")
-	s.subscribe("a")
-	s.publish("m4", "m5")
-	s.ack("b", s.fetchUpTo("b", 1))
-	s.ack("c", s.fetch("c"))
-	d = s.describe()
-	require.Equal(s.t, s.at(5), d.Clock)
-	require.Equal(s.t, s.at(1), d.Oldest)
-	require.Equal(s.t, uint64(5), d.Live)
-	require.Equal(s.t, []channel.SubscriberLag{
-		{Name: "a", Mark: s.at(3), Lag: 2},
-		{Name: "b", Mark: s.at(1), Lag: 4},
-		{Name: "c", Mark: s.at(5), Lag: 0},
-	}, d.Subscribers, "by name")
-	require.Equal(s.t, s.position(), d.Position)
-}
-
-func describeExpired(s *subject) {
-	s.subscribe("s")
-	s.batch(numbered(40)...)
-	expired := 0
-	for _, n := range []int{1, 7, 8, 9, 16, 31, 38, 39} {
-		s.expireMessages(expired+1, n)
-		expired = n
-		d := s.describe()
-		require.Equal(s.t, uint64(40-n), d.Live)
-		require.Equal(s.t, s.at(n+1), d.Oldest)
-		require.Equal(s.t, uint64(40), d.Subscribers[0].Lag, "a lag counts what has expired too")
-	}
-	s.expireMessages(40, 40)
-	require.Zero(s.t, s.describe().Live)
 }
 
 func describeVanished(s *subject) {

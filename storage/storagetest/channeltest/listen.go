@@ -14,42 +14,12 @@ import (
 
 func listenCases() []testCase {
 	return []testCase{
-		{
-			name: "every publish is told of in order", ring: true, run: listenPublishes,
-			notice: "a waiting subscriber isn't woken, or gets messages out of order",
-		},
-		{
-			name: "each new message of a batch is told of", ring: true, run: listenBatch,
-			notice: "a waiting subscriber gets only a part of a batch",
-		},
-		{
-			name: "a duplicate is told to nobody", run: listenDuplicate,
-			notice: "waiting subscribers are woken in vain, or get a message twice",
-		},
-		{
-			name: "a large message is told of without its body", run: listenLarge,
-			notice: "large messages are sent to every server that waits, whether it can use them or not",
-		},
-		{
-			name: "a removed subscriber is told of", ring: true, run: listenUnsubscribe,
-			notice: "a poll of a subscriber that was removed hangs until its time is over",
-		},
-		{
-			name: "a channel can be listened to before it exists", run: listenBefore,
-			notice: "the first message of a channel wakes nobody",
-		},
-		{
-			name: "listeners hear their own channel, each everything", run: listenOwn,
-			notice: "a second server's waiting subscribers aren't woken, or are woken by other channels",
-		},
-		{
-			name: "listening ends when it is stopped", run: listenEnds,
-			notice: "a server can't be stopped, or logs errors when it is",
-		},
-		{
-			name: "a new life is told of under its epoch", run: listenNewLife,
-			notice: "a waiting subscriber takes a message of a new life for one of the old",
-		},
+		{name: "each new message is an event, in order", ring: true, run: listenPublishes},
+		{name: "the event of a large message has no body", run: listenLarge},
+		{name: "a removed subscriber is an event", ring: true, run: listenUnsubscribe},
+		{name: "a channel can be listened to before it exists, and into its next life", run: listenLives},
+		{name: "each listener receives all events of its own channel", run: listenOwn},
+		{name: "no event follows stop", run: listenStop},
 	}
 }
 
@@ -60,7 +30,7 @@ type listener struct {
 	stop   func()
 }
 
-// listen begins to listen to the subject's channel, until the test ends at the latest.
+// listen listens to the subject's channel until stop is called, or the test ends.
 func (s *subject) listen() *listener {
 	l := &listener{s: s, events: make(chan channel.Event, 1000)}
 	l.stop = sync.OnceFunc(s.store.Listen(s.channel, func(e channel.Event) { l.events <- e }))
@@ -74,20 +44,20 @@ func (l *listener) next() channel.Event {
 	select {
 	case e := <-l.events:
 		return e
-	case <-time.After(patience):
-		require.FailNow(l.s.t, "an event never came")
+	case <-time.After(timeout):
+		require.FailNow(l.s.t, "no event within the timeout")
 	}
 	return channel.Event{}
 }
 
-// confirmed waits until every event is sure to come.
+// confirmed waits for the confirmation, after which no event is lost.
 func (l *listener) confirmed() {
 	l.s.t.Helper()
 	require.Equal(l.s.t, channel.Event{Kind: channel.EventConfirmed}, l.next(), "the first event")
 }
 
-// published waits for the message at a clock, which must be the next event but for confirmations: a store may
-// confirm again at any time.
+// published waits for the event of the message at a clock. Only confirmations may precede it: a store may confirm
+// again at any time.
 func (l *listener) published(at clock.Clock) channel.Event {
 	l.s.t.Helper()
 	e := l.next()
@@ -95,7 +65,7 @@ func (l *listener) published(at clock.Clock) channel.Event {
 		e = l.next()
 	}
 	require.Equal(l.s.t, channel.EventPublished, e.Kind)
-	require.Equal(l.s.t, at, e.Clock, "the clock of the message that is told of next")
+	require.Equal(l.s.t, at, e.Clock, "the clock of the next event")
 	require.NotEqual(l.s.t, ulid.ULID{}, e.Epoch)
 	if e.Message != nil {
 		require.Equal(l.s.t, at, e.Message.Clock)
@@ -103,49 +73,28 @@ func (l *listener) published(at clock.Clock) channel.Event {
 	return e
 }
 
-// whole waits for the message at a clock and compares it with what a fetch gives.
+// whole waits for the event of a message that a fetch returned.
 func (l *listener) whole(m channel.Message) {
 	l.s.t.Helper()
 	e := l.published(m.Clock)
-	require.NotNil(l.s.t, e.Message, "a small message comes along")
-	require.Equal(l.s.t, m, *e.Message, "what is told is what a fetch gives")
+	require.NotNil(l.s.t, e.Message, "a small message is in its event")
+	require.Equal(l.s.t, m, *e.Message, "an event has the message that a fetch returns")
 }
 
 func listenPublishes(s *subject) {
 	s.subscribe("s")
 	l := s.listen()
 	l.confirmed()
-	s.publish(numbered(6)...)
-	b := s.reads("s", 0, numbered(6)...)
+	s.publish("a", "b", "a", "c", "c")
+	s.batch("b", "a")
+	s.batch("d", "b", "e", "d", "f")
+	s.publish("g")
+	b := s.reads("s", 0, "a", "b", "c", "d", "e", "f", "g")
 	for _, m := range b.Messages {
 		l.whole(m)
 	}
 	s.publish("last")
-	require.Equal(s.t, s.position(), l.published(s.at(7)).Position)
-}
-
-func listenBatch(s *subject) {
-	s.subscribe("s")
-	s.publish("old")
-	l := s.listen()
-	l.confirmed()
-	s.batch("a", "old", "b", "a", "c", "d")
-	s.publish("e")
-	b := s.reads("s", 0, "old", "a", "b", "c", "d", "e")
-	for _, m := range b.Messages[1:] {
-		l.whole(m)
-	}
-}
-
-func listenDuplicate(s *subject) {
-	s.publish("a", "b")
-	l := s.listen()
-	l.confirmed()
-	s.publish("a", "b", "a")
-	s.batch("b", "a")
-	s.publish("c", "c", "d")
-	l.published(3)
-	l.published(4)
+	require.Equal(s.t, s.position(), l.published(s.at(8)).Position)
 }
 
 func listenLarge(s *subject) {
@@ -155,7 +104,7 @@ func listenLarge(s *subject) {
 	large := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	s.send(draft("a"), channel.Draft{ID: "large", Content: large}, draft("b"))
 	require.NotNil(s.t, l.published(1).Message)
-	require.Nil(s.t, l.published(2).Message, "a megabyte doesn't come along")
+	require.Nil(s.t, l.published(2).Message, "a megabyte is too large for an event")
 	require.NotNil(s.t, l.published(3).Message)
 	require.Equal(s.t, []string{"a", "large", "b"}, idsOf(s.fetch("s")))
 }
@@ -179,15 +128,6 @@ func listenUnsubscribe(s *subject) {
 	require.Equal(s.t, channel.Event{Kind: channel.EventUnsubscribed, Position: at, Subscriber: longName}, l.next())
 }
 
-func listenBefore(s *subject) {
-	l := s.listen()
-	l.confirmed()
-	_, err := s.readPosition()
-	require.ErrorIs(s.t, err, channel.ErrNoChannel, "listening makes no channel")
-	s.publish("a")
-	require.Equal(s.t, s.position(), l.published(1).Position)
-}
-
 func listenOwn(s *subject) {
 	other := s.on("other")
 	first, second, third := s.listen(), s.listen(), other.listen()
@@ -205,12 +145,12 @@ func listenOwn(s *subject) {
 	}
 	first.stop()
 	s.publish("last")
-	second.next() // the message, or where the other's end was an interruption, a new confirmation
+	second.next() // the message, or a new confirmation if the other's stop was an interruption
 	other.publish("last")
 	require.Equal(s.t, "last", third.published(4).Message.ID)
 }
 
-func listenEnds(s *subject) {
+func listenStop(s *subject) {
 	s.listen().stop() // before it is confirmed
 	for _, id := range numbered(3) {
 		l := s.listen()
@@ -224,21 +164,24 @@ func listenEnds(s *subject) {
 		}
 		select {
 		case e := <-l.events:
-			require.Equal(s.t, channel.EventConfirmed, e.Kind, "an event after the end")
+			require.Equal(s.t, channel.EventConfirmed, e.Kind, "an event after stop")
 		default:
 		}
 	}
 }
 
-func listenNewLife(s *subject) {
+func listenLives(s *subject) {
 	l := s.listen()
 	l.confirmed()
+	_, err := s.readPosition()
+	require.ErrorIs(s.t, err, channel.ErrNoChannel, "listening makes no channel")
 	s.publish("a")
-	old := l.published(1).Epoch
+	first := l.published(1)
+	require.Equal(s.t, s.position(), first.Position)
 	s.expireAll()
 	s.publish("b")
-	e := l.published(1)
-	require.NotEqual(s.t, old, e.Epoch)
-	require.Equal(s.t, s.position(), e.Position)
-	require.Equal(s.t, "b", e.Message.ID)
+	second := l.published(1)
+	require.NotEqual(s.t, first.Epoch, second.Epoch)
+	require.Equal(s.t, s.position(), second.Position)
+	require.Equal(s.t, "b", second.Message.ID)
 }

@@ -11,75 +11,37 @@ import (
 
 func lifeCases() []testCase {
 	return []testCase{
-		{
-			name: "everything has a life", run: lifeOfAll,
-			notice: "channels that nobody uses any more fill Redis forever, or end before their time",
-		},
-		{
-			name: "publish renews the channel but no mark", run: lifePublish,
-			notice: "a busy channel ends, or subscribers that never come back are kept by it",
-		},
-		{
-			name: "subscribe, fetch, ack and next renew the channel and the mark", run: lifeRenewed,
-			notice: "a channel or a subscriber that is in use ends",
-		},
-		{
-			name: "an idle poll writes nothing while 9/10 of the life is left", run: lifeKept,
-			notice: "idle polls cost replication traffic",
-		},
-		{
-			name: "an ack leaves the mark its whole life", run: lifeAcked,
-			notice: "a subscriber is lost sooner than the channel's TTL after its last ack",
-		},
-		{
-			name: "a fetch that was answered leaves the mark its whole life", run: lifeAnswered,
-			notice: "a subscriber is lost sooner than the channel's TTL after it got messages",
-		},
-		{
-			name: "a fetch that is going to wait leaves the mark its whole life after that", run: lifeWaited,
-			notice: "a subscriber is lost sooner than the channel's TTL after its long poll was answered",
-		},
-		{
-			name: "marks that are renewed prolong no message", run: lifeOfLaterMessage,
-			notice: "messages stay for longer than the channel's TTL",
-		},
-		{
-			name: "a mark is renewed though its channel is young", run: lifeOfMark,
-			notice: "a subscriber that polls a busy channel is lost after the channel's TTL",
-		},
-		{
-			name: "a message's life is never prolonged", run: lifeOfMessage,
-			notice: "messages stay for longer than the channel's TTL",
-		},
-		{
-			name: "a shorter TTL doesn't end what is alive", run: lifeShortened,
-			notice: "after the TTL was lowered, messages are lost before the end of their lives",
-		},
-		{
-			name: "a longer TTL holds from the next use", run: lifeProlonged,
-			notice: "after the TTL was raised, a channel or a subscriber in use ends by the old one",
-		},
-		{
-			name: "looking at a channel doesn't renew it", run: lifeLookedAt,
-			notice: "monitoring keeps dead channels alive",
-		},
+		{name: "everything has a life", run: lifeOfAll},
+		{name: "publish renews the channel but no mark and no other message", run: lifePublish},
+		{name: "subscribe, fetch, ack and next renew the channel and the mark but no message", run: lifeRenewed},
+		{name: "an idle poll writes nothing while 9/10 of the life is left", run: lifeKept},
+		{name: "an ack renews the whole life of the mark", run: lifeAcked},
+		{name: "a fetch that returns messages renews the whole life of the mark", run: lifeAnswered},
+		{name: "a fetch before a wait adds the wait to the life of the mark", run: lifeWaited},
+		{name: "a message's life doesn't depend on the marks", run: lifeOfLaterMessage},
+		{name: "a shorter TTL ends nothing early", run: lifeShortened},
+		{name: "a longer TTL holds from the next use", run: lifeProlonged},
+		{name: "describe and positions renew nothing", run: lifeDescribed},
 	}
 }
 
-// whole tells whether a part has got a whole life of late.
+// ownParts are the parts that a call of the subscriber "s" renews.
+var ownParts = []Part{clockPart, epochPart, subscribersPart, mark("s")}
+
+// whole checks that the lives of parts were just renewed.
 func (s *subject) whole(parts ...Part) {
 	s.t.Helper()
 	for _, p := range parts {
 		left, limit := s.life(p), s.policy.TTL
 		if p == clockPart || p == epochPart || p == subscribersPart {
-			limit += limit / 10 // so that the channel needn't be renewed with each mark
+			limit += limit / 10 // spare time: not every renewal of a mark has to renew the channel
 		}
 		require.Greater(s.t, left, s.policy.TTL*95/100, "the life of %s is renewed", p)
 		require.LessOrEqual(s.t, left, limit, "the life of %s", p)
 	}
 }
 
-// within tells whether parts have no more than a life that was set before.
+// within checks that the lives of parts, set before, are not renewed.
 func (s *subject) within(limit time.Duration, parts ...Part) {
 	s.t.Helper()
 	for _, p := range parts {
@@ -90,7 +52,7 @@ func (s *subject) within(limit time.Duration, parts ...Part) {
 }
 
 // outlives checks that the clock lives at least as long as other parts, and the epoch and the list of subscribers at least as
-// long as the clock. What must live longer is read last: time only helps it.
+// long as the clock. The longer life is read last, so that the time between the reads can't fail the check.
 func (s *subject) outlives(others ...Part) {
 	s.t.Helper()
 	for _, p := range others {
@@ -133,7 +95,7 @@ func lifePublish(s *subject) {
 	s.whole(clockPart, epochPart, subscribersPart, message(3), record("c"))
 }
 
-// uses are the calls of a subscriber that renew its life. Acknowledged is what can be read when uses is called.
+// uses returns the calls that renew the life of the subscriber "s". The receipt is of what is unread now.
 func uses(s *subject) map[string]func() {
 	old := s.fetch("s")
 	return map[string]func(){
@@ -148,60 +110,64 @@ func uses(s *subject) map[string]func() {
 }
 
 func lifeRenewed(s *subject) {
+	s.publish("old")
 	s.subscribe("s")
 	s.subscribe("other")
-	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
+	others := []Part{mark("other"), message(1), record("old")}
 	for name, use := range uses(s) {
 		for _, left := range []time.Duration{ttl * 85 / 100, ttl / 2, time.Minute} {
 			s.t.Logf("%s with %s left", name, left)
-			s.setLife(left, append(all, mark("other"))...)
+			s.setLife(left, slices.Concat(ownParts, others)...)
 			use()
-			s.whole(all...)
-			s.within(left, mark("other"))
+			s.whole(ownParts...)
+			s.within(left, others...)
 			s.outlives(mark("s"))
 		}
+		s.setLife(ttl*95/100, clockPart, epochPart) // the mark is due, the channel isn't
+		s.setLife(ttl/2, mark("s"))
+		use()
+		s.whole(mark("s"))
+		s.outlives(mark("s"))
 	}
 	// An ack that moves the mark, and one within next.
 	s.publish("a", "b")
 	b := s.fetchUpTo("s", 1)
-	s.setLife(ttl/2, all...)
+	s.setLife(ttl/2, ownParts...)
 	s.ack("s", b)
-	s.whole(all...)
+	s.whole(ownParts...)
 	b = s.fetchUpTo("s", 1)
-	s.setLife(ttl/2, all...)
+	s.setLife(ttl/2, ownParts...)
 	s.next("s", b, 1)
-	s.whole(all...)
+	s.whole(ownParts...)
 }
 
-// mostLeft is what is left of a life that an idle poll doesn't renew.
+// mostLeft is a rest of a life that an idle poll doesn't renew.
 const mostLeft = ttl * 93 / 100
 
 func lifeKept(s *subject) {
 	s.subscribe("s")
-	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
-	s.setLife(mostLeft, all...)
+	s.setLife(mostLeft, ownParts...)
 	b := s.fetch("s")
-	s.within(mostLeft, all...)
+	s.within(mostLeft, ownParts...)
 	s.next("s", b, 1)
-	s.within(mostLeft, all...)
+	s.within(mostLeft, ownParts...)
 }
 
 func lifeAcked(s *subject) {
 	s.subscribe("s")
 	s.publish("a", "b", "c")
-	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
 	first := s.fetchUpTo("s", 1)
 	second := s.fetchUpTo("s", 2)
 	for _, use := range []func(){
 		func() { s.ack("s", first) },
 		func() { s.ack("s", first) }, // a repeat
 		func() { s.next("s", second, 1) },
-		func() { s.next("s", second, 1) }, // a repeat that is answered with a message
+		func() { s.next("s", second, 1) }, // a repeat that returns a message
 		func() { s.ack("s", s.fetch("s")) },
 	} {
-		s.setLife(mostLeft, all...)
+		s.setLife(mostLeft, ownParts...)
 		use()
-		s.whole(all...)
+		s.whole(ownParts...)
 		s.outlives(mark("s"))
 	}
 }
@@ -209,13 +175,14 @@ func lifeAcked(s *subject) {
 func lifeAnswered(s *subject) {
 	s.subscribe("s")
 	s.publish("a", "b")
-	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
-	s.setLife(mostLeft, all...)
+	messages := []Part{message(1), record("a")}
+	s.setLife(mostLeft, slices.Concat(ownParts, messages)...)
 	s.reads("s", 0, "a", "b")
-	s.whole(all...)
+	s.whole(ownParts...)
+	s.within(mostLeft, messages...)
 	s.outlives(mark("s"))
 	s.expireMessages(1, 2)
-	s.setLife(mostLeft, all...)
+	s.setLife(mostLeft, ownParts...)
 	s.reads("s", 2)
 	s.whole(mark("s"))
 }
@@ -224,33 +191,32 @@ func lifeWaited(s *subject) {
 	s.subscribe("s")
 	r := s.request("s", 1)
 	r.Wait = 10 * time.Minute
-	all := []Part{clockPart, epochPart, subscribersPart, mark("s")}
 	least := ttl + r.Wait
 	waits := func() {
 		s.t.Helper()
-		for _, p := range all {
-			require.Greater(s.t, s.life(p), least, "the life of %s lasts for the wait and the TTL", p)
+		for _, p := range ownParts {
+			require.Greater(s.t, s.life(p), least, "the life of %s covers the wait and the TTL", p)
 			require.LessOrEqual(s.t, s.life(p), least+ttl/9, "the life of %s", p)
 		}
 		s.outlives(mark("s"))
 	}
 	s.fetchWith(r)
 	waits()
-	s.setLife(least+ttl/50, all...)
+	s.setLife(least+ttl/50, ownParts...)
 	s.fetchWith(r)
-	for _, p := range all {
+	for _, p := range ownParts {
 		require.LessOrEqual(s.t, s.life(p), least+ttl/50, "the next poll writes nothing")
 	}
-	s.setLife(least*98/100, all...)
+	s.setLife(least*98/100, ownParts...)
 	s.fetchWith(r)
 	waits()
 
 	s.publish("a")
 	b := s.fetchWith(r)
-	s.setLife(ttl/2, all...)
+	s.setLife(ttl/2, ownParts...)
 	_, err := s.store.Next(s.ctx(), channel.AckRequest{Receipt: s.receiptFor("s", b), Policy: s.policy}, r)
 	require.NoError(s.t, err)
-	require.InDelta(s.t, least, s.life(mark("s")), float64(ttl/100), "next leaves the mark the wait and the TTL")
+	require.InDelta(s.t, least, s.life(mark("s")), float64(ttl/100), "after next the life of the mark covers the wait and the TTL")
 	s.outlives(mark("s"))
 }
 
@@ -267,30 +233,7 @@ func lifeOfLaterMessage(s *subject) {
 	s.outlives(mark("s"), message(2))
 	s.policy.TTL = time.Minute
 	s.publish("c")
-	require.GreaterOrEqual(s.t, s.life(message(3)), s.life(message(2)), "no message ends before one in front of it")
-}
-
-func lifeOfMark(s *subject) {
-	s.subscribe("s")
-	for name, use := range uses(s) {
-		s.t.Log(name)
-		s.setLife(ttl*95/100, clockPart, epochPart)
-		s.setLife(ttl/2, mark("s"))
-		use()
-		s.whole(mark("s"))
-		s.outlives(mark("s"))
-	}
-}
-
-func lifeOfMessage(s *subject) {
-	s.subscribe("s")
-	s.publish("a")
-	for name, use := range uses(s) {
-		s.t.Log(name)
-		s.setLife(ttl/2, clockPart, epochPart, mark("s"), message(1), record("a"))
-		use()
-		s.within(ttl/2, message(1), record("a"))
-	}
+	require.GreaterOrEqual(s.t, s.life(message(3)), s.life(message(2)), "no message ends before an earlier one")
 }
 
 func lifeShortened(s *subject) {
@@ -301,7 +244,7 @@ func lifeShortened(s *subject) {
 	check := func() {
 		s.t.Helper()
 		s.outlives(alive...)
-		require.Greater(s.t, s.life(clockPart), ttl/2, "the channel lives as long as what it has")
+		require.Greater(s.t, s.life(clockPart), ttl/2, "the channel lives as long as its messages")
 	}
 	s.publish("b")
 	check()
@@ -342,12 +285,12 @@ func lifeProlonged(s *subject) {
 	s.outlives(mark("late"), mark("s"), message(2))
 }
 
-func lifeLookedAt(s *subject) {
+func lifeDescribed(s *subject) {
 	s.subscribe("s")
 	s.publish("a")
-	all := []Part{clockPart, epochPart, subscribersPart, mark("s"), message(1), record("a")}
-	s.setLife(ttl/2, all...)
+	parts := slices.Concat(ownParts, []Part{message(1), record("a")})
+	s.setLife(ttl/2, parts...)
 	s.describe()
 	s.position()
-	s.within(ttl/2, all...)
+	s.within(ttl/2, parts...)
 }

@@ -21,8 +21,8 @@ const (
 	ttl = time.Hour
 	// large is more than any fetch of a case has to return.
 	large = 64 << 20
-	// patience ends a wait for something that a broken store never does. No case is timed by it.
-	patience = 30 * time.Second
+	// timeout ends a wait for something that a broken store never does. A working store never reaches it.
+	timeout = 30 * time.Second
 )
 
 // longName is as long as a name may be.
