@@ -8,8 +8,8 @@ import (
 
 func ackCases() []testCase {
 	return []testCase{
-		{name: "a receipt far ahead of the clock is refused", ring: true, run: ackAhead},
-		{name: "a receipt of a message that another has replaced is refused", ring: true, run: ackSuperseded},
+		{name: "a receipt far ahead of the clock is refused", clocks: true, run: ackAhead},
+		{name: "a receipt of a message that another has replaced is refused", clocks: true, run: ackSuperseded},
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 
 func concurrentCases() []testCase {
 	return []testCase{
-		{name: "publishers and subscribers at the same time", ring: true, run: concurrentAll},
-		{name: "one ID published many times at once", run: concurrentDuplicates},
-		{name: "batches published at once don't mix", run: concurrentBatches},
-		{name: "acks of one subscriber at once leave the furthest", run: concurrentAcks},
-		{name: "a channel made by many at once is made once", run: concurrentMaking},
+		{name: "concurrent publishers and subscribers lose nothing", clocks: true, run: concurrentAll},
+		{name: "concurrent publishes of one ID make one message", run: concurrentDuplicates},
+		{name: "concurrent batches don't mix", run: concurrentBatches},
+		{name: "the furthest of concurrent acks decides the mark", run: concurrentAcks},
+		{name: "concurrent first calls make one channel", run: concurrentFirst},
 	}
 }
 
@@ -61,15 +61,15 @@ func concurrentAll(s *subject) {
 	}
 }
 
-// checkOwners checks that no clock was given twice or skipped and that each publisher's are in its order. It
-// gives the message ID at each clock.
+// checkOwners checks that no clock was assigned twice or skipped, and that each publisher's clocks are in its order. It
+// returns the message ID at each clock.
 func (s *subject) checkOwners(clocks [][]clock.Clock) map[clock.Clock]string {
 	s.t.Helper()
 	owner := map[clock.Clock]string{}
-	for p, given := range clocks {
+	for p, published := range clocks {
 		last := s.start
-		for i, c := range given {
-			require.Empty(s.t, owner[c], "clock %s was given twice", c)
+		for i, c := range published {
+			require.Empty(s.t, owner[c], "clock %s was assigned twice", c)
 			require.True(s.t, clock.Between(last, c, s.at(publishers*perPublisher)), "clock %s after %s", c, last)
 			owner[c], last = fmt.Sprintf("p%d.%d", p, i), c
 		}
@@ -79,25 +79,23 @@ func (s *subject) checkOwners(clocks [][]clock.Clock) map[clock.Clock]string {
 }
 
 func (s *subject) publishLoop(ctx context.Context, publisher int) ([]clock.Clock, error) {
-	var given []clock.Clock
+	var clocks []clock.Clock
 	for i := range perPublisher {
 		id := fmt.Sprintf("p%d.%d", publisher, i)
-		published, err := s.store.Publish(ctx, channel.PublishRequest{
-			Channel: s.channel, Drafts: []channel.Draft{draft(id)}, Policy: s.policy,
-		})
+		published, err := s.tryPublish(ctx, id)
 		if err != nil {
 			return nil, fmt.Errorf("publish %s: %w", id, err)
 		}
 		if published[0].Duplicate {
-			return nil, fmt.Errorf("%s is told to be a duplicate", id)
+			return nil, fmt.Errorf("%s is reported as a duplicate", id)
 		}
-		given = append(given, published[0].Clock)
+		clocks = append(clocks, published[0].Clock)
 	}
-	return given, nil
+	return clocks, nil
 }
 
-// readLoop is a consumer: it sleeps where there is nothing to read until it is told of something. Its first
-// fetch comes after the listening is confirmed, so that it can't miss the last message.
+// readLoop is a consumer: if there is nothing to read it waits for an event. Its first fetch follows the confirmation, so
+// that it can't miss the last message.
 func (s *subject) readLoop(ctx context.Context, name string, limit int) ([]channel.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -118,7 +116,7 @@ func (s *subject) consume(ctx context.Context, r channel.FetchRequest, woken <-c
 		select {
 		case <-woken:
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s was never told of what it hasn't read; it has %d messages", r.Subscriber, len(seen))
+			return nil, fmt.Errorf("%s got no event of an unread message; it has %d messages", r.Subscriber, len(seen))
 		}
 		for more := true; more; {
 			b, err := s.readOn(ctx, r, last)
@@ -133,7 +131,7 @@ func (s *subject) consume(ctx context.Context, r channel.FetchRequest, woken <-c
 	}
 }
 
-// readOn is fetch for a consumer that has no receipt yet, and next for one that has.
+// readOn calls Next if the consumer has a receipt, else Fetch.
 func (s *subject) readOn(ctx context.Context, r channel.FetchRequest, last receipt.Receipt) (channel.Batch, error) {
 	var b channel.Batch
 	var err error
@@ -146,9 +144,9 @@ func (s *subject) readOn(ctx context.Context, r channel.FetchRequest, last recei
 		return b, fmt.Errorf("read %s: %w", r.Subscriber, err)
 	}
 	if b.Expired > 0 {
-		return b, fmt.Errorf("%s is told of %d expired messages", r.Subscriber, b.Expired)
+		return b, fmt.Errorf("%s counts %d expired messages", r.Subscriber, b.Expired)
 	}
-	return b, sound(b, r)
+	return b, checkBatch(b, r)
 }
 
 func concurrentDuplicates(s *subject) {
@@ -158,14 +156,12 @@ func concurrentDuplicates(s *subject) {
 		g, ctx := errgroup.WithContext(s.ctx())
 		for range 16 {
 			g.Go(func() error {
-				published, err := s.store.Publish(ctx, channel.PublishRequest{
-					Channel: s.channel, Drafts: []channel.Draft{draft(id)}, Policy: s.policy,
-				})
+				published, err := s.tryPublish(ctx, id)
 				if err != nil {
 					return err
 				}
 				if published[0].Clock != s.at(n+1) {
-					return fmt.Errorf("%s was answered with clock %s", id, published[0].Clock)
+					return fmt.Errorf("%s got clock %s", id, published[0].Clock)
 				}
 				if !published[0].Duplicate {
 					firsts.Add(1)
@@ -185,11 +181,11 @@ func concurrentBatches(s *subject) {
 	g, ctx := errgroup.WithContext(s.ctx())
 	for b := range 20 {
 		g.Go(func() error {
-			drafts := make([]channel.Draft, size)
-			for i := range drafts {
-				drafts[i] = draft(fmt.Sprintf("b%d.%d", b, i))
+			ids := make([]string, size)
+			for i := range ids {
+				ids[i] = fmt.Sprintf("b%d.%d", b, i)
 			}
-			_, err := s.store.Publish(ctx, channel.PublishRequest{Channel: s.channel, Drafts: drafts, Policy: s.policy})
+			_, err := s.tryPublish(ctx, ids...)
 			return err
 		})
 	}
@@ -200,9 +196,9 @@ func concurrentBatches(s *subject) {
 		var b, n int
 		_, err := fmt.Sscanf(id, "b%d.%d", &b, &n)
 		require.NoError(s.t, err)
-		require.Equal(s.t, i%size, n, "the place of %s within its batch", id)
+		require.Equal(s.t, i%size, n, "the position of %s in its batch", id)
 		if n > 0 {
-			require.Equal(s.t, fmt.Sprintf("b%d.%d", b, n-1), ids[i-1], "what stands before %s", id)
+			require.Equal(s.t, fmt.Sprintf("b%d.%d", b, n-1), ids[i-1], "the message before %s", id)
 		}
 	}
 }
@@ -223,21 +219,16 @@ func concurrentAcks(s *subject) {
 	require.Equal(s.t, s.at(n), s.markOf("s"))
 }
 
-func concurrentMaking(s *subject) {
+func concurrentFirst(s *subject) {
 	const n = 10
 	g, ctx := errgroup.WithContext(s.ctx())
 	for i := range n {
 		g.Go(func() error {
-			_, err := s.store.Publish(ctx, channel.PublishRequest{
-				Channel: s.channel, Drafts: []channel.Draft{draft(numbered(n)[i])}, Policy: s.policy,
-			})
+			_, err := s.tryPublish(ctx, numbered(n)[i])
 			return err
 		})
 		g.Go(func() error {
-			_, err := s.store.Subscribe(ctx, channel.SubscribeRequest{
-				Channel: s.channel, Subscriber: numbered(n)[i], Policy: s.policy,
-				From: channel.From{Start: channel.StartEarliest},
-			})
+			_, err := s.trySubscribe(numbered(n)[i], earliest)
 			return err
 		})
 	}

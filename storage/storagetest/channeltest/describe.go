@@ -13,8 +13,8 @@ func describeCases() []testCase {
 	return []testCase{
 		{name: "subscribers whose marks have expired are dropped", run: describeVanished},
 		{name: "subscribers come in pages", run: describePages},
-		{name: "names without a mark don't pile up", run: describeCount},
-		{name: "a description tells what is left of the channel's life", run: describeLife},
+		{name: "names without a mark don't accumulate", run: describeCount},
+		{name: "a description has the rest of the channel's life", run: describeLife},
 	}
 }
 
@@ -69,9 +69,9 @@ func describePages(s *subject) {
 		for more := true; more; more = r.Page.Cursor != 0 {
 			d, err := s.store.Describe(s.ctx(), r)
 			require.NoError(s.t, err)
-			require.Equal(s.t, s.position(), d.Position, "each page tells of the channel")
+			require.Equal(s.t, s.position(), d.Position, "each page has the channel's position")
 			require.Equal(s.t, uint64(len(all)), d.Names)
-			require.LessOrEqual(s.t, len(d.Subscribers), 3*limit+10, "a page is about as long as was asked for")
+			require.LessOrEqual(s.t, len(d.Subscribers), 3*limit+10, "a page is about as long as requested")
 			for _, sub := range d.Subscribers {
 				listed[sub.Name] = true
 			}
@@ -84,7 +84,7 @@ func describePages(s *subject) {
 	require.NoError(s.t, err, "any cursor does no harm")
 }
 
-// describeCount lets all subscribers go, again and again, and asks for none.
+// describeCount expires all marks, again and again, without reading the list.
 func describeCount(s *subject) {
 	const many = 400
 	for round := range 5 {

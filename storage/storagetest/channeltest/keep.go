@@ -8,10 +8,10 @@ import (
 
 func keepCases() []testCase {
 	return []testCase{
-		{name: "messages beyond the limit take no memory", ring: true, run: keepMemory},
-		{name: "a lower limit holds at once", ring: true, run: keepLowered},
-		{name: "a higher limit restores nothing", ring: true, run: keepRaised},
-		{name: "a receipt is refused if another message got its clock and was trimmed since", ring: true, run: keepAckLost},
+		{name: "messages beyond the limit take no memory", clocks: true, run: keepMemory},
+		{name: "a lower limit holds at once", clocks: true, run: keepLowered},
+		{name: "a higher limit restores nothing", clocks: true, run: keepRaised},
+		{name: "a receipt is refused if another message got its clock and was trimmed since", clocks: true, run: keepAckLost},
 	}
 }
 
@@ -35,7 +35,7 @@ func keepLowered(s *subject) {
 	s.policy.MaxMessages = 5
 	s.reads("s", 5, ids[5:]...)
 	require.Equal(s.t, uint64(5), s.describe().Live)
-	s.subscribeFrom("early", channel.From{Start: channel.StartEarliest})
+	s.subscribeFrom("early", earliest)
 	s.reads("early", 0, ids[5:]...)
 	s.publish("new")
 	s.reads("s", 6, append(ids[6:], "new")...)
@@ -73,7 +73,7 @@ func keepAckLost(s *subject) {
 		require.Equal(s.t, s.at(0), b.Mark, "a refused receipt doesn't move the mark")
 	}
 	refused()
-	s.expire(record("m1"), record("m2")) // the message that took its place had a whole life
+	s.expire(record("m1"), record("m2")) // the lives of the messages that replaced them have ended
 	refused()
 	s.policy.MaxMessages = 100
 	s.publish("b", "c") // the publishers repeat what was lost

@@ -14,9 +14,9 @@ import (
 
 func listenCases() []testCase {
 	return []testCase{
-		{name: "each new message is an event, in order", ring: true, run: listenPublishes},
+		{name: "each new message is an event, in order", clocks: true, run: listenPublishes},
 		{name: "the event of a large message has no body", run: listenLarge},
-		{name: "a removed subscriber is an event", ring: true, run: listenUnsubscribe},
+		{name: "a removed subscriber is an event", clocks: true, run: listenUnsubscribe},
 		{name: "a channel can be listened to before it exists, and into its next life", run: listenLives},
 		{name: "each listener receives all events of its own channel", run: listenOwn},
 		{name: "no event follows stop", run: listenStop},
@@ -73,8 +73,8 @@ func (l *listener) published(at clock.Clock) channel.Event {
 	return e
 }
 
-// whole waits for the event of a message that a fetch returned.
-func (l *listener) whole(m channel.Message) {
+// message waits for the event of a message that a fetch returned.
+func (l *listener) message(m channel.Message) {
 	l.s.t.Helper()
 	e := l.published(m.Clock)
 	require.NotNil(l.s.t, e.Message, "a small message is in its event")
@@ -91,7 +91,7 @@ func listenPublishes(s *subject) {
 	s.publish("g")
 	b := s.reads("s", 0, "a", "b", "c", "d", "e", "f", "g")
 	for _, m := range b.Messages {
-		l.whole(m)
+		l.message(m)
 	}
 	s.publish("last")
 	require.Equal(s.t, s.position(), l.published(s.at(8)).Position)

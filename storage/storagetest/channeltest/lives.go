@@ -28,8 +28,8 @@ func lifeCases() []testCase {
 // ownParts are the parts that a call of the subscriber "s" renews.
 var ownParts = []Part{clockPart, epochPart, subscribersPart, mark("s")}
 
-// whole checks that the lives of parts were just renewed.
-func (s *subject) whole(parts ...Part) {
+// renewed checks that the lives of parts were just renewed.
+func (s *subject) renewed(parts ...Part) {
 	s.t.Helper()
 	for _, p := range parts {
 		left, limit := s.life(p), s.policy.TTL
@@ -41,8 +41,8 @@ func (s *subject) whole(parts ...Part) {
 	}
 }
 
-// within checks that the lives of parts, set before, are not renewed.
-func (s *subject) within(limit time.Duration, parts ...Part) {
+// notRenewed checks that the lives of parts, set before, are not renewed.
+func (s *subject) notRenewed(limit time.Duration, parts ...Part) {
 	s.t.Helper()
 	for _, p := range parts {
 		left := s.life(p)
@@ -51,8 +51,8 @@ func (s *subject) within(limit time.Duration, parts ...Part) {
 	}
 }
 
-// outlives checks that the clock lives at least as long as other parts, and the epoch and the list of subscribers at least as
-// long as the clock. The longer life is read last, so that the time between the reads can't fail the check.
+// outlives checks that the clock lives at least as long as other parts, and the epoch and the list of subscribers at
+// least as long as the clock. The longer life is read last, so that the time between the reads can't fail the check.
 func (s *subject) outlives(others ...Part) {
 	s.t.Helper()
 	for _, p := range others {
@@ -71,16 +71,16 @@ func (s *subject) outlives(others ...Part) {
 
 func lifeOfAll(s *subject) {
 	s.publish("a")
-	s.whole(clockPart, epochPart, message(1), record("a"))
+	s.renewed(clockPart, epochPart, message(1), record("a"))
 	s.subscribe("s")
-	s.whole(clockPart, epochPart, mark("s"), subscribersPart)
+	s.renewed(clockPart, epochPart, mark("s"), subscribersPart)
 	s.batch("b", "c")
-	s.whole(clockPart, epochPart, message(2), record("b"), message(3), record("c"))
+	s.renewed(clockPart, epochPart, message(2), record("b"), message(3), record("c"))
 	s.outlives(mark("s"), message(1), message(3), record("c"), subscribersPart)
 
 	quiet := s.on("quiet")
 	quiet.subscribe("s")
-	quiet.whole(clockPart, epochPart, mark("s"), subscribersPart)
+	quiet.renewed(clockPart, epochPart, mark("s"), subscribersPart)
 }
 
 func lifePublish(s *subject) {
@@ -88,11 +88,11 @@ func lifePublish(s *subject) {
 	s.publish("a")
 	s.setLife(ttl/2, clockPart, epochPart, subscribersPart, mark("s"), message(1), record("a"))
 	s.publish("b")
-	s.whole(clockPart, epochPart, subscribersPart, message(2), record("b"))
-	s.within(ttl/2, mark("s"), message(1), record("a"))
+	s.renewed(clockPart, epochPart, subscribersPart, message(2), record("b"))
+	s.notRenewed(ttl/2, mark("s"), message(1), record("a"))
 	s.setLife(ttl/2, clockPart, epochPart, subscribersPart)
 	s.batch("b", "c")
-	s.whole(clockPart, epochPart, subscribersPart, message(3), record("c"))
+	s.renewed(clockPart, epochPart, subscribersPart, message(3), record("c"))
 }
 
 // uses returns the calls that renew the life of the subscriber "s". The receipt is of what is unread now.
@@ -119,14 +119,14 @@ func lifeRenewed(s *subject) {
 			s.t.Logf("%s with %s left", name, left)
 			s.setLife(left, slices.Concat(ownParts, others)...)
 			use()
-			s.whole(ownParts...)
-			s.within(left, others...)
+			s.renewed(ownParts...)
+			s.notRenewed(left, others...)
 			s.outlives(mark("s"))
 		}
 		s.setLife(ttl*95/100, clockPart, epochPart) // the mark is due, the channel isn't
 		s.setLife(ttl/2, mark("s"))
 		use()
-		s.whole(mark("s"))
+		s.renewed(mark("s"))
 		s.outlives(mark("s"))
 	}
 	// An ack that moves the mark, and one within next.
@@ -134,11 +134,11 @@ func lifeRenewed(s *subject) {
 	b := s.fetchUpTo("s", 1)
 	s.setLife(ttl/2, ownParts...)
 	s.ack("s", b)
-	s.whole(ownParts...)
+	s.renewed(ownParts...)
 	b = s.fetchUpTo("s", 1)
 	s.setLife(ttl/2, ownParts...)
 	s.next("s", b, 1)
-	s.whole(ownParts...)
+	s.renewed(ownParts...)
 }
 
 // mostLeft is a rest of a life that an idle poll doesn't renew.
@@ -148,9 +148,9 @@ func lifeKept(s *subject) {
 	s.subscribe("s")
 	s.setLife(mostLeft, ownParts...)
 	b := s.fetch("s")
-	s.within(mostLeft, ownParts...)
+	s.notRenewed(mostLeft, ownParts...)
 	s.next("s", b, 1)
-	s.within(mostLeft, ownParts...)
+	s.notRenewed(mostLeft, ownParts...)
 }
 
 func lifeAcked(s *subject) {
@@ -167,7 +167,7 @@ func lifeAcked(s *subject) {
 	} {
 		s.setLife(mostLeft, ownParts...)
 		use()
-		s.whole(ownParts...)
+		s.renewed(ownParts...)
 		s.outlives(mark("s"))
 	}
 }
@@ -178,13 +178,13 @@ func lifeAnswered(s *subject) {
 	messages := []Part{message(1), record("a")}
 	s.setLife(mostLeft, slices.Concat(ownParts, messages)...)
 	s.reads("s", 0, "a", "b")
-	s.whole(ownParts...)
-	s.within(mostLeft, messages...)
+	s.renewed(ownParts...)
+	s.notRenewed(mostLeft, messages...)
 	s.outlives(mark("s"))
 	s.expireMessages(1, 2)
 	s.setLife(mostLeft, ownParts...)
 	s.reads("s", 2)
-	s.whole(mark("s"))
+	s.renewed(mark("s"))
 }
 
 func lifeWaited(s *subject) {
@@ -216,7 +216,7 @@ func lifeWaited(s *subject) {
 	s.setLife(ttl/2, ownParts...)
 	_, err := s.store.Next(s.ctx(), channel.AckRequest{Receipt: s.receiptFor("s", b), Policy: s.policy}, r)
 	require.NoError(s.t, err)
-	require.InDelta(s.t, least, s.life(mark("s")), float64(ttl/100), "after next the life of the mark covers the wait and the TTL")
+	require.InDelta(s.t, least, s.life(mark("s")), float64(ttl/100), "after next the mark's life covers the wait and the TTL")
 	s.outlives(mark("s"))
 }
 
@@ -229,7 +229,7 @@ func lifeOfLaterMessage(s *subject) {
 	s.ack("s", b)
 	s.fetchWith(r)
 	s.publish("b")
-	s.whole(message(2), record("b"))
+	s.renewed(message(2), record("b"))
 	s.outlives(mark("s"), message(2))
 	s.policy.TTL = time.Minute
 	s.publish("c")
@@ -273,15 +273,15 @@ func lifeProlonged(s *subject) {
 		s.t.Log(name)
 		s.policy.TTL *= 2
 		use()
-		s.whole(clockPart, epochPart, mark("s"))
+		s.renewed(clockPart, epochPart, mark("s"))
 		s.outlives(mark("s"), mark("other"), message(1))
 	}
 	s.policy.TTL *= 2
 	s.publish("b")
-	s.whole(clockPart, epochPart, message(2), record("b"))
+	s.renewed(clockPart, epochPart, message(2), record("b"))
 	s.policy.TTL *= 2
 	s.subscribe("late")
-	s.whole(clockPart, epochPart, mark("late"))
+	s.renewed(clockPart, epochPart, mark("late"))
 	s.outlives(mark("late"), mark("s"), message(2))
 }
 
@@ -292,5 +292,5 @@ func lifeDescribed(s *subject) {
 	s.setLife(ttl/2, parts...)
 	s.describe()
 	s.position()
-	s.within(ttl/2, parts...)
+	s.notRenewed(ttl/2, parts...)
 }

@@ -28,7 +28,7 @@ func RunLookup(t *testing.T, open func(t testing.TB) LookupHarness) {
 			t.Parallel()
 			h := open(t)
 			s := lookupSubject{subject: newSubject(t, h, matchmaking.ChannelOf("x")), lookup: h.Lookup()}
-			s.wind(start.at)
+			s.startAt(start.at)
 			s.owners()
 		})
 	}
@@ -40,10 +40,10 @@ type lookupSubject struct {
 	lookup matchmaking.Lookup
 }
 
-// owners has an ID belong to one queue after the other. A new ticket gets no assignment of an earlier one with its ID.
+// owners reserves an ID for one queue after the other. A new ticket gets no assignment of an earlier one with its ID.
 func (s *lookupSubject) owners() {
 	_, err := s.lookup.Owner(s.ctx(), "x")
-	require.ErrorIs(s.t, err, matchmaking.ErrNoTicket, "there is no channel")
+	require.ErrorIs(s.t, err, matchmaking.ErrNoTicket, "the channel doesn't exist")
 	s.subscribe("other")
 	s.publish("before")
 	_, err = s.lookup.Owner(s.ctx(), "x")

@@ -8,14 +8,14 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// model is a channel as it should behave: the simplest code that could be right, in memory.
+// model is the expected behavior of a channel: the simplest correct implementation, in memory.
 type model struct {
 	keep     int // the policy's MaxMessages
-	life     int // counts lives, the present one included
+	life     int // number of lives, including the current one
 	exists   bool
-	base     clock.Clock // where the clock was when this life began
+	base     clock.Clock // the clock at the beginning of this life
 	clock    clock.Clock
-	messages map[clock.Clock]channel.Draft // those alive
+	messages map[clock.Clock]channel.Draft // messages that haven't expired
 	records  map[string]clock.Clock
 	marks    map[string]clock.Clock
 }
@@ -75,7 +75,7 @@ func (m *model) subscribe(name string, from channel.From) (channel.Subscription,
 	return channel.Subscription{Created: true, Position: channel.Position{Clock: at}}, nil
 }
 
-// alive gives the clocks of the messages alive, in order.
+// alive returns the clocks of the messages that haven't expired, in order.
 func (m *model) alive() []clock.Clock {
 	var found []clock.Clock
 	for c := range clock.After(m.base, m.clock, million) {
@@ -106,7 +106,7 @@ func (m *model) fetch(name string, limit int) (channel.Batch, error) {
 	return b, nil
 }
 
-// ack judges a receipt that was given out in a life.
+// ack acknowledges a receipt that was made in a life.
 func (m *model) ack(r receipt.Receipt, life int) error {
 	at, ok := m.marks[r.Subscriber]
 	switch {
@@ -125,11 +125,11 @@ func (m *model) ack(r receipt.Receipt, life int) error {
 	return nil
 }
 
-// held reports whether the receipt's message can have been at its clock: it is there, or was there by its record, or its
-// life has ended.
+// held reports whether the receipt's message can have been at its clock: the message or its dedup record is at that clock,
+// or the lives of both have ended.
 func (m *model) held(r receipt.Receipt) bool {
-	if standing, alive := m.messages[r.Clock]; alive {
-		return standing.ID == r.MessageID
+	if current, alive := m.messages[r.Clock]; alive {
+		return current.ID == r.MessageID
 	}
 	if at, ok := m.records[r.MessageID]; ok {
 		return at == r.Clock
@@ -137,7 +137,7 @@ func (m *model) held(r receipt.Receipt) bool {
 	return m.keep == 0 || clock.Distance(r.Clock, m.clock) < uint64(m.keep)
 }
 
-// state is what Describe tells of the channel, without epoch and life.
+// state returns the expected description of the channel as text, without epoch and life.
 func (m *model) state() string {
 	if !m.exists {
 		return channel.ErrNoChannel.Error()
@@ -156,10 +156,10 @@ func (m *model) state() string {
 	return text
 }
 
-// told is a Description in the form of state.
-func told(d channel.Description) string {
+// stateOf returns a description in the form of state.
+func stateOf(d channel.Description) string {
 	if d.Live == 0 {
-		d.Oldest = 0 // it means nothing
+		d.Oldest = 0 // undefined
 	}
 	text := fmt.Sprintf("clock %s, %d live from %s", d.Clock, d.Live, d.Oldest)
 	for _, sub := range d.Subscribers {

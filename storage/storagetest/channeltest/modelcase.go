@@ -19,16 +19,16 @@ func modelCases() []testCase {
 
 var modelSubscribers = []string{"x", "y"}
 
-// machine makes the same calls on a channel of the store and on the model, and compares what comes back.
+// machine makes the same calls on a channel of the store and on the model, and compares the results.
 type machine struct {
 	s        *subject
 	m        *model
-	serial   int               // makes contents, and IDs, that were not there before
-	epochs   map[int]ulid.ULID // by life, as far as known
+	serial   int               // makes new contents and IDs
+	epochs   map[int]ulid.ULID // by life, if known
 	receipts []modelReceipt
 }
 
-// modelReceipt is a receipt and the life in which it was given out.
+// modelReceipt is a receipt and the life in which it was made.
 type modelReceipt struct {
 	receipt.Receipt
 	life int
@@ -44,7 +44,7 @@ func modelRandom(s *subject) {
 		c.m.end()
 		c.s.policy.MaxMessages = keep
 		if at := starts[start].at; at != 0 {
-			c.s.wind(at)
+			c.s.startAt(at)
 			c.m.begin()
 			c.m.base, c.m.clock = at, at
 		}
@@ -64,10 +64,10 @@ func modelRandom(s *subject) {
 	})
 }
 
-// check compares all that can be told of the channel.
+// check compares the channel's description and position.
 func (c *machine) check(t *rapid.T) {
 	d, err := c.s.tryDescribe()
-	got := told(d)
+	got := stateOf(d)
 	if errors.Is(err, channel.ErrNoChannel) {
 		got, err = channel.ErrNoChannel.Error(), nil
 	}
@@ -77,22 +77,22 @@ func (c *machine) check(t *rapid.T) {
 		t.Fatalf("the position is %v, %v, and the description has %v", p, err, d.Position)
 	}
 	if want := c.m.state(); got != want {
-		t.Fatalf("the channel is described as\n%s\nand should be\n%s", got, want)
+		t.Fatalf("the description is\n%s\nand should be\n%s", got, want)
 	}
 	if c.m.exists {
 		c.sameEpoch(t, d.Epoch)
 	}
 }
 
-// sameError compares outcomes, and tells whether they are a success.
+// sameError compares errors, and reports whether the call should succeed.
 func (c *machine) sameError(t *rapid.T, got, want error) bool {
 	if !errors.Is(got, want) {
-		t.Fatalf("the outcome is %v and should be %v", got, want)
+		t.Fatalf("the error is %v and should be %v", got, want)
 	}
 	return want == nil
 }
 
-// sameEpoch checks that each life has one epoch, and another than all before it.
+// sameEpoch checks that each life has one epoch, different from the epochs of earlier lives.
 func (c *machine) sameEpoch(t *rapid.T, got ulid.ULID) {
 	if known, ok := c.epochs[c.m.life]; ok {
 		if got != known {
@@ -121,7 +121,7 @@ func (c *machine) publish(t *rapid.T) {
 	got, err := c.s.store.Publish(c.s.ctx(), channel.PublishRequest{Channel: c.s.channel, Drafts: drafts, Policy: c.s.policy})
 	c.sameError(t, err, nil)
 	if got, want := fmt.Sprint(got), fmt.Sprint(c.m.publish(drafts)); got != want {
-		t.Fatalf("the publish is answered with\n%s\nand should be with\n%s", got, want)
+		t.Fatalf("publish returns\n%s\nand should return\n%s", got, want)
 	}
 }
 
@@ -143,7 +143,7 @@ func (c *machine) subscribe(t *rapid.T) {
 		return
 	}
 	if got.Created != want.Created || got.Clock != want.Clock {
-		t.Fatalf("the subscribe is answered with %v and should be with %v", got, want)
+		t.Fatalf("subscribe returns %v and should return %v", got, want)
 	}
 	c.sameEpoch(t, got.Epoch)
 }
@@ -167,9 +167,9 @@ func (c *machine) fetch(t *rapid.T) {
 	}
 }
 
-// sameBatch compares what was read, and keeps the receipt.
+// sameBatch compares batches, and keeps the receipt.
 func (c *machine) sameBatch(t *rapid.T, r channel.FetchRequest, got, want channel.Batch) {
-	if err := sound(got, r); err != nil {
+	if err := checkBatch(got, r); err != nil {
 		t.Fatalf("%v", err)
 	}
 	same := got.Mark == want.Mark && got.Through == want.Through && got.Clock == want.Clock &&
@@ -179,13 +179,13 @@ func (c *machine) sameBatch(t *rapid.T, r channel.FetchRequest, got, want channe
 		same = same && a.ID == b.ID && a.Clock == b.Clock && bytes.Equal(a.Content, b.Content)
 	}
 	if !same {
-		t.Fatalf("the fetch gives\n%+v\nand should give\n%+v", got, want)
+		t.Fatalf("fetch returns\n%+v\nand should return\n%+v", got, want)
 	}
 	c.sameEpoch(t, got.Epoch)
 	c.receipts = append(c.receipts, modelReceipt{c.s.receiptFor(r.Subscriber, got), c.m.life})
 }
 
-// receipt draws a receipt that was given out, and sometimes changes it.
+// receipt draws a receipt that was made before, and sometimes changes it.
 func (c *machine) receipt(t *rapid.T) modelReceipt {
 	if len(c.receipts) == 0 {
 		t.Skip("no receipt yet")
@@ -220,7 +220,7 @@ func (c *machine) next(t *rapid.T) {
 	c.sameBatch(t, c.s.request(r.Subscriber, limit), got, want)
 }
 
-// expireMessages lets the oldest messages expire: lives end in the order in which they began.
+// expireMessages expires the oldest messages: lives end in the order in which they began.
 func (c *machine) expireMessages(t *rapid.T) {
 	alive := c.m.alive()
 	if len(alive) == 0 {

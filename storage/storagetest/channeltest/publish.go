@@ -26,7 +26,7 @@ func publishAtEdges(s *subject) {
 		99_999_999_999_999, 100_000_000_000_000, -100_000_000_000_001, 999_999_999_999_999, 1 << 31, 1<<31 - 1,
 	} {
 		at := s.on(longName[:i+1])
-		at.wind(edge)
+		at.startAt(edge)
 		at.subscribe("s")
 		require.Equal(s.t, []channel.Published{{ID: "a", Clock: edge.Next()}}, at.publish("a"))
 		require.Equal(s.t, []channel.Published{
@@ -36,7 +36,7 @@ func publishAtEdges(s *subject) {
 		b := at.fetchUpTo("s", 1)
 		require.Equal(s.t, edge, b.Mark)
 		require.Equal(s.t, edge.Next(), b.Through)
-		at.holds(at.next("s", b, 1), 0, "b")
+		at.checkMessages(at.next("s", b, 1), 0, "b")
 		require.Equal(s.t, edge.Next().Next(), at.position().Clock)
 	}
 }
@@ -79,7 +79,7 @@ func publishCanceled(s *subject) {
 			defer close(done)
 			cancel()
 		}()
-		_, _ = s.store.Publish(ctx, channel.PublishRequest{Channel: s.channel, Drafts: draftsOf(ids...), Policy: s.policy})
+		_, _ = s.tryPublish(ctx, ids...)
 		<-done
 		for i, p := range s.batch(ids...) {
 			require.Equal(s.t, s.at(len(all)+i+1), p.Clock, "the clock of %s after a canceled first try", p.ID)
@@ -103,13 +103,13 @@ func publishThousand(s *subject) {
 func contentCases() []testCase {
 	return []testCase{
 		{name: "contents are kept byte for byte", run: contentKept},
-		{name: "notifications carry contents byte for byte", run: contentNotified},
+		{name: "events have contents byte for byte", run: contentNotified},
 		{name: "a content may have a megabyte", run: contentLarge},
-		{name: "messages tell when they were published", run: contentPublishedAt},
+		{name: "messages have their publish time", run: contentPublishedAt},
 	}
 }
 
-// contents are JSON texts that are easily changed on the way, or taken for something else.
+// contents are JSON texts that are easily changed or misread on the way.
 var contents = []string{
 	`null`, `true`, `0`, `""`, `{}`, `[]`,
 	"  { \"a\" :\t1 ,\r\n\"b\":[ ] }  \n",
@@ -163,7 +163,7 @@ func contentNotified(s *subject) {
 	s.send(contentDrafts()...)
 	for i, content := range contents {
 		m := events.published(s.at(i + 1))
-		require.NotNil(s.t, m.Message, "a small message comes with its notification")
+		require.NotNil(s.t, m.Message, "a small message is in its event")
 		require.Equal(s.t, fmt.Sprintf("m%d", i+1), m.Message.ID)
 		require.Equal(s.t, content, string(m.Message.Content))
 	}
@@ -188,7 +188,7 @@ func contentPublishedAt(s *subject) {
 	for i, m := range b.Messages {
 		require.Greater(s.t, m.PublishedAt.Year(), 2000, m.ID)
 		if i > 0 {
-			require.False(s.t, m.PublishedAt.Before(b.Messages[i-1].PublishedAt), "%s was published before the one before it", m.ID)
+			require.False(s.t, m.PublishedAt.Before(b.Messages[i-1].PublishedAt), "%s was published before its predecessor", m.ID)
 		}
 	}
 	require.Equal(s.t, b, s.fetch("s"), "the same each time")

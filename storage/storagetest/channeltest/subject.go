@@ -25,11 +25,13 @@ const (
 	timeout = 30 * time.Second
 )
 
+var earliest = channel.From{Start: channel.StartEarliest}
+
 // longName is as long as a name may be.
 var longName = strings.Repeat("x", channel.MaxNameBytes)
 
-// subject is a channel of a store, with the calls that cases are made of. An error that a case doesn't ask for
-// fails it. Its methods must be called from the goroutine of its test.
+// subject is a channel of a store, with the calls that cases make. An unexpected error fails the case. Its methods must
+// be called from the goroutine of its test.
 type subject struct {
 	t       testing.TB
 	h       Harness
@@ -47,7 +49,7 @@ func newSubject(t testing.TB, h Harness, name string) *subject {
 	}
 }
 
-// on gives the same store's channel of another name.
+// on returns another channel of the same store.
 func (s *subject) on(name string) *subject {
 	other := *s
 	other.channel, other.start = name, 0
@@ -56,19 +58,19 @@ func (s *subject) on(name string) *subject {
 
 func (s *subject) ctx() context.Context { return s.t.Context() }
 
-// wind makes the channel with its clock at c. A channel that is to begin at 0 isn't made.
-func (s *subject) wind(c clock.Clock) {
+// startAt makes the channel with its clock at c. It makes no channel if c is 0.
+func (s *subject) startAt(c clock.Clock) {
 	s.t.Helper()
 	s.start = c
 	if c == 0 {
 		return
 	}
-	s.subscribe("winder")
-	s.unsubscribe("winder")
+	s.subscribe("temporary")
+	s.unsubscribe("temporary")
 	s.setClock(c)
 }
 
-// at gives the clock of the n-th message published since the start.
+// at returns the clock of the n-th message published since the start.
 func (s *subject) at(n int) clock.Clock { return s.start.Add(uint64(n)) }
 
 func (s *subject) setClock(c clock.Clock) {
@@ -76,23 +78,27 @@ func (s *subject) setClock(c clock.Clock) {
 	require.NoError(s.t, s.h.SetClock(s.ctx(), s.channel, c))
 }
 
-// expire lets parts end now.
+// expire ends the lives of parts.
 func (s *subject) expire(first Part, others ...Part) {
 	s.t.Helper()
 	require.NoError(s.t, s.h.Expire(s.ctx(), s.channel, append(others, first)...))
 }
 
-// expireAll lets the channel's life end now.
+// expireAll ends the channel's life.
 func (s *subject) expireAll() {
 	s.t.Helper()
 	require.NoError(s.t, s.h.Expire(s.ctx(), s.channel))
 }
 
-// expireMessages lets the first-th to the last-th message since the start expire.
+// expireMessages ends the lives of the messages numbered first to last since the start.
 func (s *subject) expireMessages(first, last int) {
 	s.t.Helper()
+	var parts []Part
 	for n := first; n <= last; n++ {
-		s.expire(message(s.at(n)))
+		parts = append(parts, message(s.at(n)))
+	}
+	if len(parts) > 0 {
+		s.expire(parts[0], parts[1:]...)
 	}
 }
 
@@ -110,7 +116,7 @@ func (s *subject) setLife(left time.Duration, parts ...Part) {
 	}
 }
 
-// contentOf is the content that a case publishes under an ID where the content doesn't matter.
+// contentOf returns the content of an ID's message, for cases in which the content doesn't matter.
 func contentOf(id string) []byte { return fmt.Appendf(nil, `{"of": %q}`, id) }
 
 func draft(id string) channel.Draft { return channel.Draft{ID: id, Content: contentOf(id)} }
@@ -123,7 +129,7 @@ func draftsOf(ids ...string) []channel.Draft {
 	return drafts
 }
 
-// numbered gives n message IDs: m1, m2, …
+// numbered returns n message IDs: m1, m2, …
 func numbered(n int) []string {
 	ids := make([]string, n)
 	for i := range ids {
@@ -137,11 +143,16 @@ func (s *subject) send(drafts ...channel.Draft) []channel.Published {
 	s.t.Helper()
 	published, err := s.store.Publish(s.ctx(), channel.PublishRequest{Channel: s.channel, Drafts: drafts, Policy: s.policy})
 	require.NoError(s.t, err, "publish")
-	require.Len(s.t, published, len(drafts), "one answer for each message")
+	require.Len(s.t, published, len(drafts), "one result for each message")
 	for i, p := range published {
-		require.Equal(s.t, drafts[i].ID, p.ID, "answers are in the order of the messages")
+		require.Equal(s.t, drafts[i].ID, p.ID, "results are in the order of the messages")
 	}
 	return published
+}
+
+// tryPublish publishes messages of these IDs as one batch.
+func (s *subject) tryPublish(ctx context.Context, ids ...string) ([]channel.Published, error) {
+	return s.store.Publish(ctx, channel.PublishRequest{Channel: s.channel, Drafts: draftsOf(ids...), Policy: s.policy})
 }
 
 // batch publishes messages of these IDs as one batch.
@@ -166,12 +177,12 @@ func (s *subject) trySubscribe(name string, from channel.From) (channel.Subscrip
 	})
 }
 
-// subscribeFrom makes a subscriber that isn't there yet.
+// subscribeFrom makes a subscriber that doesn't exist.
 func (s *subject) subscribeFrom(name string, from channel.From) channel.Subscription {
 	s.t.Helper()
 	sub, err := s.trySubscribe(name, from)
 	require.NoError(s.t, err, "subscribe")
-	require.True(s.t, sub.Created, "a subscriber that wasn't there is told that it was made")
+	require.True(s.t, sub.Created, "a new subscriber is reported as created")
 	return sub
 }
 
@@ -189,11 +200,18 @@ func (s *subject) request(name string, limit int) channel.FetchRequest {
 	return channel.FetchRequest{Channel: s.channel, Subscriber: name, Max: limit, MaxBytes: large, Policy: s.policy}
 }
 
+// noSubscriber checks that a subscriber doesn't exist.
+func (s *subject) noSubscriber(name string) {
+	s.t.Helper()
+	_, err := s.store.Fetch(s.ctx(), s.request(name, 1))
+	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
+}
+
 func (s *subject) fetchWith(r channel.FetchRequest) channel.Batch {
 	s.t.Helper()
 	b, err := s.store.Fetch(s.ctx(), r)
 	require.NoError(s.t, err, "fetch")
-	require.NoError(s.t, sound(b, r))
+	require.NoError(s.t, checkBatch(b, r))
 	return b
 }
 
@@ -207,27 +225,27 @@ func (s *subject) fetch(name string) channel.Batch {
 	return s.fetchUpTo(name, 10_000)
 }
 
-// reads fetches, and checks that the messages are these, with the contents that they were published with, and
-// that expired ones were passed over as told.
+// reads fetches everything unread, and checks the batch as checkMessages does.
 func (s *subject) reads(name string, expired int, ids ...string) channel.Batch {
 	s.t.Helper()
 	b := s.fetch(name)
-	s.holds(b, expired, ids...)
-	require.Equal(s.t, b.Clock, b.Through, "a fetch without a bound reads to the channel's clock")
+	s.checkMessages(b, expired, ids...)
+	require.Equal(s.t, b.Clock, b.Through, "a fetch without a limit reads up to the channel's clock")
 	return b
 }
 
-// holds checks what a batch has: see reads.
-func (s *subject) holds(b channel.Batch, expired int, ids ...string) {
+// checkMessages checks that a batch has the messages of these IDs, each with its contentOf, and counts so many expired
+// messages.
+func (s *subject) checkMessages(b channel.Batch, expired int, ids ...string) {
 	s.t.Helper()
 	require.Equal(s.t, append([]string{}, ids...), idsOf(b), "the messages, in order")
 	for _, m := range b.Messages {
 		require.Equal(s.t, string(contentOf(m.ID)), string(m.Content), "the content of %s", m.ID)
 	}
-	require.Equal(s.t, uint64(expired), b.Expired, "how many expired messages were passed over")
+	require.Equal(s.t, uint64(expired), b.Expired, "the number of expired messages")
 }
 
-// receiptFor gives the receipt that the service makes of a batch.
+// receiptFor returns the receipt that the service makes of a batch.
 func (s *subject) receiptFor(name string, b channel.Batch) receipt.Receipt {
 	r := receipt.Receipt{Channel: s.channel, Subscriber: name, Epoch: b.Epoch, Clock: b.Through}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
@@ -253,7 +271,7 @@ func (s *subject) next(name string, b channel.Batch, limit int) channel.Batch {
 	s.t.Helper()
 	got, err := s.tryNext(s.receiptFor(name, b), limit)
 	require.NoError(s.t, err, "next")
-	require.NoError(s.t, sound(got, s.request(name, limit)))
+	require.NoError(s.t, checkBatch(got, s.request(name, limit)))
 	return got
 }
 
@@ -263,7 +281,7 @@ func (s *subject) readPosition() (channel.Position, error) {
 	return r.Position, r.Err
 }
 
-// markOf gives where a subscriber's mark is.
+// markOf returns a subscriber's mark.
 func (s *subject) markOf(name string) clock.Clock {
 	s.t.Helper()
 	return s.fetchUpTo(name, 1).Mark
@@ -276,7 +294,7 @@ func (s *subject) position() channel.Position {
 	return p
 }
 
-// describe puts together all pages of a description, which are small.
+// describe returns a description with the subscribers of all pages, which are small.
 func (s *subject) describe() channel.Description {
 	s.t.Helper()
 	d, err := s.tryDescribe()
@@ -307,11 +325,11 @@ func idsOf(b channel.Batch) []string {
 	return ids
 }
 
-// sound checks what holds for every batch, whatever the channel has: its messages are in order, each clock from
-// the mark to Through is either delivered or told of as expired, and the bounds of the request are kept.
-func sound(b channel.Batch, r channel.FetchRequest) error {
+// checkBatch checks what holds for every batch: its messages are in order, each clock from the mark to Through is
+// delivered or counted as expired, and the batch is within the limits of the request.
+func checkBatch(b channel.Batch, r channel.FetchRequest) error {
 	if b.Through != b.Mark && !clock.Between(b.Mark, b.Through, b.Clock) {
-		return fmt.Errorf("the receipt of a fetch is outside what stands after the mark: mark %s, through %s, clock %s",
+		return fmt.Errorf("the receipt is outside the unread messages: mark %s, through %s, clock %s",
 			b.Mark, b.Through, b.Clock)
 	}
 	at, bytes := b.Mark, 0
@@ -321,23 +339,23 @@ func sound(b channel.Batch, r channel.FetchRequest) error {
 				m.ID, m.Clock, at, b.Through)
 		}
 		if m.PublishedAt.IsZero() {
-			return fmt.Errorf("message %s doesn't tell when it was published", m.ID)
+			return fmt.Errorf("message %s has no publish time", m.ID)
 		}
 		at, bytes = m.Clock, bytes+len(m.Content)
 	}
 	covered := clock.Distance(b.Mark, b.Through)
-	if told := uint64(len(b.Messages)) + b.Expired; told != covered {
-		return fmt.Errorf("the receipt covers %d clocks, but %d were delivered and %d told of as expired",
+	if counted := uint64(len(b.Messages)) + b.Expired; counted != covered {
+		return fmt.Errorf("the receipt covers %d clocks, but %d were delivered and %d are counted as expired",
 			covered, len(b.Messages), b.Expired)
 	}
 	if len(b.Messages) > r.Max {
-		return fmt.Errorf("%d messages came where at most %d were asked for", len(b.Messages), r.Max)
+		return fmt.Errorf("%d messages, at most %d were requested", len(b.Messages), r.Max)
 	}
 	if len(b.Messages) > 1 && bytes > r.MaxBytes {
-		return fmt.Errorf("%d bytes came where at most %d were asked for", bytes, r.MaxBytes)
+		return fmt.Errorf("%d bytes, at most %d were requested", bytes, r.MaxBytes)
 	}
 	if b.Through == b.Mark && b.Mark != b.Clock {
-		return fmt.Errorf("a fetch came back with nothing though something stands after the mark: mark %s, clock %s",
+		return fmt.Errorf("an empty batch although there is something unread: mark %s, clock %s",
 			b.Mark, b.Clock)
 	}
 	return nil

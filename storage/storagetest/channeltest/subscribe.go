@@ -8,7 +8,7 @@ import (
 
 func subscribeCases() []testCase {
 	return []testCase{
-		{name: "a clock far ahead of the channel's is refused", ring: true, run: subscribeAhead},
+		{name: "a clock far ahead of the channel's is refused", clocks: true, run: subscribeAhead},
 		{name: "a subscriber or a message may have any name", run: subscribeNames},
 		{name: "removed subscribers take no memory", run: subscribeRemoved},
 	}

@@ -9,7 +9,7 @@
 //	}
 //
 // Each case states one rule. A rule that depends on clocks is tested from several starts: on a new channel, across
-// zero, where numbers get their 15th digit, and across the wrap. The model case makes random calls and compares the
+// zero, from 14 to 15 digits, and across the wrap. The model case makes random calls and compares the
 // outcomes with a model; the other cases test what it doesn't reach: lives, events, sizes, lost keys and concurrency.
 package channeltest
 
@@ -24,9 +24,9 @@ import (
 
 // testCase is one rule that every store must follow.
 type testCase struct {
-	name string // the rule
-	ring bool   // the rule depends on clocks: run it at every start
-	run  func(s *subject)
+	name   string // the rule
+	clocks bool   // the rule depends on clocks: run it at every start
+	run    func(s *subject)
 }
 
 // area holds the cases of one part of the interface.
@@ -53,7 +53,8 @@ func areas() []area {
 	}
 }
 
-// starts are the clocks at which the channels of a ring case begin. A few messages cross an edge of the arithmetic.
+// starts are the clocks at which channels begin, in cases that depend on clocks. A few messages cross an edge of the
+// arithmetic.
 var starts = []struct {
 	name string
 	at   clock.Clock
@@ -84,7 +85,7 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 func runCase(t *testing.T, c testCase, open func(t testing.TB) Harness) {
 	t.Helper()
 	h := open(t)
-	if !c.ring {
+	if !c.clocks {
 		c.run(newSubject(t, h, "ch"))
 		return
 	}
@@ -92,7 +93,7 @@ func runCase(t *testing.T, c testCase, open func(t testing.TB) Harness) {
 		t.Run(start.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSubject(t, h, channelNames[i])
-			s.wind(start.at)
+			s.startAt(start.at)
 			c.run(s)
 		})
 	}
