@@ -1,15 +1,16 @@
 package channels
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
 
 // A publish that must be on a replica is answered only when it is, and its repeat waits too.
@@ -17,7 +18,7 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})
 	replica := redistest.StartReplica(t, primary)
-	s := open(t, redis.Options{URL: primary.URL(), Timeout: 3 * time.Second})
+	s := open(t, redis.Options{URL: primary.URL(), Timeout: time.Minute})
 	r := channel.PublishRequest{
 		Channel: "ch", Drafts: []channel.Draft{{ID: "m1", Content: []byte(`1`)}},
 		Policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 100, Replicas: 1},
@@ -32,11 +33,7 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 	replica.Pause(t)
 	for _, id := range []string{"m2", "m2"} { // new, and then a duplicate
 		r.Drafts[0].ID = id
-		_, err = s.Publish(t.Context(), r)
-		var told *fault.Error
-		require.ErrorAs(t, err, &told)
-		require.Equal(t, fault.SlugNotReplicated, told.Slug)
-		require.NotZero(t, told.RetryAfter)
+		rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, r)) })
 	}
 
 	replica.Resume(t)
@@ -51,7 +48,7 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 func TestPublishWaitsForReplicasInCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.Cluster(t)
-	s := open(t, redis.Options{URL: c.Addrs()[0], KeyPrefix: redistest.Prefix(t), Timeout: time.Second})
+	s := open(t, redis.Options{URL: c.Addrs()[0], KeyPrefix: redistest.Prefix(t), Timeout: time.Minute})
 	for _, name := range []string{"a", "b", "c", "d"} {
 		r := channel.PublishRequest{
 			Channel: name, Drafts: []channel.Draft{{ID: "m1", Content: []byte(`1`)}},
@@ -62,8 +59,7 @@ func TestPublishWaitsForReplicasInCluster(t *testing.T) {
 		require.EqualValues(t, 1, published[0].Clock)
 		r.Policy.Replicas = 5
 		r.Drafts[0].ID = "m2"
-		_, err = s.Publish(t.Context(), r)
-		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugNotReplicated})
+		rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, r)) })
 	}
 }
 

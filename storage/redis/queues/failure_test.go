@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
@@ -38,20 +39,47 @@ func (h *hall) queueCalls() []rig.Call {
 		{Name: "outgoing", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
 		{Name: "definitions", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Definitions(ctx)) }},
 		{Name: "lease", Do: func(ctx context.Context) error { return h.KeepLease(ctx, "lease") }},
-		{Name: "campaign", Do: func(ctx context.Context) error { return h.Lead(ctx, "lease", queuetest.LongTTL) }},
+		{Name: "campaign", Do: func(ctx context.Context) error {
+			return rig.ErrorOf(h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL}))
+		}},
 		{Name: "resign", Do: func(ctx context.Context) error { return h.Resign(ctx, "lease") }},
 		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1"}) }},
 		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10)) }},
 		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.Name, "token", []string{"mine"}) }},
 		{Name: "cancel", Do: func(ctx context.Context) error { return h.CancelID(ctx, "free") }},
 		{Name: "take over", Do: func(ctx context.Context) error {
-			if err := h.Lead(ctx, "lease", queuetest.LongTTL); err != nil {
+			fence, err := h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL})
+			if err != nil {
 				return err
 			}
-			return rig.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, []string{"mine"}))
+			return rig.ErrorOf(h.TakeOver(ctx, h.Name, fence, []string{"mine"}))
 		}},
 		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.Name) }},
 	}
+}
+
+// TestNoReplyIsFatal walks all errors that Redis answers with through all operations and the watch: none is taken for
+// success, none hangs a call past its deadline, and all goes on afterwards.
+func TestNoReplyIsFatal(t *testing.T) {
+	t.Parallel()
+	rig.EachErrorReply(t, func(t *testing.T, f rig.Faulty, text string) {
+		h := newHall(t, f.Conn, f.Node.Client())
+		h.prepare(t)
+		replicated := hallOf(t, New(f.Conn, Options{Confirmations: 1}), f.Node.Client())
+		all := h.queueCalls()
+		for _, c := range rig.Only(replicated.queueCalls(), "claim", "assign", "outgoing") {
+			c.Name += " replicated"
+			all = append(all, c)
+		}
+		nudges := h.Nudges(t)
+		require.True(t, <-nudges)
+		f.RequireRefused(t, text, all)
+		for interrupted := false; !interrupted; {
+			interrupted = <-nudges
+		}
+		h.Add(t, "after")
+		require.Equal(t, matchmaking.Searching, h.Status(t, "after"))
+	})
 }
 
 // A full Redis takes no ticket and makes no match, whole or in part, but it can be drained.

@@ -5,12 +5,12 @@ package rig
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -51,18 +51,21 @@ type Call struct {
 // RequireEach makes all calls at the same time and expects something of each error.
 func RequireEach(ctx context.Context, t *testing.T, all []Call, expect func(t testing.TB, err error, about ...any)) {
 	t.Helper()
-	errs := make([]error, len(all))
-	var g errgroup.Group
-	for i, c := range all {
-		g.Go(func() error {
-			errs[i] = c.Do(ctx)
-			return nil
-		})
-	}
-	_ = g.Wait()
+	errs := AtOnce(all, func(c Call) error { return c.Do(ctx) })
 	for i, c := range all {
 		expect(t, errs[i], c.Name)
 	}
+}
+
+// AtOnce calls do for all values at the same time and returns the errors in their order.
+func AtOnce[T any](all []T, do func(T) error) []error {
+	errs := make([]error, len(all))
+	var g sync.WaitGroup
+	for i, v := range all {
+		g.Go(func() { errs[i] = do(v) })
+	}
+	g.Wait()
+	return errs
 }
 
 // RequireFine expects no error. It is for RequireEach.
@@ -132,6 +135,25 @@ func RequireInternal(t testing.TB, err error, about ...any) {
 	var f *fault.Error
 	require.ErrorAs(t, err, &f, about...)
 	require.Equal(t, fault.Internal, f.Kind, about...)
+}
+
+// RequireNotReplicated repeats a call that too few replicas confirm, and gives it more time each time, until the error says
+// so: on a busy machine its time may be over before that. The call must never succeed.
+func RequireNotReplicated(t testing.TB, do func(ctx context.Context) error) {
+	t.Helper()
+	for limit := 100 * time.Millisecond; limit < 2*Patience; limit *= 2 {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		err := do(ctx)
+		cancel()
+		var f *fault.Error
+		require.ErrorAs(t, err, &f)
+		require.NotZero(t, f.RetryAfter)
+		if f.Slug == fault.SlugNotReplicated {
+			return
+		}
+		RequireUnavailable(t, err)
+	}
+	require.FailNow(t, "never answered as not replicated")
 }
 
 // RequireFull expects the error of a call that needs memory.
