@@ -1,0 +1,61 @@
+package redis_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// What was written is stored whether Redis waits for replicas or not: a WAIT that it refuses for good is the error of a
+// write that isn't known to be on replicas. A refusal that may end is repeated instead.
+func TestConfirmRefused(t *testing.T) {
+	t.Parallel()
+	n := redistest.Standalone(t)
+	for _, c := range []struct{ command, text string }{
+		{"WAIT", "ERR not here"},
+		{"WAIT", "NOPERM this user has no permissions to run the 'wait' command"},
+		{"SET", "WRONGTYPE Operation against a key holding the wrong kind of value"},
+	} {
+		t.Run(c.command+" "+c.text, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.NewProxy(t, n)
+			conn := rig.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Minute})
+			confirm := func(ctx context.Context) error {
+				return conn.Retry(ctx, "confirm", func(ctx context.Context) error {
+					return conn.Session(func(own *redis.Session) error {
+						return own.Confirm(ctx, 0, own.B().Set().Key(conn.Prefix()+"key").Value("1").Build())
+					})
+				})
+			}
+			require.NoError(t, confirm(t.Context()))
+			answer := func(text string) {
+				proxy.Fail(func(command []string) string {
+					if command[0] == c.command {
+						return text
+					}
+					return ""
+				})
+			}
+			answer(c.text)
+			var told *fault.Error
+			require.ErrorAs(t, confirm(t.Context()), &told)
+			require.Equal(t, fault.SlugNotReplicated, told.Slug)
+			require.Equal(t, fault.Unavailable, told.Kind)
+			require.NotZero(t, told.RetryAfter)
+			require.Contains(t, told.Detail, strings.TrimPrefix(c.text, "ERR "), "the detail names the cause")
+
+			answer("LOADING Redis is loading the dataset in memory")
+			err := confirm(rig.Shortly(t))
+			require.ErrorAs(t, err, &told)
+			require.Equal(t, fault.SlugUnavailable, told.Slug, "it was tried again: %v", err)
+		})
+	}
+}
