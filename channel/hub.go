@@ -146,7 +146,7 @@ func (h *hub) check(ctx context.Context, batch []*entry) {
 }
 
 // spread returns a little less than a duration, at random, so that channels that were first waited on at the same time
-// aren't read at the same time for ever.
+// aren't read at the same time forever.
 func spread(d time.Duration) time.Duration {
 	return d - rand.N(d/4+1) //nolint:gosec // chance to spread load, not to keep a secret
 }

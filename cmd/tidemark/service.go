@@ -54,7 +54,7 @@ type partNeeds struct {
 func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
 	if err := checkListen(ctx, c.Server.Listen); err != nil {
-		return err // before a managed Redis is started in vain
+		return err // before a managed Redis is started for nothing
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})

@@ -87,8 +87,8 @@ const trimEvery = time.Second
 
 // trim removes the changes before the point, if some were just read. The one at the point stays: it shows that
 // nothing after it is gone.
-func (s *Store) trim(ctx context.Context, key string, last *feed, news bool) {
-	if !news || time.Since(last.trimmed) < trimEvery {
+func (s *Store) trim(ctx context.Context, key string, last *feed, found bool) {
+	if !found || time.Since(last.trimmed) < trimEvery {
 		return
 	}
 	last.trimmed = time.Now()

@@ -1,5 +1,5 @@
 #!lua
--- find.lua finds a ticket for an attempt to make it, or sees to it that none is made in one life of its channel.
+-- find.lua finds a ticket for an attempt to create it, or prevents its creation in one life of its channel.
 -- uses: ticket.adopt ticket.state time.time
 --
 -- KEYS[1] ticket      string  the ticket
