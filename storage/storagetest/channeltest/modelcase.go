@@ -214,6 +214,9 @@ func (c *machine) next(t *rapid.T) {
 	r, limit := c.receipt(t), c.limit(t)
 	got, err := c.s.tryNext(r.Receipt, limit)
 	if !c.sameError(t, err, c.m.ack(r.Receipt, r.life)) {
+		if len(got.Messages) > 0 {
+			t.Fatalf("a refused next returns %+v", got)
+		}
 		return
 	}
 	want, _ := c.m.fetch(r.Subscriber, limit)
