@@ -2,7 +2,6 @@ package channels
 
 import (
 	"context"
-	"log/slog"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,7 +15,6 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
@@ -46,15 +44,7 @@ func (m *meter) drafts(first string, n int) channel.PublishRequest {
 }
 
 func (m *meter) request(limit int) channel.FetchRequest {
-	return channel.FetchRequest{Channel: "ch", Subscriber: "s", Max: limit, MaxBytes: 1 << 20, Policy: m.policy}
-}
-
-func (m *meter) receipt(b channel.Batch) channel.AckRequest {
-	r := receipt.Receipt{Channel: "ch", Subscriber: "s", Epoch: b.Epoch, Clock: b.Through}
-	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
-		r.MessageID = b.Messages[n-1].ID
-	}
-	return channel.AckRequest{Receipt: r, Policy: m.policy}
+	return channel.FetchRequest{Channel: "ch", Subscriber: reader, Max: limit, MaxBytes: 1 << 20, Policy: m.policy}
 }
 
 func (m *meter) subscribe(t *testing.T, name string) {
@@ -86,7 +76,7 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t, redistest.Options{})
 	ctx := t.Context()
-	m.subscribe(t, "s")
+	m.subscribe(t, reader)
 	_, err := m.Publish(ctx, m.drafts("a", 20))
 	require.NoError(t, err)
 	five, err := m.Fetch(ctx, m.request(5))
@@ -103,7 +93,9 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		r := channel.SubscribeRequest{Channel: "ch", Subscriber: name, Policy: m.policy, From: channel.From{Start: start}}
 		return func(ctx context.Context) error { return rig.ErrorOf(m.Subscribe(ctx, r)) }
 	}
-	ack := func(ctx context.Context) error { return m.Ack(ctx, m.receipt(five)) }
+	ack := func(ctx context.Context) error {
+		return m.Ack(ctx, channel.AckRequest{Receipt: receiptOf("ch", five), Policy: m.policy})
+	}
 	for _, op := range []measured{
 		{"publish", "publish", 0, publish("b", 1)},
 		{"publish a duplicate", "publish", 0, publish("b", 1)},
@@ -117,7 +109,9 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"fetch all", "fetch", 0, fetch(1000)},
 		{"ack", "ack", 0, ack},
 		{"ack again", "ack", 0, ack},
-		{"next", "next", 0, func(ctx context.Context) error { return rig.ErrorOf(m.Next(ctx, m.receipt(ten), m.request(1000))) }},
+		{"next", "next", 0, func(ctx context.Context) error {
+			return rig.ErrorOf(m.Next(ctx, channel.AckRequest{Receipt: receiptOf("ch", ten), Policy: m.policy}, m.request(1000)))
+		}},
 		{"subscribe from latest", "subscribe", 0, subscribe("latest", channel.StartLatest)},
 		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
 		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
@@ -157,7 +151,7 @@ func (m *meter) isOneCommand(t *testing.T, op measured) {
 func TestGapsAreFoundQuickly(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t, redistest.Options{})
-	m.subscribe(t, "s")
+	m.subscribe(t, reader)
 	const million = 1_000_000
 	for i, c := range []struct {
 		name  string
@@ -176,7 +170,7 @@ func TestGapsAreFoundQuickly(t *testing.T) {
 		{"2^53-1, one alive", 1 << 41, uint64(clock.Max), 1, 64},
 	} {
 		m.put(t, "clock", c.clock.Sub(uint64(c.live)))
-		m.put(t, "r.s", c.clock.Sub(c.steps))
+		m.put(t, "r."+reader, c.clock.Sub(c.steps))
 		if c.live > 0 {
 			_, err := m.Publish(t.Context(), m.drafts("case"+strconv.Itoa(i)+".", c.live))
 			require.NoError(t, err)
@@ -191,7 +185,7 @@ func TestGapsAreFoundQuickly(t *testing.T) {
 		require.Equal(t, c.clock.Sub(uint64(c.live-len(b.Messages))), b.Through, c.name)
 		require.Less(t, m.Inside(t), 64, "%s: %v", c.name, m.Stats(t))
 
-		require.NoError(t, m.Ack(t.Context(), m.receipt(b)), c.name)
+		require.NoError(t, m.Ack(t.Context(), channel.AckRequest{Receipt: receiptOf("ch", b), Policy: m.policy}), c.name)
 		again, err := m.Fetch(t.Context(), m.request(1000))
 		require.NoError(t, err)
 		require.Equal(t, b.Through, again.Mark, "the receipt moves the mark over the gap")
@@ -210,12 +204,12 @@ func TestIdlePollWritesNothing(t *testing.T) {
 	t.Parallel()
 	m := newMeter(t, redistest.Options{Args: []string{"--repl-ping-replica-period", "3600"}})
 	redistest.StartReplica(t, m.Node)
-	m.subscribe(t, "s")
+	m.subscribe(t, reader)
 	_, err := m.Publish(t.Context(), m.drafts("a", 3))
 	require.NoError(t, err)
 	read, err := m.Fetch(t.Context(), m.request(10))
 	require.NoError(t, err)
-	require.NoError(t, m.Ack(t.Context(), m.receipt(read)))
+	require.NoError(t, m.Ack(t.Context(), channel.AckRequest{Receipt: receiptOf("ch", read), Policy: m.policy}))
 	waiting := m.request(10)
 	waiting.Wait = time.Minute
 	_, err = m.Fetch(t.Context(), waiting)
@@ -229,7 +223,7 @@ func TestIdlePollWritesNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, b.Messages)
 		}
-		_, err = m.Next(t.Context(), m.receipt(read), m.request(10))
+		_, err = m.Next(t.Context(), channel.AckRequest{Receipt: receiptOf("ch", read), Policy: m.policy}, m.request(10))
 		require.NoError(t, err)
 		_, err = m.Publish(t.Context(), m.drafts("a", 3))
 		require.NoError(t, err)
@@ -273,18 +267,7 @@ const backstop = 50 * time.Millisecond
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	m := newMeter(t, redistest.Options{})
-	key, err := receipt.GenerateKey()
-	require.NoError(t, err)
-	ring, err := receipt.NewKeyring(key)
-	require.NoError(t, err)
-	policies, err := channel.NewPolicies(m.policy, nil)
-	require.NoError(t, err)
-	limits := channel.DefaultLimits()
-	limits.Backstop = backstop
-	service, err := channel.NewService(channel.Options{
-		Store: m.Store, Receipts: ring, Policies: policies, Limits: limits, Logger: slog.New(slog.DiscardHandler),
-	})
-	require.NoError(t, err)
+	service := newService(t, m.Store, backstop)
 	c := &crowd{meter: m, service: service, got: make(chan string, 1000)}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running errgroup.Group

@@ -27,38 +27,7 @@ const (
 	exampleSlack  = exampleUnit / 10
 )
 
-// exampleKey is a row of a step's table.
-type exampleKey struct {
-	value string
-	ends  float64 // units of the example's time
-}
-
-// exampleStep is a step of the page's worked example.
-type exampleStep struct {
-	at    int
-	title string
-	keys  map[string]exampleKey
-}
-
 var stepHeading = regexp.MustCompile(`(?m)^### t=(\d+): (.+)$`)
-
-// exampleSteps reads the page's worked example.
-func exampleSteps(t testing.TB) []exampleStep {
-	t.Helper()
-	var steps []exampleStep
-	for _, m := range stepHeading.FindAllStringSubmatch(rig.Section(t, "## The worked example"), -1) {
-		header, rows := rig.Table(t, rig.Section(t, m[0]))
-		require.Equal(t, []string{"Key", "Value", "TTL", "In the source"}, header)
-		step := exampleStep{title: m[2], keys: map[string]exampleKey{}}
-		step.at, _ = strconv.Atoi(m[1]) // the pattern has digits only
-		for _, cells := range rows {
-			value := strings.TrimSuffix(strings.TrimPrefix(cells[1], "`"), "`")
-			step.keys[strings.Trim(cells[0], "`")] = exampleKey{value: value, ends: exampleEnd(t, cells[2])}
-		}
-		steps = append(steps, step)
-	}
-	return steps
-}
 
 // exampleEnd reads "3 + expire" or "3 + 1.1 expire".
 func exampleEnd(t testing.TB, text string) float64 {
@@ -144,9 +113,8 @@ func (e *example) fetch(t *testing.T, subscriber string) {
 }
 
 func (e *example) receipt(subscriber string) channel.AckRequest {
-	b := e.batch[subscriber]
-	r := receipt.Receipt{Channel: e.name, Subscriber: subscriber, Epoch: b.Epoch, Clock: b.Through}
-	r.MessageID = b.Messages[len(b.Messages)-1].ID
+	r := receiptOf(e.name, e.batch[subscriber])
+	r.Subscriber = subscriber
 	return channel.AckRequest{Receipt: r, Policy: e.policy}
 }
 
@@ -164,20 +132,13 @@ func (e *example) next(t *testing.T, subscriber string) {
 }
 
 // holds compares all keys of the channel with a step's table.
-func (e *example) holds(t *testing.T, step exampleStep) {
+func (e *example) holds(t *testing.T, step rig.Step) {
 	t.Helper()
-	var want []string
-	for key := range step.keys {
-		want = append(want, key)
-	}
-	slices.Sort(want)
-	require.Equal(t, want, e.Found(t), "the keys")
-	for key, k := range step.keys {
-		value := e.Value(t, key)
-		require.Regexp(t, rig.Shape(k.value), value, key)
-		left := (k.ends - float64(e.now)) * float64(exampleUnit)
-		require.InDelta(t, left, e.Life(t, key), float64(exampleSlack), "the TTL of %s", key)
-		if strings.HasSuffix(key, ".epoch") {
+	e.RequireStep(t, step, exampleSlack, func(key string) string { return e.Value(t, key) }, func(end string) time.Duration {
+		return time.Duration((exampleEnd(t, end) - float64(e.now)) * float64(exampleUnit))
+	})
+	for key := range step.Keys {
+		if value := e.Value(t, key); strings.HasSuffix(key, ".epoch") {
 			require.Contains(t, []string{"", value}, e.epoch, "the epoch stays")
 			e.epoch = value
 		}
@@ -203,14 +164,14 @@ func TestWorkedExample(t *testing.T) {
 		"publish msg123 again": func() { e.publish(t, "msg123", "0", true) },
 		"unsubscribe sA":       func() { require.NoError(t, e.Unsubscribe(t.Context(), e.name, "sA")) },
 	}
-	steps := exampleSteps(t)
+	steps := rig.Steps(t, "## The worked example", stepHeading)
 	require.Len(t, steps, len(run))
 	for _, step := range steps {
-		do, known := run[step.title]
-		require.True(t, known, step.title)
-		e.until(t, step.at)
-		do()
-		t.Logf("t=%d: %s", step.at, step.title)
+		require.Contains(t, run, step.Title)
+		at, err := strconv.Atoi(step.At)
+		require.NoError(t, err)
+		e.until(t, at)
+		run[step.Title]()
 		e.holds(t, step)
 	}
 }

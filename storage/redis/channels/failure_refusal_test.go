@@ -53,7 +53,7 @@ func TestFailureLoading(t *testing.T) {
 	requireWhole(t, s, n.Client(), "x", 4)
 }
 
-// label gives a counter's value for one label.
+// label returns a counter's value for one label.
 func label(registry *prometheus.Registry, name, value string) float64 {
 	families, _ := registry.Gather()
 	for _, f := range families {
@@ -66,26 +66,40 @@ func label(registry *prometheus.Registry, name, value string) float64 {
 	return 0
 }
 
-// On a replica nothing can be written. It may become a primary, so the answer is to try again.
-func TestFailureReadOnlyReplica(t *testing.T) {
+// While Redis takes no writes, since it is a replica or has too few replicas, channels can be read. It may take writes again,
+// so the answer is to try again, and a call that is being repeated then succeeds.
+func TestFailureReadOnly(t *testing.T) {
 	t.Parallel()
-	primary := redistest.Start(t, redistest.Options{})
-	replica := redistest.StartReplica(t, primary)
-	lore{messages: 3}.make(t, open(t, redis.Options{URL: primary.URL()}), primary.Client(), "x")
-	rig.WaitFor(t, "the replica to have it all", func() bool { return len(rig.Dump(t, replica)) == len(rig.Dump(t, primary)) })
-	s := open(t, redis.Options{URL: replica.URL()})
-	all, before := calls(t, s, "x"), rig.Dump(t, replica)
-	reads := []string{"fetch", "position", "inspect"}
-	rig.RequireEach(t.Context(), t, rig.Only(all, reads...), rig.RequireFine)
-	rig.RequireEach(rig.Shortly(t), t, rig.AllBut(all, reads...), rig.RequireUnavailable)
-	require.Equal(t, before, rig.Dump(t, primary))
-	require.Equal(t, before, rig.Dump(t, replica))
+	for code, commands := range map[string]struct{ refuse, accept []string }{
+		"READONLY":   {[]string{"REPLICAOF", "127.0.0.1", "1"}, []string{"REPLICAOF", "NO", "ONE"}},
+		"NOREPLICAS": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}},
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Start(t, redistest.Options{})
+			registry := prometheus.NewRegistry()
+			s := open(t, redis.Options{URL: n.URL(), Metrics: registry, Timeout: time.Minute})
+			lore{messages: 3}.make(t, s, n.Client(), "x")
+			all := calls(t, s, "x")
+			require.NoError(t, n.Do(t, commands.refuse...).Error())
+			before := rig.Dump(t, n)
+			reads := []string{"fetch", "position", "inspect"}
+			rig.RequireEach(t.Context(), t, rig.Only(all, reads...), rig.RequireFine)
+			rig.RequireEach(rig.Shortly(t), t, rig.AllBut(all, reads...), rig.RequireUnavailable)
+			require.Equal(t, before, rig.Dump(t, n))
 
-	done := make(chan error)
-	go func() { done <- rig.ErrorOf(s.Publish(t.Context(), one("x", "p0"))) }()
-	require.NoError(t, replica.Do(t, "REPLICAOF", "NO", "ONE").Error())
-	require.NoError(t, <-done)
-	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+			retried := label(registry, "tidemark_redis_retries_total", code)
+			require.NotZero(t, retried)
+			done := make(chan error)
+			go func() { done <- rig.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
+			rig.WaitFor(t, "the publish to be tried again", func() bool {
+				return label(registry, "tidemark_redis_retries_total", code) > retried
+			})
+			require.NoError(t, n.Do(t, commands.accept...).Error())
+			require.NoError(t, <-done)
+			rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+		})
+	}
 }
 
 // A publish that waits for replicas on a primary that stops being one is tried again.
@@ -110,33 +124,6 @@ func TestFailureDemotedWhileWaiting(t *testing.T) {
 	require.NoError(t, <-done)
 	requireWhole(t, s, primary.Client(), "x", 1)
 	require.Equal(t, "1", valueOf(t, replica, s.keys("x").Clock()))
-}
-
-// A Redis that wants replicas for writing and has none takes nothing.
-func TestFailureNoReplicas(t *testing.T) {
-	t.Parallel()
-	n := redistest.Start(t, redistest.Options{})
-	registry := prometheus.NewRegistry()
-	s := open(t, redis.Options{URL: n.URL(), Metrics: registry})
-	lore{messages: 3}.make(t, s, n.Client(), "x")
-	all := calls(t, s, "x")
-	rig.Set(t, n, "min-replicas-to-write", "1")
-	before := rig.Dump(t, n)
-	reads := []string{"fetch", "position", "inspect"}
-	rig.RequireEach(t.Context(), t, rig.Only(all, reads...), rig.RequireFine)
-	rig.RequireEach(rig.Shortly(t), t, rig.AllBut(all, reads...), rig.RequireUnavailable)
-	require.Equal(t, before, rig.Dump(t, n))
-
-	retried := label(registry, "tidemark_redis_retries_total", "NOREPLICAS")
-	require.NotZero(t, retried)
-	done := make(chan error)
-	go func() { done <- rig.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
-	rig.WaitFor(t, "the publish to be tried again", func() bool {
-		return label(registry, "tidemark_redis_retries_total", "NOREPLICAS") > retried
-	})
-	rig.Set(t, n, "min-replicas-to-write", "0")
-	require.NoError(t, <-done)
-	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
 }
 
 // A full Redis takes no message and no subscriber, whole or in part, but it can be drained.

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
@@ -64,43 +63,17 @@ func TestPrefix(t *testing.T) {
 	require.Equal(t, "mm1:c.{ch}.m.-9007199254740991", k.Message(clock.Min))
 }
 
-// keyKinds make a key of a channel from names that are valid.
-var keyKinds = map[string]func(ch Keys, name string, at clock.Clock) string{
-	"clock":   func(ch Keys, _ string, _ clock.Clock) string { return ch.Clock() },
-	"epoch":   func(ch Keys, _ string, _ clock.Clock) string { return ch.Epoch() },
-	"subs":    func(ch Keys, _ string, _ clock.Clock) string { return ch.Subscribers() },
-	"topic":   func(ch Keys, _ string, _ clock.Clock) string { return ch.Topic() },
-	"mark":    func(ch Keys, name string, _ clock.Clock) string { return ch.Mark(name) },
-	"record":  func(ch Keys, name string, _ clock.Clock) string { return ch.MessageID(name) },
-	"message": func(ch Keys, _ string, at clock.Clock) string { return ch.Message(at) },
-}
-
 func TestKeysOfAChannelShareASlotAndNothingElse(t *testing.T) {
 	t.Parallel()
-	tricky := rapid.SampledFrom([]string{"clock", "epoch", "subs", "r.clock", "m.1", "mid.1", "r", "m", "mid", "0", "1", "a.clock", "a.m.1"})
-	anyName := rapid.OneOf(tricky, rig.Names())
-	kinds := []string{"clock", "epoch", "subs", "topic", "mark", "record", "message"}
-	type made struct {
-		kind, channel, name string
-		at                  clock.Clock
+	names := rig.AnyName("clock", "epoch", "subs", "r.clock", "m.1", "mid.1", "r", "m", "mid", "0", "1", "a.clock", "a.m.1")
+	clocks := rapid.Map(rapid.Int64Range(int64(clock.Min), int64(clock.Max)), func(at int64) string { return clock.Clock(at).String() })
+	fixed := func(key func(Keys) string) rig.KeyKind {
+		return rig.KeyKind{Key: func(prefix, name, _ string) string { return key(KeysOf(prefix, name)) }}
 	}
-	keys := rapid.Custom(func(t *rapid.T) made {
-		m := made{kind: rapid.SampledFrom(kinds).Draw(t, "kind"), channel: anyName.Draw(t, "channel")}
-		switch m.kind {
-		case "mark", "record":
-			m.name = anyName.Draw(t, "name")
-		case "message":
-			m.at = clock.Clock(rapid.Int64Range(int64(clock.Min), int64(clock.Max)).Draw(t, "at"))
-		}
-		return m
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		prefix := rapid.SampledFrom([]string{"", "mm1:", "c."}).Draw(t, "prefix")
-		key := func(m made) string { return keyKinds[m.kind](KeysOf(prefix, m.channel), m.name, m.at) }
-		a, b := keys.Draw(t, "a"), keys.Draw(t, "b")
-		require.NoError(t, channel.CheckChannel(a.channel))
-		require.Equal(t, a.channel, rig.HashTag(key(a)))
-		require.True(t, strings.HasPrefix(key(a), prefix+"c.{"))
-		require.Equal(t, a == b, key(a) == key(b), "%s and %s", key(a), key(b))
+	rig.RequireOwnKeys(t, "c.", names, map[string]rig.KeyKind{
+		"clock": fixed(Keys.Clock), "epoch": fixed(Keys.Epoch), "subs": fixed(Keys.Subscribers), "topic": fixed(Keys.Topic),
+		"mark":    {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).Mark(part) }, Parts: names},
+		"record":  {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessageID(part) }, Parts: names},
+		"message": {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessagePrefix() + part }, Parts: clocks},
 	})
 }

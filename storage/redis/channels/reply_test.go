@@ -10,27 +10,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
 
-// decoders decode a reply to each operation, and give only the error.
-var decoders = map[string]func(*testing.T, redis.Reply) error{
-	"publish": func(_ *testing.T, r redis.Reply) error {
-		_, err := decodePublished(r, make([]channel.Draft, 2))
-		return err
-	},
-	"subscribe":   func(_ *testing.T, r redis.Reply) error { _, err := subscription(r); return err },
-	"unsubscribe": func(_ *testing.T, r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },
-	"ack":         func(_ *testing.T, r redis.Reply) error { return refusals.Check(r, redis.OK, statusStale) },
-	"describe":    func(_ *testing.T, r redis.Reply) error { _, err := description(r); return err },
-	"fetch": func(t *testing.T, r redis.Reply) error {
-		s, _ := openStandalone(t)
-		_, err := s.batch(t.Context(), r)
-		return err
-	},
-}
-
-func TestRepliesThatAreRight(t *testing.T) {
+func TestReplies(t *testing.T) {
 	t.Parallel()
 	epoch := "'" + someEpoch + "'"
-	for operation, values := range map[string][]string{
+	right := map[string][]string{
 		"publish":     {`{'OK', '1', 0, '-9007199254740991', 1}`},
 		"subscribe":   {`{'CREATED', ` + epoch + `, '0'}`, `{'EXISTS', ` + epoch + `, '-5'}`},
 		"unsubscribe": {`{'OK'}`, `{'NO_SUBSCRIBER'}`},
@@ -41,19 +24,8 @@ func TestRepliesThatAreRight(t *testing.T) {
 			`{'OK', ` + epoch + `, '0', '1', '1', '0', {'1', {'{"id":"a","content":1,"at":5}'}}}`,
 			`{'OK', ` + epoch + `, '0', '9', '9', '6', {'1', {'{"id":"a","content":1,"at":5}', false}, '8', {false, '{"id":"b","content":1,"at":5}'}}}`,
 		},
-	} {
-		for _, value := range values {
-			r, err := rig.Reply(t, value)
-			require.NoError(t, err)
-			require.NoError(t, decoders[operation](t, r), "%s: %s", operation, value)
-		}
 	}
-}
-
-func TestRepliesThatAreWrongAreRefused(t *testing.T) {
-	t.Parallel()
-	epoch := "'" + someEpoch + "'"
-	for operation, values := range map[string][]string{
+	wrong := map[string][]string{
 		"publish": {
 			`{'OK'}`, `{'OK', '1', 0}`, `{'OK', '1', 0, '2'}`, `{'OK', '1', 0, '2', 0, 0}`, `{'OK', '1', 0, '2', 'x'}`,
 			`{'OK', 'x', 0, '2', 0}`, `{'OK', '1', {}, '2', 0}`, `{'OK', 1, 0, '2', 0}`, `{'OK', '9007199254740992', 0, '2', 0}`,
@@ -79,26 +51,24 @@ func TestRepliesThatAreWrongAreRefused(t *testing.T) {
 			`{'OK', ` + epoch + `, '0', '5', '5', '5', {'1', '{}'}}`, `{'OK', ` + epoch + `, '0', '5', '5', '5', {'1', {{}}}}`, `{'OK', ` + epoch + `, '0', '5', '5', 'x', {}}`,
 			`{'OK', ` + epoch + `, '0', '5', '5', '5', {}, {}}`, `{'OK', 'x', '0', '5', '5', '5', {}}`, `{'STALE'}`,
 		},
-	} {
-		for _, value := range append(values, `{'WHAT'}`, `{'ok'}`, `{''}`) {
-			r, err := rig.Reply(t, value)
-			require.NoError(t, err, value)
-			err = decoders[operation](t, r)
-			rig.RequireInternal(t, err, "%s: %s", operation, value)
-		}
 	}
+	s, _ := openStandalone(t)
+	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"publish":     func(r redis.Reply) error { return rig.ErrorOf(decodePublished(r, make([]channel.Draft, 2))) },
+		"subscribe":   func(r redis.Reply) error { return rig.ErrorOf(subscription(r)) },
+		"unsubscribe": func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },
+		"ack":         func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusStale) },
+		"describe":    func(r redis.Reply) error { return rig.ErrorOf(description(r)) },
+		"fetch":       func(r redis.Reply) error { return rig.ErrorOf(s.batch(t.Context(), r)) },
+	}, right, wrong)
 }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]error{
+	rig.RequireRefusals(t, refusals, map[string]error{
 		"NO_CHANNEL": channel.ErrNoChannel, "NO_SUBSCRIBER": channel.ErrNoSubscriber, "EPOCH": channel.ErrReceiptEpoch,
 		"AHEAD": channel.ErrReceiptAhead, "SUPERSEDED": channel.ErrReceiptSuperseded, "LIFE": channel.ErrLaterLife,
-	} {
-		r, err := rig.Reply(t, "{'"+value+"'}")
-		require.NoError(t, err)
-		require.ErrorIs(t, refusals.Error(r), want)
-	}
+	})
 	r, err := rig.Reply(t, "{'AHEAD'}")
 	require.NoError(t, err)
 	_, err = subscription(r)

@@ -147,8 +147,8 @@ func (l *load) poll(ctx context.Context, service *channel.Service, name string) 
 	return nil
 }
 
-// newService makes a service that must hear of everything: its backstop is too far away to help.
-func newService(t *testing.T, s *Store) *channel.Service {
+// newService returns a service with a backstop.
+func newService(t *testing.T, s *Store, backstop time.Duration) *channel.Service {
 	t.Helper()
 	key, err := receipt.GenerateKey()
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func newService(t *testing.T, s *Store) *channel.Service {
 	policies, err := channel.NewPolicies(lore{}.policy(), nil)
 	require.NoError(t, err)
 	limits := channel.DefaultLimits()
-	limits.Backstop, limits.MaxWait = time.Hour, time.Hour
+	limits.Backstop, limits.MaxWait = backstop, time.Hour
 	service, err := channel.NewService(channel.Options{
 		Store: s, Receipts: receipts, Policies: policies, Limits: limits, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -170,7 +170,7 @@ func newService(t *testing.T, s *Store) *channel.Service {
 func underLoad(t *testing.T, c rig.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
-	service := newService(t, s)
+	service := newService(t, s, time.Hour) // too far away to help: a lost notification shows
 	l := &load{store: s, total: loadPublishers * loadMessages}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // only ends what would hang
 	defer cancel()

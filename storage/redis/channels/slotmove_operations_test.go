@@ -103,7 +103,7 @@ func otherOperations(t *testing.T, c rig.TwoNodes) {
 			h.move(t, s, m.MoveKey)
 		}
 		ctx, answered := rig.Shortly(t), 0
-		for i, err := range eachAtOnce(all, func(h halfMoved) error { return op.call(ctx, s, h, before[h.name]) }) {
+		for i, err := range rig.AtOnce(all, func(h halfMoved) error { return op.call(ctx, s, h, before[h.name]) }) {
 			if err == nil {
 				answered++
 				continue
@@ -112,7 +112,7 @@ func otherOperations(t *testing.T, c rig.TwoNodes) {
 		}
 		t.Logf("%s: %d of %d were answered", op.name, answered, len(all))
 		m.CloseSlot(t)
-		for i, err := range eachAtOnce(all, func(h halfMoved) error {
+		for i, err := range rig.AtOnce(all, func(h halfMoved) error {
 			if err := op.call(t.Context(), s, h, before[h.name]); err != nil {
 				return err
 			}

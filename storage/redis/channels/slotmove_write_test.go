@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,17 +15,6 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
-
-// eachAtOnce calls do for all channels at the same time, and gives the errors in their order.
-func eachAtOnce(all []halfMoved, do func(halfMoved) error) []error {
-	errs := make([]error, len(all))
-	var g sync.WaitGroup
-	for i, h := range all {
-		g.Go(func() { errs[i] = do(h) })
-	}
-	g.Wait()
-	return errs
-}
 
 // A publish that meets a half moved slot writes nothing, whichever keys have moved, and is answered when the slot
 // closes or its time is up.
@@ -50,7 +38,7 @@ func publishNeverHalfWrites(t *testing.T, c rig.TwoNodes) {
 		"a batch, partly old": drafted("m1", "m2", "m2"),
 	} {
 		ctx := rig.Shortly(t)
-		for _, err := range eachAtOnce(all, func(h halfMoved) error {
+		for _, err := range rig.AtOnce(all, func(h halfMoved) error {
 			_, err := s.Publish(ctx, channel.PublishRequest{Channel: h.name, Drafts: drafts, Policy: h.policy()})
 			return err
 		}) {
@@ -65,7 +53,7 @@ func publishNeverHalfWrites(t *testing.T, c rig.TwoNodes) {
 	retried := rig.Counted(t, registry, "tidemark_redis_retries_total")
 	published := make(chan []error)
 	go func() {
-		published <- eachAtOnce(all, func(h halfMoved) error { return publishSecond(t.Context(), s, h.name, 2) })
+		published <- rig.AtOnce(all, func(h halfMoved) error { return publishSecond(t.Context(), s, h.name, 2) })
 	}()
 	rig.WaitFor(t, "all publishes to be tried again", func() bool {
 		return rig.Counted(t, registry, "tidemark_redis_retries_total") > retried+float64(len(all))
@@ -120,7 +108,7 @@ func publishOfDuplicates(t *testing.T, c rig.TwoNodes) {
 		return err
 	}
 	answered := 0
-	for i, err := range eachAtOnce(all, repeat) {
+	for i, err := range rig.AtOnce(all, repeat) {
 		if err == nil {
 			answered++
 			continue
@@ -131,7 +119,7 @@ func publishOfDuplicates(t *testing.T, c rig.TwoNodes) {
 	require.Equal(t, before, c.Dump(t, c.SlotOf("duplicate")))
 	m.CloseSlot(t)
 	ctx = t.Context()
-	for i, err := range eachAtOnce(all, repeat) {
+	for i, err := range rig.AtOnce(all, repeat) {
 		require.NoError(t, err, all[i].about)
 	}
 }

@@ -9,25 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
-
-// A watch whose connection is cut is told so when it is back.
-func TestQueueWatchIsInterrupted(t *testing.T) {
-	t.Parallel()
-	n := redistest.Start(t, redistest.Options{})
-	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
-	nudges := h.Nudges(t)
-	require.True(t, <-nudges)
-	for range 10 {
-		require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "pubsub").Error())
-		require.True(t, <-nudges)
-	}
-}
 
 func TestQueueChangesThatAreLost(t *testing.T) {
 	t.Parallel()

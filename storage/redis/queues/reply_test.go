@@ -27,9 +27,9 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 
 const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`
 
-func TestQueueRepliesThatAreRight(t *testing.T) {
+func TestReplies(t *testing.T) {
 	t.Parallel()
-	for operation, values := range map[string][]string{
+	right := map[string][]string{
 		"create": {`{'CREATED', '1704067200000000', '1704067800000'}`},
 		"ticket": {
 			`{'OK', 'SEARCHING', '1704067800000', ` + someTicket + `, ''}`, `{'EXISTS', 'EXPIRED', '', ` + someTicket + `, ''}`,
@@ -43,18 +43,8 @@ func TestQueueRepliesThatAreRight(t *testing.T) {
 			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}}`,
 			`{'OK', '1', 1, 2, 3, '4', {'5', '6', '7', '8'}, {{'1-1', {'waits', '1 2'}}}}`,
 		},
-	} {
-		for _, value := range values {
-			r, err := rig.Reply(t, value)
-			require.NoError(t, err)
-			require.NoError(t, queueDecoders[operation](r), "%s: %s", operation, value)
-		}
 	}
-}
-
-func TestQueueRepliesThatAreWrongAreRefused(t *testing.T) {
-	t.Parallel()
-	for operation, values := range map[string][]string{
+	wrong := map[string][]string{
 		"create": {`{'CREATED'}`, `{'CREATED', '1'}`, `{'CREATED', '1', 'x'}`, `{'CREATED', 'x', '1'}`, `{'CREATED', '1', '2', '3'}`, `{'OK'}`},
 		"ticket": {
 			`{'OK'}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `}`, `{'OK', 'SEARCHING', 'x', ` + someTicket + `, ''}`,
@@ -85,27 +75,17 @@ func TestQueueRepliesThatAreWrongAreRefused(t *testing.T) {
 			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {{'1-1', {'waits', 'x'}}}}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}, 1}`,
 			`{'CREATED'}`,
 		},
-	} {
-		for _, value := range values {
-			r, err := rig.Reply(t, value)
-			require.NoError(t, err, value)
-			err = queueDecoders[operation](r)
-			rig.RequireInternal(t, err, "%s: %s", operation, value)
-		}
 	}
+	rig.RequireDecoded(t, queueDecoders, right, wrong)
 }
 
 func TestQueueRefusals(t *testing.T) {
 	t.Parallel()
-	for value, want := range map[string]error{
+	rig.RequireRefusals(t, refusals, map[string]error{
 		"FULL": matchmaking.ErrQueueFull, "NO_TICKET": matchmaking.ErrNoTicket, "MATCHED": matchmaking.ErrTicketMatched,
 		"LEASE": lease.ErrLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
 		"VACANT": matchmaking.ErrNoTicket,
-	} {
-		r, err := rig.Reply(t, "{'"+value+"'}")
-		require.NoError(t, err)
-		require.ErrorIs(t, refusals.Error(r), want)
-	}
+	})
 }
 
 func TestChangesThatCannotBeRead(t *testing.T) {

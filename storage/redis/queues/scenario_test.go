@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,6 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -19,35 +19,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// scenarioStep is a step of the page's scenario, with the value and TTL of each key.
-type scenarioStep struct {
-	title string
-	keys  map[string]scenarioKey
-}
-
-type scenarioKey struct {
-	value string
-	ttl   time.Duration
-}
-
-// scenarioSteps reads the page's scenario of two players.
-func scenarioSteps(t testing.TB) []scenarioStep {
-	t.Helper()
-	var steps []scenarioStep
-	headings := regexp.MustCompile(`(?m)^### Step (\d+): (.+)$`)
-	for _, m := range headings.FindAllStringSubmatch(rig.Section(t, "## Two players are matched"), -1) {
-		header, rows := rig.Table(t, rig.Section(t, m[0]))
-		require.Equal(t, []string{"Key", "Value", "TTL", "In the source"}, header)
-		step := scenarioStep{title: m[2], keys: map[string]scenarioKey{}}
-		for _, cells := range rows {
-			ttl, err := time.ParseDuration(cells[2])
-			require.NoError(t, err, "%v", cells)
-			step.keys[strings.Trim(cells[0], "`")] = scenarioKey{value: strings.Trim(cells[1], "`"), ttl: ttl}
-		}
-		steps = append(steps, step)
-	}
-	return steps
-}
+var stepHeading = regexp.MustCompile(`(?m)^### Step (\d+): (.+)$`)
 
 // scenario is the queue of the page's scenario.
 type scenario struct {
@@ -72,7 +44,7 @@ func (s *scenario) content(t *testing.T, key string) string {
 		members, err := do("ZRANGE", key, "0", "-1", "WITHSCORES").AsZScores()
 		require.NoError(t, err)
 		for _, m := range members {
-			parts = append(parts, decimal(int64(m.Score))+" "+m.Member)
+			parts = append(parts, strconv.FormatInt(int64(m.Score), 10)+" "+m.Member)
 		}
 	case "hash":
 		fields, err := do("HGETALL", key).AsStrMap()
@@ -99,35 +71,8 @@ func (s *scenario) content(t *testing.T, key string) string {
 	return strings.Join(parts, "` `")
 }
 
-func decimal(n int64) string {
-	text, err := json.Marshal(n)
-	if err != nil {
-		panic(err) // it is a number
-	}
-	return string(text)
-}
-
 // scenarioSlack is much less than any two TTLs of the scenario differ by, and more than a test takes.
 const scenarioSlack = 5 * time.Second
-
-// holds compares all keys of the queue with a step's table.
-func (s *scenario) holds(t *testing.T, step scenarioStep) {
-	t.Helper()
-	var want []string
-	for key := range step.keys {
-		want = append(want, key)
-	}
-	slices.Sort(want)
-	require.Equal(t, want, s.Found(t), "the keys after %s", step.title)
-	for key, k := range step.keys {
-		pattern := rig.Shape(k.value)
-		for placeholder, digits := range map[string]string{"<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}", "<n>": "[0-9]+", "<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}"} {
-			pattern = strings.ReplaceAll(pattern, placeholder, digits)
-		}
-		require.Regexp(t, pattern, s.content(t, key), "%s after %s", key, step.title)
-		require.InDelta(t, k.ttl, s.Life(t, key), float64(scenarioSlack), "the TTL of %s after %s", key, step.title)
-	}
-}
 
 func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 	t.Helper()
@@ -193,48 +138,31 @@ func TestTwoPlayers(t *testing.T) {
 			require.NoError(t, s.Leases().Renew(ctx, []lease.Request{request})[0])
 		},
 	}
-	steps := scenarioSteps(t)
+	steps := rig.Steps(t, "## Two players are matched", stepHeading)
 	require.Len(t, steps, len(run))
 	for _, step := range steps {
-		require.Contains(t, run, step.title)
-		run[step.title]()
-		s.holds(t, step)
+		require.Contains(t, run, step.Title)
+		run[step.Title]()
+		s.RequireStep(t, step, scenarioSlack, func(key string) string { return s.content(t, key) }, func(text string) time.Duration {
+			ttl, err := time.ParseDuration(text)
+			require.NoError(t, err, text)
+			return ttl
+		})
 	}
 }
 
 func TestKeysOfAQueueShareASlotAndNothingElse(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]func(q keys, id string) string{
-		"waiting": func(q keys, _ string) string { return q.waiting() }, "expiries": func(q keys, _ string) string { return q.expiries() },
-		"proposed": func(q keys, _ string) string { return q.proposed() }, "claims": func(q keys, _ string) string { return q.claims() },
-		"changes": func(q keys, _ string) string { return q.changes() }, "outbox": func(q keys, _ string) string { return q.outbox() },
-		"matched": func(q keys, _ string) string { return q.matched() }, "stats": func(q keys, _ string) string { return q.stats() },
-		"director": func(q keys, _ string) string { return q.director() },
-		"ticket":   keys.ticket, "assign": keys.assignment, "match": keys.match,
+	names := rig.AnyName("claims", "ticket", "ticket.a", "a", "assign.a", "a.ticket.a", "match.a", "allTickets")
+	fixed := func(key func(keys) string) rig.KeyKind {
+		return rig.KeyKind{Key: func(prefix, name, _ string) string { return key(keysOf(prefix, name)) }}
 	}
-	named := []string{"ticket", "assign", "match"}
-	var all []string
-	for kind := range kinds {
-		all = append(all, kind)
+	named := func(key func(keys, string) string) rig.KeyKind {
+		return rig.KeyKind{Key: func(prefix, name, part string) string { return key(keysOf(prefix, name), part) }, Parts: names}
 	}
-	slices.Sort(all)
-	tricky := rapid.SampledFrom([]string{"claims", "ticket", "ticket.a", "a", "assign.a", "a.ticket.a", "match.a", "allTickets"})
-	anyName := rapid.OneOf(tricky, rig.Names())
-	type one struct{ kind, queue, id string }
-	keys := rapid.Custom(func(t *rapid.T) one {
-		m := one{kind: rapid.SampledFrom(all).Draw(t, "kind"), queue: anyName.Draw(t, "queue")}
-		if slices.Contains(named, m.kind) {
-			m.id = anyName.Draw(t, "id")
-		}
-		return m
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		prefix := rapid.SampledFrom([]string{"", "mm1:", "mm."}).Draw(t, "prefix")
-		key := func(m one) string { return kinds[m.kind](keysOf(prefix, m.queue), m.id) }
-		a, b := keys.Draw(t, "a"), keys.Draw(t, "b")
-		require.Equal(t, a.queue, rig.HashTag(key(a)))
-		require.True(t, strings.HasPrefix(key(a), prefix+"mm.{"))
-		require.Equal(t, a == b, key(a) == key(b), "%s and %s", key(a), key(b))
-		require.NotEqual(t, definitionsKey(prefix), key(a))
+	rig.RequireOwnKeys(t, "mm.", names, map[string]rig.KeyKind{
+		"waiting": fixed(keys.waiting), "expiries": fixed(keys.expiries), "proposed": fixed(keys.proposed), "claims": fixed(keys.claims),
+		"changes": fixed(keys.changes), "outbox": fixed(keys.outbox), "matched": fixed(keys.matched), "stats": fixed(keys.stats),
+		"director": fixed(keys.director), "ticket": named(keys.ticket), "assign": named(keys.assignment), "match": named(keys.match),
 	})
 }

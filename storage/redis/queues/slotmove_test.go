@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -179,7 +178,7 @@ func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
 	}
 	slot := c.SlotOf(names[0])
 	before := c.Dump(t, slot)
-	errs := eachHall(all, func(h *hall) error { return op.call(rig.Shortly(t), h) })
+	errs := rig.AtOnce(all, func(h *hall) error { return op.call(rig.Shortly(t), h) })
 	after, answered := c.Dump(t, slot), 0
 	for i, h := range all {
 		if errs[i] == nil {
@@ -191,7 +190,7 @@ func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
 	}
 	t.Logf("%d of %d were answered", answered, len(all))
 	m.CloseSlot(t)
-	for i, err := range eachHall(all, func(h *hall) error { return op.call(t.Context(), h) }) {
+	for i, err := range rig.AtOnce(all, func(h *hall) error { return op.call(t.Context(), h) }) {
 		require.NoError(t, err, "%s %d", op.name, i)
 		op.after(t, all[i])
 	}
@@ -206,16 +205,6 @@ func (h *hall) of(dump map[string]string) map[string]string {
 		}
 	}
 	return found
-}
-
-func eachHall(all []*hall, do func(*hall) error) []error {
-	errs := make([]error, len(all))
-	var g sync.WaitGroup
-	for i, h := range all {
-		g.Go(func() { errs[i] = do(h) })
-	}
-	g.Wait()
-	return errs
 }
 
 // queueUnderLoad moves a queue to and fro while players come and go and are matched in pairs: each ticket is in one

@@ -2,6 +2,7 @@ package rig
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -83,11 +84,30 @@ func (l *Lab) Pass(t *testing.T, d time.Duration) {
 	}
 }
 
+// placeholders are those of the page's values, and what stands for each.
+var placeholders = map[string]string{
+	"<ULID>": "[0-7][0-9A-HJKMNP-TV-Z]{25}", "<ms>": "[0-9]{13}", "<µs>": "[0-9]{16}", "<fence>": "[0-9]{16}", "<n>": "[0-9]+",
+	"<attempt>": "[0-9A-Z]{26}", "<epoch>": "[0-9A-Z]{26}", "<SHA-1>": "[0-9a-f]{40}",
+}
+
 // Shape returns the pattern of a value in which the page has placeholders.
 func Shape(value string) string {
 	pattern := regexp.QuoteMeta(value)
-	pattern = strings.ReplaceAll(pattern, "<ULID>", "[0-7][0-9A-HJKMNP-TV-Z]{25}")
-	return "^" + strings.ReplaceAll(pattern, "<ms>", "[0-9]{13}") + "$"
+	for placeholder, text := range placeholders {
+		pattern = strings.ReplaceAll(pattern, placeholder, text)
+	}
+	return "^" + pattern + "$"
+}
+
+// RequireStep expects the lab to hold the keys of a step and no others: values of a shape, and TTLs up to a difference. read
+// returns a key's value in the page's form, and life reads a TTL of the page.
+func (l *Lab) RequireStep(t *testing.T, step Step, slack time.Duration, read func(key string) string, life func(ttl string) time.Duration) {
+	t.Helper()
+	require.Equal(t, slices.Sorted(maps.Keys(step.Keys)), l.Found(t), "the keys after %s", step.Title)
+	for key, k := range step.Keys {
+		require.Regexp(t, Shape(k.Value), read(key), "%s after %s", key, step.Title)
+		require.InDelta(t, life(k.TTL), l.Life(t, key), float64(slack), "the TTL of %s after %s", key, step.Title)
+	}
 }
 
 // Only returns the calls of some names.

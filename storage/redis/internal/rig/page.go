@@ -62,6 +62,33 @@ func Table(t testing.TB, text string) (header []string, rows [][]string) {
 	return header, rows
 }
 
+// Step is a step of an example of the page.
+type Step struct {
+	Title string
+	At    string             // what the heading counts
+	Keys  map[string]StepKey // what Redis holds after it
+}
+
+// StepKey is a row of a step's table.
+type StepKey struct{ Value, TTL string }
+
+// Steps returns the steps of an example. heading matches their headings; its groups are the number and the title.
+func Steps(t testing.TB, section string, heading *regexp.Regexp) []Step {
+	t.Helper()
+	var steps []Step
+	for _, m := range heading.FindAllStringSubmatch(Section(t, section), -1) {
+		header, rows := Table(t, Section(t, m[0]))
+		require.Equal(t, []string{"Key", "Value", "TTL", "In the source"}, header)
+		step := Step{At: m[1], Title: m[2], Keys: map[string]StepKey{}}
+		for _, cells := range rows {
+			value := strings.TrimSuffix(strings.TrimPrefix(cells[1], "`"), "`")
+			step.Keys[strings.Trim(cells[0], "`")] = StepKey{Value: value, TTL: cells[2]}
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
 // KeyRow is a row of the page's key table.
 type KeyRow struct {
 	Key, Kind                  string
