@@ -83,7 +83,11 @@ func (h *held) check() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !time.Now().Before(h.deadline) {
-		h.loseLocked(fmt.Errorf("%w: it wasn't renewed in time, last error: %v", ErrLost, h.failure)) //nolint:errorlint // callers look for ErrLost only
+		why := fmt.Errorf("%w: it wasn't renewed in time", ErrLost)
+		if h.failure != nil {
+			why = fmt.Errorf("%w, last error: %v", why, h.failure) //nolint:errorlint // callers look for ErrLost only
+		}
+		h.loseLocked(why)
 	}
 	return h.lost
 }

@@ -25,6 +25,7 @@ func TestTheContextLooksAtTheClock(t *testing.T) {
 		<-time.After(1)
 		require.ErrorIs(t, holding.Err(), context.Canceled)
 		require.ErrorIs(t, context.Cause(holding), ErrLost)
+		require.EqualError(t, context.Cause(holding), "lease job: the lease was lost: it wasn't renewed in time")
 		require.ErrorIs(t, context.Cause(child), ErrLost)
 	})
 }
