@@ -64,14 +64,15 @@ func (s *sweeper) expire(ctx context.Context, ids []string) (released []string) 
 	}
 	select {
 	case s.out <- ids:
-	case <-ctx.Done(): // the pool is dropped; the players are released all the same
+	case <-ctx.Done(): // the next director continues
+		return nil
 	}
 	done := make([]bool, len(ids))
 	var group errgroup.Group
 	group.SetLimit(sweepTasks)
 	for i, id := range ids {
 		group.Go(func() error {
-			done[i] = s.players.release(ctx, id)
+			done[i] = ctx.Err() == nil && s.players.release(ctx, id)
 			return nil
 		})
 	}

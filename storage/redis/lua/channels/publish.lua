@@ -34,7 +34,7 @@ end
 local life, now = times(clock_key)
 local ends = now + ttl_ms
 local due = not clock or not epoch or life < ends and call('PEXPIRETIME', epoch_key) < ends
-if clock and life > ends then
+if clock and (life > ends or life < 0) then
   ends = math.max(ends, call('PEXPIRETIME', message_prefix .. format('%d', clock)))
 end
 local message_ends, tail = format('%d', ends), format(',"at":%d}', now)
