@@ -85,7 +85,7 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	s, n := openStandalone(t)
 	all := fill(t, s, "x", 100)
 	keys := s.keys("x")
-	args := append([]string{keys.MessagePrefix()}, readArgs(first(all))...)
+	args := fetchArgs(keys, all)
 	rep, err := s.conn.Run(t.Context(), fetchScript, keys.ForSubscriber(reader), args)
 	require.NoError(t, err)
 	b, err := s.batch(t.Context(), rep)

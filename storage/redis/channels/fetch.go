@@ -22,7 +22,8 @@ var (
 // key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
-	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, s.keys(r.Channel).ForSubscriber(r.Subscriber), s.fetchArgs(r))
+	ch := s.keys(r.Channel)
+	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, ch.ForSubscriber(r.Subscriber), fetchArgs(ch, r))
 	if errors.Is(err, redis.ErrMoving) {
 		return s.fetchUntil(ctx, until, nil, r)
 	}
@@ -32,9 +33,8 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batc
 	return s.completed(ctx, rep, r)
 }
 
-func (s *Store) fetchArgs(r channel.FetchRequest) []string {
-	args := append(make([]string, 0, 6), s.keys(r.Channel).MessagePrefix())
-	return append(args, readArgs(first(r))...)
+func fetchArgs(ch Keys, r channel.FetchRequest) []string {
+	return appendReadArgs(append(make([]string, 0, 6), ch.MessagePrefix()), first(r))
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.
@@ -73,14 +73,14 @@ func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchR
 }
 
 func nextArgs(a channel.AckRequest, r channel.FetchRequest) []string {
-	return append(receiptArgs(a.Receipt), readArgs(first(r))...)
+	return appendReadArgs(receiptArgs(a.Receipt), first(r))
 }
 
-func readArgs(r channel.FetchRequest) []string {
-	return []string{
-		ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
+func appendReadArgs(args []string, r channel.FetchRequest) []string {
+	return append(
+		args, ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
 		strconv.Itoa(r.Policy.MaxMessages), strconv.FormatInt(r.Wait.Milliseconds(), 10),
-	}
+	)
 }
 
 // batch decodes what fetch.lua and next.lua return.
