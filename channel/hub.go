@@ -225,7 +225,7 @@ func (h *hub) enter(channel string) *entry {
 	if e != nil {
 		reading = e.index == outside
 	} else {
-		e = &entry{topic: &topic{channel: channel, confirmed: make(chan struct{})}, created: now, index: outside}
+		e = &entry{topic: &topic{channel: channel}, created: now, index: outside}
 		if !h.drained.Load() {
 			h.topics[channel] = e
 			e.stop = h.store.Listen(channel, e.handle)

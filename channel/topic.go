@@ -8,10 +8,11 @@ import (
 
 // topic is one channel that is listened to, and the fetches that wait on it. It decides whom an event concerns.
 type topic struct {
-	channel   string
-	confirmed chan struct{} // closed when listening is confirmed for the first time
+	channel string
 
 	mu        sync.Mutex
+	confirmed bool          // listening was confirmed at least once
+	first     chan struct{} // closed by the first confirmation; made when a waiter awaits it, and dropped then
 	waiters   []*waiter
 	updates   uint64   // how many updates there were
 	latest    update   // the furthest of them
@@ -46,20 +47,37 @@ func (t *topic) handle(e Event) {
 	case EventUnsubscribed:
 		t.unsubscribe(e.Subscriber)
 	case EventConfirmed:
-		if !t.isConfirmed() {
-			close(t.confirmed)
-		}
-		t.wakeAll() // only a fetch can tell a waiter what it missed, or what a fail-over lost
+		t.confirm()
 	}
 }
 
-func (t *topic) isConfirmed() bool {
-	select {
-	case <-t.confirmed:
-		return true
-	default:
-		return false
+// confirm unblocks the waiters that await the first confirmation, and makes all others fetch: only a fetch can tell a waiter
+// what it missed, or what a fail-over lost.
+func (t *topic) confirm() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.confirmed = true
+	if t.first != nil {
+		close(t.first)
+		t.first = nil
 	}
+	t.wakeAllLocked()
+}
+
+func (t *topic) isConfirmed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.confirmed
+}
+
+// confirmation returns a channel that the first confirmation closes; nil if that has been.
+func (t *topic) confirmation() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.first == nil && !t.confirmed {
+		t.first = make(chan struct{})
+	}
+	return t.first
 }
 
 // publish delivers a message to the waiters that sleep right before it, and wakes those that have missed something.

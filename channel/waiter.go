@@ -42,13 +42,14 @@ const confirmationTimeout = 250 * time.Millisecond
 // it isn't repeated. It returns early when ctx ends or at end: the waiter may proceed in any case. The timer, which fires at
 // end, is borrowed.
 func (w *waiter) awaitConfirmation(ctx context.Context, timer *time.Timer, end time.Time) {
-	if w.topic.isConfirmed() || w.hub.drained.Load() {
+	confirmation := w.topic.confirmation()
+	if confirmation == nil || w.hub.drained.Load() {
 		return
 	}
 	timer.Reset(min(time.Until(end), confirmationTimeout))
 	defer func() { timer.Reset(time.Until(end)) }()
 	select {
-	case <-w.topic.confirmed:
+	case <-confirmation:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
