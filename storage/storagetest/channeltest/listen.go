@@ -73,11 +73,19 @@ func (l *listener) published(at clock.Clock) channel.Event {
 	return e
 }
 
+// small waits for the event of the message at a clock, which must have the message and its ID.
+func (l *listener) small(at clock.Clock, id string) channel.Event {
+	l.s.t.Helper()
+	e := l.published(at)
+	require.NotNil(l.s.t, e.Message, "a small message is in its event")
+	require.Equal(l.s.t, id, e.Message.ID)
+	return e
+}
+
 // message waits for the event of a message that a fetch returned.
 func (l *listener) message(m channel.Message) {
 	l.s.t.Helper()
-	e := l.published(m.Clock)
-	require.NotNil(l.s.t, e.Message, "a small message is in its event")
+	e := l.small(m.Clock, m.ID)
 	require.Equal(l.s.t, m, *e.Message, "an event has the message that a fetch returns")
 }
 
@@ -139,15 +147,15 @@ func listenOwn(s *subject) {
 		s.publish(id)
 	}
 	for n, id := range numbered(3) {
-		require.Equal(s.t, id, first.published(s.at(n+1)).Message.ID)
-		require.Equal(s.t, id, second.published(s.at(n+1)).Message.ID)
-		require.Equal(s.t, "o"+id, third.published(s.at(n+1)).Message.ID)
+		first.small(s.at(n+1), id)
+		second.small(s.at(n+1), id)
+		third.small(s.at(n+1), "o"+id)
 	}
 	first.stop()
 	s.publish("last")
 	second.next() // the message, or a new confirmation if the other's stop was an interruption
 	other.publish("last")
-	require.Equal(s.t, "last", third.published(4).Message.ID)
+	third.small(4, "last")
 }
 
 func listenStop(s *subject) {
@@ -180,8 +188,7 @@ func listenLives(s *subject) {
 	require.Equal(s.t, s.position(), first.Position)
 	s.expireAll()
 	s.publish("b")
-	second := l.published(1)
+	second := l.small(1, "b")
 	require.NotEqual(s.t, first.Epoch, second.Epoch)
 	require.Equal(s.t, s.position(), second.Position)
-	require.Equal(s.t, "b", second.Message.ID)
 }
