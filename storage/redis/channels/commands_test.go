@@ -306,7 +306,7 @@ func reads(commands [][]string) map[string]int {
 	return counts
 }
 
-// fetched gives the marks for which there was a fetch.
+// fetched returns the marks for which there was a fetch.
 func fetched(commands [][]string) map[string]bool {
 	marks := map[string]bool{}
 	for _, c := range rig.WithName(commands, "EVALSHA") {

@@ -20,7 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
 
-// publishing is publishers at work while a primary goes away.
+// publishing is a set of publishers that run while a primary fails.
 type publishing struct {
 	store      *Store
 	replicated bool         // half of the publishers want their messages on a replica
@@ -32,7 +32,7 @@ type publishing struct {
 	g          errgroup.Group
 }
 
-// publishOn lets publishers publish until end.
+// publishOn starts publishers, which publish until end is called.
 func publishOn(t *testing.T, s *Store, name string, replicated bool) *publishing {
 	t.Helper()
 	p := &publishing{store: s, replicated: replicated}
@@ -64,8 +64,8 @@ func (p *publishing) publish(ctx context.Context, name, first string, replicas i
 	return nil
 }
 
-// mayFail tells whether a publish may be answered so: for a while, where the store's time isn't long enough for a
-// fail-over, or where there is no replica.
+// mayFail reports whether a publish may return an error: if the store's time limit is shorter than a fail-over, or if there is
+// no replica.
 func (p *publishing) mayFail(err error) bool {
 	return errors.Is(err, &fault.Error{Slug: fault.SlugNotReplicated}) ||
 		errors.Is(err, fault.ErrUnavailable) && p.store.conn.Timeout() < time.Minute
@@ -105,7 +105,7 @@ func requireSound(t *testing.T, s *Store, direct rueidis.Client, name string) {
 	requireWhole(t, s, direct, name, int(at.Clock))
 }
 
-// When Sentinels promote a replica the store goes over to it, and its channels go on there.
+// When Sentinels promote a replica, the store uses it, and its channels work as before.
 func TestFailureSentinelFailover(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -154,7 +154,7 @@ func isPrimary(t *testing.T, n *redistest.Node) bool {
 	return text == "master"
 }
 
-// When a cluster promotes a replica the store goes over to it by itself.
+// When a cluster promotes a replica, the store uses it.
 func TestFailureClusterFailover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})
@@ -176,7 +176,7 @@ func TestFailureClusterFailover(t *testing.T) {
 	rig.RequireEach(t.Context(), t, calls(t, other, "y"), rig.RequireFine)
 }
 
-// When a replica takes over in good order nothing at all is lost.
+// When a replica takes over in a manual fail-over, nothing is lost.
 func TestFailureClusterSwitchover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
 
-// calls gives all operations on a channel that lore.make made, with one message at least. Each can be made again.
+// calls returns all operations on a channel that lore.make made, with at least one message. Each can be repeated.
 func calls(t *testing.T, s *Store, name string) []rig.Call {
 	t.Helper()
 	l := lore{}

@@ -161,7 +161,7 @@ func TestFailureOutOfMemory(t *testing.T) {
 	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
 }
 
-// What Redis's user may not do is said so, and isn't half done.
+// A command that Redis's user may not run is an error, and nothing is half done.
 func TestFailureNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

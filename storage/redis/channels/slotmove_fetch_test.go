@@ -20,7 +20,7 @@ type halfMoved struct {
 	subset int    // a bit for each of its parts: this one moves
 }
 
-// everySubset gives a channel for each subset of each lore's parts, all in the slot of the first one.
+// everySubset returns a channel for each subset of each lore's parts, all in the slot of the first one.
 func everySubset(c rig.TwoNodes, s *Store, first string, all map[string]lore) []halfMoved {
 	var list []halfMoved
 	for about, l := range all {
@@ -44,7 +44,7 @@ func (h halfMoved) move(t *testing.T, s *Store, moveKey func(testing.TB, string)
 	}
 }
 
-// A fetch gives the same, whichever of the channel's keys have moved and whichever haven't.
+// A fetch returns the same, whichever of the channel's keys have moved and whichever haven't.
 func fetchWithEverySubsetMoved(t *testing.T, c rig.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})

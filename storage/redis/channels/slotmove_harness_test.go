@@ -18,7 +18,7 @@ import (
 const reader = "reader"
 
 // TestSlotMove is what happens to channels whose slots move between two nodes. Its parts come one after the other:
-// nodes that move keys to each other at the same time wait for each other in vain.
+// nodes that move keys to each other at the same time block each other.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
 	c := rig.StartTwoNodes(t)
@@ -84,7 +84,7 @@ func (l lore) make(t *testing.T, s *Store, direct rueidis.Client, name string) {
 	}
 }
 
-// parts gives the channel's keys that reading touches.
+// parts returns the channel's keys that reading touches.
 func (l lore) parts(s *Store, name string) []string {
 	ch := s.keys(name)
 	keys := ch.ForSubscriber(reader)
@@ -100,7 +100,7 @@ func (l lore) parts(s *Store, name string) []string {
 	return keys
 }
 
-// receiptOf gives the receipt that a batch stands for.
+// receiptOf returns the receipt of a batch.
 func receiptOf(name string, b channel.Batch) receipt.Receipt {
 	r := receipt.Receipt{Channel: name, Subscriber: reader, Epoch: b.Epoch, Clock: b.Through}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {

@@ -15,7 +15,7 @@ type listener struct {
 	stop   func()
 }
 
-// listen begins to listen to a channel, and returns when that is confirmed. It ends with stop, or the test.
+// listen listens to a channel until stop is called or the test ends. It returns when the subscription is confirmed.
 func listen(t *testing.T, s *Store, name string) *listener {
 	t.Helper()
 	l := &listener{events: make(chan channel.Event, 10000)}
@@ -25,7 +25,7 @@ func listen(t *testing.T, s *Store, name string) *listener {
 	return l
 }
 
-// await gives the next event of a kind, and passes over others.
+// await returns the next event of a kind and drops others.
 func (l *listener) await(t *testing.T, kind channel.EventKind) channel.Event {
 	t.Helper()
 	for {
@@ -40,7 +40,7 @@ func (l *listener) await(t *testing.T, kind channel.EventKind) channel.Event {
 	}
 }
 
-// requirePublished expects that a message which is published now is heard of.
+// requirePublished publishes a message and expects the listener to get it.
 func (l *listener) requirePublished(t *testing.T, s *Store, name, id string) {
 	t.Helper()
 	published, err := s.Publish(t.Context(), one(name, id))

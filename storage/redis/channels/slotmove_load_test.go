@@ -165,7 +165,7 @@ func newService(t *testing.T, s *Store, backstop time.Duration) *channel.Service
 	return service
 }
 
-// A channel is used while its slot moves to and fro: no message is lost, doubled or out of order for anybody, and
+// A channel is used while its slot moves back and forth: no subscriber loses a message or gets one twice or out of order, and
 // the clocks have no hole.
 func underLoad(t *testing.T, c rig.TwoNodes) {
 	t.Helper()

@@ -132,7 +132,7 @@ func drafted(ids ...string) []channel.Draft {
 	return drafts
 }
 
-// Nodes that both take the other one for the owner don't send a call to and fro as fast as they can.
+// A call follows few redirections between nodes each of which takes the other one for the slot's owner.
 func nodesDisagree(t *testing.T, c rig.TwoNodes) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
@@ -165,7 +165,7 @@ func nodesDisagree(t *testing.T, c rig.TwoNodes) {
 	require.NoError(t, publishSecond(t.Context(), s, "disagree", 2))
 }
 
-// rejected tells how many calls of a command a node has refused.
+// rejected returns how many calls of a command a node has refused.
 func rejected(t *testing.T, n *redistest.Node, command string) float64 {
 	t.Helper()
 	text, err := n.Do(t, "INFO", "commandstats").ToString()

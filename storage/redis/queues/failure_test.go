@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-// queueCalls gives all operations on a queue that has the tickets free, mine and matched, as prepare makes them.
+// queueCalls returns all operations on a queue that has the tickets free, mine and matched, as prepare makes them.
 func (h *hall) queueCalls() []rig.Call {
 	return []rig.Call{
 		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
@@ -74,9 +74,7 @@ func TestNoReplyIsFatal(t *testing.T) {
 		nudges := h.Nudges(t)
 		require.True(t, <-nudges)
 		f.RequireRefused(t, text, all)
-		for interrupted := false; !interrupted; {
-			interrupted = <-nudges
-		}
+		rig.WaitFor(t, "the watch to be confirmed again", func() bool { return len(nudges) > 0 && <-nudges })
 		h.Add(t, "after")
 		require.Equal(t, matchmaking.Searching, h.Status(t, "after"))
 	})
@@ -111,7 +109,7 @@ func TestQueueOutOfMemory(t *testing.T) {
 	rig.RequireEach(t.Context(), t, rig.Only(all, "create", "claim", "put definition"), rig.RequireFine)
 }
 
-// What Redis's user may not do is said so, and isn't half done.
+// A command that Redis's user may not run is an error, and nothing is half done.
 func TestQueueNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -152,7 +150,7 @@ func TestQueueNotPermitted(t *testing.T) {
 	}
 }
 
-// A Redis that goes away in the middle of everything loses nothing that it has answered.
+// A Redis that is killed and restarted loses nothing that it has answered.
 func TestQueueRedisRestarts(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, rig.Durable)
@@ -179,7 +177,7 @@ func TestQueueRedisRestarts(t *testing.T) {
 	h.AssignOne(t, "token", "m2", "mine")
 }
 
-// An outcome that isn't known is said so, and asking again tells.
+// An unknown outcome is an error, and the repeated call returns the outcome.
 func TestQueueAssignOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
 
-// withReplicas gives the hall's queues as they are read from replicas.
+// withReplicas returns a store of the hall's queues that reads from replicas.
 func (h *hall) withReplicas(t *testing.T, o redis.Options) *Store {
 	t.Helper()
 	o.Logger = h.store.conn.Logger()
@@ -80,7 +80,7 @@ func TestQueueReadsAReplica(t *testing.T) {
 	})
 }
 
-// A replica that doesn't answer holds a read up a little, and only one.
+// A replica that doesn't answer delays one read a little, and no others.
 func TestQueueReadsDespiteASilentReplica(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})

@@ -28,7 +28,7 @@ type scenario struct {
 	queue string
 }
 
-// content gives what a key holds, in the page's form: members and entries with their scores and fields in between,
+// content returns what a key holds, in the page's form: members and entries with their scores and fields in between,
 // and each in backquotes but for the outer ones.
 func (s *scenario) content(t *testing.T, key string) string {
 	t.Helper()

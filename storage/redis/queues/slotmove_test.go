@@ -135,7 +135,7 @@ var movingQueueOperations = []movingQueueOperation{
 
 func errorOf2[T, U any](_ T, _ U, err error) error { return err }
 
-// prepare makes what movingQueueOperation tells of, and gives all keys that there are.
+// prepare makes the tickets of movingQueueOperation and returns all keys of the queue.
 func (h *hall) prepare(t *testing.T) []string {
 	t.Helper()
 	h.Add(t, "free", "mine", "matched")
@@ -196,7 +196,7 @@ func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
 	}
 }
 
-// of gives those of a dump's keys that are the hall's queue's.
+// of returns the keys of a dump that belong to the hall's queue.
 func (h *hall) of(dump map[string]string) map[string]string {
 	found := map[string]string{}
 	for name, value := range dump {
@@ -207,7 +207,7 @@ func (h *hall) of(dump map[string]string) map[string]string {
 	return found
 }
 
-// queueUnderLoad moves a queue to and fro while players come and go and are matched in pairs: each ticket is in one
+// queueUnderLoad moves a queue back and forth while tickets are created, cancelled and matched in pairs: each ticket is in one
 // match or was cancelled, and each match's assignments stand in the outbox once.
 func queueUnderLoad(t *testing.T, c rig.TwoNodes) {
 	t.Helper()

@@ -40,5 +40,13 @@ func RequireOwnKeys(t *testing.T, base string, names *rapid.Generator[string], k
 		require.Equal(t, a.name, HashTag(key(a)))
 		require.True(t, strings.HasPrefix(key(a), prefix+base+"{"))
 		require.Equal(t, a == b, key(a) == key(b), "%s and %s", key(a), key(b))
+
+		seen := map[string]string{} // kinds by key, for the same name and part
+		for kind, k := range kinds {
+			if m := (made{kind: kind, name: a.name, part: a.part}); k.Parts == nil || k.Parts == kinds[a.kind].Parts {
+				require.NotContains(t, seen, key(m), "%s and %s", kind, seen[key(m)])
+				seen[key(m)] = kind
+			}
+		}
 	})
 }

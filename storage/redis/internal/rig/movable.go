@@ -111,7 +111,7 @@ func (c TwoNodes) SameSlot(first string, n int) []string {
 	return names[:n]
 }
 
-// Dump gives all that both nodes hold of a slot: each key's node, contents and end.
+// Dump returns all that both nodes hold of a slot: each key's node, contents and end.
 func (c TwoNodes) Dump(t *testing.T, slot uint16) map[string]string {
 	t.Helper()
 	found := map[string]string{}
