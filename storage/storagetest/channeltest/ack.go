@@ -10,6 +10,7 @@ func ackCases() []testCase {
 	return []testCase{
 		{name: "a receipt far ahead of the clock is refused", clocks: true, run: ackAhead},
 		{name: "a receipt of a message that another has replaced is refused", clocks: true, run: ackSuperseded},
+		{name: "a receipt of a message that was trimmed or has expired is accepted", clocks: true, run: ackGone},
 	}
 }
 
@@ -42,4 +43,16 @@ func ackSuperseded(s *subject) {
 	s.ack("s", s.reads("s", 0, "x", longName, "z"))
 	s.ack("s", lost) // behind the mark now: a retry
 	require.Equal(s.t, s.at(4), s.markOf("s"))
+}
+
+func ackGone(s *subject) {
+	s.policy.MaxMessages = 3
+	s.subscribe("s")
+	s.publish("a", "b", "c")
+	first, second := s.fetchUpTo("s", 1), s.fetchUpTo("s", 2)
+	s.publish("d") // trims a, whose dedup record stays
+	s.ack("s", first)
+	s.expire(message(s.at(2)), record("b"))
+	s.ack("s", second)
+	require.Equal(s.t, s.at(2), s.markOf("s"))
 }
