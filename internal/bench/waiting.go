@@ -7,12 +7,16 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 )
 
 // waitingFetches is how many fetches wait while their memory is measured, if the process may open as many files.
 const waitingFetches = 20_000
+
+// waitingLimit is how long they may wait.
+const waitingLimit = 5 * time.Minute
 
 // waiting is the memory of fetches that wait.
 type waiting struct {
@@ -38,9 +42,12 @@ func measureWaiting(ctx context.Context, s settings, _ *setup, r *report) error 
 	return nil
 }
 
-// run uses a server of its own, so that its memory is that of the fetches.
+// run uses a server of its own, so that its memory is that of the fetches. They wait for so long that the first ones still do
+// when the last one has begun.
 func (w *waiting) run(ctx context.Context, s settings) error {
-	u, err := start(ctx, s, "--matchmaking", "off", "--max-connections", fmt.Sprint(w.fetches+100))
+	ctx, cancel := context.WithTimeout(ctx, waitingLimit)
+	defer cancel()
+	u, err := start(ctx, s, "--matchmaking", "off", "--max-connections", fmt.Sprint(w.fetches+100), "--max-wait", "10m")
 	if err != nil {
 		return err
 	}
@@ -59,7 +66,7 @@ func (w *waiting) run(ctx context.Context, s settings) error {
 			return err
 		}
 		defer c.Close()
-		if err := c.Send(drive.Request(http.MethodGet, path(i)+"/messages?wait=60s", "")); err != nil {
+		if err := c.Send(drive.Request(http.MethodGet, path(i)+"/messages?wait=10m", "")); err != nil {
 			return err
 		}
 	}
