@@ -26,6 +26,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	matchservice "github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
@@ -116,7 +117,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 		return nil, err
 	}
 	w.run(m.Run)
-	storage := func() channel.Storage { return channel.Storage{Kind: "standalone"} }
+	storage := func() storage.Description { return storage.Description{Kind: "standalone"} }
 	return server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: conn.Ready, Version: "test", Logger: log}).Handler(), nil
 }
 

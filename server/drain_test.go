@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/storage"
 )
 
 // direct calls the handler without a connection, because a draining server accepts none.
@@ -156,7 +156,7 @@ func TestGrace(t *testing.T) {
 func TestListenerFails(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	s := server.New(server.Options{Service: h.service, Storage: func() channel.Storage { return storage }, Logger: slog.New(slog.DiscardHandler)})
+	s := server.New(server.Options{Service: h.service, Storage: func() storage.Description { return shownStorage }, Logger: slog.New(slog.DiscardHandler)})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())

@@ -23,6 +23,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
@@ -63,7 +64,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h := &harness{t: t, prefix: redistest.Prefix(t), logs: servertest.NewLogs(), stopped: make(chan error, 1)}
 	s := setup{}
 	s.Options = server.Options{
-		Version: "test", Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), Storage: func() channel.Storage { return storage },
+		Version: "test", Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), Storage: func() storage.Description { return shownStorage },
 	}
 	for _, change := range changes {
 		change(&s)
@@ -267,10 +268,10 @@ func (h *harness) fetch(channel, subscriber string) wire.Delivery {
 	return decode[wire.Delivery](got)
 }
 
-// storage is what /v1/info shows in tests.
-var storage = channel.Storage{
+// shownStorage is what /v1/info shows in tests.
+var shownStorage = storage.Description{
 	Kind: "standalone", Product: "redis", Version: "7.0.15",
-	Durability: channel.Durability{
-		Level: channel.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction", Warnings: []string{"The append-only file is off."},
+	Durability: storage.Durability{
+		Level: storage.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction", Warnings: []string{"The append-only file is off."},
 	},
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/predecessor"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/storage"
 )
 
 // Defaults of Options.
@@ -37,7 +38,7 @@ type Matchmaking interface {
 // Options configures a Server. Service, Storage, Ready and Logger are required.
 type Options struct {
 	Service *channel.Service
-	Storage func() channel.Storage          // what GET /v1/info shows
+	Storage func() storage.Description      // what GET /v1/info shows
 	Ready   func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
 
 	Matchmaking Matchmaking // nil: there are no calls for tickets and queues

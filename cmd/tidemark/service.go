@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 )
 
@@ -75,7 +76,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 
 	options := server.Options{
 		Service: service,
-		Storage: func() channel.Storage { return stores.storage },
+		Storage: func() storage.Description { return stores.storage },
 		Ready:   stores.ready,
 		Version: thisBuild().version,
 		CORS:    server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
@@ -149,7 +150,7 @@ func openReceipts(ctx context.Context, c config.Config, store *channels.Store, p
 }
 
 // logStorage logs what the storage is, how durable it is, and what an operator should change.
-func logStorage(ctx context.Context, log *slog.Logger, s channel.Storage) {
+func logStorage(ctx context.Context, log *slog.Logger, s storage.Description) {
 	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
 		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas", s.Durability.Replicas)
 	for _, warning := range s.Durability.Warnings {
@@ -158,17 +159,17 @@ func logStorage(ctx context.Context, log *slog.Logger, s channel.Storage) {
 }
 
 // meaning says what a durability level promises.
-func meaning(level channel.DurabilityLevel) string {
+func meaning(level storage.DurabilityLevel) string {
 	switch level {
-	case channel.DurableAlways:
+	case storage.DurableAlways:
 		return "what was answered survives a crash of the machine"
-	case channel.DurableEverysec:
+	case storage.DurableEverysec:
 		return "a crash of the machine can lose about the last second; so can a crash of Redis alone while the disk is slow"
-	case channel.DurableSnapshot:
+	case storage.DurableSnapshot:
 		return "a crash can lose everything since the last snapshot"
-	case channel.DurableMemory:
+	case storage.DurableMemory:
 		return "a restart of the storage loses everything"
-	case channel.DurableUnknown:
+	case storage.DurableUnknown:
 	}
 	return "the storage doesn't report its durability"
 }

@@ -10,10 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
@@ -30,7 +30,7 @@ type stores struct {
 	channels *channels.Store // on conn
 	lookup   *queues.Lookup  // on conn
 	queues   *queues.Store   // on tickets; nil: no matchmaking
-	storage  channel.Storage
+	storage  storage.Description
 }
 
 // openStores connects to all Redis that are configured, and logs what it found. Stopping the service closes them.

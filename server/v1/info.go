@@ -5,13 +5,14 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Info is what GET /v1/info shows of the service.
 type Info struct {
 	Version string
-	Storage func() channel.Storage
+	Storage func() storage.Description
 	Limits  channel.Limits
 }
 
@@ -39,7 +40,7 @@ func (i *info) show(c *web.Call) error {
 	return c.Value(http.StatusOK, answer)
 }
 
-func storageOf(s channel.Storage) wire.Storage {
+func storageOf(s storage.Description) wire.Storage {
 	return wire.Storage{
 		Kind: s.Kind, Product: s.Product, Version: s.Version,
 		Durability: wire.Durability{

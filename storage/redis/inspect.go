@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage"
 )
 
 // info is the fields of a node's INFO.
@@ -113,8 +113,8 @@ func (c *Conn) checkFit(ctx context.Context) error {
 
 // Inspect returns what the data is kept in and how durably. For a cluster that is the weakest primary's durability.
 // Errors: ErrUnavailable.
-func (c *Conn) Inspect(ctx context.Context) (channel.Storage, error) {
-	var found channel.Storage
+func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
+	var found storage.Description
 	err := c.Retry(ctx, "inspect", func(ctx context.Context) error {
 		nodes, err := c.primaries(ctx)
 		if err != nil {
@@ -130,15 +130,15 @@ func (c *Conn) Inspect(ctx context.Context) (channel.Storage, error) {
 		return nil
 	})
 	if err != nil {
-		return channel.Storage{}, err
+		return storage.Description{}, err
 	}
 	found.Durability.Warnings = warnings(found)
 	return found, nil
 }
 
-func (n node) storage(ctx context.Context, kind string) channel.Storage {
+func (n node) storage(ctx context.Context, kind string) storage.Description {
 	product, version := n.info.product()
-	d := channel.Durability{
+	d := storage.Durability{
 		AppendOnly:     n.info.number("aof_enabled") == 1,
 		Fsync:          n.config(ctx, "appendfsync"),
 		Replicas:       int(n.info.number("connected_slaves")),
@@ -146,7 +146,7 @@ func (n node) storage(ctx context.Context, kind string) channel.Storage {
 		MaxMemoryBytes: n.info.number("maxmemory"),
 	}
 	d.Level = level(d, n.config(ctx, "save"))
-	return channel.Storage{Kind: kind, Product: product, Version: version, Durability: d}
+	return storage.Description{Kind: kind, Product: product, Version: version, Durability: d}
 }
 
 const unreadable = "unknown"
@@ -160,29 +160,29 @@ func (n node) config(ctx context.Context, name string) string {
 	return unreadable
 }
 
-func level(d channel.Durability, save string) channel.DurabilityLevel {
+func level(d storage.Durability, save string) storage.DurabilityLevel {
 	switch {
 	case d.AppendOnly && d.Fsync == "always":
-		return channel.DurableAlways
+		return storage.DurableAlways
 	case d.AppendOnly && d.Fsync == "everysec":
-		return channel.DurableEverysec
+		return storage.DurableEverysec
 	case d.AppendOnly && d.Fsync == "no":
-		return channel.DurableSnapshot // the operating system writes it to disk when it likes
+		return storage.DurableSnapshot // the operating system writes it to disk when it likes
 	case d.AppendOnly, save == unreadable:
-		return channel.DurableUnknown
+		return storage.DurableUnknown
 	case save != "":
-		return channel.DurableSnapshot
+		return storage.DurableSnapshot
 	default:
-		return channel.DurableMemory
+		return storage.DurableMemory
 	}
 }
 
 // safest lists the levels from the safest. Unknown comes before what is known to lose everything.
-var safest = []channel.DurabilityLevel{
-	channel.DurableAlways, channel.DurableEverysec, channel.DurableSnapshot, channel.DurableUnknown, channel.DurableMemory,
+var safest = []storage.DurabilityLevel{
+	storage.DurableAlways, storage.DurableEverysec, storage.DurableSnapshot, storage.DurableUnknown, storage.DurableMemory,
 }
 
-func weaker(a, b channel.Storage) channel.Storage {
+func weaker(a, b storage.Description) storage.Description {
 	if slices.Index(safest, b.Durability.Level) > slices.Index(safest, a.Durability.Level) {
 		a.Durability.Level, a.Durability.AppendOnly, a.Durability.Fsync = b.Durability.Level, b.Durability.AppendOnly, b.Durability.Fsync
 	}
@@ -211,20 +211,20 @@ func olderVersion(a, b string) bool {
 	return len(as) < len(bs)
 }
 
-func warnings(s channel.Storage) []string {
+func warnings(s storage.Description) []string {
 	var w []string
 	d := s.Durability
 	if d.EvictionPolicy != "noeviction" {
 		w = append(w, fmt.Sprintf("maxmemory-policy is %s: when memory runs out, messages and clocks are deleted; set it to noeviction", d.EvictionPolicy))
 	}
 	switch d.Level {
-	case channel.DurableMemory:
+	case storage.DurableMemory:
 		w = append(w, "neither the append-only file nor snapshots are on: a restart of the storage loses everything; set appendonly yes")
-	case channel.DurableSnapshot:
+	case storage.DurableSnapshot:
 		w = append(w, "the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set appendonly yes and appendfsync everysec")
-	case channel.DurableUnknown:
+	case storage.DurableUnknown:
 		w = append(w, "the storage doesn't tell how it writes to disk: see that it does")
-	case channel.DurableAlways, channel.DurableEverysec:
+	case storage.DurableAlways, storage.DurableEverysec:
 	}
 	if s.Kind != "managed" && d.Replicas == 0 {
 		w = append(w, "there is no replica: the loss of the machine is the loss of the channels")

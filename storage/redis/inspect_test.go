@@ -7,8 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage"
 )
 
 func TestParseInfo(t *testing.T) {
@@ -81,45 +81,45 @@ func TestLevel(t *testing.T) {
 	for _, c := range []struct {
 		appendOnly  bool
 		fsync, save string
-		want        channel.DurabilityLevel
+		want        storage.DurabilityLevel
 	}{
-		{true, "always", "", channel.DurableAlways},
-		{true, "everysec", "", channel.DurableEverysec},
-		{true, "everysec", "900 1", channel.DurableEverysec},
-		{true, "no", "", channel.DurableSnapshot},
-		{true, unreadable, "900 1", channel.DurableUnknown},
-		{true, unreadable, unreadable, channel.DurableUnknown},
-		{false, "everysec", "900 1", channel.DurableSnapshot},
-		{false, "always", "", channel.DurableMemory},
-		{false, unreadable, "", channel.DurableMemory},
-		{false, unreadable, unreadable, channel.DurableUnknown},
-		{false, "everysec", unreadable, channel.DurableUnknown},
+		{true, "always", "", storage.DurableAlways},
+		{true, "everysec", "", storage.DurableEverysec},
+		{true, "everysec", "900 1", storage.DurableEverysec},
+		{true, "no", "", storage.DurableSnapshot},
+		{true, unreadable, "900 1", storage.DurableUnknown},
+		{true, unreadable, unreadable, storage.DurableUnknown},
+		{false, "everysec", "900 1", storage.DurableSnapshot},
+		{false, "always", "", storage.DurableMemory},
+		{false, unreadable, "", storage.DurableMemory},
+		{false, unreadable, unreadable, storage.DurableUnknown},
+		{false, "everysec", unreadable, storage.DurableUnknown},
 	} {
-		require.Equal(t, c.want, level(channel.Durability{AppendOnly: c.appendOnly, Fsync: c.fsync}, c.save), "%v", c)
+		require.Equal(t, c.want, level(storage.Durability{AppendOnly: c.appendOnly, Fsync: c.fsync}, c.save), "%v", c)
 	}
 }
 
 // safe is a storage that nobody has to be warned of.
-func safe() channel.Storage {
-	return channel.Storage{Kind: "cluster", Product: "redis", Version: "7.2.4", Durability: channel.Durability{
-		Level: channel.DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, EvictionPolicy: "noeviction",
+func safe() storage.Description {
+	return storage.Description{Kind: "cluster", Product: "redis", Version: "7.2.4", Durability: storage.Durability{
+		Level: storage.DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, EvictionPolicy: "noeviction",
 	}}
 }
 
 func TestWeaker(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, safe(), weaker(safe(), safe()))
-	for name, change := range map[string]func(d *channel.Storage){
-		"memory": func(s *channel.Storage) {
-			s.Durability.Level, s.Durability.AppendOnly, s.Durability.Fsync = channel.DurableMemory, false, "no"
+	for name, change := range map[string]func(d *storage.Description){
+		"memory": func(s *storage.Description) {
+			s.Durability.Level, s.Durability.AppendOnly, s.Durability.Fsync = storage.DurableMemory, false, "no"
 		},
-		"unknown":           func(s *channel.Storage) { s.Durability.Level = channel.DurableUnknown },
-		"snapshot":          func(s *channel.Storage) { s.Durability.Level = channel.DurableSnapshot },
-		"no replica":        func(s *channel.Storage) { s.Durability.Replicas = 0 },
-		"eviction":          func(s *channel.Storage) { s.Durability.EvictionPolicy = "allkeys-lru" },
-		"unknown eviction":  func(s *channel.Storage) { s.Durability.EvictionPolicy = unreadable },
-		"a limit of memory": func(s *channel.Storage) { s.Durability.MaxMemoryBytes = 5 },
-		"older":             func(s *channel.Storage) { s.Version = "7.0.15" },
+		"unknown":           func(s *storage.Description) { s.Durability.Level = storage.DurableUnknown },
+		"snapshot":          func(s *storage.Description) { s.Durability.Level = storage.DurableSnapshot },
+		"no replica":        func(s *storage.Description) { s.Durability.Replicas = 0 },
+		"eviction":          func(s *storage.Description) { s.Durability.EvictionPolicy = "allkeys-lru" },
+		"unknown eviction":  func(s *storage.Description) { s.Durability.EvictionPolicy = unreadable },
+		"a limit of memory": func(s *storage.Description) { s.Durability.MaxMemoryBytes = 5 },
+		"older":             func(s *storage.Description) { s.Version = "7.0.15" },
 	} {
 		weak := safe()
 		change(&weak)
@@ -132,27 +132,27 @@ func TestWeaker(t *testing.T) {
 	require.Equal(t, small, weaker(large, small))
 
 	memory, unknown := safe(), safe()
-	memory.Durability.Level, unknown.Durability.Level = channel.DurableMemory, channel.DurableUnknown
-	require.Equal(t, channel.DurableMemory, weaker(unknown, memory).Durability.Level, "to lose everything for certain is the least")
+	memory.Durability.Level, unknown.Durability.Level = storage.DurableMemory, storage.DurableUnknown
+	require.Equal(t, storage.DurableMemory, weaker(unknown, memory).Durability.Level, "to lose everything for certain is the least")
 }
 
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	require.Empty(t, warnings(safe()))
 	for _, c := range []struct {
-		change func(s *channel.Storage)
+		change func(s *storage.Description)
 		want   []string // a part of each warning
 	}{
-		{func(s *channel.Storage) { s.Durability.Level = channel.DurableAlways }, nil},
-		{func(s *channel.Storage) { s.Durability.EvictionPolicy = "volatile-ttl" }, []string{"maxmemory-policy is volatile-ttl"}},
-		{func(s *channel.Storage) { s.Durability.EvictionPolicy = unreadable }, []string{"maxmemory-policy is unknown"}},
-		{func(s *channel.Storage) { s.Durability.Level = channel.DurableMemory }, []string{"loses everything"}},
-		{func(s *channel.Storage) { s.Durability.Level = channel.DurableSnapshot }, []string{"last snapshot"}},
-		{func(s *channel.Storage) { s.Durability.Level = channel.DurableUnknown }, []string{"doesn't tell"}},
-		{func(s *channel.Storage) { s.Durability.Replicas = 0 }, []string{"no replica"}},
-		{func(s *channel.Storage) { s.Durability.Replicas, s.Kind = 0, "managed" }, nil},
-		{func(s *channel.Storage) {
-			s.Durability = channel.Durability{Level: channel.DurableMemory, EvictionPolicy: "allkeys-random"}
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableAlways }, nil},
+		{func(s *storage.Description) { s.Durability.EvictionPolicy = "volatile-ttl" }, []string{"maxmemory-policy is volatile-ttl"}},
+		{func(s *storage.Description) { s.Durability.EvictionPolicy = unreadable }, []string{"maxmemory-policy is unknown"}},
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableMemory }, []string{"loses everything"}},
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableSnapshot }, []string{"last snapshot"}},
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableUnknown }, []string{"doesn't tell"}},
+		{func(s *storage.Description) { s.Durability.Replicas = 0 }, []string{"no replica"}},
+		{func(s *storage.Description) { s.Durability.Replicas, s.Kind = 0, "managed" }, nil},
+		{func(s *storage.Description) {
+			s.Durability = storage.Durability{Level: storage.DurableMemory, EvictionPolicy: "allkeys-random"}
 		}, []string{"maxmemory-policy is allkeys-random", "loses everything", "no replica"}},
 	} {
 		s := safe()
@@ -170,25 +170,25 @@ func TestInspectServers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string
-		want channel.Durability
+		want storage.Durability
 	}{
-		"nothing on disk": {nil, channel.Durability{Level: channel.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction"}},
+		"nothing on disk": {nil, storage.Durability{Level: storage.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction"}},
 		"always": {
 			[]string{"--appendonly", "yes", "--appendfsync", "always"},
-			channel.Durability{Level: channel.DurableAlways, AppendOnly: true, Fsync: "always", EvictionPolicy: "noeviction"},
+			storage.Durability{Level: storage.DurableAlways, AppendOnly: true, Fsync: "always", EvictionPolicy: "noeviction"},
 		},
 		"every second": {
 			[]string{"--appendonly", "yes", "--appendfsync", "everysec"},
-			channel.Durability{Level: channel.DurableEverysec, AppendOnly: true, Fsync: "everysec", EvictionPolicy: "noeviction"},
+			storage.Durability{Level: storage.DurableEverysec, AppendOnly: true, Fsync: "everysec", EvictionPolicy: "noeviction"},
 		},
 		"when the system likes": {
 			[]string{"--appendonly", "yes", "--appendfsync", "no"},
-			channel.Durability{Level: channel.DurableSnapshot, AppendOnly: true, Fsync: "no", EvictionPolicy: "noeviction"},
+			storage.Durability{Level: storage.DurableSnapshot, AppendOnly: true, Fsync: "no", EvictionPolicy: "noeviction"},
 		},
 		"snapshots, and eviction": {
 			[]string{"--save", "900", "1", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru"},
-			channel.Durability{
-				Level: channel.DurableSnapshot, Fsync: "everysec", EvictionPolicy: "allkeys-lru", MaxMemoryBytes: 64 << 20,
+			storage.Durability{
+				Level: storage.DurableSnapshot, Fsync: "everysec", EvictionPolicy: "allkeys-lru", MaxMemoryBytes: 64 << 20,
 			},
 		},
 	} {
@@ -231,7 +231,7 @@ func TestInspectWithoutCONFIG(t *testing.T) {
 	u := url.URL{Scheme: "redis", Host: node.Addr(), User: url.UserPassword("guest", "pw")}
 	found, err := connectTo(t, Options{URL: u.String()}).Inspect(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, channel.DurableUnknown, found.Durability.Level)
+	require.Equal(t, storage.DurableUnknown, found.Durability.Level)
 	require.Equal(t, unreadable, found.Durability.Fsync)
 	require.True(t, found.Durability.AppendOnly, "INFO tells it")
 	require.Equal(t, "noeviction", found.Durability.EvictionPolicy)
@@ -244,7 +244,7 @@ func TestInspectCluster(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "cluster", found.Kind)
 	require.Equal(t, 1, found.Durability.Replicas, "each primary has one")
-	require.Equal(t, channel.DurableMemory, found.Durability.Level)
+	require.Equal(t, storage.DurableMemory, found.Durability.Level)
 }
 
 func TestInspectSentinel(t *testing.T) {

@@ -1,0 +1,33 @@
+// Package storage has the words for what the stores below it keep their data in, and for how safely it is kept.
+package storage
+
+// Description describes what a store keeps its data in, as found at start-up.
+type Description struct {
+	Kind       string     // "managed", "standalone", "sentinel" or "cluster"
+	Product    string     // "redis" or "valkey"
+	Version    string     // of the product; in a cluster the oldest found
+	Durability Durability // in a cluster the weakest found on any primary
+}
+
+// Durability describes which failures an answered publish survives.
+type Durability struct {
+	Level          DurabilityLevel
+	AppendOnly     bool     // the append-only file is on
+	Fsync          string   // "always", "everysec", "no", or "unknown" if the storage doesn't report it
+	Replicas       int      // connected replicas; in a cluster the fewest of any primary
+	EvictionPolicy string   // maxmemory-policy; any but noeviction can delete messages and clocks
+	MaxMemoryBytes int64    // 0: no limit
+	Warnings       []string // what an operator should change, in whole sentences
+}
+
+// DurabilityLevel summarizes a Durability.
+type DurabilityLevel string
+
+// The durability levels, from the safest.
+const (
+	DurableAlways   DurabilityLevel = "always"   // on disk before it is answered: survives a crash of the machine
+	DurableEverysec DurabilityLevel = "everysec" // a crash of the machine loses up to about a second, a crash of the process nothing
+	DurableSnapshot DurabilityLevel = "snapshot" // a crash loses what came after the last RDB snapshot
+	DurableMemory   DurabilityLevel = "memory"   // a restart of the storage loses everything
+	DurableUnknown  DurabilityLevel = "unknown"  // the storage doesn't report it
+)
