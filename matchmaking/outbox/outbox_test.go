@@ -155,8 +155,8 @@ func (w *world) done() []string {
 	return slices.Clone(w.published)
 }
 
-// mend makes publishing succeed.
-func (w *world) mend() {
+// repair makes publishing succeed.
+func (w *world) repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.publish = nil
@@ -245,7 +245,7 @@ func TestPublishFails(t *testing.T) {
 				after(20 * testAge)
 				require.Len(t, w.done(), 1, "the other is not held up")
 				require.Equal(t, c.logged, w.logged("cannot publish an assignment"))
-				w.mend()
+				w.repair()
 				after(10 * time.Second) // longer than any backoff
 				require.Len(t, w.done(), 2)
 			})
@@ -322,7 +322,7 @@ func TestOffersBeyondTheLimit(t *testing.T) {
 		synctest.Wait() // the workers are busy
 		q.Offer(entries[workers:])
 		after(3 * testAge) // the backstop looks
-		w.mend()
+		w.repair()
 		close(blocked)
 		after(3 * testAge)
 		require.Len(t, w.done(), len(tickets), "each is published once")

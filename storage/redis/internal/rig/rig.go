@@ -117,7 +117,7 @@ func WaitFor(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			require.FailNow(t, "waited in vain for "+what)
+			require.FailNow(t, "timed out waiting for "+what)
 		}
 	}
 }
