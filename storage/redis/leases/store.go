@@ -49,6 +49,11 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (fence uint64, err
 	if err != nil {
 		return 0, fmt.Errorf("acquire: %w", err)
 	}
+	return Granted(reply, refusals)
+}
+
+// Granted decodes the reply of a script that grants a lease as acquire.lua does. Statuses of the script's own are refused.
+func Granted(reply redis.Reply, refused redis.Refusals) (fence uint64, err error) {
 	d := reply.Decoder()
 	switch reply.Status {
 	case redis.OK:
@@ -58,7 +63,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (fence uint64, err
 		held := &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond}
 		return 0, cmp.Or[error](d.End(), held)
 	default:
-		return 0, refusals.Error(reply)
+		return 0, refused.Error(reply)
 	}
 }
 

@@ -1,14 +1,11 @@
 package queues
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -37,17 +34,7 @@ func (l directors) Acquire(ctx context.Context, r lease.Request) (fence uint64, 
 	if err != nil {
 		return 0, fmt.Errorf("campaign: %w", err)
 	}
-	d := rep.Decoder()
-	switch rep.Status {
-	case redis.OK:
-		fence = uint64(d.Int64())
-		return fence, d.End()
-	case statusHeld:
-		held := &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond}
-		return 0, cmp.Or[error](d.End(), held)
-	default:
-		return 0, refusals.Error(rep)
-	}
+	return leases.Granted(rep, refusals)
 }
 
 // Release implements lease.Store. The changes of the queue are read by another store from now on.

@@ -66,7 +66,6 @@ const (
 	statusCreated  redis.Status = "CREATED"
 	statusExists   redis.Status = "EXISTS"
 	statusFull     redis.Status = "FULL"
-	statusHeld     redis.Status = "HELD" // the lease of a queue, by another director
 	statusConflict redis.Status = "CONFLICT"
 	statusKept     redis.Status = "KEPT"
 )
