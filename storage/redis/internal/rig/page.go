@@ -131,10 +131,13 @@ func GoFiles(t testing.TB) map[string]*ast.File {
 }
 
 // RequireStatuses expects a file of the package to name all statuses that the scripts return, and no others, besides those
-// that all scripts have.
-func RequireStatuses(t testing.TB, file string, scripts []luatest.File) {
+// that all scripts have and those that another package decodes.
+func RequireStatuses(t testing.TB, file string, scripts []luatest.File, elsewhere ...string) {
 	t.Helper()
 	known := map[string]bool{}
+	for _, status := range elsewhere {
+		known[status] = true
+	}
 	ast.Inspect(GoFiles(t)[file], func(n ast.Node) bool {
 		if literal, ok := n.(*ast.BasicLit); ok && statusLiteral.MatchString(literal.Value) {
 			known[strings.Trim(literal.Value, `"`)] = true
