@@ -23,6 +23,13 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/managed"
 )
 
+// Settings are what all parts of the benchmarks are told.
+type Settings struct {
+	Binary   string // of the service
+	Rounds   int    // how often each figure is measured
+	Requests int    // in a round
+}
+
 // Target is what is measured: a server and a floor, each a process of its own, and the Redis below the server.
 type Target struct {
 	Server string // address

@@ -1,4 +1,5 @@
-package main
+// Package channels measures what publishing, fetching and waiting on channels cost.
+package channels
 
 import (
 	"context"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -23,23 +25,43 @@ const (
 // content is a JSON string of 256 bytes.
 var content = `"` + strings.Repeat("x", contentBytes-2) + `"`
 
-// pair is one measurement of a figure and of its floor, in seconds of CPU time.
-type pair struct{ ours, floor float64 }
+// Intro says what Requests measures.
+var Intro = fmt.Sprintf("Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\n"+
+	"and load on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\n"+
+	"the floor is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n",
+	drive.Connections, channels, contentBytes)
 
-func measurePublish(ctx context.Context, s settings, u *setup, r *report) error {
+// Requests measures single requests, against a bare net/http handler and against Redis alone.
+func Requests(ctx context.Context, s target.Settings, r *report.Report) error {
+	u, err := target.Start(ctx, s.Binary)
+	if err != nil {
+		return err
+	}
+	defer u.Stop()
+	for _, measure := range []func(context.Context, target.Settings, *target.Target, *report.Report) error{
+		measurePublish, measureFetch, measureAck, measureNext, measureEmptyFetch,
+	} {
+		if err := measure(ctx, s, u, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	round := 0
 	publish := func(n int) []byte {
 		path := fmt.Sprintf("/v1/channels/bench-%d/messages/p%d-%d", n%channels, round, n)
 		return drive.Request(http.MethodPut, path, content)
 	}
-	var server, store, beside []pair
-	for round = range s.rounds {
-		var p, q pair
+	var server, store, beside []report.Pair
+	for round = range s.Rounds {
+		var p, q report.Pair
 		if err := u.EmptyRedis(ctx); err != nil {
 			return err
 		}
 		var err error
-		if q.floor, err = u.redisFloor(ctx, s.requests); err != nil {
+		if q.Floor, err = redisFloor(ctx, u, s.Requests); err != nil {
 			return err
 		}
 		if err := u.EmptyRedis(ctx); err != nil {
@@ -50,50 +72,50 @@ func measurePublish(ctx context.Context, s settings, u *setup, r *report) error 
 			return err
 		}
 		var last drive.Answer
-		if p.ours, last, err = u.measureServer(ctx, s.requests, publish); err != nil {
+		if p.Ours, last, err = measureServer(ctx, u, s.Requests, publish); err != nil {
 			return err
 		}
 		after, err := u.RedisCPU(ctx)
 		if err != nil {
 			return err
 		}
-		q.ours = (after - before) / float64(s.requests)
-		if p.floor, err = u.measureFloor(ctx, s.requests, publish, last); err != nil {
+		q.Ours = (after - before) / float64(s.Requests)
+		if p.Floor, err = measureFloor(ctx, u, s.Requests, publish, last); err != nil {
 			return err
 		}
 		if err := u.EmptyRedis(ctx); err != nil {
 			return err
 		}
-		b := pair{ours: q.ours}
-		if b.floor, err = u.redisFloorBeside(ctx, s.requests, publish); err != nil {
+		b := report.Pair{Ours: q.Ours}
+		if b.Floor, err = redisFloorBeside(ctx, u, s.Requests, publish); err != nil {
 			return err
 		}
 		server, store, beside = append(server, p), append(store, q), append(beside, b)
 	}
-	r.add("Redis CPU per publish, against the script under redis-benchmark", store, 1.0)
-	r.add("Redis CPU per publish, against the script beside the load of a net/http handler", beside, 1.0)
-	r.add("server CPU per publish, against a net/http handler", server, 2.5)
+	r.Ratio("Redis CPU per publish, against the script under redis-benchmark", store, 1.0)
+	r.Ratio("Redis CPU per publish, against the script beside the load of a net/http handler", beside, 1.0)
+	r.Ratio("server CPU per publish, against a net/http handler", server, 2.5)
 	return nil
 }
 
-// compare sends the same requests to the server and, answered with the server's own last drive.Answer, to the floor.
-func (u *setup) compare(ctx context.Context, n int, next drive.Maker) (pair, error) {
-	ours, last, err := u.measureServer(ctx, n, next)
+// compare sends the same requests to the server and, answered with the server's own last answer, to the floor.
+func compare(ctx context.Context, u *target.Target, n int, next drive.Maker) (report.Pair, error) {
+	ours, last, err := measureServer(ctx, u, n, next)
 	if err != nil {
-		return pair{}, err
+		return report.Pair{}, err
 	}
-	floor, err := u.measureFloor(ctx, n, next, last)
-	return pair{ours: ours, floor: floor}, err
+	floor, err := measureFloor(ctx, u, n, next, last)
+	return report.Pair{Ours: ours, Floor: floor}, err
 }
 
-// measureServer returns the server's CPU seconds per request, and its last drive.Answer.
-func (u *setup) measureServer(ctx context.Context, n int, next drive.Maker) (seconds float64, last drive.Answer, err error) {
+// measureServer returns the server's CPU seconds per request, and its last answer.
+func measureServer(ctx context.Context, u *target.Target, n int, next drive.Maker) (seconds float64, last drive.Answer, err error) {
 	seconds, err = cpu(ctx, u.Server, n, func() error { last, err = drive.Load(ctx, u.Server, n, next); return err })
 	return seconds, last, err
 }
 
 // measureFloor returns the CPU seconds per request of a bare handler that returns the same answer.
-func (u *setup) measureFloor(ctx context.Context, n int, next drive.Maker, last drive.Answer) (float64, error) {
+func measureFloor(ctx context.Context, u *target.Target, n int, next drive.Maker, last drive.Answer) (float64, error) {
 	put := drive.Request(http.MethodPut, "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
 	if _, err := drive.Once(ctx, u.Floor, put); err != nil {
 		return 0, err
@@ -115,7 +137,7 @@ func cpu(ctx context.Context, address string, n int, load func() error) (float64
 }
 
 // redisFloor returns Redis's CPU seconds per publish script, run by redis-benchmark without pipelining.
-func (u *setup) redisFloor(ctx context.Context, n int) (float64, error) {
+func redisFloor(ctx context.Context, u *target.Target, n int) (float64, error) {
 	script := lua.Must("channels/publish")
 	if err := u.Redis.Do(ctx, u.Redis.B().ScriptLoad().Script(script.Source()).Build()).Error(); err != nil {
 		return 0, err
@@ -141,7 +163,7 @@ func (u *setup) redisFloor(ctx context.Context, n int) (float64, error) {
 
 // redisFloorBeside is redisFloor while the bare handler has the load that the server has otherwise: so Redis shares the
 // cores and their caches with as much as it does then.
-func (u *setup) redisFloorBeside(ctx context.Context, n int, next drive.Maker) (float64, error) {
+func redisFloorBeside(ctx context.Context, u *target.Target, n int, next drive.Maker) (float64, error) {
 	loaded, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -155,13 +177,13 @@ func (u *setup) redisFloorBeside(ctx context.Context, n int, next drive.Maker) (
 		}
 		ended <- err
 	}()
-	perPublish, err := u.redisFloor(ctx, n)
+	perPublish, err := redisFloor(ctx, u, n)
 	stop()
 	return perPublish, errors.Join(err, <-ended)
 }
 
 // measureFetch fetches ten messages, again and again, since nothing is acknowledged.
-func measureFetch(ctx context.Context, s settings, u *setup, r *report) error {
+func measureFetch(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	for i := range channels {
 		path := fmt.Sprintf("/v1/channels/fetch-%d", i)
 		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, path+"/subscribers/s", "")); err != nil {
@@ -174,16 +196,16 @@ func measureFetch(ctx context.Context, s settings, u *setup, r *report) error {
 			}
 		}
 	}
-	return u.series(ctx, s, r, series{
+	return figure{
 		name: "server CPU per fetch of ten, against a net/http handler", limit: 4,
 		next: func(n int) []byte {
 			return drive.Request(http.MethodGet, fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=10", n%channels), "")
 		},
-	})
+	}.measure(ctx, s, u, r)
 }
 
 // measureAck acknowledges the same receipts again and again: to the server a repeat is as much work as the first.
-func measureAck(ctx context.Context, s settings, u *setup, r *report) error {
+func measureAck(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	handles := make([]string, channels)
 	for i := range handles {
 		path := fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=5", i)
@@ -199,47 +221,48 @@ func measureAck(ctx context.Context, s settings, u *setup, r *report) error {
 		}
 		handles[i] = `{"receiptHandle":"` + body.ReceiptHandle + `"}`
 	}
-	return u.series(ctx, s, r, series{
+	return figure{
 		name: "server CPU per ack, against a net/http handler", limit: 2.5,
 		next: func(n int) []byte {
 			path := fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/ack", n%channels)
 			return drive.Request(http.MethodPost, path, handles[n%channels])
 		},
-	})
+	}.measure(ctx, s, u, r)
 }
 
 // measureEmptyFetch fetches where there is nothing.
-func measureEmptyFetch(ctx context.Context, s settings, u *setup, r *report) error {
+func measureEmptyFetch(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	for i := range channels {
 		path := fmt.Sprintf("/v1/channels/empty-%d/subscribers/s", i)
 		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, path, "")); err != nil {
 			return err
 		}
 	}
-	return u.series(ctx, s, r, series{
+	return figure{
 		name: "server CPU per empty fetch, against a net/http handler", limit: 2.5,
 		next: func(n int) []byte {
 			return drive.Request(http.MethodGet, fmt.Sprintf("/v1/channels/empty-%d/subscribers/s/messages", n%channels), "")
 		},
-	})
+	}.measure(ctx, s, u, r)
 }
 
-// series is one figure of the server against its floor, measured several times.
-type series struct {
+// figure is one figure of the server against its floor.
+type figure struct {
 	name  string
 	limit float64
 	next  drive.Maker
 }
 
-func (u *setup) series(ctx context.Context, s settings, r *report, m series) error {
-	var pairs []pair
-	for range s.rounds {
-		p, err := u.compare(ctx, s.requests, m.next)
+// measure takes the figure several times.
+func (f figure) measure(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
+	var pairs []report.Pair
+	for range s.Rounds {
+		p, err := compare(ctx, u, s.Requests, f.next)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			return fmt.Errorf("%s: %w", f.name, err)
 		}
 		pairs = append(pairs, p)
 	}
-	r.add(m.name, pairs, m.limit)
+	r.Ratio(f.name, pairs, f.limit)
 	return nil
 }

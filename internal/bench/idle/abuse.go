@@ -1,10 +1,9 @@
-package main
+package idle
 
 import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/flood"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
@@ -29,8 +29,9 @@ type abuse struct {
 	published  int // messages of another client
 }
 
-func measureAbuse(ctx context.Context, s settings, _ *setup, r *report) error {
-	u, err := start(ctx, s)
+// Abuse measures the memory of a server whose clients open requests and reset them.
+func Abuse(ctx context.Context, s target.Settings, r *report.Report) error {
+	u, err := target.Start(ctx, s.Binary)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,11 @@ func measureAbuse(ctx context.Context, s settings, _ *setup, r *report) error {
 	for _, n := range counts {
 		a.resets += n
 	}
-	r.abuse = a
+	r.Printf("\n## Memory under rapid reset\n\n%d HTTP/2 connections open long polls and reset them, for %.0f seconds, while another client publishes.\n\n",
+		resetConnections, resetTime.Seconds())
+	r.Printf("| resets | memory before | at most | goal | publishes, all answered 201 | |\n|---:|---:|---:|---:|---:|---|\n")
+	r.Printf("| %d | %.0f MB | %.0f MB | ≤ %.0f MB | %d | %s |\n",
+		a.resets, a.idle/1e6, a.most/1e6, resetLimit/1e6, a.published, report.Verdict(a.most <= resetLimit))
 	return nil
 }
 
@@ -87,7 +92,7 @@ func resetStreams(ctx context.Context, address string, resets *int) error {
 // look publishes a message and reads the server's memory.
 func (a *abuse) look(ctx context.Context, address string) error {
 	path := fmt.Sprintf("/v1/channels/bystander/messages/m%d", a.published)
-	answered, err := drive.Once(ctx, address, drive.Request(http.MethodPut, path, content))
+	answered, err := drive.Once(ctx, address, drive.Request(http.MethodPut, path, `"x"`))
 	if err != nil {
 		return err
 	}
@@ -98,16 +103,4 @@ func (a *abuse) look(ctx context.Context, address string) error {
 	used, err := target.Metric(ctx, address, "process_resident_memory_bytes")
 	a.most = max(a.most, used)
 	return err
-}
-
-func (r *report) writeAbuse(b *strings.Builder) {
-	if r.abuse == nil {
-		return
-	}
-	a := r.abuse
-	fmt.Fprintf(b, "\n## Memory under rapid reset\n\n%d HTTP/2 connections open long polls and reset them, for %.0f seconds, while another client publishes.\n\n",
-		resetConnections, resetTime.Seconds())
-	b.WriteString("| resets | memory before | at most | goal | publishes, all answered 201 | |\n|---:|---:|---:|---:|---:|---|\n")
-	fmt.Fprintf(b, "| %d | %.0f MB | %.0f MB | ≤ %.0f MB | %d | %s |\n",
-		a.resets, a.idle/1e6, a.most/1e6, resetLimit/1e6, a.published, verdict(a.most <= resetLimit))
 }

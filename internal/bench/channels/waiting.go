@@ -1,15 +1,16 @@
-package main
+package channels
 
 import (
 	"context"
 	"fmt"
 	"math"
 	"net/http"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
 // waitingFetches is how many fetches wait while their memory is measured, if the process may open as many files.
@@ -27,9 +28,11 @@ type waiting struct {
 	limit    float64
 }
 
-// measureWaiting lets subscribers wait on one channel, and as many on a channel each.
-func measureWaiting(ctx context.Context, s settings, _ *setup, r *report) error {
+// Waiting lets subscribers wait on one channel, and as many on a channel each.
+func Waiting(ctx context.Context, s target.Settings, r *report.Report) error {
 	n := min(waitingFetches, openFiles()-500)
+	r.Printf("\n## Memory of fetches that wait\n\nEach waits on a connection of its own, which is included.\n\n" +
+		"| fetches | waiting | memory each | goal | |\n|---:|---|---:|---:|---|\n")
 	for _, w := range []waiting{
 		{name: "on one channel", channels: 1, fetches: n, limit: 25 * 1000},
 		{name: "on a channel of its own", channels: n, fetches: n, limit: 22 * 1000},
@@ -37,17 +40,17 @@ func measureWaiting(ctx context.Context, s settings, _ *setup, r *report) error 
 		if err := w.run(ctx, s); err != nil {
 			return fmt.Errorf("%d fetches wait %s: %w", n, w.name, err)
 		}
-		r.waiting = append(r.waiting, w)
+		r.Printf("| %d | %s | %.1f KB | ≤ %.0f KB | %s |\n", w.fetches, w.name, w.bytes/1000, w.limit/1000, report.Verdict(w.bytes <= w.limit))
 	}
 	return nil
 }
 
 // run uses a server of its own, so that its memory is that of the fetches. They wait for so long that the first ones still do
 // when the last one has begun.
-func (w *waiting) run(ctx context.Context, s settings) error {
+func (w *waiting) run(ctx context.Context, s target.Settings) error {
 	ctx, cancel := context.WithTimeout(ctx, waitingLimit)
 	defer cancel()
-	u, err := start(ctx, s, "--matchmaking", "off", "--max-connections", fmt.Sprint(w.fetches+100), "--max-wait", "10m")
+	u, err := target.Start(ctx, s.Binary, "--matchmaking", "off", "--max-connections", fmt.Sprint(w.fetches+100), "--max-wait", "10m")
 	if err != nil {
 		return err
 	}
@@ -85,15 +88,4 @@ func openFiles() int {
 		return math.MaxInt32
 	}
 	return int(limit.Cur)
-}
-
-func (r *report) writeWaiting(b *strings.Builder) {
-	if len(r.waiting) == 0 {
-		return
-	}
-	b.WriteString("\n## Memory of fetches that wait\n\nEach waits on a connection of its own, which is included.\n\n" +
-		"| fetches | waiting | memory each | goal | |\n|---:|---|---:|---:|---|\n")
-	for _, w := range r.waiting {
-		fmt.Fprintf(b, "| %d | %s | %.1f KB | ≤ %.0f KB | %s |\n", w.fetches, w.name, w.bytes/1000, w.limit/1000, verdict(w.bytes <= w.limit))
-	}
 }

@@ -1,7 +1,9 @@
-package main
+// Package floor has bare handlers, which do nothing but answer, for comparison.
+package floor
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -14,9 +16,9 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
-// serveFloor is the floor of a server's work: it reads the request's body and answers the bytes that were PUT to
+// Serve is the floor of a server's work: it reads the request's body and answers the bytes that were PUT to
 // /answer before, with the status of its query.
-func serveFloor(ctx context.Context, address string) error {
+func Serve(ctx context.Context, address string) error {
 	answer, status := []byte(nil), http.StatusOK
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
@@ -46,7 +48,10 @@ func serveFloor(ctx context.Context, address string) error {
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Addr: address, Handler: mux, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
-	return ignoreClosed(server.ListenAndServe())
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 // bareFrontend is the floor of matchmaking: it stores nothing, matches nothing, and returns for each ticket an assignment

@@ -1,4 +1,5 @@
-package main
+// Package matchmaking measures how fast tickets are matched, and what they cost.
+package matchmaking
 
 import (
 	"cmp"
@@ -14,6 +15,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
 // What matchmaking is to reach, from the project's goals.
@@ -33,7 +36,7 @@ type duels struct {
 	p50, p99  time.Duration // from the call that creates a ticket to its assignment
 	perSecond float64       // tickets
 	calls     float64       // of Redis per ticket
-	bare      float64       // tickets per second of handlers that only drive.Answer
+	bare      float64       // tickets per second of handlers that only answer
 }
 
 // crowd is the figures of a new pair in a queue in which many tickets cannot be matched.
@@ -43,10 +46,16 @@ type crowd struct {
 	redis float64       // of Redis's memory per waiting ticket
 }
 
-func measureMatchmaking(ctx context.Context, s settings, _ *setup, r *report) error {
+// Measure measures players that look for opponents again and again, and a pair beside tickets that match none.
+func Measure(ctx context.Context, s target.Settings, r *report.Report) error {
+	r.Printf("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a ticket, waits on WatchAssignments, and\n" +
+		"begins again at once. Times are from the call that creates the ticket to its assignment; calls are all commands that\n" +
+		"Redis was sent until then. One more per ticket ends the subscription afterwards. The bare handlers are the same library\n" +
+		"on the same HTTP server: they store nothing, match nothing, and answer at once.\n\n" +
+		"| players | tickets/s | goal | bare handlers | p50 | goal | p99 | goal | Redis calls per ticket | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, goal := range duelGoals {
 		var rounds []duels
-		for range s.rounds {
+		for range s.Rounds {
 			d, err := runDuels(ctx, s, goal.players)
 			if err != nil {
 				return fmt.Errorf("%d players: %w", goal.players, err)
@@ -54,13 +63,19 @@ func measureMatchmaking(ctx context.Context, s settings, _ *setup, r *report) er
 			rounds = append(rounds, d)
 		}
 		slices.SortFunc(rounds, func(a, b duels) int { return cmp.Compare(a.perSecond, b.perSecond) })
-		r.duels = append(r.duels, rounds[len(rounds)/2])
+		d := rounds[len(rounds)/2]
+		good := d.perSecond >= goal.perSecond && d.calls <= goal.calls &&
+			(goal.p50 == 0 || d.p50 <= goal.p50) && (goal.p99 == 0 || d.p99 <= goal.p99)
+		r.Printf("| %d | %.0f | ≥ %.0f | %.0f/s | %s | %s | %s | %s | %.2f | ≤ %.0f | %s |\n", d.players, d.perSecond, goal.perSecond, d.bare,
+			report.Millis(d.p50), report.AtMost(goal.p50), report.Millis(d.p99), report.AtMost(goal.p99), d.calls, goal.calls, report.Verdict(good))
 	}
 	c, err := runCrowd(ctx, s)
 	if err != nil {
 		return fmt.Errorf("a pair among %d strangers: %w", strangers, err)
 	}
-	r.crowd = c
+	r.Printf("\nBeside %d tickets that match none, in a criteria queue, a new pair has its assignments after %s (goal ≤ %s, %s).\n"+
+		"Each of the waiting tickets takes %.1f KB of the server's memory and %.1f KB of Redis's.\n", strangers, report.Millis(c.pair),
+		report.Millis(strangersLimit), report.Verdict(c.pair <= strangersLimit), c.bytes/1000, c.redis/1000)
 	return nil
 }
 
@@ -158,27 +173,27 @@ func runArenas(ctx context.Context, address string, players, tickets int) ([]tim
 	return took, nil
 }
 
-func runDuels(ctx context.Context, s settings, players int) (duels, error) {
+func runDuels(ctx context.Context, s target.Settings, players int) (duels, error) {
 	d := duels{players: players}
-	u, err := start(ctx, s)
+	u, err := target.Start(ctx, s.Binary)
 	if err != nil {
 		return d, err
 	}
 	defer u.Stop()
-	if _, err := runArenas(ctx, u.Server, players, max(players, s.requests/10)&^127); err != nil { // to warm up
+	if _, err := runArenas(ctx, u.Server, players, max(players, s.Requests/10)&^127); err != nil { // to warm up
 		return d, err
 	}
-	before, err := u.topLevelCalls(ctx)
+	before, err := topLevelCalls(ctx, u)
 	if err != nil {
 		return d, err
 	}
 	started := time.Now()
-	took, err := runArenas(ctx, u.Server, players, max(players, s.requests)&^127)
+	took, err := runArenas(ctx, u.Server, players, max(players, s.Requests)&^127)
 	if err != nil {
 		return d, err
 	}
 	elapsed := time.Since(started)
-	after, err := u.topLevelCalls(ctx)
+	after, err := topLevelCalls(ctx, u)
 	if err != nil {
 		return d, err
 	}
@@ -187,7 +202,7 @@ func runDuels(ctx context.Context, s settings, players int) (duels, error) {
 	d.calls = (after - before) / float64(len(took))
 
 	started = time.Now()
-	answered, err := runArenas(ctx, u.Floor, players, max(players, s.requests)&^127)
+	answered, err := runArenas(ctx, u.Floor, players, max(players, s.Requests)&^127)
 	d.bare = float64(len(answered)) / time.Since(started).Seconds()
 	return d, err
 }
@@ -197,16 +212,14 @@ func runDuels(ctx context.Context, s settings, players int) (duels, error) {
 var topLevelCommands = []string{"evalsha", "evalsha_ro", "ssubscribe", "xread", "xdel", "xtrim"}
 
 // topLevelCalls returns how many of them Redis was sent.
-func (u *setup) topLevelCalls(ctx context.Context) (float64, error) {
+func topLevelCalls(ctx context.Context, u *target.Target) (float64, error) {
 	return u.Calls(ctx, topLevelCommands)
 }
 
-// calls returns how many of some commands Redis was sent.
-
 // runCrowd fills a queue with tickets that match none, and lets pairs meet among them.
-func runCrowd(ctx context.Context, s settings) (crowd, error) {
+func runCrowd(ctx context.Context, s target.Settings) (crowd, error) {
 	var c crowd
-	u, err := start(ctx, s)
+	u, err := target.Start(ctx, s.Binary)
 	if err != nil {
 		return c, err
 	}
@@ -229,7 +242,7 @@ func runCrowd(ctx context.Context, s settings) (crowd, error) {
 	c.bytes, c.redis = (bytesAfter-bytes)/strangers, (usedAfter-used)/strangers
 	var took []time.Duration
 	for n := range 50 {
-		d, err := u.meet(ctx, n)
+		d, err := meet(ctx, u, n)
 		if err != nil {
 			return c, err
 		}
@@ -252,7 +265,7 @@ func soughtTicket(name string, n int, skill float64) []byte {
 }
 
 // meet creates two tickets that accept each other, and returns how long after the second both had their assignments.
-func (u *setup) meet(ctx context.Context, n int) (time.Duration, error) {
+func meet(ctx context.Context, u *target.Target, n int) (time.Duration, error) {
 	skill := -1 - float64(n)
 	var polls []*drive.Connection
 	for _, name := range []string{"a", "b"} {

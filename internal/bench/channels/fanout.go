@@ -1,4 +1,4 @@
-package main
+package channels
 
 import (
 	"cmp"
@@ -11,14 +11,24 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
-// measureFanOut lets many subscribers wait on one channel and publishes one message to it.
-func measureFanOut(ctx context.Context, s settings, _ *setup, r *report) error {
+// What waiting may cost, from the project's goals.
+const (
+	lastLimit  = 150 * time.Millisecond
+	bytesLimit = 25 * 1000
+)
+
+// FanOut lets many subscribers wait on one channel and publishes one message to it.
+func FanOut(ctx context.Context, s target.Settings, r *report.Report) error {
+	r.Printf("\n## Many subscribers waiting on one channel\n\nOne message is published; every waiting long poll gets it.\n\n" +
+		"| waiting | notifications | scripts, the publish included | last one answered after | goal | memory each | goal | |\n" +
+		"|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for _, waiters := range []int{1000, 5000} {
 		var rounds []fanOut
-		for range s.rounds {
+		for range s.Rounds {
 			f, err := runFanOut(ctx, s, waiters)
 			if err != nil {
 				return fmt.Errorf("fan-out to %d: %w", waiters, err)
@@ -26,8 +36,13 @@ func measureFanOut(ctx context.Context, s settings, _ *setup, r *report) error {
 			rounds = append(rounds, f)
 		}
 		slices.SortFunc(rounds, func(a, b fanOut) int { return cmp.Compare(a.last, b.last) })
-		r.fanOuts = append(r.fanOuts, rounds[len(rounds)/2])
+		f := rounds[len(rounds)/2]
+		good := f.notifications == 1 && f.scripts == 1 && f.last <= lastLimit && f.bytes <= bytesLimit
+		r.Printf("| %d | %.0f | %.0f | %d ms | ≤ %d ms | %.1f KB | ≤ %d KB | %s |\n", f.waiters, f.notifications, f.scripts,
+			f.last.Milliseconds(), lastLimit.Milliseconds(), f.bytes/1000, bytesLimit/1000, report.Verdict(good))
 	}
+	r.Printf("\nMemory is the growth of the server's resident memory, connection included, divided by the number of subscribers.\n" +
+		"Each row is the round with the median time, which includes that of the clients on the same cores.\n")
 	return nil
 }
 
@@ -36,14 +51,14 @@ type fanOut struct {
 	waiters       int
 	notifications float64       // SPUBLISH calls
 	scripts       float64       // EVALSHA calls, the publish itself included
-	last          time.Duration // from the publish's start to the last subscriber's drive.Answer
+	last          time.Duration // from the publish's start to the last subscriber's answer
 	bytes         float64       // of the server's resident memory per waiting subscriber, its connection included
 }
 
 // runFanOut uses a server of its own, so that its memory is that of the waiters.
-func runFanOut(ctx context.Context, s settings, waiters int) (fanOut, error) {
+func runFanOut(ctx context.Context, s target.Settings, waiters int) (fanOut, error) {
 	f := fanOut{waiters: waiters}
-	u, err := start(ctx, s, "--matchmaking", "off") // whose lease would count as scripts
+	u, err := target.Start(ctx, s.Binary, "--matchmaking", "off") // whose lease would count as scripts
 	if err != nil {
 		return f, err
 	}
@@ -69,10 +84,10 @@ func runFanOut(ctx context.Context, s settings, waiters int) (fanOut, error) {
 		return f, err
 	}
 	f.bytes = (after - before) / float64(waiters)
-	return f, u.notifyAll(ctx, polls, &f)
+	return f, notifyAll(ctx, u, polls, &f)
 }
 
-func subscribeAll(ctx context.Context, u *setup, waiters int) error {
+func subscribeAll(ctx context.Context, u *target.Target, waiters int) error {
 	_, err := drive.Load(ctx, u.Server, waiters, func(n int) []byte {
 		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d", n-1), "")
 	})
@@ -80,7 +95,7 @@ func subscribeAll(ctx context.Context, u *setup, waiters int) error {
 }
 
 // pollAll opens a connection for each subscriber and returns when all of them wait.
-func pollAll(ctx context.Context, u *setup, waiters int) ([]*drive.Connection, error) {
+func pollAll(ctx context.Context, u *target.Target, waiters int) ([]*drive.Connection, error) {
 	var polls []*drive.Connection
 	for i := range waiters {
 		c, err := drive.Dial(ctx, u.Server)
@@ -97,7 +112,7 @@ func pollAll(ctx context.Context, u *setup, waiters int) ([]*drive.Connection, e
 }
 
 // notifyAll publishes and waits until every subscriber has it.
-func (u *setup) notifyAll(ctx context.Context, polls []*drive.Connection, f *fanOut) error {
+func notifyAll(ctx context.Context, u *target.Target, polls []*drive.Connection, f *fanOut) error {
 	calls := func() (notifications, scripts float64, err error) {
 		if notifications, err = u.RedisInfo(ctx, "commandstats", "cmdstat_spublish"); err == nil {
 			scripts, err = u.RedisInfo(ctx, "commandstats", "cmdstat_evalsha")

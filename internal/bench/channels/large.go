@@ -1,4 +1,4 @@
-package main
+package channels
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
 // What is fetched while small publishes are timed: 300 subscribers, each with a backlog of 4 MiB.
@@ -32,28 +33,33 @@ type large struct {
 	p50, p99  time.Duration // of a publish
 }
 
-func measureLarge(ctx context.Context, s settings, _ *setup, r *report) error {
+// Large lets many subscribers fetch a large backlog while small messages are published.
+func Large(ctx context.Context, s target.Settings, r *report.Report) error {
 	var rounds []large
-	for range s.rounds {
+	for range s.Rounds {
 		l, err := runLarge(ctx, s)
 		if err != nil {
 			return fmt.Errorf("large fetches: %w", err)
 		}
-		fmt.Fprintf(os.Stderr, "large fetches: all after %s, publish p99 %s\n", l.all, l.p99)
+		report.Progress("large fetches: all after %s, publish p99 %s", l.all, l.p99)
 		rounds = append(rounds, l)
 	}
 	slices.SortFunc(rounds, func(a, b large) int { return int(a.p99 - b.p99) })
-	r.large = rounds[len(rounds)/2]
+	l := rounds[len(rounds)/2]
+	r.Printf("\n## Small publishes beside large fetches\n\n%d subscribers fetch %d MiB each at the same time, and all have it after %.1f s. "+
+		"Meanwhile one\nclient publishes messages of one byte, one after the other.\n\n", largeSubscribers, largeMessages*largeBytes>>20, l.all.Seconds())
+	r.Printf("| publishes | p50 | p99 | goal | |\n|---:|---:|---:|---:|---|\n")
+	r.Printf("| %d | %s | %s | %s | %s |\n", l.published, report.Millis(l.p50), report.Millis(l.p99), report.AtMost(publishLimit), report.Verdict(l.p99 <= publishLimit))
 	return nil
 }
 
-func runLarge(ctx context.Context, s settings) (large, error) {
-	u, err := start(ctx, s, "--matchmaking", "off")
+func runLarge(ctx context.Context, s target.Settings) (large, error) {
+	u, err := target.Start(ctx, s.Binary, "--matchmaking", "off")
 	if err != nil {
 		return large{}, err
 	}
 	defer u.Stop()
-	if err := u.fillBacklogs(ctx); err != nil {
+	if err := fillBacklogs(ctx, u); err != nil {
 		return large{}, err
 	}
 	var l large
@@ -61,7 +67,7 @@ func runLarge(ctx context.Context, s settings) (large, error) {
 	fetched := make(chan struct{})
 	started := time.Now()
 	for i := range largeSubscribers {
-		fetches.Go(func() error { return u.fetchBacklog(ctx, i) })
+		fetches.Go(func() error { return fetchBacklog(ctx, u, i) })
 	}
 	var failed error
 	go func() {
@@ -69,7 +75,7 @@ func runLarge(ctx context.Context, s settings) (large, error) {
 		l.all = time.Since(started)
 		close(fetched)
 	}()
-	times, err := u.publishUntil(ctx, fetched)
+	times, err := publishUntil(ctx, u, fetched)
 	<-fetched
 	if err := errors.Join(err, failed); err != nil {
 		return l, err
@@ -79,7 +85,7 @@ func runLarge(ctx context.Context, s settings) (large, error) {
 	return l, nil
 }
 
-func (u *setup) fillBacklogs(ctx context.Context) error {
+func fillBacklogs(ctx context.Context, u *target.Target) error {
 	body := `"` + strings.Repeat("x", largeBytes-2) + `"`
 	for i := range largeSubscribers {
 		subscribe := fmt.Sprintf("/v1/channels/large-%d/subscribers/s%d", i%largeChannels, i)
@@ -97,7 +103,7 @@ func (u *setup) fillBacklogs(ctx context.Context) error {
 }
 
 // fetchBacklog reads a subscriber's whole backlog and throws it away.
-func (u *setup) fetchBacklog(ctx context.Context, i int) error {
+func fetchBacklog(ctx context.Context, u *target.Target, i int) error {
 	path := fmt.Sprintf("http://%s/v1/channels/large-%d/subscribers/s%d/messages?max=%d", u.Server, i%largeChannels, i, largeMessages)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -116,7 +122,7 @@ func (u *setup) fetchBacklog(ctx context.Context, i int) error {
 }
 
 // publishUntil publishes small messages one after the other, and returns how long each took.
-func (u *setup) publishUntil(ctx context.Context, ended <-chan struct{}) ([]time.Duration, error) {
+func publishUntil(ctx context.Context, u *target.Target, ended <-chan struct{}) ([]time.Duration, error) {
 	c, err := drive.Dial(ctx, u.Server)
 	if err != nil {
 		return nil, err

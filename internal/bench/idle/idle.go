@@ -1,4 +1,5 @@
-package main
+// Package idle measures what unused queues and waiting subscribers cost, and what a hostile client can cost.
+package idle
 
 import (
 	"context"
@@ -7,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
 // What is idle while its cost is measured.
@@ -33,21 +36,30 @@ type idle struct {
 // idleCommands are those that queues can cost. Scripts run none of them.
 var idleCommands = []string{"evalsha", "eval", "hgetall", "xread", "xtrim", "ssubscribe"}
 
-func measureIdle(ctx context.Context, s settings, _ *setup, r *report) error {
-	u, err := start(ctx, s, "--max-connections", fmt.Sprint(idleWaiters+100))
+// Measure measures what idle queues, and then idle subscribers too, cost a server.
+func Measure(ctx context.Context, s target.Settings, r *report.Report) error {
+	u, err := target.Start(ctx, s.Binary, "--max-connections", fmt.Sprint(idleWaiters+100))
 	if err != nil {
 		return err
 	}
 	defer u.Stop()
-	for _, step := range []func(context.Context, *idle) error{u.measureQueues, u.measureWaiters} {
-		if err := step(ctx, &r.idle); err != nil {
+	var found idle
+	for _, step := range []func(context.Context, *target.Target, *idle) error{measureQueues, measureWaiters} {
+		if err := step(ctx, u, &found); err != nil {
 			return fmt.Errorf("idle queues and waiters: %w", err)
 		}
 	}
+	c := found.connections
+	good := found.bytes <= idleBytesLimit && found.commands <= idleCommandsLimit && c[1] <= c[0]+1
+	r.Printf("\n## What is idle\n\n| idle | memory each | goal | commands a second | goal | connections to Redis before | with them | |\n" +
+		"|---|---:|---:|---:|---:|---:|---:|---|\n")
+	r.Printf("| %d queues | %.1f KB | ≤ %d KB | %.1f | ≤ %d | %d | %d | %s |\n", idleQueues,
+		found.bytes/1000, idleBytesLimit/1000, found.commands, idleCommandsLimit, c[0], c[1], report.Verdict(good))
+	r.Printf("| and %d long polls on %d channels | | | | | %d | %d | %s |\n", idleWaiters, idleChannels, c[1], c[2], report.Verdict(c[2] <= c[1]+1))
 	return nil
 }
 
-func (u *setup) measureQueues(ctx context.Context, found *idle) error {
+func measureQueues(ctx context.Context, u *target.Target, found *idle) error {
 	before, _, err := u.Memory(ctx)
 	if err != nil {
 		return err
@@ -86,7 +98,7 @@ func (u *setup) measureQueues(ctx context.Context, found *idle) error {
 }
 
 // measureWaiters has subscribers of many channels wait.
-func (u *setup) measureWaiters(ctx context.Context, found *idle) error {
+func measureWaiters(ctx context.Context, u *target.Target, found *idle) error {
 	path := func(i int) string { return fmt.Sprintf("/v1/channels/idle-%d/subscribers/s%d", i%idleChannels, i) }
 	if _, err := drive.Load(ctx, u.Server, idleWaiters, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
 		return err

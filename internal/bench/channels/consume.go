@@ -1,4 +1,4 @@
-package main
+package channels
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
 // How much is consumed in a round.
@@ -22,20 +24,20 @@ const (
 const nextLimit = 50e-6
 
 // measureNext measures the loop of a consumer: next acknowledges ten messages and fetches the next ten.
-func measureNext(ctx context.Context, s settings, u *setup, r *report) error {
+func measureNext(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	var rounds []float64
-	for range s.rounds {
+	for range s.Rounds {
 		if err := u.EmptyRedis(ctx); err != nil {
 			return err
 		}
-		if err := u.fill(ctx); err != nil {
+		if err := fill(ctx, u); err != nil {
 			return err
 		}
 		before, err := u.RedisCPU(ctx)
 		if err != nil {
 			return err
 		}
-		if err := u.consume(ctx); err != nil {
+		if err := consume(ctx, u); err != nil {
 			return err
 		}
 		after, err := u.RedisCPU(ctx)
@@ -44,14 +46,16 @@ func measureNext(ctx context.Context, s settings, u *setup, r *report) error {
 		}
 		rounds = append(rounds, (after-before)/(channels*consumeMessages/consumeMax))
 	}
-	r.next = median(rounds)
+	next := report.Median(rounds)
+	r.Printf("\nOf the loop of a consumer, a `next` that acknowledges ten messages and fetches the next ten takes %.1f µs of Redis's\n"+
+		"CPU time (goal ≤ %.0f µs, %s).\n", next*1e6, nextLimit*1e6, report.Verdict(next <= nextLimit))
 	return nil
 }
 
 func consumePath(channel int) string { return fmt.Sprintf("/v1/channels/consume-%d", channel) }
 
 // fill subscribes to each channel and publishes to it.
-func (u *setup) fill(ctx context.Context) error {
+func fill(ctx context.Context, u *target.Target) error {
 	subscribe := func(n int) []byte { return drive.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "") }
 	if _, err := drive.Load(ctx, u.Server, channels, subscribe); err != nil {
 		return err
@@ -64,7 +68,7 @@ func (u *setup) fill(ctx context.Context) error {
 }
 
 // consume consumes all channels, each over one of the connections.
-func (u *setup) consume(ctx context.Context) error {
+func consume(ctx context.Context, u *target.Target) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for first := range drive.Connections {
 		group.Go(func() error {
