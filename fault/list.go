@@ -45,6 +45,7 @@ const (
 	SlugInvalidQueue      Slug = "invalid-queue"
 	SlugNoTicket          Slug = "ticket-not-found"
 	SlugNoQueue           Slug = "queue-not-found"
+	SlugNoMatch           Slug = "match-not-found"
 	SlugTicketExists      Slug = "ticket-exists"
 	SlugTicketMatched     Slug = "ticket-matched"
 	SlugTicketTooLarge    Slug = "ticket-too-large"

@@ -12,6 +12,8 @@ import (
 var (
 	ErrNoTicket = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoTicket, Detail: "the ticket doesn't exist"}
 	ErrNoQueue  = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoQueue, Detail: "the queue doesn't exist"}
+	// ErrNoMatch is the error of reading a match that doesn't exist, or whose record isn't kept any more.
+	ErrNoMatch = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoMatch, Detail: "the match doesn't exist"}
 	// ErrTicketExists is the error of creating a ticket with the ID of a ticket in another queue.
 	ErrTicketExists  = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketExists, Detail: "a ticket of another queue has this ID"}
 	ErrTicketMatched = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketMatched, Detail: "the ticket is in a match already"}

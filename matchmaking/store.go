@@ -21,6 +21,7 @@ type Store interface {
 	Leases
 	Feed
 	Outbox
+	Matches
 	Admin
 }
 
@@ -48,6 +49,10 @@ type Tickets interface {
 	// Cancel removes a ticket from its queue. One that is cancelled, has expired or doesn't exist stays as it is, and that
 	// is no error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed.
 	Cancel(ctx context.Context, r CancelRequest) error
+	// Delete is Cancel for a ticket that waits, which can be read as cancelled for its CreateRequest.Keep. One that is
+	// assigned is removed: nobody reads it or its assignment any more. The message on its channel stays, or is still
+	// published. One that is cancelled, has expired or doesn't exist stays as it is.
+	Delete(ctx context.Context, queue, id string) error
 	// Renew extends the life of tickets that wait to their TTL from now, up to the end of their Life. It ignores others.
 	Renew(ctx context.Context, queue string, ids []string) error
 }
@@ -125,7 +130,7 @@ type Claimed struct {
 type AssignRequest struct {
 	Queue   string
 	Token   string
-	Keep    time.Duration // how long tickets and assignments can be read: the queue's AssignmentTTL
+	Keep    time.Duration // how long tickets, assignments and records can be read: the queue's AssignmentTTL
 	Matches []AssignMatch
 }
 
@@ -133,6 +138,7 @@ type AssignRequest struct {
 type AssignMatch struct {
 	ID          string
 	Assignments []AssignTicket
+	Record      []byte // what Match returns, JSON; empty: the match can't be read
 }
 
 // AssignTicket is one ticket of a match, with the message for its player.
@@ -255,6 +261,13 @@ type OutboxEntry struct {
 	Epoch    ulid.ULID // the ticket's
 	Content  []byte
 	Age      time.Duration
+}
+
+// Matches is the matches that were assigned.
+type Matches interface {
+	// Match returns the record of a match, AssignMatch.Record, for AssignRequest.Keep but at least a minute after it was
+	// assigned. Errors: ErrNoMatch.
+	Match(ctx context.Context, queue, id string) ([]byte, error)
 }
 
 // Admin is what operators read and change.

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,15 +39,32 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, m matchmaking.AssignMatc
 	k := s.keys(r.Queue)
 	c := redis.Call{
 		Keys: make([]string, 0, 8+2*len(m.Assignments)),
-		Args: make([]string, 0, 3+4*len(m.Assignments)),
+		Args: make([]string, 0, 4+4*len(m.Assignments)),
 	}
 	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.match(m.ID))
-	c.Args = append(c.Args, m.ID, r.Token, milliseconds(r.Keep))
+	c.Args = append(c.Args, m.ID, r.Token, milliseconds(r.Keep), string(m.Record))
 	for _, a := range m.Assignments {
 		c.Keys = append(c.Keys, k.ticket(a.ID), k.assignment(a.ID))
 		c.Args = append(c.Args, a.ID, createdText(a.Created), epochText(a.Epoch), string(a.Content))
 	}
 	return c
+}
+
+// Match reads the record after the mark of a match.
+func (s *Store) Match(ctx context.Context, queue, id string) (record []byte, err error) {
+	c, key := s.conn.Client(), s.keys(queue).match(id)
+	err = s.conn.Retry(ctx, "match", func(ctx context.Context) error {
+		value, err := c.Do(ctx, c.B().Get().Key(key).Build()).AsBytes()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return err
+		}
+		if parts := bytes.SplitN(value, []byte(" "), 3); len(parts) == 3 && len(parts[2]) > 0 {
+			record = parts[2]
+			return nil
+		}
+		return matchmaking.ErrNoMatch
+	})
+	return record, err
 }
 
 // mayPass reports whether an error is due to the state of the storage and not to the request.

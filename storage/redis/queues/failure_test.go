@@ -47,6 +47,8 @@ func (h *hall) queueCalls() []rig.Call {
 		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10)) }},
 		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.Name, "token", []string{"mine"}) }},
 		{Name: "cancel", Do: func(ctx context.Context) error { return h.CancelID(ctx, "free") }},
+		{Name: "match", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Store.Match(ctx, h.Name, "m1")) }},
+		{Name: "delete", Do: func(ctx context.Context) error { return h.Delete(ctx, h.Name, "matched") }},
 		{Name: "take over", Do: func(ctx context.Context) error {
 			fence, err := h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL})
 			if err != nil {
@@ -127,12 +129,13 @@ func TestQueueNotPermitted(t *testing.T) {
 		"~* +@all -hset":        {"claim"},
 		"~* +@all -hdel":        {"assign", "cancel", "release", "sweep"},
 		"~* +@all -pexpireat":   {"create", "claim", "assign", "cancel", "renew", "sweep"},
+		"~* +@all -del":         {"delete"},
 		"~* +@all -set":         {"create", "assign", "lease", "campaign"},
 		"~* +@all -setrange":    {"cancel"},
 		"~* +@all -hincrby":     {"assign", "cancel", "sweep"},
 		"~* +@all -evalsha":     {"create", "claim", "assign", "ticket", "snapshot", "cancel"},
-		"~mm.{other}* +@all":    {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered"},
-		"%R~* +@all":            {"create", "claim", "assign", "cancel", "release", "sweep", "lease", "campaign"},
+		"~mm.{other}* +@all":    {"create", "claim", "assign", "ticket", "snapshot", "cancel", "changes", "delivered", "match"},
+		"%R~* +@all":            {"create", "claim", "assign", "cancel", "delete", "release", "sweep", "lease", "campaign"},
 	} {
 		t.Run(rights, func(t *testing.T) {
 			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)

@@ -32,7 +32,7 @@ func TestPage(t *testing.T) {
 		"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"}, "queues": {"mm.queues"},
 		"match": {"mm.{q}.match.<match>"}, "ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-	}, "contents", "delivered", "admin", "watch", "confirmed", "lease-renew", "lease-release")
+	}, "contents", "delivered", "match", "admin", "watch", "confirmed", "lease-renew", "lease-release")
 	for name, key := range made("") {
 		require.Equal(t, "mm1:"+key, made("mm1:")[name], name)
 	}

@@ -113,7 +113,7 @@ func TestTwoPlayers(t *testing.T) {
 			require.Equal(t, []string{a, b}, claimed.IDs)
 		},
 		"the match is assigned": func() {
-			m := matchmaking.AssignMatch{ID: "match-abc123"}
+			m := matchmaking.AssignMatch{ID: "match-abc123", Record: []byte(`{"matchId":"match-abc123"}`)}
 			for team, id := range []string{a, b} {
 				content, err := json.Marshal(matchmaking.Assignment{
 					TicketID: id, MatchID: m.ID, Queue: s.queue, Connection: "gameserver-123.example.com:7777", Team: team,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -68,11 +69,23 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	keys := []string{
 		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
 	}
-	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, milliseconds(r.Keep), k.nudges()})
+	keep := milliseconds(r.Keep)
+	if r.Keep == deleting {
+		keep = ""
+	}
+	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges()})
 	if err != nil {
 		return err
 	}
 	return refusals.Check(rep, redis.OK)
+}
+
+// deleting in place of CancelRequest.Keep makes Cancel do what Delete does.
+const deleting time.Duration = -1
+
+// Delete is Cancel, which also removes an assigned ticket.
+func (s *Store) Delete(ctx context.Context, queue, id string) error {
+	return s.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, Keep: deleting})
 }
 
 // Renew runs renew.lua.

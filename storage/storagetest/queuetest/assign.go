@@ -36,6 +36,30 @@ func assign(t *testing.T, q *Queue) {
 	require.Equal(t, before, q.Picture(t, "a", "b", "c"), "a repeat changes nothing")
 }
 
+func matchRecord(t *testing.T, q *Queue) {
+	t.Helper()
+	read := func(id string) (string, error) {
+		record, err := q.Store.Match(t.Context(), q.Name, id)
+		return string(record), err
+	}
+	q.Add(t, "a", "b")
+	q.Hold(t, "token", "a", "b")
+	m, plain := q.Match("m1", "a"), q.Match("m2", "b")
+	plain.Record = nil
+	require.ErrorIs(t, errorOf(read("m1")), matchmaking.ErrNoMatch)
+	for range 2 {
+		for _, o := range q.AssignMatches(t.Context(), "token", m, plain) {
+			require.NoError(t, o.Err)
+			require.Empty(t, o.Conflicts)
+		}
+		record, err := read("m1")
+		require.NoError(t, err)
+		require.Equal(t, `{"matchId": "m1"}`, record, "byte for byte")
+		require.ErrorIs(t, errorOf(read("m2")), matchmaking.ErrNoMatch, "it has none")
+	}
+	require.Empty(t, q.AssignMatches(t.Context(), "token", q.Match("m1", "a"))[0].Conflicts, "what makes a match is its tickets")
+}
+
 // A match of which one ticket can't be assigned leaves all of them as they are, whatever is wrong with the one.
 func assignConflicts(t *testing.T, q *Queue) {
 	t.Helper()

@@ -100,7 +100,7 @@ func (q *Queue) Hold(t testing.TB, token string, ids ...string) {
 
 // Match returns a match of tickets.
 func (q *Queue) Match(id string, tickets ...string) matchmaking.AssignMatch {
-	m := matchmaking.AssignMatch{ID: id}
+	m := matchmaking.AssignMatch{ID: id, Record: []byte(`{"matchId": "` + id + `"}`)}
 	for i, ticket := range tickets {
 		content, err := json.Marshal(matchmaking.Assignment{
 			TicketID: ticket, MatchID: id, Queue: q.Name, Connection: "127.0.0.1:7777", Team: i,

@@ -25,6 +25,8 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"a create finds a ticket in every status":          createFindsATicketInEveryStatus,
 	"a full queue takes no more":                       full,
 	"a ticket is cancelled":                            cancel,
+	"a ticket is deleted":                              deleteTicket,
+	"a match is read":                                  matchRecord,
 	"what has expired stays expired":                   renewDoesNotRevive,
 	"an attempt is undone":                             undo,
 	"an undo comes before its attempt":                 undoComesFirst,

@@ -124,6 +124,28 @@ func cancel(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "c"))
 }
 
+// A ticket that waits is cancelled, one that is assigned is gone, and what has ended otherwise stays.
+func deleteTicket(t *testing.T, q *Queue) {
+	t.Helper()
+	q.Add(t, "waiting", "held", "assigned", "other")
+	q.Hold(t, "token", "held", "assigned", "other")
+	q.AssignOne(t, "token", "m1", "assigned", "other")
+	outgoing := q.counts(t).Outgoing
+	for range 2 {
+		for _, id := range []string{"waiting", "held", "assigned", "nobody"} {
+			require.NoError(t, q.Delete(t.Context(), q.Name, id), id)
+		}
+	}
+	require.Equal(t, matchmaking.Cancelled, q.Status(t, "waiting"))
+	require.Equal(t, matchmaking.Cancelled, q.Status(t, "held"))
+	require.ErrorIs(t, errorOf(q.Ticket(t.Context(), q.Name, "assigned")), matchmaking.ErrNoTicket)
+	require.Equal(t, matchmaking.MatchFound, q.Status(t, "other"))
+	require.Equal(t, matchmaking.QueueState{Outgoing: outgoing, Matched: 2, Cancelled: 2}, q.counts(t), "its message is still sent")
+	require.Empty(t, q.AssignOne(t, "token", "m1", "assigned", "other").Entries, "a repeat finds the match")
+	q.Add(t, "assigned")
+	require.Equal(t, matchmaking.Searching, q.Status(t, "assigned"), "the ID is free")
+}
+
 func renewDoesNotRevive(t *testing.T, q *Queue) {
 	t.Helper()
 	r := q.Request("a")

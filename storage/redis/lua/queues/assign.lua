@@ -9,14 +9,15 @@
 -- KEYS[5]  outbox    stream  assignments on their way to their channels
 -- KEYS[6]  matched   stream  how long the tickets of each match had waited
 -- KEYS[7]  stats     hash    counts
--- KEYS[8]  match     string  says that the match was assigned: the token, and a hash of its tickets
+-- KEYS[8]  match     string  says that the match was assigned: the token, a hash of its tickets, and its record
 -- KEYS[9…] both      string  of each ticket the ticket and its assignment
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  id           string  the match's
 -- ARGV[2]  token        string  must hold all tickets
 -- ARGV[3]  keep_ms      int     how long the tickets and their assignments can be read
--- ARGV[4…] assignments  string  of each ticket its ID, when it was made in microseconds or "" for any time, the epoch of
+-- ARGV[4]  record       string  the match's, JSON, or ""
+-- ARGV[5…] assignments  string  of each ticket its ID, when it was made in microseconds or "" for any time, the epoch of
 --                                its channel's life or "", and its assignment, JSON
 --
 -- Returns {"OK", {entry, …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} if this was done before, or
@@ -25,15 +26,15 @@
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, matched_key, stats_key, match_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local both = from(KEYS, 9)
-local id, token, keep_ms, assignments = ARGV[1], ARGV[2], tonumber(ARGV[3]), from(ARGV, 4)
+local id, token, keep_ms, record, assignments = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], from(ARGV, 5)
 
 local now, now_ms = time()
 local ids = {}
 for i = 1, #assignments, 4 do
   ids[#ids + 1] = assignments[i]
 end
-local mark = token .. ' ' .. redis.sha1hex(table.concat(ids, ' '))
-if redis.call('GET', match_key) == mark then
+local mark = token .. ' ' .. redis.sha1hex(table.concat(ids, ' ')) .. ' '
+if redis.call('GETRANGE', match_key, 0, #mark - 1) == mark then
   return {'EXISTS'}
 end
 
@@ -67,7 +68,7 @@ for i, ticket in ipairs(ids) do
   entries[i] = redis.call('XADD', outbox_key, '*', 'ticket', ticket, 'match', id, 'epoch', epoch, 'content', content)
   waits[i] = decimal(math.max(now - created[i], 0))
 end
-redis.call('SET', match_key, mark, 'PX', math.max(keep_ms, 60000))
+redis.call('SET', match_key, mark .. record, 'PX', math.max(keep_ms, 60000))
 redis.call('HINCRBY', stats_key, 'matched', #ids)
 redis.call('XADD', matched_key, 'MAXLEN', '~', 1000, '*', 'waits', table.concat(waits, ' '))
 prolong(now_ms, DAY_MS, outbox_key, matched_key, stats_key)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- cancel.lua removes a ticket from its queue, unless it is assigned. It may run when Redis is out of memory.
+-- cancel.lua removes a ticket from its queue. One that is assigned is removed wholly, or left as it is. It may run when Redis is out of memory.
 -- uses: leave.leave rights.demand rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] ticket      string  the ticket
@@ -13,10 +13,11 @@
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id       string  the ticket's
--- ARGV[2] keep_ms  int     how long it can be read as cancelled
+-- ARGV[2] keep_ms  int     how long it can be read as cancelled; "": for as long as it could be read after its life, and
+--                          an assigned one is removed
 -- ARGV[3] nudges   string  sharded pub/sub channel of the queue
 --
--- Returns {"OK"}, also if the ticket doesn't wait, or {"MATCHED"} if it is assigned and nothing was changed.
+-- Returns {"OK"}, also if the ticket doesn't wait, or {"MATCHED"} if it is assigned and stays.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -25,7 +26,11 @@ local id, keep_ms, nudges = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local _, now_ms = time()
 local expires = redis.call('ZSCORE', expiries_key, id)
 if not expires and redis.call('EXISTS', assignment_key) == 1 then
-  return {'MATCHED'}
+  if keep_ms then
+    return {'MATCHED'}
+  end
+  redis.call('DEL', ticket_key, assignment_key)
+  return {'OK'}
 end
 if not expires or tonumber(expires) <= now_ms then
   return {'OK'}
@@ -33,6 +38,7 @@ end
 demand(changes_key, 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
 demand_topic(nudges)
 
+keep_ms = keep_ms or string.match(redis.call('GETRANGE', ticket_key, 0, 79), '^S%d+ %d+ (%d+) ') or 0
 leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
 if redis.call('PEXPIREAT', ticket_key, decimal(now_ms + keep_ms)) == 1 then
   redis.call('SETRANGE', ticket_key, 0, 'C')
