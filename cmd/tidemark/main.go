@@ -1,8 +1,8 @@
 // Command tidemark runs the Tidemark service, and is its command line client.
 //
-// Each command has a file of its own, which begins with the function that main adds to the root. What the commands
-// share is package internal/cli, and the options of serve are internal/config. The composition of the service is here:
-// service.go starts its parts, stores.go picks and opens the stores.
+// The commands that are clients are package internal/commands, what they share is internal/cli, and the options of serve are
+// internal/config. The composition of the service is here: service.go starts its parts, stores.go picks and opens the
+// stores.
 package main
 
 import (
@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/commands"
 )
 
 // The program's exit statuses.
@@ -75,10 +76,8 @@ func newRoot(t cli.Terminal) *cobra.Command {
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(
-		newServe(t), newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newQueue(t),
-		newVersion(),
-	)
+	root.AddCommand(newServe(t), newVersion())
+	root.AddCommand(commands.Clients(t)...)
 	return root
 }
 
