@@ -16,8 +16,14 @@ const (
 	evaluatorHTTP      = "http"
 )
 
-// MaxMatchTickets is the largest number of tickets in a match, whoever proposes it.
-const MaxMatchTickets = 100
+// Limits of a match, whoever proposes it.
+const (
+	MaxMatchTickets = 100
+	MaxMatchPlayers = 1000
+)
+
+// MaxParty is the largest number of players that a ticket can stand for, in a queue whose team size isn't known.
+const MaxParty = 100
 
 // Check returns the first error of a definition, without those that building its parts finds. Errors:
 // fault.SlugInvalidQueue.
@@ -68,7 +74,7 @@ func (c *checker) match(m Match) {
 	c.require(m.TeamSize >= 1, "match.teamSize", "must be positive, not %d", m.TeamSize)
 	c.require(m.Teams <= MaxMatchTickets, "match.teams", "must be at most %d, not %d", MaxMatchTickets, m.Teams)
 	c.require(c.err != nil || m.TeamSize <= MaxMatchTickets/m.Teams, "match.teamSize",
-		"%d teams of %d are more than %d tickets", m.Teams, m.TeamSize, MaxMatchTickets)
+		"%d teams of %d are more than %d players", m.Teams, m.TeamSize, MaxMatchTickets)
 	c.oneOf("match.acceptance", string(m.Acceptance), string(AcceptMutual), string(AcceptOneSided))
 	for _, name := range slices.Sorted(maps.Keys(m.Weights)) {
 		path := below("match.weights", name)

@@ -142,7 +142,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"match":{"teams":2.5}}`, "match.teams", "must be an integer, not 2.5"},
 		{`{"match":{"teams":0}}`, "match.teams", "must be positive, not 0"},
 		{`{"match":{"teams":101}}`, "match.teams", "must be at most 100, not 101"},
-		{`{"match":{"teams":11,"teamSize":10}}`, "match.teamSize", "11 teams of 10 are more than 100 tickets"},
+		{`{"match":{"teams":11,"teamSize":10}}`, "match.teamSize", "11 teams of 10 are more than 100 players"},
 		{`{"match":{"function":"magic"}}`, "match.function", `must be one of ["first-come" "criteria" "http" "grpc"], not "magic"`},
 		{`{"match":{"function":"http"}}`, "match.url", "must not be empty"},
 		{`{"match":{"function":"http","url":"ftp://x"}}`, "match.url", "must be a URL such as http://host/path"},

@@ -41,12 +41,16 @@ type Spec struct {
 	Criteria   []Criterion `json:"criteria,omitempty"`
 	Statistics []Statistic `json:"statistics,omitempty"`
 	NumTeams   int         `json:"numTeams,omitempty"` // of the match; 0: the queue's
-	TeamSize   int         `json:"teamSize,omitempty"` // of the match; 0: the queue's
+	TeamSize   int         `json:"teamSize,omitempty"` // in players, of the match; 0: the queue's
+	Players    int         `json:"players,omitempty"`  // how many players the ticket stands for: a party; 0: one
 	// Extensions and PersistentField are for the caller's own use: JSON values by name. A protobuf Any is an object with
 	// "@type".
 	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
 	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
 }
+
+// Party returns how many players a ticket stands for.
+func (s *Spec) Party() int { return max(s.Players, 1) }
 
 // SearchFields are the fields that a pool's filters test.
 type SearchFields struct {

@@ -18,7 +18,8 @@ var (
 	ackMembers       = []string{"receiptHandle"}
 	nextMembers      = []string{"receiptHandle", "max", "wait"}
 	ticketMembers    = []string{
-		"queue", "id", "ttl", "searchFields", "criteria", "statistics", "numTeams", "teamSize", "extensions", "persistentField",
+		"queue", "id", "ttl", "searchFields", "criteria", "statistics", "numTeams", "teamSize", "players", "extensions",
+		"persistentField",
 	}
 	searchMembers    = []string{"tags", "doubleArgs", "stringArgs"}
 	criterionMembers = []string{"name", "minValue", "maxValue"}
@@ -127,6 +128,8 @@ func specMember(d *strictjson.Decoder, s *TicketSpec, name string) (err error) {
 		s.NumTeams, err = d.Int()
 	case "teamSize":
 		s.TeamSize, err = d.Int()
+	case "players":
+		s.Players, err = d.Int()
 	case "extensions":
 		s.Extensions, err = strictjson.Map(d, rawCopy)
 	case "persistentField":

@@ -23,7 +23,8 @@ type TicketSpec struct {
 	Criteria     []Criterion  `json:"criteria,omitempty"`   // which other tickets are accepted, by their statistics
 	Statistics   []Statistic  `json:"statistics,omitempty"` // for the criteria of other tickets
 	NumTeams     int          `json:"numTeams,omitempty"`   // in the match; 0: the queue's
-	TeamSize     int          `json:"teamSize,omitempty"`   // in the match; 0: the queue's
+	TeamSize     int          `json:"teamSize,omitempty"`   // in the match, in players; 0: the queue's
+	Players      int          `json:"players,omitempty"`    // how many players the ticket stands for; 0: one
 	// Extensions and PersistentField are JSON values of the caller's own, by name.
 	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
 	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`

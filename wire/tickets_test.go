@@ -27,10 +27,10 @@ func TestDecodeNewTicket(t *testing.T) {
 		`{"searchFields":{"doubleArgs":{"a":"Infinity","b":"-Infinity"}}}`: {TicketSpec: wire.TicketSpec{
 			SearchFields: wire.SearchFields{DoubleArgs: wire.Doubles{"a": math.Inf(1), "b": math.Inf(-1)}},
 		}},
-		`{"criteria":[{"maxValue":2,"name":"s","minValue":-1}],"statistics":[{"name":"s","value":0.5}],"numTeams":2,"teamSize":3}`: {
+		`{"criteria":[{"maxValue":2,"name":"s","minValue":-1}],"statistics":[{"name":"s","value":0.5}],"numTeams":2,"teamSize":3,"players":2}`: {
 			TicketSpec: wire.TicketSpec{
 				Criteria: []wire.Criterion{{Name: "s", MinValue: -1, MaxValue: 2}}, Statistics: []wire.Statistic{{Name: "s", Value: .5}},
-				NumTeams: 2, TeamSize: 3,
+				NumTeams: 2, TeamSize: 3, Players: 2,
 			},
 		},
 		`{"extensions":{"a":{ "b": [1.0] }},"persistentField":{"c":null}}`: {TicketSpec: wire.TicketSpec{
@@ -74,7 +74,7 @@ func TestDecodeNewTicketRefuses(t *testing.T) {
 		"":   {Detail: "the body is empty, it must be JSON"},
 		`[]`: {Detail: "the body must be an object, not an array"},
 		`{"nam":1}`: {
-			Detail: "nam: unknown member (known: queue, id, ttl, searchFields, criteria, statistics, numTeams, teamSize, extensions, persistentField)",
+			Detail: "nam: unknown member (known: queue, id, ttl, searchFields, criteria, statistics, numTeams, teamSize, players, extensions, persistentField)",
 			Field:  "/nam", Offset: 1,
 		},
 		`{"id":""}`:         {Slug: fault.SlugInvalidTicket, Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 6},

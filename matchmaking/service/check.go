@@ -87,9 +87,24 @@ func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 		size = s.TeamSize
 	}
 	if teams*size > matchmaking.MaxMatchTickets {
-		return matchmaking.InvalidTicket("/teamSize", "%d teams of %d are more than %d tickets", teams, size, matchmaking.MaxMatchTickets)
+		return matchmaking.InvalidTicket("/teamSize", "%d teams of %d are more than %d players", teams, size, matchmaking.MaxMatchTickets)
+	}
+	if most := largestParty(s, m); s.Players < 0 || s.Players > most {
+		return matchmaking.InvalidTicket("/players", "players must be 1 to %d in a team of this match, or 0 for one, not %d", most, s.Players)
 	}
 	return nil
+}
+
+// largestParty returns how many players a ticket can stand for: those of a team. Match functions of the operator form teams
+// of any size, unless the ticket sets it.
+func largestParty(s *matchmaking.Spec, m *matchmaking.Match) int {
+	switch {
+	case s.TeamSize > 0:
+		return s.TeamSize
+	case m.Function == matchmaking.MatchHTTP || m.Function == matchmaking.MatchGRPC:
+		return matchmaking.MaxParty
+	}
+	return m.TeamSize
 }
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }

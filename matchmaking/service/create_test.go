@@ -34,6 +34,9 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		{NewTicket{Spec: matchmaking.Spec{NumTeams: 101}}, "/numTeams"},
 		{NewTicket{Spec: matchmaking.Spec{TeamSize: -1}}, "/teamSize"},
 		{NewTicket{Spec: matchmaking.Spec{TeamSize: 51}}, "/teamSize"}, // of two teams
+		{NewTicket{Spec: matchmaking.Spec{Players: -1}}, "/players"},
+		{NewTicket{Spec: matchmaking.Spec{Players: 2}}, "/players"}, // in teams of one
+		{NewTicket{Spec: matchmaking.Spec{TeamSize: 3, Players: 4}}, "/players"},
 		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{}}}}, "/criteria/0/name"},
 		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MaxValue: inf}}}}, "/criteria/0"},
 		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}}, "/criteria/0"},
@@ -48,6 +51,10 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		require.Equal(t, fault.SlugInvalidTicket, told.Slug)
 		require.Equal(t, c.field, told.Field)
 	}
+	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{TeamSize: 3, Players: 3}}).check(&d))
+	own := parse(t, "q", `{"match":{"function":"http","url":"http://h/"}}`)
+	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{Players: 100}}).check(&own), "the team's size isn't known")
+	require.Error(t, (&NewTicket{Spec: matchmaking.Spec{Players: 101}}).check(&own))
 	tagged := func(bytes int) *NewTicket {
 		return &NewTicket{Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{
 			Tags: []string{strings.Repeat("x", bytes)}, DoubleArgs: matchmaking.Doubles{"nan": math.NaN(), "inf": inf},

@@ -133,6 +133,7 @@ func TestSpecRoundTrip(t *testing.T) {
 		number := rapid.Float64Range(-1e9, 1e9)
 		spec := matchmaking.Spec{
 			NumTeams: rapid.IntRange(0, 100).Draw(t, "teams"), TeamSize: rapid.IntRange(0, 100).Draw(t, "size"),
+			Players:      rapid.IntRange(0, 100).Draw(t, "players"),
 			SearchFields: matchmaking.SearchFields{DoubleArgs: rapid.MapOfN(names(), doubles(), 0, 3).Draw(t, "doubles")},
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "criteria") {

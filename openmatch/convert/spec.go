@@ -34,6 +34,7 @@ type statistic struct {
 type sizes struct {
 	NumTeams int `json:"numTeams,omitempty"`
 	TeamSize int `json:"teamSize,omitempty"`
+	Players  int `json:"players,omitempty"`
 }
 
 // readExtensions sets the criteria, statistics and sizes of a spec from its extensions and numbers. Errors name the
@@ -67,7 +68,7 @@ func readExtensions(spec *matchmaking.Spec) error {
 	if _, err := read(spec.Extensions, matchExtension, &m); err != nil {
 		return err
 	}
-	spec.NumTeams, spec.TeamSize = m.NumTeams, m.TeamSize
+	spec.NumTeams, spec.TeamSize, spec.Players = m.NumTeams, m.TeamSize, m.Players
 	return nil
 }
 
@@ -119,7 +120,7 @@ func writeExtensions(m *openmatch.Ticket, spec matchmaking.Spec) {
 	if !slices.Equal(spec.Statistics, statisticsOf(spec.SearchFields.DoubleArgs)) {
 		extend(m, statisticsExtension, append([]matchmaking.Statistic{}, spec.Statistics...)) // never null
 	}
-	if s := (sizes{NumTeams: spec.NumTeams, TeamSize: spec.TeamSize}); s != (sizes{}) {
+	if s := (sizes{NumTeams: spec.NumTeams, TeamSize: spec.TeamSize, Players: spec.Players}); s != (sizes{}) {
 		extend(m, matchExtension, s)
 	}
 }

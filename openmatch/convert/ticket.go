@@ -18,7 +18,7 @@ import (
 //
 //	tidemark.criteria    [{"name": "ping", "minValue": 0, "maxValue": 50}, …]
 //	tidemark.statistics  [{"name": "ping", "value": 20}, …], in place of the double_args
-//	tidemark.match       {"numTeams": 2, "teamSize": 3}, or one of the two
+//	tidemark.match       {"numTeams": 2, "teamSize": 3, "players": 2}, or some of them
 //
 // All extensions are kept, including these. ToSpec fails for malformed extensions.
 func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {

@@ -71,7 +71,7 @@ func specOf(s wire.TicketSpec) matchmaking.Spec {
 		SearchFields: matchmaking.SearchFields{
 			Tags: s.SearchFields.Tags, DoubleArgs: s.SearchFields.DoubleArgs, StringArgs: s.SearchFields.StringArgs,
 		},
-		NumTeams: s.NumTeams, TeamSize: s.TeamSize, Extensions: s.Extensions, PersistentField: s.PersistentField,
+		NumTeams: s.NumTeams, TeamSize: s.TeamSize, Players: s.Players, Extensions: s.Extensions, PersistentField: s.PersistentField,
 	}
 	for _, c := range s.Criteria {
 		spec.Criteria = append(spec.Criteria, matchmaking.Criterion(c))
@@ -99,7 +99,7 @@ func ticketOf(t matchmaking.Ticket) wire.Ticket {
 			SearchFields: wire.SearchFields{
 				Tags: t.SearchFields.Tags, DoubleArgs: t.SearchFields.DoubleArgs, StringArgs: t.SearchFields.StringArgs,
 			},
-			NumTeams: t.NumTeams, TeamSize: t.TeamSize, Extensions: t.Extensions, PersistentField: t.PersistentField,
+			NumTeams: t.NumTeams, TeamSize: t.TeamSize, Players: t.Players, Extensions: t.Extensions, PersistentField: t.PersistentField,
 		},
 		MatchID: t.MatchID,
 	}
