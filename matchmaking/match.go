@@ -8,7 +8,7 @@ import (
 
 // Proposal is a match that a match function suggests. It holds none of its tickets: claiming them decides.
 type Proposal struct {
-	ID         string      // of the match, valid for [CheckMatchID]; empty: the director makes a ULID
+	ID         string      // of the match, valid for [CheckMatchID]; empty: the director makes one, by [NewID]
 	Teams      [][]*Ticket // tickets by team, each ticket once
 	Score      float64     // for evaluators: of two proposals that share a ticket, the one with the higher score is kept
 	Extensions map[string]json.RawMessage

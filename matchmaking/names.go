@@ -1,6 +1,12 @@
 package matchmaking
 
-import "regexp"
+import (
+	"regexp"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/internal/id"
+)
 
 // NamePattern is the regular expression of the names of queues and the IDs of tickets and matches. It is that of channel
 // names and message IDs, since tickets' channels and assignments' messages are named after them.
@@ -17,11 +23,40 @@ const MaxTicketIDBytes = maxNameBytes - len(ChannelPrefix)
 // MaxMatchIDBytes is the longest match ID: its assignments' message ID must be one.
 const MaxMatchIDBytes = maxNameBytes - len(MessagePrefix)
 
-// CheckQueueName returns an error unless name can be the name of a queue: it matches NamePattern. Errors: SlugInvalidQueue, with the field
-// "queue".
+// MaxQueueNameBytes is the longest name of a queue: what NewID returns must be the ID of a ticket or a match.
+const MaxQueueNameBytes = MaxMatchIDBytes - ulid.EncodedSize - 1
+
+// NewID returns an ID for a ticket or a match of a queue that no other ticket or match has: a ULID, a dot, and the queue's
+// name.
+func NewID(queue string) string { return id.New() + "." + queue }
+
+// QueueOf returns the queue that is part of an ID of the form that NewID returns. ok is false for any other ID.
+func QueueOf(id string) (queue string, ok bool) {
+	if len(id) <= ulid.EncodedSize || id[ulid.EncodedSize] != '.' || id[0] > '7' {
+		return "", false
+	}
+	for i := range ulid.EncodedSize {
+		if !isULIDDigit(id[i]) {
+			return "", false
+		}
+	}
+	queue = id[ulid.EncodedSize+1:]
+	return queue, CheckQueueName(queue) == nil
+}
+
+// isULIDDigit reports whether a ULID in upper case can have a character.
+func isULIDDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' && c != 'I' && c != 'L' && c != 'O' && c != 'U'
+}
+
+// CheckQueueName returns an error unless name can be the name of a queue: it matches NamePattern and has at most
+// MaxQueueNameBytes. Errors: SlugInvalidQueue, with the field "queue".
 func CheckQueueName(name string) error {
-	if !namePattern.MatchString(name) {
+	switch {
+	case !namePattern.MatchString(name):
 		return InvalidQueue("queue", "the queue's name %q must match %s", name, NamePattern)
+	case len(name) > MaxQueueNameBytes:
+		return InvalidQueue("queue", "the queue's name has %d bytes, at most %d are allowed", len(name), MaxQueueNameBytes)
 	}
 	return nil
 }
@@ -34,6 +69,18 @@ func CheckTicketID(id string) error {
 		return InvalidTicket("id", "the ticket's ID has %d bytes, at most %d are allowed", len(id), MaxTicketIDBytes)
 	case !namePattern.MatchString(id):
 		return InvalidTicket("id", "the ticket's ID %q must match %s", id, NamePattern)
+	}
+	return nil
+}
+
+// CheckChosenID returns an error unless a caller can choose id for a ticket: it passes CheckTicketID, and doesn't have the
+// form of those that NewID returns. Errors: SlugInvalidTicket, with the field "id".
+func CheckChosenID(id string) error {
+	if err := CheckTicketID(id); err != nil {
+		return err
+	}
+	if _, ok := QueueOf(id); ok {
+		return InvalidTicket("id", "the ticket's ID %q has the form of those that the service makes, a ULID, a dot and a queue's name: choose another one, or none", id)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@
 //	{"matches": [{"id": "…", "teams": [["<ticket ID>", …], …], "score": 1.5, "extensions": {…}}, …]}
 //
 // With the content type application/x-ndjson it has one such match per line instead. Only teams is required. A match ID
-// must be unique forever. A ticket may be in several matches, among which an evaluator chooses, but only once in each. A
+// must be unique forever; without one the director makes one. A ticket may be in several matches, among which an evaluator chooses, but only once in each. A
 // response that breaks a rule, contains a ticket that was not sent, or is incomplete, is rejected as a whole.
 //
 // # Match functions over gRPC

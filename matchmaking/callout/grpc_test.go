@@ -141,7 +141,7 @@ func TestGRPCFunctionProposes(t *testing.T) {
 	require.JSONEq(t, `{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"dust"}`, string(made[0].Extensions["map"]))
 	require.Equal(t, [][]string{{"a"}}, teamsOf(made[1]))
 	require.Zero(t, made[1].Score)
-	require.NotEmpty(t, made[2].ID)
+	require.Empty(t, made[2].ID, "the director makes one")
 	require.Equal(t, [][]string{{"c", "d"}, {"b"}}, teamsOf(made[2]))
 
 	request := <-got

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -50,14 +49,14 @@ func (e *unknownTicketError) Error() string {
 // add validates a match and adds it. It fails with *unknownTicketError or another error that describes the match.
 func (p *proposals) add(a found) error {
 	made := matchmaking.Proposal{ID: a.ID, Score: a.Score, Extensions: a.Extensions}
-	if made.ID == "" {
-		made.ID = id.New()
-	} else if err := matchmaking.CheckMatchID(a.ID); err != nil {
-		return err
+	if a.ID != "" {
+		if err := matchmaking.CheckMatchID(a.ID); err != nil {
+			return err
+		}
 	}
 	switch {
-	case p.ids[made.ID]:
-		return fmt.Errorf("two matches have the ID %q", made.ID)
+	case a.ID != "" && p.ids[a.ID]:
+		return fmt.Errorf("two matches have the ID %q", a.ID)
 	case len(a.Teams) == 0:
 		return fmt.Errorf("match %q has no teams", a.ID)
 	case math.IsNaN(a.Score):
@@ -74,7 +73,7 @@ func (p *proposals) add(a found) error {
 		}
 		made.Teams = append(made.Teams, tickets)
 	}
-	p.ids[made.ID] = true
+	p.ids[a.ID] = true
 	p.made = append(p.made, made)
 	return nil
 }

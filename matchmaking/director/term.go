@@ -65,6 +65,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	}
 	immediate := maker.IsImmediate(parts.Assigner)
 	t.round = &round.Round{
+		Queue:   def.Name,
 		Matcher: parts.Matcher, Evaluator: parts.Evaluator,
 		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxClaimed: maxClaimedSlow,
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -29,7 +28,7 @@ var ErrPanic = errors.New("the match function panicked")
 // All proposed tickets are removed from the pools. Proposals may share tickets; an evaluator decides between them. The
 // round fails with ErrProposal, and proposes nothing, unless each proposal
 //   - has a ticket, and only tickets that f received, none of them twice;
-//   - has an ID for which [matchmaking.CheckMatchID] returns nil and that no other proposal has. An empty ID is replaced.
+//   - has an ID for which [matchmaking.CheckMatchID] returns nil and that no other proposal has. The director replaces an empty ID.
 //
 // A panic of f becomes ErrPanic. After an error the next round calls f again.
 func Custom(p matchmaking.Profile, f matchmaking.MatchFunction) matchmaking.Matcher {
@@ -132,21 +131,20 @@ func (c *custom) Next() time.Time {
 	return c.last
 }
 
-// check validates proposals, and returns them with IDs and with the tickets as Add received them.
+// check validates proposals, and returns them with the tickets as Add received them.
 func (c *custom) check(proposals []matchmaking.Proposal) ([]matchmaking.Proposal, error) {
 	checked := make([]matchmaking.Proposal, len(proposals))
 	ids := make(map[string]bool, len(proposals))
 	for i, p := range proposals {
-		if p.ID == "" {
-			p.ID = id.New()
+		if p.ID != "" {
+			if err := matchmaking.CheckMatchID(p.ID); err != nil {
+				return nil, fmt.Errorf("%w: proposal %d: %w", ErrProposal, i, err)
+			}
+			if ids[p.ID] {
+				return nil, fmt.Errorf("%w: proposal %d: duplicate match ID %s", ErrProposal, i, p.ID)
+			}
+			ids[p.ID] = true
 		}
-		if err := matchmaking.CheckMatchID(p.ID); err != nil {
-			return nil, fmt.Errorf("%w: proposal %d: %w", ErrProposal, i, err)
-		}
-		if ids[p.ID] {
-			return nil, fmt.Errorf("%w: proposal %d: duplicate match ID %s", ErrProposal, i, p.ID)
-		}
-		ids[p.ID] = true
 		teams, err := c.known(p.Teams)
 		if err != nil {
 			return nil, fmt.Errorf("%w: match %s: %w", ErrProposal, p.ID, err)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -68,7 +67,7 @@ func (f *firstCome) Match(context.Context, time.Time) ([]matchmaking.Proposal, e
 	var proposals []matchmaking.Proposal
 	for s := range f.ripe {
 		for f.lines[s] != nil && f.lines[s].Len() >= s.players() {
-			proposals = append(proposals, matchmaking.Proposal{ID: id.New(), Teams: alternate(f.take(s), s.teams)})
+			proposals = append(proposals, matchmaking.Proposal{Teams: alternate(f.take(s), s.teams)})
 		}
 	}
 	clear(f.ripe)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -119,7 +118,7 @@ func (g *group) candidates(seed *entry) []*entry {
 // propose removes a seed and its best candidates, and returns them as a proposal.
 func (g *group) propose(seed *entry, candidates []*entry) matchmaking.Proposal {
 	line := g.owner.rules.line(seed, candidates, g.players)
-	p := matchmaking.Proposal{ID: id.New(), Teams: make([][]*matchmaking.Ticket, g.shape.teams)}
+	p := matchmaking.Proposal{Teams: make([][]*matchmaking.Ticket, g.shape.teams)}
 	for i, team := range alternate(line, g.shape.teams) {
 		p.Teams[i] = make([]*matchmaking.Ticket, len(team))
 		for j, member := range team {

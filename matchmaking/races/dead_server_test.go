@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -67,7 +68,7 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 		hanging := &hanging{now: map[*server][][]string{}}
 		a.allocate = func(ctx context.Context, s *server, p matchmaking.Proposal) error {
 			// Half of those that hang also do so in the survivor, which gives up and retries.
-			if last := p.ID[len(p.ID)-1]; last%4 == 0 || last%2 == 0 && s.name != survivor {
+			if last := p.ID[ulid.EncodedSize-1]; last%4 == 0 || last%2 == 0 && s.name != survivor {
 				return hanging.hang(ctx, s, p)
 			}
 			return nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -62,7 +63,7 @@ func restless(queue string) func(*rand.Rand) plan {
 // slowAllocations take from no time to longer than the claim; a tenth of them ignore its deadline.
 func slowAllocations(seed uint64) func(context.Context, *server, matchmaking.Proposal) error {
 	return func(ctx context.Context, _ *server, p matchmaking.Proposal) error {
-		r := rand.New(rand.NewPCG(seed, uint64(p.ID[len(p.ID)-1])<<8|uint64(p.ID[len(p.ID)-2])))
+		r := rand.New(rand.NewPCG(seed, uint64(p.ID[ulid.EncodedSize-1])<<8|uint64(p.ID[ulid.EncodedSize-2])))
 		switch n := r.IntN(10); {
 		case n < 5:
 			wait(ctx, between(r, 0, 20*time.Millisecond))

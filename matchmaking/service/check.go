@@ -17,7 +17,7 @@ import (
 // field is a JSON pointer.
 func (n *NewTicket) check(d *matchmaking.Definition) error {
 	if n.ID != "" {
-		if err := matchmaking.CheckTicketID(n.ID); err != nil {
+		if err := matchmaking.CheckChosenID(n.ID); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // NewTicket is the ticket that Create creates.
 type NewTicket struct {
 	Queue string // empty: matchmaking.DefaultQueue
-	ID    string // empty: the service makes a ULID
+	ID    string // empty: the service makes one, by matchmaking.NewID
 	Spec  matchmaking.Spec
 	// TTL is how long the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat it stays in the
 	// queue for one heartbeat at a time, renewed by Attend.
@@ -44,7 +44,7 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
 	if n.ID == "" {
-		n.ID = id.New()
+		n.ID = matchmaking.NewID(n.Queue)
 		return s.createUnique(ctx, q, n)
 	}
 	return s.createNamed(ctx, q, n)

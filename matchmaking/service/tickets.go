@@ -51,8 +51,11 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// queueOf returns the queue of a ticket. Errors: ErrNoTicket and the store's.
+// queueOf returns the queue of a ticket. An ID that the service made names it. Errors: ErrNoTicket and the store's.
 func (s *Service) queueOf(ctx context.Context, id string) (string, error) {
+	if queue, ok := matchmaking.QueueOf(id); ok {
+		return queue, nil
+	}
 	if matchmaking.CheckTicketID(id) != nil {
 		return "", matchmaking.ErrNoTicket
 	}

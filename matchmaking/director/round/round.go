@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
 )
 
 // Round forms matches of the tickets in a pool. It claims them in the pool only; a maker claims them in the storage.
 type Round struct {
+	Queue           string // its name, for the IDs of matches
 	Matcher         matchmaking.Matcher
 	Evaluator       matchmaking.Evaluator
 	MatchTimeout    time.Duration
@@ -72,6 +72,7 @@ func (r *Round) propose(ctx context.Context, now time.Time) ([]matchmaking.Propo
 	if err != nil {
 		return nil, fmt.Errorf("match function: %w", err)
 	}
+	r.name(proposals)
 	return proposals, nil
 }
 
@@ -85,7 +86,17 @@ func (r *Round) evaluate(ctx context.Context, proposals []matchmaking.Proposal) 
 	if err != nil {
 		return nil, fmt.Errorf("evaluator: %w", err)
 	}
+	r.name(chosen)
 	return chosen, nil
+}
+
+// name gives proposals without an ID one.
+func (r *Round) name(proposals []matchmaking.Proposal) {
+	for i := range proposals {
+		if proposals[i].ID == "" {
+			proposals[i].ID = matchmaking.NewID(r.Queue)
+		}
+	}
 }
 
 // proposed returns the pool's tickets that the match function has taken out, each once.
@@ -128,9 +139,6 @@ func (f *Result) withinLimit(proposals []matchmaking.Proposal) []matchmaking.Pro
 func (f *Result) choose(p *pool.Pool, chosen []matchmaking.Proposal) {
 	names := make(map[string]bool, len(chosen))
 	for _, proposal := range chosen {
-		if proposal.ID == "" {
-			proposal.ID = id.New()
-		}
 		m, err := check(p, proposal)
 		if err == nil && names[m.ID] {
 			err = fmt.Errorf("two matches have the ID %s", m.ID)

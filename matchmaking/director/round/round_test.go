@@ -123,7 +123,7 @@ func TestRound(t *testing.T) {
 				test.maxClaimed = 1000
 			}
 			r := round.Round{
-				Matcher: function, Evaluator: test.evaluate,
+				Queue: "duel", Matcher: function, Evaluator: test.evaluate,
 				MatchTimeout: time.Minute, EvaluateTimeout: time.Minute, MaxClaimed: test.maxClaimed,
 			}
 			p := pool.New(function)
@@ -138,7 +138,8 @@ func TestRound(t *testing.T) {
 			var got [][]string
 			claims := 0
 			for _, m := range f.Matches {
-				require.NotEmpty(t, m.ID)
+				queue, made := matchmaking.QueueOf(m.ID)
+				require.True(t, made && queue == "duel" || slices.Contains(test.names, m.ID), m.ID)
 				got = append(got, m.IDs)
 				claims += len(m.IDs)
 			}
