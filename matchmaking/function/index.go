@@ -5,6 +5,8 @@ import (
 	"sort"
 
 	"github.com/tidwall/btree"
+
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/intervals"
 )
 
 // index finds the waiting entries that can be matched with an entry.
@@ -17,11 +19,14 @@ import (
 type index struct {
 	byAge  *btree.BTreeG[*entry]
 	values map[string]*btree.BTreeG[point] // by statistic; no tree is empty
-	wishes map[string]*intervals           // by statistic, the spans of the entries that have it as home; none is empty
+	wishes map[string]*spans               // by statistic, the spans of the entries that have it as home; none is empty
 	free   *btree.BTreeG[*entry]           // entries without wishes
 	first  int                             // steps for which each path is tried first
 	steps  *int                            // counts all steps
 }
+
+// spans finds the entries with a span that contains a value.
+type spans = intervals.Tree[*entry]
 
 // point is a statistic of an entry.
 type point struct {
@@ -35,7 +40,7 @@ func newIndex(first int, steps *int) *index {
 	return &index{
 		byAge:  newTree(byAge),
 		values: make(map[string]*btree.BTreeG[point]),
-		wishes: make(map[string]*intervals),
+		wishes: make(map[string]*spans),
 		free:   newTree(byAge),
 		first:  first,
 		steps:  steps,
@@ -71,10 +76,10 @@ func (x *index) setHome(e *entry) {
 	}
 	home := &e.wishes[e.home]
 	if len(home.spans) > 0 && x.wishes[home.name] == nil {
-		x.wishes[home.name] = &intervals{}
+		x.wishes[home.name] = &spans{}
 	}
 	for _, s := range home.spans {
-		x.wishes[home.name].insert(s, e)
+		x.wishes[home.name].Insert(intervals.Key{Low: s.low, Serial: e.serial}, s.high, e)
 	}
 }
 
@@ -124,9 +129,9 @@ func (x *index) remove(e *entry) {
 	}
 	home := &e.wishes[e.home]
 	for _, s := range home.spans {
-		x.wishes[home.name].remove(s, e)
+		x.wishes[home.name].Remove(intervals.Key{Low: s.low, Serial: e.serial})
 	}
-	if tree := x.wishes[home.name]; tree != nil && tree.root == nil {
+	if tree := x.wishes[home.name]; tree != nil && tree.Empty() {
 		delete(x.wishes, home.name)
 	}
 }
@@ -185,7 +190,7 @@ func (x *index) wished(e *entry) []path {
 func (x *index) wishing(e *entry) path {
 	return func(visit visitor) {
 		for _, s := range e.stats {
-			if tree := x.wishes[s.Name]; tree != nil && !tree.stab(s.Value, visit) {
+			if tree := x.wishes[s.Name]; tree != nil && !tree.Stab(s.Value, visit) {
 				return
 			}
 		}

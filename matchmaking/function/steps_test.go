@@ -2,12 +2,10 @@ package function
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -148,42 +146,4 @@ func TestCriteriaMatchesACrowdInSeveralRounds(t *testing.T) {
 	require.Equal(t, crowd, matched)
 	require.Greater(t, rounds, 1, "a round ends early, so that new tickets are considered")
 	require.Less(t, m.steps, 200*crowd)
-}
-
-// Intervals finds what a scan finds, whatever was inserted and removed.
-func TestIntervalsStab(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var tree intervals
-		all := map[uint64]interval{}
-		for range rapid.IntRange(0, 60).Draw(t, "steps") {
-			serial := uint64(rapid.IntRange(1, 30).Draw(t, "serial"))
-			if n, ok := all[serial]; ok {
-				tree.remove(n.span, n.entry)
-				delete(all, serial)
-				continue
-			}
-			low := float64(rapid.IntRange(0, 20).Draw(t, "low"))
-			n := interval{span: span{low: low, high: low + float64(rapid.IntRange(0, 9).Draw(t, "width"))}, entry: &entry{serial: serial}}
-			tree.insert(n.span, n.entry)
-			all[serial] = n
-		}
-		value := float64(rapid.IntRange(-1, 31).Draw(t, "value"))
-		var got, want []uint64
-		require.True(t, tree.stab(value, func(e *entry) bool {
-			got = append(got, e.serial)
-			return true
-		}))
-		for serial, n := range all {
-			if n.contains(value) {
-				want = append(want, serial)
-			}
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		require.Equal(t, want, got)
-		if len(want) > 0 {
-			require.False(t, tree.stab(value, func(*entry) bool { return false }))
-		}
-	})
 }
