@@ -2,8 +2,9 @@ package redis
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics counts what goes wrong on the connection. Its zero value counts nothing.
+// metrics counts what is sent on the connection, and what goes wrong. Its zero value counts nothing.
 type metrics struct {
+	scripts       *prometheus.CounterVec
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
 	interruptions prometheus.Counter
@@ -16,6 +17,10 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 		return metrics{}, nil
 	}
 	m := metrics{
+		scripts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tidemark_redis_scripts_total",
+			Help: "Calls of scripts, by the script.",
+		}, []string{"script"}),
 		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_redis_retries_total",
 			Help: "Operations tried again, by the code of the error before.",
@@ -37,12 +42,18 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 			Help: "Bytes that large fetches may have under way from Redis now.",
 		}),
 	}
-	for _, c := range []prometheus.Collector{m.retries, m.failures, m.interruptions, m.largeWaiting, m.largeBytes} {
+	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.largeWaiting, m.largeBytes} {
 		if err := r.Register(c); err != nil {
 			return metrics{}, err
 		}
 	}
 	return m, nil
+}
+
+func (m metrics) sent(script string, calls int) {
+	if m.scripts != nil {
+		m.scripts.WithLabelValues(script).Add(float64(calls))
+	}
 }
 
 func (m metrics) retried(code string) {

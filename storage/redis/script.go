@@ -37,6 +37,7 @@ func (c *Conn) Run(ctx context.Context, script *lua.Script, keys, args []string)
 // Try runs a script without trying again after errors: call it inside Retry.
 func (c *Conn) Try(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
 	for {
+		c.metrics.sent(script.Name(), 1)
 		r, err := NewReply(script.Name(), script.Exec(ctx, c.client, keys, args))
 		switch {
 		case err != nil:
@@ -73,6 +74,7 @@ func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []
 		for i, l := range calls {
 			commands[i] = script.Evalsha(c.client.B(), l.Keys, l.Args)
 		}
+		c.metrics.sent(script.Name(), len(calls))
 		results := make([]Result, len(calls))
 		for i, result := range c.client.DoMulti(ctx, commands...) {
 			if code(result.Error()) == codeNoScript {
