@@ -20,6 +20,7 @@ type Store interface {
 	Claims
 	Leases
 	Feed
+	AssignedFeed
 	Outbox
 	Matches
 	Admin
@@ -243,6 +244,38 @@ type Change struct {
 	Added     *Ticket
 	Cancelled string // a ticket's ID
 	Released  string // a ticket's ID
+}
+
+// AssignedFeed is how servers learn what becomes of the tickets that their players wait for.
+type AssignedFeed interface {
+	// ListenAssigned calls l for the tickets of a queue that are assigned or removed, until stop is called. It returns at
+	// once. After stop has returned l isn't called anymore.
+	ListenAssigned(queue string, l AssignedListener) (stop func())
+	// States reads the states of tickets, in order, never from a replica.
+	States(ctx context.Context, queue string, ids []string) ([]TicketState, error)
+}
+
+// AssignedListener is called for the tickets of one queue. Its functions are called one after the other, by different
+// goroutines. They must not block and must not call stop.
+type AssignedListener struct {
+	Confirmed   func()            // from now on Ended is called for every ticket
+	Ended       func(e TicketEnd) // a ticket was assigned or removed; some calls may come before Confirmed, or twice
+	Interrupted func()            // calls of Ended may be missing until Confirmed is called again
+}
+
+// TicketEnd is a ticket that was assigned or removed.
+type TicketEnd struct {
+	ID      string // part of a larger string: clone it to keep it
+	Created time.Time
+	Content string // an Assignment as JSON, and part of a larger string; empty: read it, if the ticket isn't gone
+	Gone    bool   // it was cancelled, or its creation was undone
+}
+
+// TicketState is the state of a ticket for those who wait for its assignment.
+type TicketState struct {
+	Created time.Time     // zero: it neither waits nor is assigned
+	Left    time.Duration // until its life ends, unless it is renewed, if it waits
+	Content string        // an Assignment as JSON, if it is assigned
 }
 
 // Outbox is assignments on their way to the channels of their tickets.

@@ -59,6 +59,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"create again", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create with a limit", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
 		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
+		{"states", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
+			return rig.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
+		}},
 		{"the first changes", []string{"XREAD", "EVALSHA", "XTRIM"}, 4, readOn},
 		{"changes", []string{"XREAD"}, 1, readOn},
 		{"no changes", []string{"XREAD", "EVALSHA"}, 3, readOn},
@@ -75,9 +78,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		}},
 		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.Name, tickets[10:13]) }},
-		{"cancel", []string{"EVALSHA"}, 15, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
+		{"cancel", []string{"EVALSHA"}, 17, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
-		{"undo", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
+		{"undo", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
 		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.Name)) }},
 		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},

@@ -75,7 +75,7 @@ var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
 	k := s.keys(queue)
 	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes()}
-	rep, err := s.conn.Run(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges()})
+	rep, err := s.conn.Run(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges(), k.assigned()})
 	if err != nil {
 		return false, err
 	}

@@ -22,6 +22,7 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 	"assign":   func(r redis.Reply) error { return assigned("m", redis.Result{Reply: r}).Err },
 	"snapshot": func(r redis.Reply) error { return rig.ErrorOf(decodePage(r, &matchmaking.Snapshot{})) },
 	"outgoing": func(r redis.Reply) error { return rig.ErrorOf(decodeOutgoing(r)) },
+	"states":   func(r redis.Reply) error { return rig.ErrorOf(decodeStates(r, nil, 2)) },
 	"queue":    func(r redis.Reply) error { return rig.ErrorOf(queueState(r)) },
 }
 
@@ -39,6 +40,7 @@ func TestReplies(t *testing.T) {
 		"assign":   {`{'OK', {'1-1'}, {'5'}}`, `{'EXISTS'}`, `{'CONFLICT', {'a', 'gone', 'b', 'claim'}}`},
 		"snapshot": {`{'OK', '1', '0-0', {}}`, `{'OK', '1', '1-1', {'a', '1704067200000000', '1704067800000', ''}}`},
 		"outgoing": {`{'OK', '1', {}}`, `{'OK', '1', {{'1-1', {'ticket', 'a', 'match', 'b', 'epoch', '', 'content', '{}'}}}}`},
+		"states":   {`{'OK', {'1704067200000000', '5', '', '0', '0', ''}}`, `{'OK', {'1704067200000000', '0', '{}', '0', '0', ''}}`},
 		"queue": {
 			`{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0'}, {}}`,
 			`{'OK', '1', 1, 2, 3, '4', {'5', '6', '7', '8'}, {{'1-1', {'waits', '1 2'}}}}`,
@@ -68,6 +70,10 @@ func TestReplies(t *testing.T) {
 		"outgoing": {
 			`{'OK'}`, `{'OK', '1'}`, `{'OK', '1', {'1-1'}}`, `{'OK', '1', {{'1-1'}}}`, `{'OK', '1', {{'1-1', {'ticket'}}}}`,
 			`{'OK', '1', {{'x', {}}}}`, `{'OK', '1', {{'1-1', {'epoch', 'x'}}}}`, `{'OK', '1', {{'1-1', {}, {}}}}`, `{'OK', '1', {}, {}}`, `{'CREATED'}`,
+		},
+		"states": {
+			`{'OK'}`, `{'OK', {}}`, `{'OK', {'1', '2', '', '3', '4'}}`, `{'OK', {'1', '2', '', 'x', '4', ''}}`, `{'OK', {'1', '2', '', '3', 'x', ''}}`,
+			`{'OK', {'1', '2', '', '3', '4', '', '5', '6', ''}}`, `{'OK', {'1', '2', '', '3', '4', ''}, 1}`, `{'CREATED'}`,
 		},
 		"queue": {
 			`{'OK'}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0'}, {}}`, `{'OK', '1', 0, 0, 0, '', {'0', '0', '0', '0', '0'}, {}}`,

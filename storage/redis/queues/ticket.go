@@ -73,7 +73,7 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	if r.Keep == deleting {
 		keep = ""
 	}
-	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges()})
+	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges(), k.assigned()})
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,8 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"a snapshot has all tickets":                       snapshot,
 	"a release is a change":                            releaseIsTold,
 	"waiting tickets are read in parts":                waiting,
+	"those who wait are told of removed tickets":       removedIsTold,
+	"states of tickets are read":                       states,
 	"assignments stay in the outbox until delivered":   outbox,
 	"a queue is described":                             describe,
 	"definitions are kept":                             definitions,

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- cancel.lua removes a ticket from its queue. One that is assigned is removed wholly, or left as it is. It may run when Redis is out of memory.
--- uses: leave.leave rights.demand rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
+-- uses: assigned.gone leave.leave rights.demand rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
@@ -12,16 +12,17 @@
 -- KEYS[8] stats       hash    counts
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
--- ARGV[1] id       string  the ticket's
--- ARGV[2] keep_ms  int     how long it can be read as cancelled; "": for as long as it could be read after its life, and
---                          an assigned one is removed
--- ARGV[3] nudges   string  sharded pub/sub channel of the queue
+-- ARGV[1] id        string  the ticket's
+-- ARGV[2] keep_ms   int     how long it can be read as cancelled; "": for as long as it could be read after its life, and
+--                           an assigned one is removed
+-- ARGV[3] nudges    string  sharded pub/sub channel of the queue
+-- ARGV[4] assigned  string  sharded pub/sub channel for those who wait for assignments
 --
 -- Returns {"OK"}, also if the ticket doesn't wait, or {"MATCHED"} if it is assigned and stays.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local id, keep_ms, nudges = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+local id, keep_ms, nudges, assigned = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
 
 local _, now_ms = time()
 local expires = redis.call('ZSCORE', expiries_key, id)
@@ -37,8 +38,10 @@ if not expires or tonumber(expires) <= now_ms then
 end
 demand(changes_key, 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
 demand_topic(nudges)
+demand_topic(assigned)
 
 keep_ms = keep_ms or string.match(redis.call('GETRANGE', ticket_key, 0, 79), '^S%d+ %d+ (%d+) ') or 0
+local created = redis.call('ZSCORE', waiting_key, id)
 leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
 if redis.call('PEXPIREAT', ticket_key, decimal(now_ms + keep_ms)) == 1 then
   redis.call('SETRANGE', ticket_key, 0, 'C')
@@ -48,4 +51,5 @@ prolong(now_ms, DAY_MS, changes_key)
 redis.call('HINCRBY', stats_key, 'cancelled', 1)
 prolong(now_ms, DAY_MS, stats_key)
 redis.call('SPUBLISH', nudges, '')
+redis.call('SPUBLISH', assigned, gone(id, created))
 return {'OK'}

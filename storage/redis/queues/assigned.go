@@ -1,0 +1,114 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+)
+
+var statesScript = lua.Must("queues/states")
+
+// ListenAssigned subscribes to the topic on which scripts notify of tickets that are assigned or removed. After a
+// notification that it cannot read, l can't know what it has missed, as after an interruption.
+func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (stop func()) {
+	return s.conn.Listen(s.keys(queue).assigned(), pubsub.Listener{
+		Confirmed:   l.Confirmed,
+		Interrupted: func(error) { l.Interrupted() },
+		Repeats:     true,
+		Message: func(text string) {
+			if err := parseAssigned(text, l.Ended); err != nil {
+				s.conn.Logger().Warn("cannot read a notification of assignments", "queue", queue, "error", err)
+				l.Interrupted()
+				l.Confirmed()
+			}
+		},
+	})
+}
+
+// goneSize is the size in a notification that stands for a ticket that was removed.
+const goneSize = -1
+
+var errAssigned = errors.New("malformed notification")
+
+// parseAssigned calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of so many bytes>", one
+// after the other. A size of 0 says that the assignment was left out.
+func parseAssigned(text string, each func(matchmaking.TicketEnd)) error {
+	if text == "" {
+		return errAssigned
+	}
+	for text != "" {
+		parts := [3]string{}
+		for i := range parts {
+			part, rest, found := strings.Cut(text, " ")
+			if !found || part == "" {
+				return errAssigned
+			}
+			parts[i], text = part, rest
+		}
+		created, err := strconv.ParseInt(parts[1], 10, 64)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errAssigned, err)
+		}
+		size, err := strconv.Atoi(parts[2])
+		if err != nil || size < goneSize || size > len(text) {
+			return fmt.Errorf("%w: size %q", errAssigned, parts[2])
+		}
+		end := matchmaking.TicketEnd{ID: parts[0], Created: time.UnixMicro(created), Gone: size == goneSize}
+		end.Content, text = text[:max(size, 0)], text[max(size, 0):]
+		each(end)
+	}
+	return nil
+}
+
+// statesAtOnce is how many tickets one call of states.lua reads.
+const statesAtOnce = 1000
+
+// States runs states.lua.
+func (s *Store) States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error) {
+	k := s.keys(queue)
+	states := make([]matchmaking.TicketState, 0, len(ids))
+	for some := range slices.Chunk(ids, statesAtOnce) {
+		keys := append(make([]string, 0, 2+2*len(some)), k.waiting(), k.expiries())
+		for _, id := range some {
+			keys = append(keys, k.ticket(id), k.assignment(id))
+		}
+		rep, err := s.conn.Run(ctx, statesScript, keys, some)
+		if err != nil {
+			return nil, fmt.Errorf("read the states of tickets: %w", err)
+		}
+		if states, err = decodeStates(rep, states, len(some)); err != nil {
+			return nil, err
+		}
+	}
+	return states, nil
+}
+
+// decodeStates appends the states of n tickets.
+func decodeStates(r redis.Reply, states []matchmaking.TicketState, n int) ([]matchmaking.TicketState, error) {
+	if r.Status != redis.OK {
+		return nil, refusals.Error(r)
+	}
+	d := r.Decoder()
+	before := len(states)
+	d.Each(func(list *redis.Decoder) {
+		var state matchmaking.TicketState
+		if created := list.Int64(); created != 0 {
+			state.Created = time.UnixMicro(created)
+		}
+		state.Left, state.Content = time.Duration(list.Int64())*time.Millisecond, list.Text()
+		states = append(states, state)
+	})
+	if len(states)-before != n {
+		d.Fail(fmt.Errorf("%d states of %d tickets", len(states)-before, n))
+	}
+	return states, d.End()
+}

@@ -1,0 +1,96 @@
+package queuetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// listenAssigned listens to the ends of the queue's tickets until the test ends, and returns when that is confirmed.
+func (q *Queue) listenAssigned(t *testing.T) <-chan matchmaking.TicketEnd {
+	t.Helper()
+	confirmed, ends := make(chan struct{}, 1), make(chan matchmaking.TicketEnd, 1000)
+	t.Cleanup(q.ListenAssigned(q.Name, matchmaking.AssignedListener{
+		Confirmed:   func() { confirmed <- struct{}{} },
+		Interrupted: func() {},
+		Ended: func(e matchmaking.TicketEnd) {
+			e.ID, e.Content = strings.Clone(e.ID), strings.Clone(e.Content)
+			ends <- e
+		},
+	}))
+	<-confirmed
+	return ends
+}
+
+func removedIsTold(t *testing.T, q *Queue) {
+	t.Helper()
+	ends := q.listenAssigned(t)
+	q.Add(t, "a", "b")
+	created := q.Get(t, "a").CreateTime
+	requireGone := func(id string, created time.Time) {
+		t.Helper()
+		e := <-ends
+		require.True(t, e.Created.Equal(created))
+		e.Created = time.Time{}
+		require.Equal(t, matchmaking.TicketEnd{ID: id, Gone: true}, e)
+	}
+	for range 2 {
+		require.NoError(t, q.CancelID(t.Context(), "a"))
+		require.NoError(t, q.CancelID(t.Context(), "nobody"))
+	}
+	requireGone("a", created)
+	r := q.Request("c")
+	made, _, err := q.Create(t.Context(), r)
+	require.NoError(t, err)
+	for range 2 {
+		require.False(t, undone(t, q, "c", r.Attempt))
+	}
+	requireGone("c", made.CreateTime)
+	require.Empty(t, ends)
+}
+
+func undone(t *testing.T, q *Queue, id, attempt string) (there bool) {
+	t.Helper()
+	there, err := q.Undo(t.Context(), q.Name, id, attempt)
+	require.NoError(t, err)
+	return there
+}
+
+func states(t *testing.T, q *Queue) {
+	t.Helper()
+	q.Add(t, "waits", "held", "matched", "cancelled")
+	short := q.Request("expired")
+	short.TTL = Shortest
+	require.NoError(t, errorOf2(q.Create(t.Context(), short)))
+	q.Hold(t, "token", "held", "matched")
+	match := q.Match("m1", "matched")
+	require.NoError(t, q.AssignMatches(t.Context(), "token", match)[0].Err)
+	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
+	require.Eventually(t, func() bool { return q.Status(t, "expired") == matchmaking.Expired }, patience, Shortest/10)
+
+	ids := []string{"nobody", "waits", "matched", "expired", "held", "cancelled", "waits"}
+	found, err := q.States(t.Context(), q.Name, append(ids, Numbered("none", 3000)...))
+	require.NoError(t, err)
+	require.Len(t, found, len(ids)+3000)
+	for i, id := range ids {
+		switch s := found[i]; id {
+		case "waits", "held":
+			require.True(t, s.Created.Equal(q.Get(t, id).CreateTime), id)
+			require.Empty(t, s.Content)
+			require.InDelta(t, LongTTL, s.Left, float64(time.Minute))
+		case "matched":
+			require.True(t, s.Created.Equal(q.Get(t, id).CreateTime), id)
+			require.Equal(t, string(match.Assignments[0].Content), s.Content)
+			require.Zero(t, s.Left)
+		default:
+			require.Zero(t, s, id)
+		}
+	}
+	none, err := q.States(t.Context(), q.Name, nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
