@@ -61,7 +61,7 @@ func newCriteria(o CriteriaOptions, b bounds) *criteria {
 		groups:  make(map[shape]*group),
 		changed: make(map[*group]bool),
 		timers: newTree(func(a, b *entry) bool {
-			return cmp.Or(a.wake.Compare(b.wake), cmp.Compare(a.serial, b.serial)) < 0
+			return cmp.Or(a.wakes().Compare(b.wakes()), cmp.Compare(a.serial, b.serial)) < 0
 		}),
 	}
 }
@@ -120,7 +120,7 @@ func (c *criteria) withdraw(e *entry) {
 		return
 	}
 	e.group.index.remove(e)
-	if !e.wake.IsZero() {
+	if e.wake > 0 {
 		c.timers.Delete(e)
 	}
 }
@@ -151,7 +151,7 @@ func (c *criteria) Match(ctx context.Context, now time.Time) ([]matchmaking.Prop
 func (c *criteria) widen(now time.Time) {
 	for {
 		e, ok := c.timers.Min()
-		if !ok || e.wake.After(now) {
+		if !ok || e.wakes().After(now) {
 			return
 		}
 		c.withdraw(e)
@@ -167,7 +167,7 @@ func (c *criteria) Next() time.Time {
 		return c.again
 	}
 	if e, ok := c.timers.Min(); ok {
-		return e.wake
+		return e.wakes()
 	}
 	return time.Time{}
 }

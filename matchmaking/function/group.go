@@ -20,6 +20,7 @@ type group struct {
 	players int
 	fresh   *btree.BTreeG[*entry] // not in the index yet, the oldest first
 	index   *index                // of all others
+	causes  map[*entry][]*entry   // newcomers of the current intake, by the entries that they are candidates of
 }
 
 func newGroup(c *criteria, s shape) *group {
@@ -39,7 +40,7 @@ func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 	affected := g.notify(newcomers)
 	g.index.add(newcomers)
 	for _, e := range newcomers {
-		if !e.wake.IsZero() {
+		if e.wake > 0 {
 			g.owner.timers.Set(e)
 		}
 	}
@@ -52,10 +53,10 @@ func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 			proposals = append(proposals, g.propose(seed, candidates))
 		}
 	}
-	for _, e := range affected {
-		e.found += len(e.live())
-		e.causes = nil
+	for e := range g.causes {
+		e.found += int32(len(g.live(e)))
 	}
+	g.causes = nil
 	return proposals
 }
 
@@ -64,7 +65,7 @@ func (g *group) newcomers(now time.Time) []*entry {
 	for len(some) < cap(some) {
 		e, _ := g.fresh.PopMin()
 		e.widen(g.owner.rules, now)
-		e.newcomer = true
+		e.newcome = true
 		some = append(some, e)
 	}
 	return some
@@ -79,12 +80,13 @@ func (g *group) notify(newcomers []*entry) []*entry {
 		enough = len(newcomers)
 	}
 	var affected []*entry
+	g.causes = make(map[*entry][]*entry)
 	for _, x := range newcomers {
 		for _, e := range g.index.seeds(g.owner.rules, x, enough) {
-			if e.causes == nil {
+			if g.causes[e] == nil {
 				affected = append(affected, e)
 			}
-			e.causes = append(e.causes, x)
+			g.causes[e] = append(g.causes[e], x)
 		}
 	}
 	return affected
@@ -94,7 +96,7 @@ func (g *group) notify(newcomers []*entry) []*entry {
 func (g *group) seeds(newcomers, affected []*entry) []*entry {
 	all := slices.Clone(newcomers)
 	for _, e := range affected {
-		if e.found+len(e.causes) >= g.players-1 {
+		if int(e.found)+len(g.causes[e]) >= g.players-1 {
 			all = append(all, e)
 		}
 	}
@@ -104,15 +106,23 @@ func (g *group) seeds(newcomers, affected []*entry) []*entry {
 
 // candidates returns a seed's candidates, or some of them if they are too few for a match.
 func (g *group) candidates(seed *entry) []*entry {
-	if !seed.newcomer {
-		causes := seed.live()
-		if seed.found+len(causes) < g.players-1 || g.players == 2 {
+	if !seed.newcome {
+		causes := g.live(seed)
+		if int(seed.found)+len(causes) < g.players-1 || g.players == 2 {
 			return causes
 		}
 	}
 	all := g.index.candidates(g.owner.rules, seed)
-	seed.newcomer, seed.found, seed.causes = false, len(all), nil
+	seed.newcome, seed.found = false, int32(len(all))
+	delete(g.causes, seed)
 	return all
+}
+
+// live removes the causes of an entry that no longer wait, and returns the others.
+func (g *group) live(e *entry) []*entry {
+	causes := slices.DeleteFunc(g.causes[e], func(x *entry) bool { return x.gone })
+	g.causes[e] = causes
+	return causes
 }
 
 // propose removes a seed and its best candidates, and returns them as a proposal.

@@ -1,7 +1,6 @@
 package function
 
 import (
-	"cmp"
 	"sort"
 
 	"github.com/tidwall/btree"
@@ -30,9 +29,15 @@ type spans = intervals.Tree[*entry]
 
 // point is a statistic of an entry.
 type point struct {
-	value  float64
-	serial uint64
-	entry  *entry
+	value float64
+	entry *entry // nil: before all others with the value
+}
+
+func (p point) before(other point) bool {
+	if p.value != other.value || other.entry == nil { // neither is NaN
+		return p.value < other.value
+	}
+	return p.entry == nil || p.entry.serial < other.entry.serial
 }
 
 func newIndex(first int, steps *int) *index {
@@ -55,12 +60,10 @@ func (x *index) add(entries []*entry) {
 		for _, s := range e.stats {
 			tree := x.values[s.Name]
 			if tree == nil {
-				tree = newTree(func(a, b point) bool {
-					return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.serial, b.serial)) < 0
-				})
+				tree = newTree(point.before)
 				x.values[s.Name] = tree
 			}
-			tree.Set(point{value: s.Value, serial: e.serial, entry: e})
+			tree.Set(point{value: s.Value, entry: e})
 		}
 	}
 	for _, e := range entries {
@@ -70,43 +73,53 @@ func (x *index) add(entries []*entry) {
 
 // setHome indexes an entry by its rarest wish.
 func (x *index) setHome(e *entry) {
-	if e.home = x.rarest(e.wishes); e.home < 0 {
+	if e.home = x.rarest(e); e.home < 0 {
 		x.free.Set(e)
 		return
 	}
-	home := &e.wishes[e.home]
-	if len(home.spans) > 0 && x.wishes[home.name] == nil {
-		x.wishes[home.name] = &spans{}
-	}
-	for _, s := range home.spans {
-		x.wishes[home.name].Insert(intervals.Key{Low: s.low, Serial: e.serial}, s.high, e)
+	home, _ := e.wish(int(e.home))
+	for _, s := range home {
+		if !isSpan(s) {
+			continue
+		}
+		tree := x.wishes[s.Name]
+		if tree == nil {
+			tree = &spans{}
+			x.wishes[s.Name] = tree
+		}
+		tree.Insert(intervals.Key{Low: s.MinValue, Serial: e.serial}, s.MaxValue, e)
 	}
 }
 
-// rarest returns the index of the wish that the fewest statistics satisfy, or -1 if there are no wishes.
-func (x *index) rarest(wishes []wish) int {
-	if len(wishes) < 2 {
-		return len(wishes) - 1
-	}
+// rarest returns the first span of the wish that the fewest statistics satisfy, or -1 if there are no wishes.
+func (x *index) rarest(e *entry) int32 {
 	best, fewest := -1, 0
-	for i := range wishes {
-		if n := x.count(&wishes[i]); best < 0 || n < fewest {
-			best, fewest = i, n
+	for at := 0; at < len(e.spans); {
+		w, next := e.wish(at)
+		if best < 0 && next == len(e.spans) {
+			return int32(at)
 		}
+		if n := x.count(w); best < 0 || n < fewest {
+			best, fewest = at, n
+		}
+		at = next
 	}
-	return best
+	return int32(best)
 }
 
 // count returns the number of statistics that satisfy a wish.
-func (x *index) count(w *wish) int {
-	tree := x.values[w.name]
+func (x *index) count(w wish) int {
+	tree := x.values[w[0].Name]
 	if tree == nil {
 		return 0
 	}
 	n := 0
-	for _, s := range w.spans {
-		first := sort.Search(tree.Len(), func(i int) bool { p, _ := tree.GetAt(i); return p.value >= s.low })
-		after := sort.Search(tree.Len(), func(i int) bool { p, _ := tree.GetAt(i); return p.value > s.high })
+	for _, s := range w {
+		if !isSpan(s) {
+			continue
+		}
+		first := sort.Search(tree.Len(), func(i int) bool { p, _ := tree.GetAt(i); return p.value >= s.MinValue })
+		after := sort.Search(tree.Len(), func(i int) bool { p, _ := tree.GetAt(i); return p.value > s.MaxValue })
 		n += after - first
 	}
 	return n
@@ -118,7 +131,7 @@ func (x *index) remove(e *entry) {
 	x.byAge.Delete(e)
 	for _, s := range e.stats {
 		tree := x.values[s.Name]
-		tree.Delete(point{value: s.Value, serial: e.serial})
+		tree.Delete(point{value: s.Value, entry: e})
 		if tree.Len() == 0 {
 			delete(x.values, s.Name)
 		}
@@ -127,12 +140,16 @@ func (x *index) remove(e *entry) {
 		x.free.Delete(e)
 		return
 	}
-	home := &e.wishes[e.home]
-	for _, s := range home.spans {
-		x.wishes[home.name].Remove(intervals.Key{Low: s.low, Serial: e.serial})
+	home, _ := e.wish(int(e.home))
+	tree := x.wishes[home[0].Name]
+	if tree == nil {
+		return // nothing satisfies the wish
 	}
-	if tree := x.wishes[home.name]; tree != nil && tree.Empty() {
-		delete(x.wishes, home.name)
+	for _, s := range home {
+		tree.Remove(intervals.Key{Low: s.MinValue, Serial: e.serial})
+	}
+	if tree.Empty() {
+		delete(x.wishes, home[0].Name)
 	}
 }
 
@@ -168,17 +185,19 @@ type path func(visit visitor)
 // wished returns a path for each of an entry's wishes: the statistics that satisfy it.
 func (x *index) wished(e *entry) []path {
 	var paths []path
-	for i := range e.wishes {
+	for at := 0; at < len(e.spans); {
+		var w wish
+		w, at = e.wish(at)
 		paths = append(paths, func(visit visitor) {
-			tree := x.values[e.wishes[i].name]
+			tree := x.values[w[0].Name]
 			if tree == nil {
 				return
 			}
 			stopped := false
-			for _, s := range e.wishes[i].spans {
-				tree.Ascend(point{value: s.low}, func(p point) bool {
-					stopped = stopped || p.value <= s.high && !visit(p.entry)
-					return !stopped && p.value <= s.high
+			for _, s := range w {
+				tree.Ascend(point{value: s.MinValue}, func(p point) bool {
+					stopped = stopped || p.value <= s.MaxValue && !visit(p.entry)
+					return !stopped && p.value <= s.MaxValue
 				})
 			}
 		})

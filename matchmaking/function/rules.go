@@ -57,11 +57,11 @@ func (r *rules) step(age time.Duration) int {
 	return n
 }
 
-// next returns the time of the first widening after the first n that changes one of the wishes.
-func (r *rules) next(n int, wishes []wish) (after time.Duration, ok bool) {
+// next returns the time of the first widening after the first n that changes one of some criteria.
+func (r *rules) next(n int, criteria []matchmaking.Criterion) (after time.Duration, ok bool) {
 	for i := n; i < len(r.steps); i++ {
-		for _, w := range wishes {
-			if r.widths[i+1][w.name] > r.widths[i][w.name] {
+		for _, c := range criteria {
+			if r.widths[i+1][c.Name] > r.widths[i][c.Name] {
 				return r.steps[i], true
 			}
 		}

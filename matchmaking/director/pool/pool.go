@@ -43,14 +43,20 @@ type Matcher interface {
 // entry is a ticket in the pool.
 type entry struct {
 	ticket *matchmaking.Ticket
+	place  *place // of a parked ticket, else nil
 	state  state
-	until  time.Time // of a parked ticket
-	index  int       // of a parked ticket, in the heap
 	// uncertain is set if it is not known whether a match of the ticket was assigned.
 	uncertain bool
 }
 
-type state int
+// place is a parked ticket's in the heap.
+type place struct {
+	entry *entry
+	until time.Time
+	index int
+}
+
+type state uint8
 
 const (
 	waiting state = iota // available for matches
@@ -85,8 +91,14 @@ func (p *Pool) offer(e *entry) {
 }
 
 func (p *Pool) park(e *entry, until time.Time) {
-	e.state, e.until = parked, until
-	heap.Push(&p.parked, e)
+	e.state, e.place = parked, &place{entry: e, until: until}
+	heap.Push(&p.parked, e.place)
+}
+
+// unpark takes a parked ticket out of the heap.
+func (p *Pool) unpark(e *entry) {
+	heap.Remove(&p.parked, e.place.index)
+	e.place = nil
 }
 
 // Remove forgets a ticket in any state. A match that is being made with it goes on without the pool.
@@ -100,7 +112,7 @@ func (p *Pool) Remove(id string) {
 	case waiting:
 		p.matcher.Remove(id)
 	case parked:
-		heap.Remove(&p.parked, e.index)
+		p.unpark(e)
 	case claimed:
 		p.claimed--
 	}
@@ -174,7 +186,7 @@ func (p *Pool) claimedEntry(id string) *entry {
 // Unpark makes a parked ticket available before its time, because the claim that held it was given up.
 func (p *Pool) Unpark(id string) {
 	if e := p.tickets[id]; e != nil && e.state == parked {
-		heap.Remove(&p.parked, e.index)
+		p.unpark(e)
 		p.offer(e)
 	}
 }
@@ -182,7 +194,8 @@ func (p *Pool) Unpark(id string) {
 // Wake makes the parked tickets available whose time has come.
 func (p *Pool) Wake(now time.Time) {
 	for len(p.parked) > 0 && !now.Before(p.parked[0].until) {
-		e, _ := heap.Pop(&p.parked).(*entry)
+		e := p.parked[0].entry
+		p.unpark(e)
 		p.offer(e)
 	}
 }
@@ -235,7 +248,7 @@ func (p *Pool) IsCertain(id string) bool {
 func (e *entry) isUnassigned() bool { return e.state != claimed && !e.uncertain }
 
 // parking is a heap of parked tickets, by the time at which they become available.
-type parking []*entry
+type parking []*place
 
 func (h parking) Len() int           { return len(h) }
 func (h parking) Less(i, j int) bool { return h[i].until.Before(h[j].until) }
@@ -246,16 +259,16 @@ func (h parking) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (h *parking) Push(x any) {
-	e, _ := x.(*entry)
-	e.index = len(*h)
-	*h = append(*h, e)
+	at, _ := x.(*place)
+	at.index = len(*h)
+	*h = append(*h, at)
 }
 
 // Pop implements heap.Interface.
 func (h *parking) Pop() any {
 	last := len(*h) - 1
-	e := (*h)[last]
+	at := (*h)[last]
 	(*h)[last] = nil
 	*h = (*h)[:last]
-	return e
+	return at
 }

@@ -1,0 +1,75 @@
+package director
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
+	"github.com/tidemark-dev/tidemark/matchmaking/function"
+)
+
+// BenchmarkWaiting adds tickets that match none, as they are read from the storage, to a pool with a criteria function,
+// and then pairs that match. It reports the memory that each waiting ticket takes.
+func BenchmarkWaiting(b *testing.B) {
+	for _, waiting := range []int{50_000, 200_000} {
+		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
+			before := liveHeap()
+			matcher := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}})
+			p := pool.New(matcher)
+			began := time.Now()
+			for n := range waiting {
+				p.Add(decoded(b, n, float64(n)+0.5, float64(n)), time.Time{})
+			}
+			for again := true; again; again = !matcher.Next().IsZero() {
+				found, err := matcher.Match(b.Context(), began)
+				require.NoError(b, err)
+				require.Empty(b, found)
+			}
+			settled := time.Since(began)
+			each := float64(liveHeap()-before) / float64(waiting)
+			next := waiting
+			for b.Loop() {
+				for range 2 {
+					p.Add(decoded(b, next, -1, -1), time.Time{})
+					next++
+				}
+				found, err := matcher.Match(b.Context(), began)
+				require.NoError(b, err)
+				require.Len(b, found, 1)
+				for _, ticket := range found[0].Tickets() {
+					p.Claim(ticket.ID)
+					p.Finish(ticket.ID)
+				}
+			}
+			b.ReportMetric(each, "B/waiting")
+			b.ReportMetric(float64(settled.Nanoseconds())/float64(waiting), "ns/added")
+			runtime.KeepAlive(p)
+		})
+	}
+}
+
+// decoded returns a ticket that was read from the storage.
+func decoded(b *testing.B, n int, sought, skill float64) *matchmaking.Ticket {
+	b.Helper()
+	text := fmt.Sprintf(`{"criteria":[{"name":"skill","minValue":%g,"maxValue":%g}],"statistics":[{"name":"skill","value":%g}]}`, sought, sought, skill)
+	ticket := &matchmaking.Ticket{
+		ID: fmt.Sprintf("01M8%022d.crowd", n), Queue: "crowd", Status: matchmaking.Searching,
+		CreateTime: time.Unix(1_000_000, int64(n)*1000), Expires: time.Unix(1_000_600, 0), TTL: 10 * time.Minute, Life: 10 * time.Minute,
+	}
+	require.NoError(b, json.Unmarshal([]byte(text), &ticket.Spec))
+	return ticket
+}
+
+// liveHeap returns the bytes of the heap that are in use.
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
