@@ -10,16 +10,22 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// FirstCome returns a Matcher that matches the oldest tickets with the same number of teams and the same team size. The
-// arguments, which are at least 1, apply to tickets that don't set them. The tickets of a match are assigned to its teams
-// in turn, the oldest to team 0.
+// FirstCome returns a Matcher that matches the oldest tickets with the same number of teams and the same team size, which is
+// counted in players. The arguments, which are at least 1, apply to tickets that don't set them. The tickets of a match are
+// assigned to its teams in turn, the oldest to team 0.
 //
-// Add and Remove take O(log n) time for n waiting tickets. The cost of a round grows only with the matches it makes.
+// A ticket of several players is assigned to the first team, in turn, with enough free slots. A ticket for which no team
+// has room is left out, and waits for the next match. All teams of a match are full. If the oldest tickets don't fill the
+// teams exactly, the match is the oldest ticket and others that do, the largest parties first. If there are none, the same
+// is tried with the oldest ticket of each other size. A ticket of more players than a team is never matched.
+//
+// Add and Remove take O(log n) time for n waiting tickets. The cost of a round grows only with the matches it makes, and,
+// with parties, with the size of a match for each shape that has a new ticket.
 func FirstCome(teams, teamSize int) matchmaking.Matcher {
 	return &firstCome{
 		queue:   shape{teams: max(teams, 1), size: max(teamSize, 1)},
 		waiting: make(map[string]*matchmaking.Ticket),
-		lines:   make(map[shape]*btree.BTreeG[*matchmaking.Ticket]),
+		lines:   make(map[shape]*line),
 		ripe:    make(map[shape]bool),
 	}
 }
@@ -27,22 +33,25 @@ func FirstCome(teams, teamSize int) matchmaking.Matcher {
 type firstCome struct {
 	queue   shape
 	waiting map[string]*matchmaking.Ticket
-	lines   map[shape]*btree.BTreeG[*matchmaking.Ticket] // the oldest first; no line is empty
-	ripe    map[shape]bool                               // lines that had enough tickets after an Add
+	lines   map[shape]*line // no line is empty
+	ripe    map[shape]bool  // whose lines had enough players after an Add
 }
 
 // Add implements Matcher.
 func (f *firstCome) Add(t *matchmaking.Ticket) {
 	f.Remove(t.ID)
 	s := f.queue.of(t)
-	line := f.lines[s]
-	if line == nil {
-		line = newTree(func(a, b *matchmaking.Ticket) bool { return older(a, b) < 0 })
-		f.lines[s] = line
+	if t.Party() > s.size {
+		return
 	}
-	line.Set(t)
+	l := f.lines[s]
+	if l == nil {
+		l = &line{shape: s}
+		f.lines[s] = l
+	}
+	l.add(t)
 	f.waiting[t.ID] = t
-	if line.Len() >= s.players() {
+	if l.enough() {
 		f.ripe[s] = true
 	}
 }
@@ -54,11 +63,14 @@ func (f *firstCome) Remove(id string) {
 		return
 	}
 	delete(f.waiting, id)
-	s := f.queue.of(t)
-	if line := f.lines[s]; line.Len() > 1 {
-		line.Delete(t)
-	} else {
-		delete(f.lines, s)
+	l := f.lines[f.queue.of(t)]
+	l.remove(t)
+	f.dropEmpty(l)
+}
+
+func (f *firstCome) dropEmpty(l *line) {
+	if l.players == 0 {
+		delete(f.lines, l.shape)
 	}
 }
 
@@ -66,27 +78,23 @@ func (f *firstCome) Remove(id string) {
 func (f *firstCome) Match(context.Context, time.Time) ([]matchmaking.Proposal, error) {
 	var proposals []matchmaking.Proposal
 	for s := range f.ripe {
-		for f.lines[s] != nil && f.lines[s].Len() >= s.players() {
-			proposals = append(proposals, matchmaking.Proposal{Teams: alternate(f.take(s), s.teams)})
+		l := f.lines[s]
+		if l == nil {
+			continue
 		}
+		for teams := l.take(); teams != nil; teams = l.take() {
+			for _, team := range teams {
+				for _, t := range team {
+					delete(f.waiting, t.ID)
+				}
+			}
+			proposals = append(proposals, matchmaking.Proposal{Teams: teams})
+		}
+		f.dropEmpty(l)
 	}
 	clear(f.ripe)
 	slices.SortFunc(proposals, func(a, b matchmaking.Proposal) int { return older(a.Teams[0][0], b.Teams[0][0]) })
 	return proposals, nil
-}
-
-// take removes the tickets of one match, the oldest, from a line that has enough.
-func (f *firstCome) take(s shape) []*matchmaking.Ticket {
-	line := f.lines[s]
-	taken := make([]*matchmaking.Ticket, s.players())
-	for i := range taken {
-		taken[i], _ = line.PopMin()
-		delete(f.waiting, taken[i].ID)
-	}
-	if line.Len() == 0 {
-		delete(f.lines, s)
-	}
-	return taken
 }
 
 // Next implements Matcher. The passing of time makes no match possible.

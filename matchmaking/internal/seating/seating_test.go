@@ -1,0 +1,142 @@
+package seating_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
+)
+
+// Each row was worked out by hand. Parties are numbered from 1, as in the ticket processor's table.
+func TestSeats(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		match   seating.Match
+		parties []int // their sizes
+		teams   [][]int
+		left    int
+	}{
+		{seating.Match{Teams: 2, Size: 3}, []int{1, 1, 1, 1, 1, 1}, [][]int{{1, 3, 5}, {2, 4, 6}}, 0}, // the document's example
+		{seating.Match{Teams: 2, Size: 3}, []int{2, 1, 1, 2}, [][]int{{1, 3}, {2, 4}}, 0},
+		{seating.Match{Teams: 2, Size: 3}, []int{3, 2, 2, 1}, [][]int{{1}, {2, 4}}, 0},       // 3 has no room
+		{seating.Match{Teams: 2, Size: 3}, []int{2, 2, 2, 1, 1}, [][]int{{1, 4}, {2, 5}}, 0}, // 3 has no room
+		{seating.Match{Teams: 2, Size: 3}, []int{2, 3, 1}, [][]int{{1, 3}, {2}}, 0},          // 3 is next to team 1 first, which is full: team 0
+		{seating.Match{Teams: 3, Size: 3}, []int{1, 3, 2, 2, 1}, [][]int{{1, 4}, {2}, {3, 5}}, 0},
+		{seating.Match{Teams: 2, Size: 3}, []int{1, 1, 3}, [][]int{{1}, {2}}, 4}, // the rest of one team would do, not that of two
+		{seating.Match{Teams: 1, Size: 4}, []int{3, 2, 1}, [][]int{{1, 3}}, 0},
+	} {
+		seats, got := c.match.Seats(), make([][]int, c.match.Teams)
+		for i, players := range c.parties {
+			largest := seats.Largest()
+			team, ok := seats.Seat(players)
+			require.Equal(t, players <= largest, ok, "%+v", c)
+			if ok {
+				got[team] = append(got[team], i+1)
+			}
+		}
+		require.Equal(t, c.teams, got, "%+v", c)
+		require.Equal(t, c.left, seats.Left, "%+v", c)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		match  seating.Match
+		seed   int
+		others []int // by size
+		want   [][]int
+	}{
+		{seating.Match{Teams: 2, Size: 3}, 1, []int{0, 1, 0, 1}, nil}, // 5 players
+		{seating.Match{Teams: 2, Size: 3}, 1, []int{0, 2, 0, 1}, [][]int{{1, 1, 1}, {3}}},
+		{seating.Match{Teams: 2, Size: 3}, 2, []int{0, 0, 9}, nil}, // only parties of 2
+		{seating.Match{Teams: 2, Size: 3}, 2, []int{0, 1, 9}, nil}, // one team has a single
+		{seating.Match{Teams: 2, Size: 3}, 2, []int{0, 2, 9}, [][]int{{2, 1}, {2, 1}}},
+		{seating.Match{Teams: 1, Size: 6}, 1, []int{0, 0, 1, 1, 1}, [][]int{{1, 3, 2}}}, // not 4, after which 1 is missing
+		{seating.Match{Teams: 1, Size: 2}, 2, nil, [][]int{{2}}},
+		{seating.Match{Teams: 1, Size: 2}, 3, []int{0, 5}, nil},
+	} {
+		require.Equal(t, c.want, c.match.Plan(c.seed, c.others), "%+v", c)
+	}
+}
+
+// With a party of some size as the seed, Plan fills a match whenever any choice of parties does.
+func TestPlanFindsAMatchIfThereIsOne(t *testing.T) {
+	t.Parallel()
+	for _, m := range []seating.Match{
+		{Teams: 1, Size: 7}, {Teams: 2, Size: 3}, {Teams: 2, Size: 5}, {Teams: 2, Size: 6}, {Teams: 3, Size: 4}, {Teams: 3, Size: 5}, {Teams: 4, Size: 4},
+	} {
+		enumerate(m, func(counts []int) {
+			found := false
+			for seed := range counts {
+				if counts[seed] == 0 {
+					continue
+				}
+				counts[seed]--
+				plan := m.Plan(seed, counts)
+				counts[seed]++
+				found = found || plan != nil
+				requireFull(t, m, plan, counts)
+			}
+			require.Equal(t, possible(m, counts), found, "%+v of %v", m, counts)
+		})
+	}
+}
+
+// enumerate calls f with each choice of up to 5 parties of each size.
+func enumerate(m seating.Match, f func([]int)) {
+	counts := make([]int, m.Size+1)
+	var from func(int)
+	from = func(n int) {
+		if n > m.Size {
+			f(counts)
+			return
+		}
+		for counts[n] = 0; counts[n] <= min(5, m.Teams*m.Size/n); counts[n]++ {
+			from(n + 1)
+		}
+		counts[n] = 0
+	}
+	from(1)
+}
+
+func requireFull(t *testing.T, m seating.Match, plan [][]int, counts []int) {
+	t.Helper()
+	used := make([]int, len(counts))
+	for _, team := range plan {
+		sum := 0
+		for _, n := range team {
+			sum += n
+			used[n]++
+		}
+		require.Equal(t, m.Size, sum, "%v of %v", plan, counts)
+	}
+	for n := range used {
+		require.LessOrEqual(t, used[n], counts[n], "%v of %v", plan, counts)
+	}
+}
+
+// possible tries all choices.
+func possible(m seating.Match, counts []int) bool {
+	known := map[string]bool{}
+	var try func(team, want, most int) bool
+	try = func(team, want, most int) bool {
+		if want == 0 {
+			return team+1 == m.Teams || try(team+1, m.Size, m.Size)
+		}
+		key := fmt.Sprint(team, want, most, counts)
+		found, ok := known[key]
+		for n := min(most, want); n > 0 && !ok && !found; n-- {
+			if counts[n] > 0 {
+				counts[n]--
+				found = try(team, want-n, n)
+				counts[n]++
+			}
+		}
+		known[key] = found
+		return found
+	}
+	return try(0, m.Size, m.Size)
+}
