@@ -28,7 +28,7 @@ type Definition struct {
 // Limits bounds what a queue accepts.
 type Limits struct {
 	MaxTickets     int `json:"maxTickets"`     // that wait at a time; 0: no limit
-	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's fields as JSON
+	MaxTicketBytes int `json:"maxTicketBytes"` // of a ticket's Spec.Message
 }
 
 // Match is how matches are proposed.
@@ -161,7 +161,7 @@ const (
 	DefaultAssignmentTTL  = time.Minute
 	DefaultDebounce       = 5 * time.Millisecond
 	DefaultCallTimeout    = 5 * time.Second
-	DefaultMaxTicketBytes = 16 << 10
+	DefaultMaxTicketBytes = 1 << 20
 	MinLifetime           = 200 * time.Millisecond // of each lifetime in a definition
 )
 

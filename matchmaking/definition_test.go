@@ -33,7 +33,7 @@ func TestDefinitionDefaults(t *testing.T) {
 		TicketTTL:      matchmaking.Duration(10 * time.Minute),
 		PendingTimeout: matchmaking.Duration(time.Minute),
 		AssignmentTTL:  matchmaking.Duration(time.Minute),
-		Limits:         matchmaking.Limits{MaxTicketBytes: 16 << 10},
+		Limits:         matchmaking.Limits{MaxTicketBytes: 1 << 20},
 	}, d)
 }
 

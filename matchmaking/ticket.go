@@ -1,7 +1,6 @@
 package matchmaking
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -35,18 +34,17 @@ const (
 
 // Spec is what a ticket asks for. It never changes; treat what it refers to as read-only.
 type Spec struct {
-	SearchFields SearchFields `json:"searchFields,omitzero"`
+	SearchFields SearchFields
 	// Criteria are the tickets that this one accepts, by their statistics: for each name, one of the criteria with that
 	// name must hold.
-	Criteria   []Criterion `json:"criteria,omitempty"`
-	Statistics []Statistic `json:"statistics,omitempty"`
-	NumTeams   int         `json:"numTeams,omitempty"` // of the match; 0: the queue's
-	TeamSize   int         `json:"teamSize,omitempty"` // in players, of the match; 0: the queue's
-	Players    int         `json:"players,omitempty"`  // how many players the ticket stands for: a party; 0: one
-	// Extensions and PersistentField are for the caller's own use: JSON values by name. A protobuf Any is an object with
-	// "@type".
-	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
-	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
+	Criteria   []Criterion
+	Statistics []Statistic
+	NumTeams   int // of the match; 0: the queue's
+	TeamSize   int // in players, of the match; 0: the queue's
+	Players    int // how many players the ticket stands for: a party; 0: one
+	// Message is what the ticket's creator sent, extensions included, which decides when it is stored and read. It is opaque
+	// here: package openmatch/convert encodes and decodes it. Empty: there is nothing but the other fields.
+	Message []byte
 }
 
 // Party returns how many players a ticket stands for.

@@ -91,7 +91,7 @@ func TestBodyMemory(t *testing.T) {
 				require.Equal(t, 201, statusOn(t, conn))
 			}
 			require.Equal(t, 201, publish().status)
-			require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(create()), "no ticket may be as large")
+			require.NoError(t, create())
 			require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience, servertest.Step)
 		})
 	}
@@ -118,7 +118,7 @@ func TestBodyMemoryIsReturned(t *testing.T) {
 		method, path, _ := cut(call)
 		require.Equal(t, 400, h.do(method, path, body).status, call)
 	}
-	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(h.createLarge(len(body))))
+	require.NoError(t, h.createLarge(len(body)))
 	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, fault.SlugInvalidBody)
 	require.Eventually(t, func() bool { return server.BodyBytes(h.server) == 0 }, servertest.Patience, servertest.Step)
 }

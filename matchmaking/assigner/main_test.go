@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -94,13 +95,16 @@ func build(t *testing.T, by matchmaking.AssignBy) matchmaking.Assigner {
 
 // proposal is a match of two tickets.
 func proposal() matchmaking.Proposal {
+	spec, err := convert.FromJSON(convert.JSON{
+		SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}}, Extensions: map[string]json.RawMessage{"name": json.RawMessage(`"Ann <3"`)},
+	})
+	if err != nil {
+		panic(err) // for text that isn't UTF-8 only
+	}
 	return matchmaking.Proposal{
 		ID: "match-1",
 		Teams: [][]*matchmaking.Ticket{
-			{{ID: "ann", CreateTime: time.Unix(7, 0).UTC(), Spec: matchmaking.Spec{
-				SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}},
-				Extensions:   map[string]json.RawMessage{"name": json.RawMessage(`"Ann <3"`)},
-			}}},
+			{{ID: "ann", CreateTime: time.Unix(7, 0).UTC(), Spec: spec}},
 			{{ID: "bob"}},
 		},
 		Extensions: map[string]json.RawMessage{"map": json.RawMessage(`"dust"`)},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // webhook calls a service of the operator.
@@ -46,7 +47,7 @@ type allocateCall struct {
 type ticket struct {
 	ID         string    `json:"id"`
 	CreateTime time.Time `json:"createTime,omitzero"`
-	matchmaking.Spec
+	convert.JSON
 }
 
 type releaseCall struct {
@@ -127,7 +128,7 @@ func ticketsOf(teams [][]*matchmaking.Ticket) [][]ticket {
 	for i, team := range teams {
 		all[i] = make([]ticket, len(team))
 		for j, t := range team {
-			all[i][j] = ticket{ID: t.ID, CreateTime: t.CreateTime, Spec: t.Spec}
+			all[i][j] = ticket{ID: t.ID, CreateTime: t.CreateTime, JSON: convert.ToJSON(t.Spec)}
 		}
 	}
 	return all

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // linesType is the content type of responses with one match per line.
@@ -38,7 +39,7 @@ type functionCall struct {
 type ticket struct {
 	ID         string    `json:"id"`
 	CreateTime time.Time `json:"createTime"`
-	matchmaking.Spec
+	convert.JSON
 }
 
 // Match calls the function once.
@@ -65,7 +66,7 @@ func poolsOf(pools map[string][]*matchmaking.Ticket) map[string][]ticket {
 	for name, pool := range pools {
 		tickets := make([]ticket, len(pool))
 		for i, t := range pool {
-			tickets[i] = ticket{ID: t.ID, CreateTime: t.CreateTime, Spec: t.Spec}
+			tickets[i] = ticket{ID: t.ID, CreateTime: t.CreateTime, JSON: convert.ToJSON(t.Spec)}
 		}
 		all[name] = tickets
 	}

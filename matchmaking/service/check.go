@@ -1,12 +1,8 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -63,13 +59,7 @@ func checkSpec(s *matchmaking.Spec, m *matchmaking.Match) error {
 			return matchmaking.InvalidTicket(at+"/value", "the statistic %q must be finite", st.Name)
 		}
 	}
-	if err := checkTeams(s, m); err != nil {
-		return err
-	}
-	if err := checkObjects("/extensions", s.Extensions); err != nil {
-		return err
-	}
-	return checkObjects("/persistentField", s.PersistentField)
+	return checkTeams(s, m)
 }
 
 func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
@@ -109,65 +99,13 @@ func largestParty(s *matchmaking.Spec, m *matchmaking.Match) int {
 
 func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
-// pointerEscapes escapes a name for a JSON pointer.
-var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
-
-func checkObjects(at string, values map[string]json.RawMessage) error {
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if !json.Valid(values[name]) {
-			return matchmaking.InvalidTicket(at+"/"+pointerEscapes.Replace(name), "the value of %q is not JSON", name)
-		}
-	}
-	return nil
-}
-
-// checkSize returns an error if the spec has more than limit bytes as JSON. It encodes the spec only if that is in doubt.
+// checkSize returns an error if what the creator sent has more than limit bytes.
 func checkSize(s *matchmaking.Spec, limit int) error {
-	if roughBytes(s) <= limit {
+	if len(s.Message) <= limit {
 		return nil
 	}
-	text, err := json.Marshal(s)
-	switch {
-	case err != nil:
-		return matchmaking.InvalidTicket("", "the ticket can't be encoded as JSON: %v", err)
-	case len(text) > limit:
-		return &fault.Error{
-			Kind: fault.TooLarge, Slug: fault.SlugTicketTooLarge,
-			Detail: fmt.Sprintf("the ticket has %d bytes as JSON, the limit of this queue is %d", len(text), limit),
-		}
+	return &fault.Error{
+		Kind: fault.TooLarge, Slug: fault.SlugTicketTooLarge,
+		Detail: fmt.Sprintf("the ticket has %d bytes as protobuf, the limit of this queue is %d", len(s.Message), limit),
 	}
-	return nil
-}
-
-// Upper bounds of what the parts of a spec take as JSON, without its strings.
-const (
-	frameBytes  = 256 // the keys of the spec
-	memberBytes = 80  // the keys, signs and numbers of a member
-	charBytes   = 6   // a byte of a string, escaped
-)
-
-// roughBytes returns an upper bound of the bytes of the spec as JSON.
-func roughBytes(s *matchmaking.Spec) int {
-	texts, members, raw := 0, 0, 0
-	for _, tag := range s.SearchFields.Tags {
-		texts, members = texts+len(tag), members+1
-	}
-	for name := range s.SearchFields.DoubleArgs {
-		texts, members = texts+len(name), members+1
-	}
-	for name, value := range s.SearchFields.StringArgs {
-		texts, members = texts+len(name)+len(value), members+1
-	}
-	for _, c := range s.Criteria {
-		texts, members = texts+len(c.Name), members+2
-	}
-	for _, st := range s.Statistics {
-		texts, members = texts+len(st.Name), members+1
-	}
-	for _, values := range []map[string]json.RawMessage{s.Extensions, s.PersistentField} {
-		for name, value := range values {
-			texts, members, raw = texts+len(name), members+1, raw+charBytes*len(value)
-		}
-	}
-	return frameBytes + charBytes*texts + memberBytes*members + raw
 }

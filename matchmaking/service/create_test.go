@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -42,9 +41,6 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		{NewTicket{Spec: matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 2, MaxValue: 1}}}}, "/criteria/0"},
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{}}}}, "/statistics/0/name"},
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}}, "/statistics/0/value"},
-		{NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a": []byte("{")}}}, "/extensions/a"},
-		{NewTicket{Spec: matchmaking.Spec{Extensions: map[string]json.RawMessage{"a/b": []byte("{")}}}, "/extensions/a~1b"},
-		{NewTicket{Spec: matchmaking.Spec{PersistentField: map[string]json.RawMessage{"a": nil}}}, "/persistentField/a"},
 	} {
 		var told *fault.Error
 		require.ErrorAs(t, c.n.check(&d), &told, "%+v", c.n)
@@ -55,14 +51,10 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	own := parse(t, "q", `{"match":{"function":"http","url":"http://h/"}}`)
 	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{Players: 100}}).check(&own), "the team's size isn't known")
 	require.Error(t, (&NewTicket{Spec: matchmaking.Spec{Players: 101}}).check(&own))
-	tagged := func(bytes int) *NewTicket {
-		return &NewTicket{Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{
-			Tags: []string{strings.Repeat("x", bytes)}, DoubleArgs: matchmaking.Doubles{"nan": math.NaN(), "inf": inf},
-		}}}
-	}
-	require.NoError(t, tagged(1900).check(&d), "the rough bound is above the limit, the size isn't")
+	sent := func(bytes int) *NewTicket { return &NewTicket{Spec: matchmaking.Spec{Message: make([]byte, bytes)}} }
+	require.NoError(t, sent(2000).check(&d))
 	var told *fault.Error
-	require.ErrorAs(t, tagged(2000).check(&d), &told)
+	require.ErrorAs(t, sent(2001).check(&d), &told)
 	require.Equal(t, fault.TooLarge, told.Kind)
 	require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
 }

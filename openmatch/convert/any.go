@@ -64,20 +64,12 @@ func ToExtensions(anys map[string]*anypb.Any) (map[string]json.RawMessage, error
 // FromExtensions returns extensions as Anys. JSON that a google.protobuf.Value can't represent becomes a string with the
 // text of the JSON.
 func FromExtensions(extensions map[string]json.RawMessage) map[string]*anypb.Any {
-	if len(extensions) == 0 {
-		return nil
-	}
-	anys := make(map[string]*anypb.Any, len(extensions))
-	for name, text := range extensions {
-		anys[name] = fromJSON(text)
-	}
-	return anys
+	return changed(extensions, fromJSON)
 }
 
 func toJSON(a *anypb.Any) (json.RawMessage, error) {
 	if !isKnown(a.GetTypeUrl()) {
-		encoded := base64.StdEncoding.EncodeToString(a.GetValue())
-		return json.Marshal(map[string]string{typeMember: a.GetTypeUrl(), valueMember: encoded})
+		return opaqueJSON(a), nil
 	}
 	text, err := protojson.MarshalOptions{Resolver: known()}.Marshal(a)
 	if err != nil {
@@ -86,6 +78,16 @@ func toJSON(a *anypb.Any) (json.RawMessage, error) {
 	var compact bytes.Buffer // protojson varies its white space
 	err = json.Compact(&compact, text)
 	return compact.Bytes(), err
+}
+
+// opaqueJSON returns an Any with its bytes in base64.
+func opaqueJSON(a *anypb.Any) json.RawMessage {
+	encoded := base64.StdEncoding.EncodeToString(a.GetValue())
+	text, err := json.Marshal(map[string]string{typeMember: a.GetTypeUrl(), valueMember: encoded})
+	if err != nil {
+		panic(err) // strings can always be encoded
+	}
+	return text
 }
 
 func isKnown(typeURL string) bool {

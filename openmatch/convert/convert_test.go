@@ -1,6 +1,7 @@
 package convert_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"math"
 	"testing"
@@ -35,7 +36,14 @@ func valueOf(t testing.TB, v any) *anypb.Any {
 	return anyOf(t, value)
 }
 
-// TestExtensions converts Anys to JSON and back.
+// jsonOf returns what JSON callers see of a message, and of it when it was stored.
+func jsonOf(t require.TestingT, m *openmatch.Ticket) (matchmaking.Spec, convert.JSON) {
+	spec, err := convert.ToSpec(m)
+	require.NoError(t, err)
+	return spec, convert.ToJSON(spec)
+}
+
+// TestExtensions shows a client's Anys as JSON, and an assigner's JSON as Anys.
 func TestExtensions(t *testing.T) {
 	t.Parallel()
 	const types = `"@type":"type.googleapis.com/`
@@ -52,20 +60,24 @@ func TestExtensions(t *testing.T) {
 		"value":     {valueOf(t, []any{1.0, "a", nil}), `{` + types + `google.protobuf.Value","value":[1,"a",null]}`},
 		"score":     {anyOf(t, &openmatch.DefaultEvaluationCriteria{Score: 2}), `{` + types + `openmatch.DefaultEvaluationCriteria","score":2}`},
 		"unknown":   {&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, `{"@type":"mygame.example/mygame.Hero","value":"AP8="}`},
-		"in an any": {anyOf(t, anyOf(t, wrapperspb.Bool(true))), ""},
+		"in an any": {anyOf(t, anyOf(t, wrapperspb.Bool(true))), `{` + types + `google.protobuf.Any","value":"Ci10eXBlLmdvb2dsZWFwaXMuY29tL2dvb2dsZS5wcm90b2J1Zi5Cb29sVmFsdWUSAggB"}`},
 		"no type":   {&anypb.Any{Value: []byte{1}}, `{"@type":"","value":"AQ=="}`},
 		"empty":     {&anypb.Any{}, `{"@type":"","value":""}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			extensions, err := convert.ToExtensions(map[string]*anypb.Any{"x": c.any})
-			require.NoError(t, err)
-			if c.json != "" {
-				require.JSONEq(t, c.json, string(extensions["x"]))
-			}
-			back := convert.FromExtensions(extensions)["x"]
-			require.True(t, proto.Equal(c.any, back), "%v", back)
-		})
+		_, seen := jsonOf(t, &openmatch.Ticket{PersistentField: map[string]*anypb.Any{"x": c.any}})
+		require.JSONEq(t, c.json, string(seen.PersistentField["x"]), name)
+		back := convert.FromAssignment(&matchmaking.Assignment{Extensions: seen.PersistentField}).GetExtensions()["x"]
+		require.True(t, proto.Equal(c.any, back), "%s: %v", name, back)
+	}
+	for name, a := range map[string]*anypb.Any{
+		"NaN in a value": valueOf(t, math.NaN()), "a value without one": anyOf(t, &structpb.Value{}),
+		"garbage": {TypeUrl: "a/google.protobuf.BoolValue", Value: []byte{8}},
+	} {
+		_, err := convert.ToExtensions(map[string]*anypb.Any{"x": a})
+		require.Error(t, err, name)
+		spec, seen := jsonOf(t, &openmatch.Ticket{Extensions: map[string]*anypb.Any{"x": a}})
+		require.Contains(t, string(seen.Extensions["x"]), base64.StdEncoding.EncodeToString(a.GetValue()), name)
+		require.True(t, proto.Equal(a, convert.FromTicket(&matchmaking.Ticket{Spec: spec}).GetExtensions()["x"]), name)
 	}
 }
 
@@ -92,116 +104,121 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
-func TestTicketFromMessage(t *testing.T) {
+// TestFieldsOfAMessage reads what matching needs, when a ticket is created and when it was stored.
+func TestFieldsOfAMessage(t *testing.T) {
 	t.Parallel()
-	m := &openmatch.Ticket{
-		Id:           "t",
-		SearchFields: &openmatch.SearchFields{DoubleArgs: map[string]float64{"b": 2, "a": 1, "nan": math.NaN(), "inf": math.Inf(1), "": 3}, Tags: []string{"x"}},
-		Extensions: map[string]*anypb.Any{
-			"tidemark.criteria": valueOf(t, []any{map[string]any{"name": "a", "minValue": -1.0, "maxValue": 5.5}}),
-			"tidemark.match":    anyOf(t, &structpb.Struct{Fields: map[string]*structpb.Value{"numTeams": structpb.NewNumberValue(2), "teamSize": structpb.NewNumberValue(3)}}),
-			"criteria":          anyOf(t, wrapperspb.Bool(true)),
+	numbers := &openmatch.SearchFields{DoubleArgs: map[string]float64{"b": 2, "a": 1, "nan": math.NaN(), "inf": math.Inf(1), "": 3}}
+	criteria := valueOf(t, []any{map[string]any{"name": "a", "minValue": -1.0, "maxValue": 5.5}})
+	match := anyOf(t, &structpb.Struct{Fields: map[string]*structpb.Value{"numTeams": structpb.NewNumberValue(2), "teamSize": structpb.NewNumberValue(3)}})
+	for name, c := range map[string]struct {
+		extensions map[string]*anypb.Any
+		want       matchmaking.Spec
+	}{
+		"no extension": {nil, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}}},
+		"criteria and sizes": {
+			map[string]*anypb.Any{"tidemark.criteria": criteria, "tidemark.match": match, "criteria": anyOf(t, wrapperspb.Bool(true))},
+			matchmaking.Spec{
+				Criteria:   []matchmaking.Criterion{{Name: "a", MinValue: -1, MaxValue: 5.5}},
+				Statistics: []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}, NumTeams: 2, TeamSize: 3,
+			},
 		},
-		PersistentField: map[string]*anypb.Any{"p": anyOf(t, wrapperspb.Bool(true))},
-		CreateTime:      &timestamppb.Timestamp{Seconds: 1, Nanos: 1000},
+		"own statistics": {
+			map[string]*anypb.Any{"tidemark.statistics": valueOf(t, []any{map[string]any{"name": "c", "value": 4}})},
+			matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "c", Value: 4}}},
+		},
+		"no statistics": {map[string]*anypb.Any{"tidemark.statistics": valueOf(t, []any{})}, matchmaking.Spec{}},
+	} {
+		made, err := convert.ToSpec(&openmatch.Ticket{SearchFields: numbers, Extensions: c.extensions})
+		require.NoError(t, err, name)
+		read, err := convert.Decode(made.Message)
+		require.NoError(t, err, name)
+		for _, got := range []matchmaking.Spec{made, read} {
+			require.True(t, math.IsNaN(got.SearchFields.DoubleArgs["nan"]), name)
+			got.SearchFields, got.Message = matchmaking.SearchFields{}, nil
+			require.Equal(t, c.want, got, name)
+		}
 	}
-	got, err := convert.ToTicket(m)
-	require.NoError(t, err)
-	require.Equal(t, "t", got.ID)
-	require.Equal(t, []matchmaking.Statistic{{Name: "a", Value: 1}, {Name: "b", Value: 2}}, got.Statistics)
-	require.Equal(t, []matchmaking.Criterion{{Name: "a", MinValue: -1, MaxValue: 5.5}}, got.Criteria)
-	require.Equal(t, [2]int{2, 3}, [2]int{got.NumTeams, got.TeamSize})
-	require.True(t, math.IsNaN(got.SearchFields.DoubleArgs["nan"]))
-	require.Equal(t, time.Unix(1, 1000).UTC(), got.CreateTime)
-	require.Len(t, got.Extensions, 3)
-	require.True(t, proto.Equal(m, convert.FromTicket(got)))
 }
 
-func TestMessageFromTicket(t *testing.T) {
+// TestMessageOfJSON is what Open Match's clients see of a ticket of the JSON API.
+func TestMessageOfJSON(t *testing.T) {
 	t.Parallel()
-	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: matchmaking.Spec{
+	fields := convert.JSON{
 		Criteria: []matchmaking.Criterion{{Name: "a", MinValue: 1, MaxValue: 2}}, Statistics: []matchmaking.Statistic{{Name: "a", Value: 3}},
-		NumTeams: 2,
-	}, Assignment: &matchmaking.Assignment{Connection: "h:1", Extensions: map[string]json.RawMessage{"e": json.RawMessage("1")}}})
+		NumTeams: 2, Extensions: map[string]json.RawMessage{"x": json.RawMessage(`{ "b": [1.0] }`), "tidemark.match": json.RawMessage(`"mine"`)},
+	}
+	spec, err := convert.FromJSON(fields)
+	require.NoError(t, err)
+	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: spec, Assignment: &matchmaking.Assignment{
+		Connection: "h:1", Extensions: map[string]json.RawMessage{"e": json.RawMessage("1")},
+	}})
 	want := &openmatch.Ticket{
 		Id: "t", SearchFields: &openmatch.SearchFields{},
 		Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: map[string]*anypb.Any{"e": valueOf(t, 1)}},
 		Extensions: map[string]*anypb.Any{
 			"tidemark.criteria":   valueOf(t, []any{map[string]any{"name": "a", "minValue": 1, "maxValue": 2}}),
 			"tidemark.statistics": valueOf(t, []any{map[string]any{"name": "a", "value": 3}}),
-			"tidemark.match":      valueOf(t, map[string]any{"numTeams": 2}),
+			"tidemark.match":      valueOf(t, "mine"), // the caller's, in place of the sizes
+			"x":                   valueOf(t, map[string]any{"b": []any{1}}),
 		},
 	}
 	require.True(t, proto.Equal(want, m), "%v", m)
 }
 
-// TestRefusedTickets: the error names the field.
+// TestEarlierVersions reads the JSON that they stored.
+func TestEarlierVersions(t *testing.T) {
+	t.Parallel()
+	const old = `{"searchFields":{"tags":["eu"],"doubleArgs":{"skill":"NaN"}},"criteria":[{"name":"a","minValue":1,"maxValue":2}],
+		"numTeams":3,"extensions":{"x":[1]},"persistentField":{"hero":{"@type":"mygame.example/mygame.Hero","value":"AP8="}}}`
+	spec, err := convert.Decode([]byte(old))
+	require.NoError(t, err)
+	text, err := json.Marshal(convert.ToJSON(spec))
+	require.NoError(t, err)
+	require.JSONEq(t, old, string(text))
+	hero := convert.FromTicket(&matchmaking.Ticket{Spec: spec}).GetPersistentField()["hero"]
+	require.True(t, proto.Equal(&anypb.Any{TypeUrl: "mygame.example/mygame.Hero", Value: []byte{0, 255}}, hero), "%v", hero)
+	for _, broken := range []string{`{`, "\x00", "\x0a\x01\x00"} {
+		_, err := convert.Decode([]byte(broken))
+		require.Error(t, err, "%q", broken)
+	}
+}
+
+// TestRefusedTickets: the error names the extension.
 func TestRefusedTickets(t *testing.T) {
 	t.Parallel()
-	extension := func(name string, a *anypb.Any) *openmatch.Ticket {
-		return &openmatch.Ticket{Extensions: map[string]*anypb.Any{name: a}}
-	}
 	for name, c := range map[string]struct {
-		ticket *openmatch.Ticket
-		field  string
+		extension string
+		any       *anypb.Any
 	}{
-		"a value without one":   {extension("x", anyOf(t, &structpb.Value{})), "extensions.x"},
-		"garbage":               {extension("x", &anypb.Any{TypeUrl: "a/google.protobuf.BoolValue", Value: []byte{8}}), "extensions.x"},
-		"a persistent value":    {&openmatch.Ticket{PersistentField: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}}, "persistent_field.x"},
-		"criteria of a type":    {extension("tidemark.criteria", anyOf(t, wrapperspb.Bool(true))), "extensions.tidemark.criteria"},
-		"criteria of no type":   {extension("tidemark.criteria", &anypb.Any{}), "extensions.tidemark.criteria"},
-		"criteria of text":      {extension("tidemark.criteria", valueOf(t, "a")), "extensions.tidemark.criteria"},
-		"half a criterion":      {extension("tidemark.criteria", valueOf(t, []any{map[string]any{"name": "a", "minValue": 1}})), "extensions.tidemark.criteria"},
-		"an unknown member":     {extension("tidemark.criteria", valueOf(t, []any{map[string]any{"nam": "a"}})), "extensions.tidemark.criteria"},
-		"half a statistic":      {extension("tidemark.statistics", valueOf(t, []any{map[string]any{"name": "a"}})), "extensions.tidemark.statistics"},
-		"half a team":           {extension("tidemark.match", valueOf(t, map[string]any{"teamSize": 1.5})), "extensions.tidemark.match"},
-		"a list of sizes":       {extension("tidemark.match", valueOf(t, []any{1})), "extensions.tidemark.match"},
-		"an invalid time":       {&openmatch.Ticket{CreateTime: &timestamppb.Timestamp{Nanos: -1}}, "create_time"},
-		"an assignment's value": {&openmatch.Ticket{Assignment: &openmatch.Assignment{Extensions: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}}}, "assignment.extensions.x"},
+		"of another type":   {"tidemark.criteria", anyOf(t, wrapperspb.Bool(true))},
+		"of no type":        {"tidemark.criteria", &anypb.Any{}},
+		"text":              {"tidemark.criteria", valueOf(t, "a")},
+		"a number":          {"tidemark.criteria", valueOf(t, math.NaN())},
+		"half a criterion":  {"tidemark.criteria", valueOf(t, []any{map[string]any{"name": "a", "minValue": 1}})},
+		"an unknown member": {"tidemark.criteria", valueOf(t, []any{map[string]any{"nam": "a"}})},
+		"half a statistic":  {"tidemark.statistics", valueOf(t, []any{map[string]any{"name": "a"}})},
+		"half a team":       {"tidemark.match", valueOf(t, map[string]any{"teamSize": 1.5})},
+		"a list of sizes":   {"tidemark.match", valueOf(t, []any{1})},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := convert.ToTicket(c.ticket)
-			var e *fault.Error
-			require.ErrorAs(t, err, &e)
-			require.Equal(t, fault.Invalid, e.Kind)
-			require.Equal(t, c.field, e.Field)
-			require.Contains(t, e.Detail, c.field)
-		})
+		_, err := convert.ToSpec(&openmatch.Ticket{Extensions: map[string]*anypb.Any{c.extension: c.any}})
+		var e *fault.Error
+		require.ErrorAs(t, err, &e, name)
+		require.Equal(t, fault.Invalid, e.Kind)
+		require.Equal(t, "extensions."+c.extension, e.Field, name)
+		require.Contains(t, e.Detail, e.Field)
 	}
 }
 
 func TestProposals(t *testing.T) {
 	t.Parallel()
-	a, b := &matchmaking.Ticket{ID: "a"}, &matchmaking.Ticket{ID: "b"}
-	known := map[string]*matchmaking.Ticket{"a": a, "b": b}
-	p := matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{a}, {b}}, Score: 1.5}
+	p := matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{{ID: "a"}}, {{ID: "b"}}}, Score: 1.5}
 	m := convert.FromProposal(p, "profile")
-	require.Equal(t, "m", m.GetMatchId())
-	require.Equal(t, "profile", m.GetMatchProfile())
-	require.Len(t, m.GetTickets(), 2)
-	back, err := convert.ToProposal(m, known)
+	require.Equal(t, []string{"m", "profile", "a", "b"}, []string{m.GetMatchId(), m.GetMatchProfile(), m.GetTickets()[0].GetId(), m.GetTickets()[1].GetId()})
+	score, err := convert.ScoreOf(m)
 	require.NoError(t, err)
-	require.Equal(t, [][]*matchmaking.Ticket{{a, b}}, back.Teams)
-	require.InDelta(t, 1.5, back.Score, 0)
-	require.True(t, proto.Equal(m, convert.FromProposal(back, "profile")))
-
-	for field, wrong := range map[string]*openmatch.Match{
-		"tickets":                     {},
-		"tickets[0].id":               {Tickets: []*openmatch.Ticket{nil}},
-		"tickets[1].id":               {Tickets: []*openmatch.Ticket{{Id: "a"}, {Id: "a"}}},
-		"match_id":                    {MatchId: "a b"},
-		"backfill":                    {Backfill: &openmatch.Backfill{}},
-		"extensions.evaluation_input": {Tickets: m.GetTickets(), Extensions: map[string]*anypb.Any{"evaluation_input": anyOf(t, wrapperspb.Bool(true))}},
-		"extensions.x":                {Tickets: m.GetTickets(), Extensions: map[string]*anypb.Any{"x": anyOf(t, &structpb.Value{})}},
-	} {
-		_, err := convert.ToProposal(wrong, known)
-		var e *fault.Error
-		require.ErrorAs(t, err, &e, field)
-		require.Equal(t, field, e.Field)
-	}
-	_, err = convert.ToProposal(nil, nil)
-	require.Error(t, err)
+	require.InDelta(t, 1.5, score, 0)
+	_, err = convert.ScoreOf(&openmatch.Match{Extensions: map[string]*anypb.Any{"evaluation_input": anyOf(t, wrapperspb.Bool(true))}})
+	require.ErrorContains(t, err, "extensions.evaluation_input")
 }
 
 func TestPools(t *testing.T) {
@@ -216,17 +233,17 @@ func TestPools(t *testing.T) {
 		StringEquals: []matchmaking.StringEquals{{StringArg: "s", Value: "v"}}, TagsPresent: []matchmaking.TagPresent{{Tag: "t"}},
 		CreatedBefore: now, CreatedAfter: now.Add(-time.Hour),
 	}, {Name: "empty"}}}
-	m := convert.FromProfile(profile)
-	back, err := convert.ToProfile(m)
-	require.NoError(t, err)
-	require.Equal(t, profile, back)
-
+	for i, m := range convert.FromProfile(profile).GetPools() {
+		back, err := convert.ToPool(m)
+		require.NoError(t, err)
+		require.Equal(t, profile.Pools[i], back)
+	}
 	for field, pool := range map[string]*openmatch.Pool{
-		"pools[0].double_range_filters[0].exclude": {DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{Exclude: 4}}},
-		"pools[0].created_before":                  {CreatedBefore: &timestamppb.Timestamp{Seconds: math.MaxInt64}},
-		"pools[0].created_after":                   {CreatedAfter: &timestamppb.Timestamp{Nanos: -1}},
+		"double_range_filters[0].exclude": {DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{Exclude: 4}}},
+		"created_before":                  {CreatedBefore: &timestamppb.Timestamp{Seconds: math.MaxInt64}},
+		"created_after":                   {CreatedAfter: &timestamppb.Timestamp{Nanos: -1}},
 	} {
-		_, err := convert.ToProfile(&openmatch.MatchProfile{Pools: []*openmatch.Pool{pool}})
+		_, err := convert.ToPool(pool)
 		var e *fault.Error
 		require.ErrorAs(t, err, &e, field)
 		require.Equal(t, field, e.Field)

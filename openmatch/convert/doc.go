@@ -5,14 +5,21 @@
 // of kind Invalid that names the field. The From functions make messages and always succeed. All functions may be called
 // by several goroutines at the same time.
 //
+// # Tickets
+//
+// What a ticket's creator sent is kept in matchmaking.Spec.Message, a protobuf of package stored: [ToSpec] makes it of an
+// openmatch.Ticket, which [FromTicket] returns as it was, and [FromJSON] of a JSON body, which [ToJSON] returns. The storage
+// keeps it as it is, and reads it with [Decode].
+//
 // # Extensions
 //
-// Extensions are protobuf Anys in messages, and JSON in package matchmaking. An Any whose type every server knows
+// Extensions are protobuf Anys in messages, and JSON elsewhere. An Any whose type every server knows
 // (protobuf's wrappers, Value, Struct, ListValue, Duration, Timestamp and Empty, and DefaultEvaluationCriteria) is
 // converted by protobuf's JSON mapping, for example to
 //
 //	{"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "eu"}
 //
-// An Any of any other type becomes {"@type": <type URL>, "value": <bytes in base64>}, so that its bytes are preserved.
-// JSON that has neither form becomes an Any of google.protobuf.Value.
+// An Any of any other type becomes {"@type": <type URL>, "value": <bytes in base64>}, so that its bytes are preserved; so does
+// one that JSON can't represent, such as a NaN in a google.protobuf.Value. JSON that has neither form becomes an Any of
+// google.protobuf.Value.
 package convert

@@ -50,19 +50,6 @@ func FromPool(p matchmaking.Pool) *openmatch.Pool {
 	return m
 }
 
-// ToProfile returns a profile, without its extensions. It fails if ToPool does.
-func ToProfile(p *openmatch.MatchProfile) (matchmaking.Profile, error) {
-	profile := matchmaking.Profile{Name: p.GetName()}
-	for i, m := range p.GetPools() {
-		pool, err := ToPool(m)
-		if err != nil {
-			return matchmaking.Profile{}, within(fmt.Sprintf("pools[%d]", i), err)
-		}
-		profile.Pools = append(profile.Pools, pool)
-	}
-	return profile, nil
-}
-
 // FromProfile returns a profile as a message.
 func FromProfile(p matchmaking.Profile) *openmatch.MatchProfile {
 	m := &openmatch.MatchProfile{Name: p.Name}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
@@ -38,127 +39,125 @@ func plain(depth int) *rapid.Generator[any] {
 
 func toAny[T any](v T) any { return v }
 
-// anys generates Anys of known types, and of unknown types with any bytes.
+func names() *rapid.Generator[string] { return rapid.StringMatching(`[a-z]{1,4}`) }
+
+// anys generates Anys of known types, also malformed, and of unknown types.
 func anys() *rapid.Generator[*anypb.Any] {
 	return rapid.Custom(func(t *rapid.T) *anypb.Any {
-		var m proto.Message
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		any := func(m proto.Message) *anypb.Any {
+			a := new(anypb.Any)
+			require.NoError(t, anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}))
+			return a
+		}
+		switch rapid.IntRange(0, 2).Draw(t, "kind") {
 		case 0:
-			value, err := structpb.NewValue(plain(2).Draw(t, "value"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			m = value
+			return any(structpb.NewNumberValue(doubles().Draw(t, "number")))
 		case 1:
-			m = wrapperspb.String(rapid.String().Draw(t, "text"))
-		case 2:
-			m = wrapperspb.Int64(rapid.Int64().Draw(t, "integer"))
-		case 3:
-			m = wrapperspb.Bytes(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
-		case 4:
-			m = &openmatch.DefaultEvaluationCriteria{Score: doubles().Draw(t, "score")}
-		default:
-			typeURL := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "/", "a/google.protobuf.Any", "a/google.protobuf.FieldMask"}))
-			url := typeURL.Draw(t, "url")
-			if len(url) > 0 && url[len(url)-1] != '/' && knownName(url) {
-				url += "X"
-			}
-			return &anypb.Any{TypeUrl: url, Value: rapid.SliceOfN(rapid.Byte(), 1, -1).Draw(t, "any bytes")}
+			return any(wrapperspb.String(rapid.String().Draw(t, "text")))
 		}
-		a := new(anypb.Any)
-		if err := anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}); err != nil {
-			t.Fatal(err)
-		}
-		return a
+		url := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "/", "a/google.protobuf.Any", "a/google.protobuf.Value"}))
+		return &anypb.Any{TypeUrl: url.Draw(t, "url"), Value: rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")}
 	})
 }
 
-// knownName reports whether a URL is that of a Value. rapid is unlikely to generate one.
-func knownName(url string) bool {
-	return (&anypb.Any{TypeUrl: url}).MessageIs((*structpb.Value)(nil))
+// unknown adds fields to a message that our .proto files don't have.
+func unknown(t *rapid.T, m proto.Message) {
+	var fields []byte
+	for range rapid.IntRange(0, 2).Draw(t, "unknown fields") {
+		fields = protowire.AppendTag(fields, protowire.Number(rapid.IntRange(8, 2000).Draw(t, "number")), protowire.BytesType)
+		fields = protowire.AppendBytes(fields, rapid.SliceOf(rapid.Byte()).Draw(t, "field"))
+	}
+	m.ProtoReflect().SetUnknown(fields)
 }
 
-func names() *rapid.Generator[string] { return rapid.StringMatching(`[a-z]{1,4}`) }
-
-// TestTicketRoundTrip: a message that is converted to a ticket and back is the same.
-func TestTicketRoundTrip(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
+// tickets generates what clients can send.
+func tickets() *rapid.Generator[*openmatch.Ticket] {
+	return rapid.Custom(func(t *rapid.T) *openmatch.Ticket {
 		extensions := rapid.MapOfN(names(), anys(), 0, 3)
-		m := &openmatch.Ticket{
-			Id: names().Draw(t, "id"), Extensions: extensions.Draw(t, "extensions"), PersistentField: extensions.Draw(t, "persistent"),
-			SearchFields: &openmatch.SearchFields{
+		m := &openmatch.Ticket{Extensions: extensions.Draw(t, "extensions"), PersistentField: extensions.Draw(t, "persistent")}
+		unknown(t, m)
+		if rapid.Bool().Draw(t, "searchable") {
+			m.SearchFields = &openmatch.SearchFields{
 				DoubleArgs: rapid.MapOfN(names(), doubles(), 0, 3).Draw(t, "doubles"),
 				StringArgs: rapid.MapOfN(names(), rapid.String(), 0, 3).Draw(t, "strings"),
 				Tags:       rapid.SliceOfN(rapid.String(), 0, 3).Draw(t, "tags"),
-			},
-			CreateTime: &timestamppb.Timestamp{
-				Seconds: rapid.Int64Range(0, 253402300799).Draw(t, "s"), Nanos: rapid.Int32Range(0, 999_999_999).Draw(t, "ns"),
-			},
+			}
+			unknown(t, m.SearchFields)
 		}
-		wire, err := proto.Marshal(m)
-		require.NoError(t, err)
-		m = new(openmatch.Ticket) // as it is decoded, without what is empty
-		require.NoError(t, proto.Unmarshal(wire, m))
-
-		ticket, err := convert.ToTicket(m)
-		require.NoError(t, err)
-		back := convert.FromTicket(stored(t, ticket))
-		require.True(t, proto.Equal(m, back), "%v\n%v", m, back)
-		again, err := convert.ToTicket(back)
-		require.NoError(t, err)
-		require.Equal(t, jsonOf(t, ticket.Spec), jsonOf(t, again.Spec))
+		decoded := new(openmatch.Ticket) // without what is empty
+		require.NoError(t, proto.Unmarshal(bytesOf(t, m), decoded))
+		return decoded
 	})
 }
 
-// stored returns the ticket as the storage returns it, which keeps its spec as JSON.
-func stored(t *rapid.T, ticket *matchmaking.Ticket) *matchmaking.Ticket {
-	read := *ticket
-	read.Spec = matchmaking.Spec{}
-	require.NoError(t, json.Unmarshal([]byte(jsonOf(t, ticket.Spec)), &read.Spec))
-	return &read
+// TestMessagesComeBack: what a client sent comes back as it was, and the fields that matching needs are those of its creation.
+func TestMessagesComeBack(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		sent := tickets().Draw(t, "ticket")
+		spec, err := convert.ToSpec(sent)
+		require.NoError(t, err)
+		kept, err := convert.Encode(spec)
+		require.NoError(t, err)
+		read, err := convert.Decode(kept)
+		require.NoError(t, err)
+		require.Equal(t, text(t, convert.ToJSON(spec)), text(t, convert.ToJSON(read)))
+		sent.Id, sent.CreateTime = "t", &timestamppb.Timestamp{Seconds: 1}
+		back := convert.FromTicket(&matchmaking.Ticket{ID: "t", CreateTime: sent.GetCreateTime().AsTime(), Spec: read})
+		require.True(t, proto.Equal(sent, back), "%v\n%v", sent, back)
+		require.Equal(t, bytesOf(t, sent), bytesOf(t, back))
+	})
 }
 
-func jsonOf(t *rapid.T, v any) string {
+func bytesOf(t *rapid.T, m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	require.NoError(t, err)
+	return b
+}
+
+func text(t *rapid.T, v any) string {
 	text, err := json.Marshal(v)
 	require.NoError(t, err)
 	return string(text)
 }
 
-// TestSpecRoundTrip: a spec that is converted to a message and back is the same, apart from extensions: their JSON becomes
-// that of a Value.
-func TestSpecRoundTrip(t *testing.T) {
+// TestJSONComesBack: what a client sent as JSON comes back as it was, to the byte where it is the caller's own, also by way of
+// the message that Open Match's clients see: then plain JSON is that of a Value.
+func TestJSONComesBack(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Float64Range(-1e9, 1e9)
-		spec := matchmaking.Spec{
+		sent := convert.JSON{
 			NumTeams: rapid.IntRange(0, 100).Draw(t, "teams"), TeamSize: rapid.IntRange(0, 100).Draw(t, "size"),
 			Players:      rapid.IntRange(0, 100).Draw(t, "players"),
 			SearchFields: matchmaking.SearchFields{DoubleArgs: rapid.MapOfN(names(), doubles(), 0, 3).Draw(t, "doubles")},
+			Extensions:   map[string]json.RawMessage{"x": json.RawMessage(text(t, plain(2).Draw(t, "extension")))},
+		}
+		if len(sent.SearchFields.DoubleArgs) == 0 {
+			sent.SearchFields.DoubleArgs = nil
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "criteria") {
-			spec.Criteria = append(spec.Criteria, matchmaking.Criterion{
+			sent.Criteria = append(sent.Criteria, matchmaking.Criterion{
 				Name: rapid.String().Draw(t, "name"), MinValue: number.Draw(t, "min"), MaxValue: number.Draw(t, "max"),
 			})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "statistics") {
-			spec.Statistics = append(spec.Statistics, matchmaking.Statistic{Name: rapid.String().Draw(t, "name"), Value: number.Draw(t, "value")})
+			sent.Statistics = append(sent.Statistics, matchmaking.Statistic{Name: rapid.String().Draw(t, "name"), Value: number.Draw(t, "value")})
 		}
-		back, err := convert.ToSpec(convert.FromTicket(&matchmaking.Ticket{Spec: spec}))
+		spec, err := convert.FromJSON(sent)
 		require.NoError(t, err)
-		back.Extensions = nil
-		require.Equal(t, jsonOf(t, spec), jsonOf(t, back))
+		read, err := convert.Decode(spec.Message)
+		require.NoError(t, err)
+		require.Equal(t, text(t, sent), text(t, convert.ToJSON(read)))
 
-		value := plain(2).Draw(t, "extension")
-		given := map[string]json.RawMessage{"x": json.RawMessage(jsonOf(t, value))}
-		once, err := convert.ToExtensions(convert.FromExtensions(given))
+		again, err := convert.ToSpec(convert.FromTicket(&matchmaking.Ticket{Spec: read}))
 		require.NoError(t, err)
+		seen := convert.ToJSON(again)
 		var packed struct{ Value json.RawMessage }
-		require.NoError(t, json.Unmarshal(once["x"], &packed))
-		require.JSONEq(t, string(given["x"]), string(packed.Value))
-		twice, err := convert.ToExtensions(convert.FromExtensions(once))
-		require.NoError(t, err)
-		require.Equal(t, string(once["x"]), string(twice["x"]))
+		require.NoError(t, json.Unmarshal(seen.Extensions["x"], &packed))
+		require.JSONEq(t, string(sent.Extensions["x"]), string(packed.Value))
+		sent.Extensions, seen.Extensions = nil, nil
+		require.Equal(t, text(t, sent), text(t, seen))
 	})
 }
 
@@ -179,21 +178,18 @@ func TestPoolRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzTicket reads any bytes as a ticket: conversion never panics, and what it accepts can be converted back.
-func FuzzTicket(f *testing.F) {
-	f.Add([]byte{})
-	f.Add([]byte("\x0a\x02t1\x2a\x0b\x0a\x01e\x12\x06\x0a\x01u\x12\x01\x07"))
+// FuzzDecode reads any bytes as a stored ticket: nothing panics, and what is read can be shown in each form.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{"", "{}", "\x0a\x00", "\x0a\x0c\x22\x0a\x0a\x08\x0a\x01a\x11\x00\x00\x00\x00"} {
+		f.Add([]byte(seed))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m := new(openmatch.Ticket)
-		if proto.Unmarshal(data, m) != nil {
-			return
-		}
-		ticket, err := convert.ToTicket(m)
+		spec, err := convert.Decode(data)
 		if err != nil {
 			return
 		}
-		again, err := convert.ToTicket(convert.FromTicket(ticket))
+		convert.ToJSON(spec)
+		_, err = proto.Marshal(convert.FromTicket(&matchmaking.Ticket{Spec: spec}))
 		require.NoError(t, err)
-		require.Equal(t, len(ticket.Extensions), len(again.Extensions))
 	})
 }

@@ -37,39 +37,38 @@ type sizes struct {
 	Players  int `json:"players,omitempty"`
 }
 
-// readExtensions sets the criteria, statistics and sizes of a spec from its extensions and numbers. Errors name the
-// extension.
-func readExtensions(spec *matchmaking.Spec) error {
+// readExtensions sets the criteria, statistics and sizes of a spec from a ticket's extensions and numbers, and reports whether
+// there is such an extension. Errors name the extension.
+func readExtensions(spec *matchmaking.Spec, extensions map[string]*anypb.Any) (given bool, err error) {
 	var criteria []criterion
-	if _, err := read(spec.Extensions, criteriaExtension, &criteria); err != nil {
-		return err
+	accepts, err := read(extensions, criteriaExtension, &criteria)
+	if err != nil {
+		return false, err
 	}
 	for i, c := range criteria {
 		if c.Name == nil || c.MinValue == nil || c.MaxValue == nil {
-			return invalid(criteriaExtension, "criterion %d must have a name, a minValue and a maxValue", i)
+			return false, invalid(criteriaExtension, "criterion %d must have a name, a minValue and a maxValue", i)
 		}
 		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: *c.Name, MinValue: *c.MinValue, MaxValue: *c.MaxValue})
 	}
 	var statistics []statistic
-	given, err := read(spec.Extensions, statisticsExtension, &statistics)
+	measured, err := read(extensions, statisticsExtension, &statistics)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for i, s := range statistics {
 		if s.Name == nil || s.Value == nil {
-			return invalid(statisticsExtension, "statistic %d must have a name and a value", i)
+			return false, invalid(statisticsExtension, "statistic %d must have a name and a value", i)
 		}
 		spec.Statistics = append(spec.Statistics, matchmaking.Statistic{Name: *s.Name, Value: *s.Value})
 	}
-	if !given {
+	if !measured {
 		spec.Statistics = statisticsOf(spec.SearchFields.DoubleArgs)
 	}
 	var m sizes
-	if _, err := read(spec.Extensions, matchExtension, &m); err != nil {
-		return err
-	}
+	sized, err := read(extensions, matchExtension, &m)
 	spec.NumTeams, spec.TeamSize, spec.Players = m.NumTeams, m.TeamSize, m.Players
-	return nil
+	return accepts || measured || sized, err
 }
 
 // statisticsOf returns the finite numbers as statistics, ordered by name.
@@ -84,27 +83,28 @@ func statisticsOf(numbers matchmaking.Doubles) []matchmaking.Statistic {
 	return statistics
 }
 
-// read decodes an extension, if it is given: plain JSON, or a Value, Struct or ListValue.
-func read(extensions map[string]json.RawMessage, name string, into any) (given bool, err error) {
-	text, given := extensions[name]
+// read decodes an extension, if it is given: a Value, Struct or ListValue.
+func read(extensions map[string]*anypb.Any, name string, into any) (given bool, err error) {
+	a, given := extensions[name]
 	if !given {
 		return false, nil
 	}
-	if a, ok := typed(text); ok {
-		switch a.MessageName() {
-		case "google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue":
-		default:
-			return true, invalid(name, "it is a %q, and not a google.protobuf.Value, Struct or ListValue", a.GetTypeUrl())
-		}
-		var packed struct {
-			Value json.RawMessage `json:"value"`
-		}
-		if err := json.Unmarshal(text, &packed); err != nil {
-			return true, invalid(name, "%v", err)
-		}
-		text = packed.Value
+	switch a.MessageName() {
+	case "google.protobuf.Value", "google.protobuf.Struct", "google.protobuf.ListValue":
+	default:
+		return true, invalid(name, "it is a %q, and not a google.protobuf.Value, Struct or ListValue", a.GetTypeUrl())
 	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	text, err := toJSON(a)
+	if err != nil {
+		return true, invalid(name, "%v", err)
+	}
+	var packed struct {
+		Value json.RawMessage `json:"value"`
+	}
+	if err := json.Unmarshal(text, &packed); err != nil {
+		return true, invalid(name, "%v", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(packed.Value))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
 		return true, invalid(name, "%v", err)

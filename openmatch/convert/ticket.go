@@ -5,10 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/stored"
 )
 
 // ToSpec returns what a ticket asks for.
@@ -20,63 +22,49 @@ import (
 //	tidemark.statistics  [{"name": "ping", "value": 20}, …], in place of the double_args
 //	tidemark.match       {"numTeams": 2, "teamSize": 3, "players": 2}, or some of them
 //
-// All extensions are kept, including these. ToSpec fails for malformed extensions.
+// The message is kept as it is, with all of its extensions and unknown fields. ToSpec fails if one of these three extensions
+// is malformed.
 func ToSpec(t *openmatch.Ticket) (matchmaking.Spec, error) {
 	spec := matchmaking.Spec{SearchFields: toSearchFields(t.GetSearchFields())}
-	var err error
-	if spec.Extensions, err = ToExtensions(t.GetExtensions()); err != nil {
+	given, err := readExtensions(&spec, t.GetExtensions())
+	if err != nil {
 		return matchmaking.Spec{}, within("extensions", err)
 	}
-	if spec.PersistentField, err = ToExtensions(t.GetPersistentField()); err != nil {
-		return matchmaking.Spec{}, within("persistent_field", err)
+	m := new(stored.Ticket)
+	if given {
+		if m.Matching = matchingOf(spec); m.Matching == nil {
+			m.Matching = new(stored.Matching) // no statistics, whatever the double_args are
+		}
 	}
-	if err := readExtensions(&spec); err != nil {
-		return matchmaking.Spec{}, within("extensions", err)
+	if m.Sent, err = marshal(t); err != nil {
+		return matchmaking.Spec{}, invalid("ticket", "%v", err)
+	}
+	if spec.Message, err = marshal(m); err != nil {
+		return matchmaking.Spec{}, invalid("ticket", "%v", err)
 	}
 	return spec, nil
 }
 
-// ToTicket returns what a message has of a ticket: that of [ToSpec], the ID, the create time and the assignment. It fails
-// if ToSpec does, and for an invalid time or assignment.
-func ToTicket(t *openmatch.Ticket) (*matchmaking.Ticket, error) {
-	spec, err := ToSpec(t)
-	if err != nil {
-		return nil, err
-	}
-	ticket := &matchmaking.Ticket{ID: t.GetId(), Spec: spec}
-	if ticket.CreateTime, err = toTime("create_time", t.GetCreateTime()); err != nil {
-		return nil, err
-	}
-	if t.GetAssignment() != nil {
-		if ticket.Assignment, err = ToAssignment(t.GetAssignment()); err != nil {
-			return nil, within("assignment", err)
-		}
-	}
-	return ticket, nil
-}
-
-// FromTicket returns a ticket as a message. What Open Match's tickets don't have is in extensions, as in [ToSpec], unless
-// the ticket has extensions with their names.
+// FromTicket returns a ticket as a message: that of its creator if it was one, with the ID, the create time and the assignment.
+// Otherwise what Open Match's tickets don't have is in extensions, as in [ToSpec], unless the ticket has extensions with their
+// names.
 func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
-	m := &openmatch.Ticket{
-		Id: t.ID, SearchFields: fromSearchFields(t.SearchFields), Extensions: FromExtensions(t.Extensions),
-		PersistentField: FromExtensions(t.PersistentField), CreateTime: fromTime(t.CreateTime),
+	m, fields := messageOf(t.Spec)
+	if m == nil {
+		m = &openmatch.Ticket{
+			SearchFields: fromSearchFields(t.SearchFields),
+			Extensions:   changed(fields.GetExtensions(), anyOf), PersistentField: changed(fields.GetPersistentField(), anyOf),
+		}
+		writeExtensions(m, t.Spec)
 	}
-	writeExtensions(m, t.Spec)
+	m.Id, m.CreateTime = t.ID, fromTime(t.CreateTime)
 	if t.Assignment != nil {
 		m.Assignment = FromAssignment(t.Assignment)
 	}
 	return m
 }
 
-// ToAssignment returns an assignment's connection and extensions. It fails if ToExtensions does.
-func ToAssignment(a *openmatch.Assignment) (*matchmaking.Assignment, error) {
-	extensions, err := ToExtensions(a.GetExtensions())
-	if err != nil {
-		return nil, within("extensions", err)
-	}
-	return &matchmaking.Assignment{Connection: a.GetConnection(), Extensions: extensions}, nil
-}
+func anyOf(text []byte) *anypb.Any { return fromJSON(text) }
 
 // FromAssignment returns an assignment's connection and extensions as a message.
 func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {

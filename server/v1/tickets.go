@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -32,8 +33,12 @@ func (h *tickets) create(c *web.Call) error {
 	if err != nil {
 		return err
 	}
+	spec, err := specOf(request.TicketSpec)
+	if err != nil {
+		return err
+	}
 	t, created, err := h.service.Create(c.Context(), service.NewTicket{
-		Queue: request.Queue, ID: request.ID, Spec: specOf(request.TicketSpec), TTL: time.Duration(request.TTL),
+		Queue: request.Queue, ID: request.ID, Spec: spec, TTL: time.Duration(request.TTL),
 	})
 	if err != nil {
 		return inBody(err)
@@ -66,20 +71,18 @@ func (h *tickets) cancel(c *web.Call) error {
 	return c.NoContent()
 }
 
-func specOf(s wire.TicketSpec) matchmaking.Spec {
-	spec := matchmaking.Spec{
-		SearchFields: matchmaking.SearchFields{
-			Tags: s.SearchFields.Tags, DoubleArgs: s.SearchFields.DoubleArgs, StringArgs: s.SearchFields.StringArgs,
-		},
-		NumTeams: s.NumTeams, TeamSize: s.TeamSize, Players: s.Players, Extensions: s.Extensions, PersistentField: s.PersistentField,
+func specOf(s wire.TicketSpec) (matchmaking.Spec, error) {
+	fields := convert.JSON{
+		SearchFields: matchmaking.SearchFields(s.SearchFields),
+		NumTeams:     s.NumTeams, TeamSize: s.TeamSize, Players: s.Players, Extensions: s.Extensions, PersistentField: s.PersistentField,
 	}
 	for _, c := range s.Criteria {
-		spec.Criteria = append(spec.Criteria, matchmaking.Criterion(c))
+		fields.Criteria = append(fields.Criteria, matchmaking.Criterion(c))
 	}
 	for _, v := range s.Statistics {
-		spec.Statistics = append(spec.Statistics, matchmaking.Statistic(v))
+		fields.Statistics = append(fields.Statistics, matchmaking.Statistic(v))
 	}
-	return spec
+	return convert.FromJSON(fields)
 }
 
 func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
@@ -93,20 +96,19 @@ func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
 }
 
 func ticketOf(t matchmaking.Ticket) wire.Ticket {
+	fields := convert.ToJSON(t.Spec)
 	answer := wire.Ticket{
 		CreatedTicket: createdTicket(t), ExpireTime: t.Expires.UTC(), TTLMillis: t.TTL.Milliseconds(), LifeMillis: t.Life.Milliseconds(),
 		TicketSpec: wire.TicketSpec{
-			SearchFields: wire.SearchFields{
-				Tags: t.SearchFields.Tags, DoubleArgs: t.SearchFields.DoubleArgs, StringArgs: t.SearchFields.StringArgs,
-			},
-			NumTeams: t.NumTeams, TeamSize: t.TeamSize, Players: t.Players, Extensions: t.Extensions, PersistentField: t.PersistentField,
+			SearchFields: wire.SearchFields(fields.SearchFields),
+			NumTeams:     fields.NumTeams, TeamSize: fields.TeamSize, Players: fields.Players, Extensions: fields.Extensions, PersistentField: fields.PersistentField,
 		},
 		MatchID: t.MatchID,
 	}
-	for _, c := range t.Criteria {
+	for _, c := range fields.Criteria {
 		answer.Criteria = append(answer.Criteria, wire.Criterion(c))
 	}
-	for _, v := range t.Statistics {
+	for _, v := range fields.Statistics {
 		answer.Statistics = append(answer.Statistics, wire.Statistic(v))
 	}
 	if t.Assignment != nil {

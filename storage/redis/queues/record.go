@@ -2,7 +2,6 @@ package queues
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,10 +10,11 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempt> <epoch> <spec,
-// JSON>". The first byte is C if the ticket was cancelled. The attempt is the last one to create the ticket; the epoch is
+// ticketRecord is what a ticket's key holds: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempt> <epoch> <spec>",
+// with the spec as convert.Encode encodes it. The first byte is C if the ticket was cancelled. The attempt is the last one to create the ticket; the epoch is
 // empty if its ID is never used again. If there is no ticket the key may hold "U <attempt> …", the attempts and epochs
 // that were undone.
 type ticketRecord struct {
@@ -36,7 +36,7 @@ func parseTicketRecord(value []byte) (ticketRecord, error) {
 	if err != nil {
 		return ticketRecord{}, err
 	}
-	if err := json.Unmarshal(spec, &r.spec); err != nil {
+	if r.spec, err = convert.Decode(spec); err != nil {
 		return ticketRecord{}, fmt.Errorf("%w: %w", errTicketRecord, err)
 	}
 	return r, nil

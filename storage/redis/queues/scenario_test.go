@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
@@ -61,14 +62,29 @@ func (s *scenario) content(t *testing.T, key string) string {
 			require.NoError(t, err)
 			words, err := pair[1].AsStrSlice()
 			require.NoError(t, err)
+			for i := range words {
+				words[i] = shown(t, words[i])
+			}
 			parts = append(parts, strings.Join(words, " "))
 		}
 	default:
 		value, err := do("GET", key).ToString()
 		require.NoError(t, err, key)
-		return value
+		return shown(t, value)
 	}
 	return strings.Join(parts, "` `")
+}
+
+// shown returns a value with JSON in place of what a ticket asks for.
+func shown(t *testing.T, value string) string {
+	t.Helper()
+	record, err := parseTicketRecord([]byte(value))
+	if err != nil {
+		return value
+	}
+	text, err := json.Marshal(convert.ToJSON(record.spec))
+	require.NoError(t, err)
+	return strings.TrimSuffix(value, string(record.spec.Message)) + string(text)
 }
 
 // scenarioSlack is much less than any two TTLs of the scenario differ by, and more than a test takes.

@@ -2,8 +2,6 @@ package queues
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -248,18 +246,9 @@ func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values []
 		us, err := strconv.ParseInt(w.created, 10, 64)
 		return ticketRecord{created: time.UnixMicro(us).UTC()}.ticket(r.Queue, w.id, w.expires), err
 	case matchmaking.FieldsSearch:
-		record, spec, err := splitTicketRecord(values[i])
-		if err != nil {
-			return matchmaking.Ticket{}, err
-		}
-		var search struct {
-			SearchFields matchmaking.SearchFields `json:"searchFields"`
-		}
-		if err := json.Unmarshal(spec, &search); err != nil {
-			return matchmaking.Ticket{}, fmt.Errorf("%w: %w", errTicketRecord, err)
-		}
-		record.spec.SearchFields = search.SearchFields
-		return record.ticket(r.Queue, w.id, w.expires), nil
+		record, err := parseTicketRecord(values[i])
+		record.spec = matchmaking.Spec{SearchFields: record.spec.SearchFields}
+		return record.ticket(r.Queue, w.id, w.expires), err
 	case matchmaking.FieldsAll:
 	}
 	record, err := parseTicketRecord(values[i])

@@ -13,6 +13,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 // Queue is a queue of a store, with shortcuts for tests.
@@ -46,11 +48,15 @@ func Numbered(first string, n int) []string {
 	return ids
 }
 
-// Spec is what a ticket asks for.
+// Spec is what a ticket asks for, which Open Match's client has sent.
 func Spec(tag string) matchmaking.Spec {
-	return matchmaking.Spec{SearchFields: matchmaking.SearchFields{
-		Tags: []string{tag}, DoubleArgs: matchmaking.Doubles{"skill": 1500.5}, StringArgs: map[string]string{"language": "ja"},
-	}}
+	spec, err := convert.ToSpec(&openmatch.Ticket{SearchFields: &openmatch.SearchFields{
+		Tags: []string{tag}, DoubleArgs: map[string]float64{"skill": 1500.5}, StringArgs: map[string]string{"language": "ja"},
+	}})
+	if err != nil {
+		panic(err) // for malformed extensions only
+	}
+	return spec
 }
 
 // Request asks for a ticket that lives long, by an attempt of its own.

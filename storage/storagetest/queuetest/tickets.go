@@ -9,15 +9,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
 func create(t *testing.T, q *Queue) {
 	t.Helper()
 	before := time.Now().Add(-time.Second)
 	r := q.Request("a")
-	r.Spec.SearchFields.DoubleArgs["odd"] = math.Inf(-1)
-	r.Spec.Criteria = []matchmaking.Criterion{{Name: "skill", MinValue: 1, MaxValue: 2}}
-	r.Spec.Extensions = map[string]json.RawMessage{"x": json.RawMessage(`{"a":[1,2]}`)}
+	var err error
+	r.Spec, err = convert.FromJSON(convert.JSON{
+		SearchFields: matchmaking.SearchFields{DoubleArgs: matchmaking.Doubles{"odd": math.Inf(-1)}},
+		Criteria:     []matchmaking.Criterion{{Name: "skill", MinValue: 1, MaxValue: 2}},
+		Extensions:   map[string]json.RawMessage{"x": json.RawMessage(`{"a":[1,2]}`)},
+	})
+	require.NoError(t, err)
 	made, created, err := q.Create(t.Context(), r)
 	require.NoError(t, err)
 	require.True(t, created)
