@@ -88,9 +88,10 @@ type Claims interface {
 	// if r.Fence isn't that of the queue's lease, and nothing was claimed.
 	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
 	// Assign assigns all tickets of each match or none of them: each must be alive, unassigned, and held by the token
-	// before its deadline. The matches are independent of each other: there is an outcome for each, in order, with an
-	// error of its own if the storage failed; a repetition then returns what became of it. A match that was assigned
-	// before succeeds again.
+	// before its deadline. With the fence of the queue's lease a ticket that nobody holds can be assigned too. The matches
+	// are decided one after the other, independent of each other: there is an outcome for each, in order, with an error of
+	// its own if the storage failed; a repetition then returns what became of it. A match that was assigned before
+	// succeeds again.
 	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
 	// Release gives up those of the tickets that this token holds.
 	Release(ctx context.Context, queue, token string, ids []string) error
@@ -130,7 +131,8 @@ type Claimed struct {
 // AssignRequest is the matches that Assign assigns.
 type AssignRequest struct {
 	Queue   string
-	Token   string
+	Token   string        // new for every call but a repetition
+	Fence   uint64        // of the director's lease; 0: the token must hold all tickets
 	Keep    time.Duration // how long tickets, assignments and records can be read: the queue's AssignmentTTL
 	Matches []AssignMatch
 }
@@ -152,7 +154,8 @@ type AssignTicket struct {
 
 // AssignOutcome is the result of Assign for one match.
 type AssignOutcome struct {
-	// Err is ErrNotAssigned, and the match isn't assigned; or the storage failed, and it may be assigned or not: repeat.
+	// Err is ErrNotAssigned or, if AssignRequest.Fence isn't that of the queue's lease, lease.ErrLost, and the match isn't
+	// assigned; or the storage failed, and it may be assigned or not: repeat.
 	Err error
 	// Conflicts are the tickets that could not be assigned. If there is one, nothing was assigned.
 	Conflicts []Conflict
@@ -174,7 +177,7 @@ type ConflictReason string
 // The reasons of conflicts.
 const (
 	ConflictGone  ConflictReason = "gone"  // it is assigned to another match, cancelled, expired, or was never created
-	ConflictClaim ConflictReason = "claim" // the token doesn't hold it, or its deadline is over
+	ConflictClaim ConflictReason = "claim" // another token holds it; or the token must hold it and doesn't, or not any more
 )
 
 // Leases decides who directs a queue.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
@@ -18,34 +19,73 @@ import (
 
 var assignScript = lua.Must("queues/assign")
 
-// Assign runs assign.lua for each match, all in one round trip.
+// Limits of one call of assign.lua. A match is never split: one that is larger has a call of its own.
+const (
+	assignTickets = 500
+	assignBytes   = 512 << 10
+)
+
+// feedBytes is the size of a notification of assignments beyond which it has no contents.
+const feedBytes = 64 << 10
+
+// Assign runs assign.lua for many matches at once, all calls in one round trip.
 func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
-	calls := make([]redis.Call, len(r.Matches))
-	for i, m := range r.Matches {
-		calls[i] = s.assignCall(r, m)
+	parts := assignParts(r.Matches)
+	calls := make([]redis.Call, len(parts))
+	for i, part := range parts {
+		calls[i] = s.assignCall(r, part)
 	}
 	run := s.conn.RunMany
 	if s.confirmations > 0 {
 		run = s.runManyConfirmed(r.Queue)
 	}
-	outcomes := make([]matchmaking.AssignOutcome, len(r.Matches))
+	outcomes := make([]matchmaking.AssignOutcome, 0, len(r.Matches))
 	for i, result := range run(ctx, assignScript, calls) {
-		outcomes[i] = assigned(r.Matches[i].ID, result)
+		outcomes = append(outcomes, assigned(parts[i], result)...)
 	}
 	return outcomes
 }
 
-func (s *Store) assignCall(r matchmaking.AssignRequest, m matchmaking.AssignMatch) redis.Call {
-	k := s.keys(r.Queue)
-	c := redis.Call{
-		Keys: make([]string, 0, 8+2*len(m.Assignments)),
-		Args: make([]string, 0, 4+4*len(m.Assignments)),
+// assignParts divides matches into those of one call each.
+func assignParts(matches []matchmaking.AssignMatch) [][]matchmaking.AssignMatch {
+	var parts [][]matchmaking.AssignMatch
+	first, tickets, size := 0, 0, 0
+	for i, m := range matches {
+		more, bytes := max(1, len(m.Assignments)), len(m.Record)
+		for _, a := range m.Assignments {
+			bytes += len(a.Content)
+		}
+		if i > first && (tickets+more > assignTickets || size+bytes > assignBytes) {
+			parts = append(parts, matches[first:i])
+			first, tickets, size = i, 0, 0
+		}
+		tickets, size = tickets+more, size+bytes
 	}
-	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.match(m.ID))
-	c.Args = append(c.Args, m.ID, r.Token, milliseconds(r.Keep), string(m.Record))
-	for _, a := range m.Assignments {
-		c.Keys = append(c.Keys, k.ticket(a.ID), k.assignment(a.ID))
-		c.Args = append(c.Args, a.ID, createdText(a.Created), epochText(a.Epoch), string(a.Content))
+	if first < len(matches) {
+		parts = append(parts, matches[first:])
+	}
+	return parts
+}
+
+func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.AssignMatch) redis.Call {
+	k := s.keys(r.Queue)
+	tickets := 0
+	for _, m := range matches {
+		tickets += len(m.Assignments)
+	}
+	c := redis.Call{
+		Keys: make([]string, 0, 8+len(matches)+2*tickets),
+		Args: make([]string, 0, 5+3*len(matches)+4*tickets),
+	}
+	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.director())
+	c.Args = append(c.Args, r.Token, fenceText(r.Fence), milliseconds(r.Keep), k.assigned(), strconv.Itoa(feedBytes))
+	for _, m := range matches {
+		c.Keys = append(c.Keys, k.match(m.ID))
+		c.Args = append(c.Args, m.ID, string(m.Record), strconv.Itoa(len(m.Assignments)))
+		for _, a := range m.Assignments {
+			c.Keys = append(c.Keys, k.ticket(a.ID), k.assignment(a.ID))
+			c.Args = append(c.Args, a.ID, createdText(a.Created), epochText(a.Epoch), string(a.Content))
+		}
 	}
 	return c
 }
@@ -80,18 +120,54 @@ func createdText(at time.Time) string {
 	return strconv.FormatInt(at.UnixMicro(), 10)
 }
 
-// assigned decodes what assign.lua returned for a match.
-func assigned(match string, r redis.Result) matchmaking.AssignOutcome {
-	var o matchmaking.AssignOutcome
-	if r.Err != nil {
-		o.Err = fmt.Errorf("match %s: %w", match, r.Err)
-		if _, replied := errors.AsType[*rueidis.RedisError](r.Err); replied && !mayPass(r.Err) {
-			o.Err = fmt.Errorf("%w: %w", matchmaking.ErrNotAssigned, o.Err)
-		}
-		return o
+// assigned returns the outcomes of the matches of one call. If replicas didn't confirm the call, only what was refused is
+// known.
+func assigned(matches []matchmaking.AssignMatch, r redis.Result) []matchmaking.AssignOutcome {
+	outcomes, err := make([]matchmaking.AssignOutcome, 0, len(matches)), r.Err
+	if err == nil || r.Reply.Status != "" {
+		decoded, malformed := assignOutcomes(r.Reply, len(matches))
+		outcomes, err = append(outcomes, decoded...), errors.Join(err, malformed)
 	}
-	d := r.Reply.Decoder()
-	switch r.Reply.Status {
+	if _, replied := errors.AsType[*rueidis.RedisError](err); replied && !mayPass(err) {
+		err = fmt.Errorf("%w: %w", matchmaking.ErrNotAssigned, err)
+	}
+	all := make([]matchmaking.AssignOutcome, len(matches))
+	for i, m := range matches {
+		if i < len(outcomes) && (err == nil || len(outcomes[i].Conflicts) > 0 || outcomes[i].Err != nil) {
+			all[i] = outcomes[i]
+		} else {
+			all[i].Err = fmt.Errorf("match %s: %w", m.ID, err)
+		}
+	}
+	return all
+}
+
+// assignOutcomes decodes what assign.lua returned for n matches.
+func assignOutcomes(r redis.Reply, n int) ([]matchmaking.AssignOutcome, error) {
+	switch r.Status {
+	case redis.OK, statusExists, statusConflict:
+	default:
+		return nil, refusals.Error(r)
+	}
+	d := r.Decoder()
+	outcomes := make([]matchmaking.AssignOutcome, 0, n)
+	d.Each(func(list *redis.Decoder) {
+		outcome := list.List()
+		outcomes = append(outcomes, assignOutcome(outcome))
+		list.Fail(outcome.End())
+	})
+	if len(outcomes) != n {
+		d.Fail(fmt.Errorf("%d outcomes of %d matches", len(outcomes), n))
+	}
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	return outcomes, nil
+}
+
+// assignOutcome decodes the outcome of one match.
+func assignOutcome(d *redis.Decoder) (o matchmaking.AssignOutcome) {
+	switch status := redis.Status(d.Text()); status {
 	case redis.OK:
 		o.Entries = d.Texts()
 		d.Each(func(list *redis.Decoder) {
@@ -101,12 +177,11 @@ func assigned(match string, r redis.Result) matchmaking.AssignOutcome {
 		d.Each(func(list *redis.Decoder) {
 			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: list.Text(), Reason: reason(list)})
 		})
+	case statusLease:
+		o.Err = lease.ErrLost
 	case statusExists:
 	default:
-		return matchmaking.AssignOutcome{Err: refusals.Error(r.Reply)}
-	}
-	if err := d.End(); err != nil {
-		return matchmaking.AssignOutcome{Err: err}
+		d.Fail(fmt.Errorf("outcome %q", status))
 	}
 	return o
 }

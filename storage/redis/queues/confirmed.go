@@ -57,7 +57,7 @@ func (s *Store) runManyConfirmed(queue string) func(context.Context, *lua.Script
 	}
 }
 
-// confirm waits until enough replicas have the matches that a session assigned.
+// confirm waits until enough replicas have the matches that the calls of a session assigned.
 func (s *Store) confirm(ctx context.Context, own *redis.Session, queue string, results []redis.Result) error {
 	made := false
 	var touch []rueidis.Completed
@@ -73,16 +73,13 @@ func (s *Store) confirm(ctx context.Context, own *redis.Session, queue string, r
 	return own.Confirm(ctx, s.confirmations, touch...)
 }
 
-// unknown returns the results of n calls if replicas didn't confirm them in time: err for all except conflicts, since no
-// match is known to be assigned for good.
+// unknown returns the results of n calls if replicas didn't confirm them in time: err for all, with the replies. What a reply
+// says was assigned isn't known to be assigned for good; what it refuses is.
 func unknown(results []redis.Result, n int, err error) []redis.Result {
 	all := make([]redis.Result, n)
+	copy(all, results)
 	for i := range all {
-		if i < len(results) && results[i].Err == nil && results[i].Reply.Status == statusConflict {
-			all[i] = results[i]
-		} else {
-			all[i].Err = err
-		}
+		all[i].Err = err
 	}
 	return all
 }

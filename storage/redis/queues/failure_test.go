@@ -122,7 +122,7 @@ func TestQueueNotPermitted(t *testing.T) {
 	require.NoError(t, errorOf2(root.Create(t.Context(), r)))
 	require.Eventually(t, func() bool { return root.Status(t, "short") == matchmaking.Expired }, rig.Patience, queuetest.Shortest/10)
 	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys must not change
-		"~* &* +@all -spublish": {"create", "cancel"},
+		"~* &* +@all -spublish": {"create", "assign", "cancel"},
 		"~* +@all -xadd":        {"create", "assign", "cancel", "release"},
 		"~* +@all -zadd":        {"create", "claim", "renew"},
 		"~* +@all -zrem":        {"create", "assign", "cancel", "release", "sweep"},

@@ -30,7 +30,8 @@ func TestPage(t *testing.T) {
 		"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},
 		"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"}, "matched": {"mm.{q}.matched"},
 		"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"}, "assigned": {"mm.{q}.assigned"}, "queues": {"mm.queues"},
-		"match": {"mm.{q}.match.<match>"}, "ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
+		"all":    {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
+		"ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
 	}, "contents", "delivered", "match", "admin", "watch", "listen", "confirmed", "lease-renew", "lease-release")
 	for name, key := range made("") {

@@ -19,7 +19,9 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 	"claim": func(r redis.Reply) error {
 		return addClaimed(r, &matchmaking.Claimed{Held: map[string]time.Time{}})
 	},
-	"assign":   func(r redis.Reply) error { return assigned("m", redis.Result{Reply: r}).Err },
+	"assign": func(r redis.Reply) error {
+		return assigned(make([]matchmaking.AssignMatch, 1), redis.Result{Reply: r})[0].Err
+	},
 	"snapshot": func(r redis.Reply) error { return rig.ErrorOf(decodePage(r, &matchmaking.Snapshot{})) },
 	"outgoing": func(r redis.Reply) error { return rig.ErrorOf(decodeOutgoing(r)) },
 	"states":   func(r redis.Reply) error { return rig.ErrorOf(decodeStates(r, nil, 2)) },
@@ -37,7 +39,7 @@ func TestReplies(t *testing.T) {
 			`{'OK', 'MATCH_FOUND', '', ` + someTicket + `, '{"matchId":"m1"}'}`,
 		},
 		"claim":    {`{'OK', '1704067200000000', '1704067800000', {}, {}, {}}`, `{'OK', '1', '2', {'a'}, {'b', '3'}, {'c', 'd'}}`},
-		"assign":   {`{'OK', {'1-1'}, {'5'}}`, `{'EXISTS'}`, `{'CONFLICT', {'a', 'gone', 'b', 'claim'}}`},
+		"assign":   {`{'OK', {{'OK', {'1-1'}, {'5'}}}}`, `{'EXISTS', {{'EXISTS'}}}`, `{'CONFLICT', {{'CONFLICT', {'a', 'gone', 'b', 'claim'}}}}`},
 		"snapshot": {`{'OK', '1', '0-0', {}}`, `{'OK', '1', '1-1', {'a', '1704067200000000', '1704067800000', ''}}`},
 		"outgoing": {`{'OK', '1', {}}`, `{'OK', '1', {{'1-1', {'ticket', 'a', 'match', 'b', 'epoch', '', 'content', '{}'}}}}`},
 		"states":   {`{'OK', {'1704067200000000', '5', '', '0', '0', ''}}`, `{'OK', {'1704067200000000', '0', '{}', '0', '0', ''}}`},
@@ -60,8 +62,9 @@ func TestReplies(t *testing.T) {
 			`{'CONFLICT'}`,
 		},
 		"assign": {
-			`{'OK'}`, `{'OK', {}}`, `{'OK', {'1-1'}, {'x'}}`, `{'OK', {'1-1'}, {'1'}, {}}`, `{'EXISTS', 'a'}`, `{'CONFLICT'}`,
-			`{'CONFLICT', {'a'}}`, `{'CONFLICT', {'a', 'late'}}`, `{'CONFLICT', {'a', 'gone'}, 1}`, `{'CREATED'}`,
+			`{'OK'}`, `{'OK', {}}`, `{'OK', {{'OK', {}}}}`, `{'OK', {{'OK', {'1-1'}, {'x'}}}}`, `{'OK', {{'OK', {'1-1'}, {'1'}, {}}}}`,
+			`{'OK', {{'EXISTS', 'a'}}}`, `{'OK', {{'CONFLICT'}}}`, `{'OK', {{'CONFLICT', {'a'}}}}`, `{'OK', {{'CONFLICT', {'a', 'late'}}}}`,
+			`{'OK', {{'CONFLICT', {'a', 'gone'}, 1}}}`, `{'OK', {{'CREATED'}}}`, `{'OK', {{'EXISTS'}, {'EXISTS'}}}`, `{'CREATED', {{'EXISTS'}}}`,
 		},
 		"snapshot": {
 			`{'OK'}`, `{'OK', '1', '0-0'}`, `{'OK', '1', '0-0', {'a'}}`, `{'OK', '1', '0-0', {'a', '1', '2'}}`,

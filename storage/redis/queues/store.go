@@ -68,6 +68,7 @@ const (
 	statusFull     redis.Status = "FULL"
 	statusConflict redis.Status = "CONFLICT"
 	statusKept     redis.Status = "KEPT"
+	statusLease    redis.Status = "LEASE"
 )
 
 var refusals = redis.Refusals{
@@ -75,7 +76,7 @@ var refusals = redis.Refusals{
 	"NO_TICKET": matchmaking.ErrNoTicket,
 	"VACANT":    matchmaking.ErrNoTicket,
 	"MATCHED":   matchmaking.ErrTicketMatched,
-	"LEASE":     lease.ErrLost,
+	statusLease: lease.ErrLost,
 	"LOST":      matchmaking.ErrChangesLost,
 	"IDLE":      matchmaking.ErrQueueIdle,
 	"UNDONE":    errUndone,

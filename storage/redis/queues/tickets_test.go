@@ -132,7 +132,8 @@ func TestQueueAssignOfManyTickets(t *testing.T) {
 
 		h.Add(t, "a")
 		h.Hold(t, "token", "a")
-		require.NoError(t, h.do(t, "LPUSH", h.k().match("m2"), "not a mark").Error())
+		require.NoError(t, h.do(t, "DEL", h.k().claims()).Error())
+		require.NoError(t, h.do(t, "LPUSH", h.k().claims(), "not a claim").Error())
 		outcome = h.AssignMatches(t.Context(), "token", h.Match("m2", "a"))[0]
 		require.ErrorIs(t, outcome.Err, matchmaking.ErrNotAssigned)
 		require.Equal(t, matchmaking.Pending, h.Status(t, "a"))

@@ -2,6 +2,7 @@ package queuetest
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -97,9 +99,10 @@ func assignConflicts(t *testing.T, q *Queue) {
 	require.NotEmpty(t, outcomes[0].Entries, "another match under the same ID isn't the one that was made")
 }
 
+// The matches of a call are decided one after the other, as by calls of their own: one that can't be made leaves the others.
 func assignOfManyMatches(t *testing.T, q *Queue) {
 	t.Helper()
-	ids := Numbered("t", 100)
+	ids := Numbered("t", 1200) // more than one script takes
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids...)
 	require.NoError(t, q.CancelID(t.Context(), ids[20]))
@@ -107,16 +110,109 @@ func assignOfManyMatches(t *testing.T, q *Queue) {
 	for i := 0; i < len(ids); i += 2 {
 		matches = append(matches, q.Match("m"+strconv.Itoa(i/2), ids[i], ids[i+1]))
 	}
+	matches[30] = q.Match("m30", ids[60], ids[20])
+	matches[31] = q.Match("m31", ids[62], ids[63], ids[62], ids[0])
+	matches[32] = matches[29]
+	matches[33] = q.Match("m33", ids[60], ids[61])
+	conflicts := map[int]string{10: ids[20], 30: ids[20], 31: ids[62] + ids[0]}
 	for i, o := range q.AssignMatches(t.Context(), "token", matches...) {
 		require.NoError(t, o.Err)
-		if i == 10 {
-			require.Equal(t, []matchmaking.Conflict{{ID: ids[20], Reason: "gone"}}, o.Conflicts)
-			continue
+		found := ""
+		for _, c := range o.Conflicts {
+			require.Equal(t, matchmaking.ConflictGone, c.Reason)
+			found += c.ID
 		}
-		require.Len(t, o.Entries, 2)
+		require.Equal(t, conflicts[i], found, i)
+	}
+	for i, o := range q.AssignMatches(t.Context(), "token", matches...) {
+		require.Equal(t, conflicts[i] != "", len(o.Conflicts) > 0, "%d: a repeat finds what was assigned", i)
+	}
+	require.Equal(t, 1200-4*2, q.counts(t).Outgoing, "each once, but for those of m10, m30, m31 and m32")
+	for _, left := range []int{21, 62, 63, 64, 65, 66} {
+		require.Equal(t, matchmaking.Pending, q.Status(t, ids[left]))
 	}
 	require.Empty(t, q.AssignMatches(t.Context(), "token"))
-	require.Equal(t, matchmaking.Pending, q.Status(t, ids[21]))
+
+	// The answer to the first call was lost, and meanwhile there is a further match.
+	again := q.AssignMatches(t.Context(), "token", matches[0], q.Match("later", ids[64], ids[65]))
+	require.Empty(t, again[0].Entries)
+	require.Len(t, again[1].Entries, 2)
+}
+
+// The holder of the lease assigns what nobody holds, without a claim, and nobody else does.
+func assignUnderTheLease(t *testing.T, q *Queue) {
+	t.Helper()
+	q.Add(t, "a", "b", "c", "d", "e", "f")
+	q.Hold(t, "another", "c")
+	q.Hold(t, "mine", "d")
+	require.NoError(t, q.Lead(t.Context(), "first", LongTTL))
+	under := func(fence uint64, token string, matches ...matchmaking.AssignMatch) []matchmaking.AssignOutcome {
+		return q.Assign(t.Context(), matchmaking.AssignRequest{
+			Queue: q.Name, Token: token, Fence: fence, Keep: LongKeep, Matches: matches,
+		})
+	}
+	first := q.Fence
+	made := under(first, "mine", q.Match("m1", "a", "d"), q.Match("m2", "b", "c"), q.Match("m3", "e"))
+	require.Equal(t, []matchmaking.Conflict{{ID: "c", Reason: matchmaking.ConflictClaim}}, made[1].Conflicts)
+	for i, entries := range []int{2, 0, 1} {
+		require.NoError(t, made[i].Err)
+		require.Len(t, made[i].Entries, entries)
+	}
+	require.Equal(t, "claim", string(q.AssignMatches(t.Context(), "mine", q.Match("m4", "b"))[0].Conflicts[0].Reason), "without the fence it must be held")
+
+	require.NoError(t, q.Resign(t.Context(), "first"))
+	require.NoError(t, q.Lead(t.Context(), "second", LongTTL))
+	before := q.Picture(t, "a", "b", "c", "d", "e", "f")
+	late := under(first, "mine", q.Match("m1", "a", "d"), q.Match("m2", "b"), q.Match("m5", "b", "a"))
+	require.NoError(t, late[0].Err, "it was assigned before")
+	require.Empty(t, late[0].Conflicts)
+	require.Empty(t, late[0].Entries)
+	require.ErrorIs(t, late[1].Err, lease.ErrLost)
+	require.ErrorIs(t, late[2].Err, lease.ErrLost)
+	require.Equal(t, before, q.Picture(t, "a", "b", "c", "d", "e", "f"))
+	require.Len(t, under(q.Fence, "theirs", q.Match("m6", "b"))[0].Entries, 1)
+}
+
+// Two directors of which each takes the other for dead assign each ticket once.
+func assignOfTwoDirectors(t *testing.T, q *Queue) {
+	t.Helper()
+	ids := Numbered("t", 200)
+	q.Add(t, ids...)
+	require.NoError(t, q.Lead(t.Context(), "lease", LongTTL))
+	fence := q.Fence
+	var g errgroup.Group
+	made := make([]int, 2)
+	for d := range made {
+		g.Go(func() error {
+			for i := 0; i < len(ids); i += 10 {
+				var matches []matchmaking.AssignMatch
+				for at := i; at < i+10; at += 2 {
+					matches = append(matches, q.Match(fmt.Sprintf("d%d-%d", d, at), ids[(at+d)%len(ids)], ids[(at+d+1)%len(ids)]))
+				}
+				for _, o := range q.Assign(t.Context(), matchmaking.AssignRequest{
+					Queue: q.Name, Token: fmt.Sprintf("d%d.%d", d, i), Fence: fence, Keep: LongKeep, Matches: matches,
+				}) {
+					if o.Err != nil {
+						return o.Err
+					}
+					made[d] += len(o.Entries)
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	counts := q.counts(t)
+	require.EqualValues(t, made[0]+made[1], counts.Matched)
+	require.Equal(t, made[0]+made[1], counts.Outgoing)
+	require.Equal(t, len(ids)-counts.Outgoing, counts.Searching)
+	entries, err := q.Outgoing(t.Context(), q.Name, 0, 1000)
+	require.NoError(t, err)
+	seen := map[string]bool{}
+	for _, e := range entries {
+		require.False(t, seen[e.TicketID], e.TicketID)
+		seen[e.TicketID] = true
+	}
 }
 
 // Players who leave while their match is assigned either are in it or have left, never both.

@@ -53,6 +53,32 @@ func removedIsTold(t *testing.T, q *Queue) {
 	require.Empty(t, ends)
 }
 
+// Tickets that are assigned are told once, with their assignments unless those are large, and others aren't.
+func assignedIsTold(t *testing.T, q *Queue) {
+	t.Helper()
+	ends := q.listenAssigned(t)
+	q.Add(t, "a", "b", "c", "d", "e")
+	q.Hold(t, "token", "a", "b", "d", "e")
+	large := q.Match("m4", "d", "e")
+	large.Assignments[0].Content = []byte(`{"connection":"` + strings.Repeat("x", 64<<10) + `"}`)
+	for range 2 {
+		q.AssignMatches(t.Context(), "token", q.Match("m1", "b"), q.Match("m2", "c"), q.Match("m3", "a"))
+		q.AssignMatches(t.Context(), "token", large)
+	}
+	require.NoError(t, q.CancelID(t.Context(), "c"))
+	for _, want := range []matchmaking.TicketEnd{
+		{ID: "b", Content: string(q.Match("m1", "b").Assignments[0].Content)},
+		{ID: "a", Content: string(q.Match("m3", "a").Assignments[0].Content)},
+		{ID: "d"}, {ID: "e"}, {ID: "c", Gone: true},
+	} {
+		want.Created = q.Get(t, want.ID).CreateTime
+		e := <-ends
+		e.Created = e.Created.UTC()
+		require.Equal(t, want, e)
+	}
+	require.Empty(t, ends)
+}
+
 func undone(t *testing.T, q *Queue, id, attempt string) (there bool) {
 	t.Helper()
 	there, err := q.Undo(t.Context(), q.Name, id, attempt)

@@ -1,6 +1,7 @@
 #!lua
--- assign.lua assigns all tickets of a match, or none of them.
--- uses: leave.leave many.from many.gather rights.demand time.DAY_MS time.decimal time.prolong time.time
+-- assign.lua assigns matches: of each all its tickets, or none of them.
+-- uses: assigned.told leave.leave lease.holder many.from match.decide match.judge match.parse rights.demand
+-- uses: rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -9,67 +10,68 @@
 -- KEYS[5]  outbox    stream  assignments on their way to their channels
 -- KEYS[6]  matched   stream  how long the tickets of each match had waited
 -- KEYS[7]  stats     hash    counts
--- KEYS[8]  match     string  says that the match was assigned: the token, a hash of its tickets, and its record
--- KEYS[9…] both      string  of each ticket the ticket and its assignment
+-- KEYS[8]  director  string  the lease of the queue's director
+-- KEYS[9…] all       string  of each match its own key, and of each of its tickets the ticket and its assignment
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
--- ARGV[1]  id           string  the match's
--- ARGV[2]  token        string  must hold all tickets
--- ARGV[3]  keep_ms      int     how long the tickets and their assignments can be read
--- ARGV[4]  record       string  the match's, JSON, or ""
--- ARGV[5…] assignments  string  of each ticket its ID, when it was made in microseconds or "" for any time, the epoch of
---                                its channel's life or "", and its assignment, JSON
+-- ARGV[1]  token     string  must hold all tickets
+-- ARGV[2]  fence     string  of the director's lease: with it, tickets that nobody holds are assigned too; or ""
+-- ARGV[3]  keep_ms   int     how long the tickets, their assignments, and the matches can be read
+-- ARGV[4]  assigned  string  sharded pub/sub channel for those who wait for assignments
+-- ARGV[5]  most      int     bytes of a notification at most, beyond which it leaves the assignments out
+-- ARGV[6…] texts     string  of each match its ID, its record, JSON or "", the number of its tickets, and of each ticket its ID,
+--                             when it was made in microseconds or "" for any time, the epoch of its channel's life or "",
+--                             and its assignment, JSON
 --
--- Returns {"OK", {entry, …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} if this was done before, or
--- {"CONFLICT", {id, reason, …}} with the reasons "gone" and "claim": then only a count was changed.
+-- Returns {"OK", {outcome, …}} if a match was assigned, {"EXISTS", {outcome, …}} if one was assigned before and none now, or
+-- {"CONFLICT", {outcome, …}}. An outcome is {"OK", {entry, …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} if
+-- this was done before, {"CONFLICT", {id, reason, …}} with the reasons "gone" and "claim", or {"LEASE"} if the lease isn't
+-- held. The last three change nothing but the count of conflicts.
 -- Safe to run twice: yes, the second run is EXISTS for as long as the tickets can be read, and for a minute.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local outbox_key, matched_key, stats_key, match_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local both = from(KEYS, 9)
-local id, token, keep_ms, record, assignments = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], from(ARGV, 5)
+local outbox_key, matched_key, stats_key, director_key, all = KEYS[5], KEYS[6], KEYS[7], KEYS[8], from(KEYS, 9)
+local token, fence, keep_ms, assigned, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local texts = from(ARGV, 6)
 
 local now, now_ms = time()
-local ids = {}
-for i = 1, #assignments, 4 do
-  ids[#ids + 1] = assignments[i]
-end
-local mark = token .. ' ' .. redis.sha1hex(table.concat(ids, ' ')) .. ' '
-if redis.call('GETRANGE', match_key, 0, #mark - 1) == mark then
-  return {'EXISTS'}
+local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}
+local leads = fence ~= '' and holder(director_key, now_ms) == fence
+local matches, ids = parse(texts, all, token)
+local created, reason = judge(now_ms, keys, ids, token, leads)
+local outcomes, counts = decide(matches, ids, texts, fence ~= '' and not leads, reason)
+local writes = counts.OK + counts.CONFLICT > 0
+if writes then
+  demand(outbox_key, 'ZREM', 'HDEL', 'SET', 'PEXPIREAT', 'XADD', 'HINCRBY')
+  demand_topic(assigned)
 end
 
-local created = gather('ZMSCORE', waiting_key, ids)
-local expires = gather('ZMSCORE', expiries_key, ids)
-local ends = gather('ZMSCORE', proposed_key, ids)
-local holders = gather('HMGET', claims_key, ids)
-local conflicts = {}
-for i, ticket in ipairs(ids) do
-  local made = assignments[4 * i - 2]
-  local other = created[i] and made ~= '' and tonumber(created[i]) ~= tonumber(made)
-  if not created[i] or other or not expires[i] or tonumber(expires[i]) <= now_ms then
-    conflicts[#conflicts + 1], conflicts[#conflicts + 2] = ticket, 'gone'
-  elseif holders[i] ~= token or not ends[i] or tonumber(ends[i]) <= now_ms then
-    conflicts[#conflicts + 1], conflicts[#conflicts + 2] = ticket, 'claim'
+local ending, left, times, contents = decimal(now_ms + keep_ms), {}, {}, {}
+for at, match in ipairs(matches) do
+  local status, entries, waits = unpack(outcomes[at])
+  for i = match.first, status == 'OK' and match.last or 0 do
+    local text, key, n = match.texts + 4 * i, match.keys + 2 * i, #left + 1
+    local epoch, content = texts[text + 2], texts[text + 3]
+    redis.call('PEXPIREAT', all[key], ending)
+    redis.call('SET', all[key + 1], content, 'PXAT', ending)
+    entries[#entries + 1] = redis.call('XADD', outbox_key, '*', 'ticket', ids[i], 'match', match.id, 'epoch', epoch, 'content', content)
+    waits[#waits + 1] = decimal(math.max(now - created[i], 0))
+    left[n], times[n], contents[n] = ids[i], created[i], content
+  end
+  if status == 'OK' then
+    redis.call('SET', match.key, match.mark .. match.record, 'PX', math.max(keep_ms, 60000))
+    redis.call('XADD', matched_key, 'MAXLEN', '~', 1000, '*', 'waits', table.concat(waits, ' '))
   end
 end
-if #conflicts > 0 then
-  redis.call('HINCRBY', stats_key, 'conflicts', 1)
+if counts.CONFLICT > 0 then
+  redis.call('HINCRBY', stats_key, 'conflicts', counts.CONFLICT)
+end
+if counts.OK > 0 then
+  leave(keys, left)
+  redis.call('HINCRBY', stats_key, 'matched', #left)
+  redis.call('SPUBLISH', assigned, told(left, times, contents, most))
+  prolong(now_ms, DAY_MS, outbox_key, matched_key)
+end
+if writes then
   prolong(now_ms, DAY_MS, stats_key)
-  return {'CONFLICT', conflicts}
 end
-demand(outbox_key, 'ZREM', 'HDEL', 'SET', 'PEXPIREAT', 'XADD', 'HINCRBY')
-
-leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, ids)
-local ending, entries, waits = decimal(now_ms + keep_ms), {}, {}
-for i, ticket in ipairs(ids) do
-  local epoch, content = assignments[4 * i - 1], assignments[4 * i]
-  redis.call('PEXPIREAT', both[2 * i - 1], ending)
-  redis.call('SET', both[2 * i], content, 'PXAT', ending)
-  entries[i] = redis.call('XADD', outbox_key, '*', 'ticket', ticket, 'match', id, 'epoch', epoch, 'content', content)
-  waits[i] = decimal(math.max(now - created[i], 0))
-end
-redis.call('SET', match_key, mark .. record, 'PX', math.max(keep_ms, 60000))
-redis.call('HINCRBY', stats_key, 'matched', #ids)
-redis.call('XADD', matched_key, 'MAXLEN', '~', 1000, '*', 'waits', table.concat(waits, ' '))
-prolong(now_ms, DAY_MS, outbox_key, matched_key, stats_key)
-return {'OK', entries, waits}
+return {counts.OK > 0 and 'OK' or counts.EXISTS > 0 and 'EXISTS' or 'CONFLICT', outcomes}

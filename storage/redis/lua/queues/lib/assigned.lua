@@ -7,3 +7,16 @@
 local function gone(id, created)
   return id .. ' ' .. decimal(created or 0) .. ' -1 '
 end
+
+-- define: told
+-- told returns the notification of tickets that were assigned. It leaves the assignments out if it would have more bytes than
+-- it may have.
+local function told(ids, times, contents, most)
+  local long, short, bytes = {}, {}, 0
+  for i, id in ipairs(ids) do
+    long[i] = id .. ' ' .. times[i] .. ' ' .. #contents[i] .. ' ' .. contents[i]
+    short[i] = id .. ' ' .. times[i] .. ' 0 '
+    bytes = bytes + #long[i]
+  end
+  return table.concat(bytes <= most and long or short)
+end

@@ -1,0 +1,103 @@
+-- match.lua decides which matches of a call can be assigned.
+
+-- define: parse
+-- parse returns the matches of a call and the IDs of their tickets. A match has the indices of its first and last ticket.
+-- The IDs of a ticket i, and its texts after that, begin at texts[match.texts + 4 * i], its keys at keys[match.keys + 2 * i].
+local function parse(texts, keys, token)
+  local matches, ids, text, key = {}, {}, 1, 1
+  while text <= #texts do
+    local first, count = #ids + 1, tonumber(texts[text + 2])
+    local match = {
+      id = texts[text], record = texts[text + 1], key = keys[key], first = first, last = #ids + count,
+      texts = text + 3 - 4 * first, keys = key + 1 - 2 * first,
+    }
+    for i = first, match.last do
+      ids[i] = texts[match.texts + 4 * i]
+    end
+    match.mark = token .. ' ' .. redis.sha1hex(table.concat(ids, ' ', first)) .. ' '
+    matches[#matches + 1] = match
+    text, key = text + 3 + 4 * count, key + 1 + 2 * count
+  end
+  return matches, ids
+end
+
+-- define: marked
+-- uses: many.each
+-- marked returns what the keys of some matches hold, by key.
+local function marked(matches)
+  local keys, found, marks = {}, {}, {}
+  for i, match in ipairs(matches) do
+    keys[i] = match.key
+  end
+  each(keys, function(...)
+    for _, value in ipairs(redis.call('MGET', ...)) do
+      found[#found + 1] = value or ''
+    end
+  end)
+  for i, key in ipairs(keys) do
+    marks[key] = found[i]
+  end
+  return marks
+end
+
+-- define: judge
+-- uses: many.gather
+-- judge returns when each of some tickets was made, and a function that returns why the i-th can't be assigned, if it can't:
+-- any is whether one that nobody holds can be.
+local function judge(now_ms, keys, ids, token, any)
+  local created, expires = gather('ZMSCORE', keys.waiting, ids), gather('ZMSCORE', keys.expiries, ids)
+  local ends, holders = gather('ZMSCORE', keys.proposed, ids), gather('HMGET', keys.claims, ids)
+  return created, function(i, made)
+    local other = created[i] and made ~= '' and tonumber(created[i]) ~= tonumber(made)
+    if not created[i] or other or not expires[i] or tonumber(expires[i]) <= now_ms then
+      return 'gone'
+    end
+    local held = ends[i] and tonumber(ends[i]) > now_ms
+    if held and holders[i] ~= token or not held and not any then
+      return 'claim'
+    end
+  end
+end
+
+-- define: take
+-- take marks the tickets of a match as taken, if each can be and none is. Otherwise it returns those that can't be, each
+-- followed by the reason.
+local function take(match, ids, texts, taken, reason)
+  local conflicts = {}
+  for i = match.first, match.last do
+    local why = taken[ids[i]] and 'gone' or reason(i, texts[match.texts + 4 * i + 1])
+    if why then
+      conflicts[#conflicts + 1], conflicts[#conflicts + 2] = ids[i], why
+    else
+      taken[ids[i]] = match
+    end
+  end
+  for i = match.first, #conflicts > 0 and match.last or 0 do
+    if taken[ids[i]] == match then
+      taken[ids[i]] = nil
+    end
+  end
+  return #conflicts > 0 and conflicts or nil
+end
+
+-- define: decide
+-- uses: match.marked match.take
+-- decide returns an outcome for each match, without what assigning it returns, and how many there are of each status. barred:
+-- none can be assigned now.
+local function decide(matches, ids, texts, barred, reason)
+  local marks, taken, outcomes = marked(matches), {}, {}
+  local counts = {['OK'] = 0, ['EXISTS'] = 0, ['CONFLICT'] = 0, ['LEASE'] = 0}
+  for at, match in ipairs(matches) do
+    if string.sub(marks[match.key], 1, #match.mark) == match.mark then
+      outcomes[at] = {'EXISTS'}
+    elseif barred then
+      outcomes[at] = {'LEASE'}
+    else
+      local against = take(match, ids, texts, taken, reason)
+      outcomes[at] = against and {'CONFLICT', against} or {'OK', {}, {}}
+      marks[match.key] = against and marks[match.key] or match.mark
+    end
+    counts[outcomes[at][1]] = counts[outcomes[at][1]] + 1
+  end
+  return outcomes, counts
+end
