@@ -1,0 +1,336 @@
+package watch
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+)
+
+// feed is the waits of one queue. Its run owns the only goroutine. All fields but the first ones are guarded by Watches' lock.
+type feed struct {
+	all     *Watches
+	queue   string
+	started time.Time
+	wake    chan struct{} // buffered (capacity 1): run has something new to do
+
+	users     int       // waits, those that end included
+	idleSince time.Time // when users became 0
+	waits     map[string]*entry
+	reading   reading
+	notes     notes
+	confirmed bool // notifications aren't lost
+	epoch     int  // counts confirmations
+}
+
+// reading is which tickets a feed reads when.
+type reading struct {
+	fresh  []*entry  // to be read for the first time, or at once
+	agenda agenda    // to be read later
+	again  []*entry  // taken from the agenda, to be read at turn
+	turn   time.Time // when the limit lets again be read
+	resume time.Time // nothing is taken from the agenda before; after a failure
+	doubt  bool      // all of the agenda is due
+}
+
+func newFeed(w *Watches, queue string) *feed {
+	return &feed{all: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{}, notes: newNotes(w)}
+}
+
+// run listens and reads until ctx ends or the feed was without waits for long.
+func (f *feed) run(ctx context.Context) {
+	stop := f.all.store.ListenAssigned(f.queue, matchmaking.AssignedListener{
+		Confirmed: f.confirm, Ended: f.ended, Interrupted: f.interrupt,
+	})
+	defer stop()
+	for {
+		batch, epoch, wait := f.step()
+		switch {
+		case len(batch) > 0:
+			f.read(ctx, batch, epoch)
+		case wait <= 0:
+			return
+		default:
+			pace.SleepUntil(ctx, wait, f.wake)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// step returns the tickets to read now, and how long there is nothing else to do, at most; 0: the feed has ended.
+func (f *feed) step() (batch []*entry, epoch int, wait time.Duration) {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	now, r := time.Now(), &f.reading
+	if f.users == 0 && now.Sub(f.idleSince) >= linger {
+		f.notes.clear()
+		delete(f.all.feeds, f.queue)
+		return nil, 0, 0
+	}
+	if r.doubt {
+		r.agenda.allDue(now)
+		r.doubt = false
+	}
+	if f.epoch > 0 || now.Sub(f.started) >= confirmWithin {
+		if batch = r.takeFresh(); len(batch) > 0 {
+			return batch, f.epoch, time.Nanosecond
+		}
+	}
+	if r.again == nil && !now.Before(r.resume) {
+		if r.again = r.agenda.take(now, readBatch); r.again != nil {
+			r.turn = now.Add(f.all.limit.ReserveN(now, len(r.again)+callCost).DelayFrom(now))
+		}
+	}
+	if r.again != nil && !now.Before(r.turn) {
+		batch, r.again = slices.DeleteFunc(r.again, func(e *entry) bool { return e.over }), nil
+	}
+	return batch, f.epoch, max(f.next(now).Sub(now), time.Nanosecond)
+}
+
+// next returns when step has something to do, unless something happens before.
+func (f *feed) next(now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	earlier := func(is bool, at time.Time) {
+		if is && at.Before(next) {
+			next = at
+		}
+	}
+	r := &f.reading
+	earlier(f.users == 0, f.idleSince.Add(linger))
+	earlier(len(r.fresh) > 0, f.started.Add(confirmWithin))
+	earlier(r.again != nil, r.turn)
+	if r.again == nil && len(r.agenda) > 0 {
+		due := r.agenda[0].due
+		if due.Before(r.resume) {
+			due = r.resume
+		}
+		earlier(true, due)
+	}
+	return earliest(next, f.notes.forget(now))
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.IsZero() || a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// takeFresh removes fresh entries, up to the limit of a batch.
+func (r *reading) takeFresh() (batch []*entry) {
+	for len(r.fresh) > 0 && len(batch) < readBatch {
+		e := r.fresh[0]
+		r.fresh[0] = nil
+		r.fresh = r.fresh[1:]
+		e.fresh = false
+		if !e.over {
+			r.agenda.cancel(e)
+			batch = append(batch, e)
+		}
+	}
+	return batch
+}
+
+// read reads tickets, and decides what becomes of their entries.
+func (f *feed) read(ctx context.Context, batch []*entry, epoch int) {
+	ids := make([]string, len(batch))
+	for i, e := range batch {
+		ids[i] = e.id
+	}
+	states, err := f.all.store.States(ctx, f.queue, ids)
+	if ctx.Err() != nil {
+		return
+	}
+	f.all.failing.Report(ctx, err)
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	now := time.Now()
+	for i, e := range batch {
+		switch {
+		case e.over:
+		case err == nil:
+			f.apply(e, &states[i], now, epoch)
+		case e.created == 0:
+			f.decide(e, &end{err: err})
+		default:
+			f.reading.resume = now.Add(retryAfter)
+			f.plan(e, f.reading.resume)
+		}
+	}
+}
+
+// apply applies what was read of a ticket.
+func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time, epoch int) {
+	created := s.Created.UnixMicro()
+	early := e.end
+	e.end = nil
+	switch {
+	case s.Created.IsZero(), e.created != 0 && created != e.created:
+		f.decide(e, &end{err: matchmaking.ErrNoTicket})
+		return
+	case s.Content != "":
+		f.decide(e, &end{content: s.Content, read: true})
+		return
+	}
+	e.created = created
+	if epoch == f.epoch {
+		f.plan(e, f.due(now.Add(s.Left)))
+	} else { // it may have been read before the subscription was confirmed again
+		f.plan(e, now)
+	}
+	if early != nil {
+		f.hear(e, early)
+	}
+}
+
+// hear applies a notification about a ticket with the entry's ID.
+func (f *feed) hear(e *entry, n *end) {
+	switch {
+	case e.created == 0:
+		if e.end == nil || e.end.created < n.created {
+			e.end = n
+		}
+	case n.created < e.created: // of an earlier ticket
+	case n.created > e.created, n.err == nil && n.content == "":
+		f.refresh(e)
+	default:
+		f.decide(e, n)
+	}
+}
+
+// confirm is called when no notification is lost from now on.
+func (f *feed) confirm() {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	f.confirmed, f.reading.doubt = true, true
+	f.epoch++
+	signal(f.wake)
+}
+
+// interrupt is called when notifications may be lost.
+func (f *feed) interrupt() {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	f.confirmed = false
+	f.notes.clear()
+}
+
+// ended is called with what was notified about a ticket.
+func (f *feed) ended(t matchmaking.TicketEnd) {
+	f.all.mu.Lock()
+	defer f.all.mu.Unlock()
+	e := f.waits[t.ID]
+	if e == nil && !f.notes.has(t.ID) {
+		return
+	}
+	n := &end{created: t.Created.UnixMicro(), content: t.Content}
+	if t.Gone {
+		n.err = matchmaking.ErrNoTicket
+	}
+	for e != nil {
+		next := e.next // hear may remove e
+		f.hear(e, n)
+		e = next
+	}
+	if f.notes.has(t.ID) {
+		f.notes.hear(t.ID, &end{created: n.created, content: strings.Clone(n.content), err: n.err})
+	}
+}
+
+// join returns an entry for a ticket, which needs no read if there is a note of it.
+func (f *feed) join(id string) *entry {
+	n := f.notes.take(id)
+	if n == nil || n.created == 0 {
+		return f.add(id)
+	}
+	if n.end != nil && (n.end.err != nil || n.end.content != "") {
+		return &entry{id: id, done: closed, end: n.end, index: outside, over: true}
+	}
+	e := f.link(id)
+	e.created = n.created
+	if n.end != nil {
+		f.refresh(e)
+		return e
+	}
+	f.plan(e, f.due(n.expires))
+	return e
+}
+
+// due returns when a ticket is read again, if nothing happens: when its life should have ended, or as a backstop.
+func (f *feed) due(expires time.Time) time.Time {
+	after := min(expires.Sub(f.started), time.Since(f.started)+pace.Jitter(backstop))
+	return f.started.Add(after.Truncate(together) + together)
+}
+
+// plan makes the feed read a ticket later.
+func (f *feed) plan(e *entry, due time.Time) {
+	f.reading.agenda.plan(e, due)
+	if e.index == 0 {
+		signal(f.wake)
+	}
+}
+
+// closed is the channel of entries that are final from the beginning.
+var closed = func() chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// add adds an entry for a ticket that is to be read.
+func (f *feed) add(id string) *entry {
+	e := f.link(id)
+	f.refresh(e)
+	return e
+}
+
+func (f *feed) link(id string) *entry {
+	e := &entry{id: id, done: make(chan struct{}), next: f.waits[id], index: outside}
+	if e.next != nil {
+		e.next.prev = e
+	}
+	f.waits[id] = e
+	return e
+}
+
+// refresh makes the feed read a ticket at once.
+func (f *feed) refresh(e *entry) {
+	if !e.fresh {
+		e.fresh = true
+		f.reading.fresh = append(f.reading.fresh, e)
+		signal(f.wake)
+	}
+}
+
+// decide ends a wait.
+func (f *feed) decide(e *entry, with *end) {
+	f.remove(e)
+	e.end = with
+	close(e.done)
+}
+
+// remove removes an entry, if it is in the feed.
+func (f *feed) remove(e *entry) {
+	if e.over {
+		return
+	}
+	e.over = true
+	f.reading.agenda.cancel(e)
+	if e.next != nil {
+		e.next.prev = e.prev
+	}
+	switch {
+	case e.prev != nil:
+		e.prev.next = e.next
+	case e.next != nil:
+		f.waits[e.id] = e.next
+	default:
+		delete(f.waits, e.id)
+	}
+	e.prev, e.next = nil, nil
+}

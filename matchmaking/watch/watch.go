@@ -1,0 +1,178 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+)
+
+const (
+	// linger is how long a feed continues without waits.
+	linger = 10 * time.Second
+	// confirmWithin is how long the first reads of a feed wait for its confirmation. They are repeated when it comes later.
+	confirmWithin = 250 * time.Millisecond
+	// backstop is about how often a ticket is read although nothing happened. It is less than the shortest usual
+	// assignmentTTL, so that a lost assignment is found before it ends.
+	backstop = 40 * time.Second
+	// readBatch is how many tickets are read in one call.
+	readBatch = 250
+	// readRate limits how many tickets the server reads again in a second. Each call counts as callCost more.
+	readRate  = 20_000
+	readBurst = 5_000
+	callCost  = 25
+	// together is the distance of the times at which tickets are read again, so that many are read in one call.
+	together = 250 * time.Millisecond
+	// retryAfter is how long a feed pauses after a failed read of tickets that it reads again.
+	retryAfter = time.Second
+)
+
+// ErrEnded is the error of waits when the service ends.
+var ErrEnded = fault.ErrUnavailable.WithCause(errors.New("waiting for assignments has ended"))
+
+// Watches is the waits of a server. Its methods may be called by many goroutines.
+type Watches struct {
+	store   matchmaking.AssignedFeed
+	failing *outage.Outage
+	limit   *rate.Limiter // of reading again
+	added   chan struct{} // buffered (capacity 1): a feed is new
+	ended   chan struct{} // closed when Run ends
+
+	mu        sync.Mutex // guards all of the feeds too
+	feeds     map[string]*feed
+	starting  []*feed // not yet running
+	noteBytes int     // of all feeds' notes
+}
+
+// New returns watches without any waits.
+func New(store matchmaking.AssignedFeed, log *slog.Logger) *Watches {
+	return &Watches{
+		store: store, failing: outage.New(log, "cannot read tickets that players wait for"),
+		limit: rate.NewLimiter(readRate, readBurst), added: make(chan struct{}, 1), ended: make(chan struct{}),
+		feeds: map[string]*feed{},
+	}
+}
+
+// Run serves waits until ctx ends. Then it ends all of them with ErrEnded. It must be called once; waits that begin before it
+// is called continue when it is.
+func (w *Watches) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer close(w.ended)
+	for {
+		for _, f := range w.takeStarting() {
+			running.Go(func() { f.run(ctx) })
+		}
+		select {
+		case <-w.added:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (w *Watches) takeStarting() []*feed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	starting := w.starting
+	w.starting = nil
+	return starting
+}
+
+// Await waits for the assignment of a ticket, and returns at once if it has one. Errors: matchmaking.ErrNoTicket if the ticket
+// neither waits nor is assigned, now or later; ErrEnded; that of ctx; and the store's, if the ticket can't be read at first.
+func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
+	f, e := w.join(queue, id)
+	defer w.leave(f)
+	for {
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			w.drop(f, e)
+			return nil, ctx.Err()
+		case <-w.ended:
+			w.drop(f, e)
+			return nil, ErrEnded
+		}
+		if e.end.err != nil {
+			return nil, e.end.err
+		}
+		a := new(matchmaking.Assignment)
+		err := json.Unmarshal([]byte(e.end.content), a)
+		if err == nil && a.TicketID == id {
+			return a, nil
+		}
+		if e.end.read {
+			return nil, fmt.Errorf("the stored assignment of ticket %s can't be read: %w", id, errors.Join(err, errForeign))
+		}
+		e = w.again(f, id) // a notification that someone else has sent, perhaps
+	}
+}
+
+var errForeign = errors.New("it isn't the ticket's")
+
+// join adds an entry to the feed of a queue, which it starts if there is none.
+func (w *Watches) join(queue, id string) (*feed, *entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.feeds[queue]
+	if f == nil {
+		f = newFeed(w, queue)
+		w.feeds[queue] = f
+		w.starting = append(w.starting, f)
+		signal(w.added)
+	}
+	f.users++
+	return f, f.join(id)
+}
+
+// leave ends a use of a feed.
+func (w *Watches) leave(f *feed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if f.users--; f.users == 0 {
+		f.idleSince = time.Now()
+		signal(f.wake)
+	}
+}
+
+// drop removes an entry that nobody waits for anymore.
+func (w *Watches) drop(f *feed, e *entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.remove(e)
+}
+
+// again returns a new entry for a ticket that is to be read.
+func (w *Watches) again(f *feed, id string) *entry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return f.add(id)
+}
+
+// Count returns how many waits there are, and for how many queues there is a feed.
+func (w *Watches) Count() (waits, feeds int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.feeds {
+		waits += f.users
+	}
+	return waits, len(w.feeds)
+}
+
+// signal makes a receiver look again. c is buffered with capacity 1.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
