@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )
 
 // NewTicket is the ticket that Create creates.
@@ -129,6 +130,10 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 		ttl = min(ttl, q.Heartbeat.Std())
 	}
 	attempt := id.New()
+	var expected watch.Expectation
+	if epoch.IsZero() {
+		expected = s.watches.Expect(n.Queue, n.ID)
+	}
 	t, created, err = s.o.Store.Create(ctx, matchmaking.CreateRequest{
 		Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch,
 		Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
@@ -143,6 +148,7 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}
 	if created {
+		expected.Created(&t)
 		s.o.Metrics.Created(n.Queue)
 	}
 	return t, created, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/director"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 	"github.com/tidemark-dev/tidemark/matchmaking/outbox"
+	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )
 
 // Options configures a Service. Store, Lookup, Channels, Build, ChannelTTL and Logger are required.
@@ -91,6 +92,7 @@ type Service struct {
 	undo       *undo
 	heartbeats *heartbeats
 	relay      *outbox.Relay
+	watches    *watch.Watches
 	leases     *lease.Manager
 	idle       *outage.Outage // looking at idle queues
 
@@ -113,6 +115,7 @@ func New(o Options) (*Service, error) {
 		relay: outbox.New(outbox.Options{
 			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge, Keep: o.ChannelTTL,
 		}),
+		watches: watch.New(o.Store, o.Logger),
 		idle:    outage.New(o.Logger, "cannot look at idle queues"),
 		running: map[string]*director.Queue{},
 	}
@@ -122,7 +125,7 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
-// Run directs queues and relays their assignments until ctx ends. Then it proposes no more matches, waits for those in
+// Run directs queues, relays their assignments and serves Await until ctx ends. Then it proposes no more matches, waits for those in
 // progress for at most Timing.Drain, publishes the assignments that it has, and gives up its leases. It returns nil when
 // all that it started has ended. It must be called once.
 func (s *Service) Run(ctx context.Context) error {
@@ -133,6 +136,7 @@ func (s *Service) Run(ctx context.Context) error {
 	before.Go(func() { s.registry.watch(ctx) })
 	before.Go(func() { s.undo.run(ctx, s.o.Drain) })
 	before.Go(func() { s.heartbeats.run(ctx) })
+	before.Go(func() { s.watches.Run(ctx) })
 	before.Go(func() { director.VisitIdle(ctx, s.runningQueues) })
 	before.Go(func() { s.runQueues(ctx) })
 	before.Wait()

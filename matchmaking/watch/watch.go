@@ -45,7 +45,8 @@ type Watches struct {
 	failing *outage.Outage
 	limit   *rate.Limiter // of reading again
 	added   chan struct{} // buffered (capacity 1): a feed is new
-	ended   chan struct{} // closed when Run ends
+	drained chan struct{} // closed by Drain
+	drain   sync.Once
 
 	mu        sync.Mutex // guards all of the feeds too
 	feeds     map[string]*feed
@@ -57,17 +58,17 @@ type Watches struct {
 func New(store matchmaking.AssignedFeed, log *slog.Logger) *Watches {
 	return &Watches{
 		store: store, failing: outage.New(log, "cannot read tickets that players wait for"),
-		limit: rate.NewLimiter(readRate, readBurst), added: make(chan struct{}, 1), ended: make(chan struct{}),
+		limit: rate.NewLimiter(readRate, readBurst), added: make(chan struct{}, 1), drained: make(chan struct{}),
 		feeds: map[string]*feed{},
 	}
 }
 
-// Run serves waits until ctx ends. Then it ends all of them with ErrEnded. It must be called once; waits that begin before it
+// Run serves waits until ctx ends, and then drains them. It must be called once; waits that begin before it
 // is called continue when it is.
 func (w *Watches) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer close(w.ended)
+	defer w.Drain()
 	for {
 		for _, f := range w.takeStarting() {
 			running.Go(func() { f.run(ctx) })
@@ -79,6 +80,9 @@ func (w *Watches) Run(ctx context.Context) {
 		}
 	}
 }
+
+// Drain ends all waits with ErrEnded, now and later.
+func (w *Watches) Drain() { w.drain.Do(func() { close(w.drained) }) }
 
 func (w *Watches) takeStarting() []*feed {
 	w.mu.Lock()
@@ -99,7 +103,7 @@ func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Ass
 		case <-ctx.Done():
 			w.drop(f, e)
 			return nil, ctx.Err()
-		case <-w.ended:
+		case <-w.drained:
 			w.drop(f, e)
 			return nil, ErrEnded
 		}

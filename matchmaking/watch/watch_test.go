@@ -591,7 +591,7 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
 		waits := s.await("a", "b")
-		s.stop()
+		s.Drain()
 		for _, w := range append(waits, s.one("a")) {
 			w.fails(t, ErrEnded)
 		}

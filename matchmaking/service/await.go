@@ -1,0 +1,48 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// Await waits for the assignment of a ticket, whose player is present meanwhile, as with Attend. It returns at once if the
+// ticket is assigned. A wait costs the server some hundred bytes, and the storage one read at most and nothing while it lasts.
+// It needs Run. Errors: ErrNoTicket if there is no such ticket, or when it is cancelled or has expired; fault.ErrUnavailable
+// after Drain; that of ctx; and the store's.
+func (s *Service) Await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
+	queue, err := s.queueOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.registry.lookup(ctx, queue)
+	switch {
+	case errors.Is(err, matchmaking.ErrNoQueue): // anybody can write an ID that names a queue
+		return s.assignment(ctx, queue, id)
+	case err != nil:
+		return nil, fmt.Errorf("await the assignment of ticket %s: %w", id, err)
+	}
+	defer s.Attend(ctx, id)()
+	a, err := s.watches.Await(ctx, queue, id)
+	if err != nil {
+		return nil, fmt.Errorf("await the assignment of ticket %s: %w", id, err)
+	}
+	return a, nil
+}
+
+// assignment returns the assignment of a ticket in a queue that doesn't exist anymore.
+func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
+	t, err := s.o.Store.Ticket(ctx, queue, id)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read ticket %s: %w", id, err)
+	case t.Assignment == nil:
+		return nil, matchmaking.ErrNoTicket
+	}
+	return t.Assignment, nil
+}
+
+// Drain ends all calls of Await, now and later.
+func (s *Service) Drain() { s.watches.Drain() }

@@ -1,0 +1,103 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// feeds is a memory with notifications of assignments.
+type feeds struct {
+	*memory
+	mu        sync.Mutex
+	listeners map[string]matchmaking.AssignedListener
+	reads     int
+}
+
+func (f *feeds) ListenAssigned(queue string, l matchmaking.AssignedListener) (stop func()) {
+	f.mu.Lock()
+	f.listeners[queue] = l
+	f.mu.Unlock()
+	l.Confirmed()
+	return func() {}
+}
+
+func (f *feeds) States(_ context.Context, _ string, ids []string) (states []matchmaking.TicketState, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads += len(ids)
+	for range ids {
+		states = append(states, matchmaking.TicketState{Created: began, Left: time.Hour})
+	}
+	return states, nil
+}
+
+// began is when all tickets were created.
+var began = time.UnixMicro(1_800_000_000_000_000)
+
+// TestAwait: a ticket that the service made is waited for without a read, once there are others. Names of queues that don't
+// exist cost no subscription, and waits end with Drain.
+func TestAwait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &feeds{memory: newMemory(), listeners: map[string]matchmaking.AssignedListener{}}
+		f.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+			return matchmaking.Ticket{ID: r.ID, Queue: r.Queue, CreateTime: began, TTL: time.Hour}, true, nil
+		}
+		gone := matchmaking.NewID("gone")
+		f.ticket = func(id string) (matchmaking.Ticket, error) {
+			if id == gone {
+				return matchmaking.Ticket{Assignment: &matchmaking.Assignment{MatchID: "before"}}, nil
+			}
+			return matchmaking.Ticket{}, nil
+		}
+		o := f.options(t, map[string]string{"duel": "{}"})
+		o.Store = f
+		s, err := New(o)
+		require.NoError(t, err)
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		go s.watches.Run(ctx)
+		const waits = 3
+		var outcomes [waits]error
+		var got [waits]*matchmaking.Assignment
+		var waiting [waits]sync.WaitGroup
+		await := func(i int, id string) {
+			waiting[i].Go(func() { got[i], outcomes[i] = s.Await(ctx, id) })
+			synctest.Wait()
+		}
+		for _, id := range []string{"not an ID", "", matchmaking.NewID("none")} {
+			_, err := s.Await(ctx, id)
+			require.ErrorIs(t, err, matchmaking.ErrNoTicket, id)
+		}
+		a, err := s.Await(ctx, gone)
+		require.NoError(t, err)
+		require.Equal(t, "before", a.MatchID, "its queue was deleted")
+
+		await(0, "ann")
+		ben, _, err := s.Create(ctx, NewTicket{Queue: "duel"})
+		require.NoError(t, err)
+		await(1, ben.ID)
+		chosen, _, err := s.Create(ctx, NewTicket{Queue: "duel", ID: "chosen"})
+		require.NoError(t, err)
+		await(2, chosen.ID)
+		require.Equal(t, 2, f.reads, "of ann and of the one whose ID may be used again")
+		f.listeners["duel"].Ended(matchmaking.TicketEnd{
+			ID: ben.ID, Created: began, Content: `{"ticketId":"` + ben.ID + `","matchId":"m"}`,
+		})
+		waiting[1].Wait()
+		require.NoError(t, outcomes[1])
+		require.Equal(t, "m", got[1].MatchID)
+		require.Len(t, f.listeners, 1)
+		s.Drain()
+		waiting[0].Wait()
+		require.ErrorIs(t, outcomes[0], fault.ErrUnavailable)
+	})
+}
