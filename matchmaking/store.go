@@ -223,9 +223,10 @@ type Fields int
 
 // The fields that can be read.
 const (
-	FieldsNone   Fields = iota // IDs, times and status
-	FieldsSearch               // and the search fields
-	FieldsAll
+	FieldsNone     Fields = iota // IDs, times and status
+	FieldsMatching               // and criteria, statistics and sizes
+	FieldsSearch                 // and the search fields
+	FieldsAll                    // and the message
 )
 
 // ChangesRequest asks for the changes after a point.

@@ -50,6 +50,16 @@ type Spec struct {
 // Party returns how many players a ticket stands for.
 func (s *Spec) Party() int { return max(s.Players, 1) }
 
+// Keep removes what isn't among these fields, FieldsMatching or more, from a spec that nobody else uses.
+func (s *Spec) Keep(f Fields) {
+	if f < FieldsAll {
+		s.Message = nil
+	}
+	if f < FieldsSearch {
+		s.SearchFields = SearchFields{}
+	}
+}
+
 // SearchFields are the fields that a pool's filters test.
 type SearchFields struct {
 	Tags       []string          `json:"tags,omitempty"`

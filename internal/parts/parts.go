@@ -35,8 +35,21 @@ func Builder(log *slog.Logger, allowed *jsonhttp.Targets) matchmaking.Build {
 		if p.Assigner, err = assigner.New(d, targets); err != nil {
 			return matchmaking.Parts{}, err
 		}
+		p.Fields = fieldsOf(d)
 		return p, nil
 	}
+}
+
+// fieldsOf returns the fields of tickets that the parts of a queue read. Parts that send tickets to others read all.
+func fieldsOf(d matchmaking.Definition) matchmaking.Fields {
+	builtIn := d.Match.Function == matchmaking.MatchFirstCome || d.Match.Function == matchmaking.MatchCriteria
+	switch {
+	case !builtIn, d.Evaluator.Kind == callout.EvaluatorGRPC, d.Assigner.Kind == matchmaking.AssignWebhook:
+		return matchmaking.FieldsAll
+	case len(d.Profile.Pools) > 0:
+		return matchmaking.FieldsSearch
+	}
+	return matchmaking.FieldsMatching
 }
 
 func matcherOf(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (matchmaking.Matcher, error) {

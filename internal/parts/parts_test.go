@@ -1,6 +1,7 @@
 package parts_test
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"testing"
@@ -18,9 +19,13 @@ import (
 func TestEveryPartIsBuilt(t *testing.T) {
 	t.Parallel()
 	build := parts.Builder(slog.New(slog.DiscardHandler), nil)
+	fields := map[string]matchmaking.Fields{ // the others call somebody with whole tickets
+		"least": matchmaking.FieldsMatching, "evaluator": matchmaking.FieldsMatching, "criteria": matchmaking.FieldsSearch,
+	}
 	for name, definition := range map[string]string{
 		"least":     `{}`,
 		"criteria":  `{"match":{"function":"criteria"},"profile":{"pools":[{"name":"a"}]}}`,
+		"a judge":   `{"evaluator":{"kind":"grpc","url":"http://127.0.0.1:1"}}`,
 		"http":      `{"match":{"function":"http","url":"http://127.0.0.1:1"},"evaluator":{"kind":"http","url":"http://127.0.0.1:1"}}`,
 		"grpc":      `{"match":{"function":"grpc","url":"http://127.0.0.1:1"},"evaluator":{"kind":"grpc","url":"http://127.0.0.1:1"}}`,
 		"webhook":   `{"assigner":{"kind":"webhook","url":"http://127.0.0.1:1","secret":"s"}}`,
@@ -33,6 +38,7 @@ func TestEveryPartIsBuilt(t *testing.T) {
 		require.NotNil(t, built.Matcher, name)
 		require.NotNil(t, built.Evaluator, name)
 		require.NotNil(t, built.Assigner, name)
+		require.Equal(t, cmp.Or(fields[name], matchmaking.FieldsAll), built.Fields, name)
 	}
 	d, err := matchmaking.ParseDefinition("q", []byte(`{"assigner":{"kind":"webhook","url":"http://127.0.0.1:1","secretFile":"missing"}}`))
 	require.NoError(t, err)

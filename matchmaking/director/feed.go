@@ -30,9 +30,10 @@ type feed struct {
 		Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error)
 	}
 	queue      string
-	fence      uint64        // of the term's lease
-	takesOver  bool          // claims of earlier directors end at once
-	auditEvery time.Duration // how often the pool is compared with the storage while nothing changes
+	fields     matchmaking.Fields // of tickets that are kept in memory
+	fence      uint64             // of the term's lease
+	takesOver  bool               // claims of earlier directors end at once
+	auditEvery time.Duration      // how often the pool is compared with the storage while nothing changes
 	events     *events
 	clock      *storetime.Clock
 	log        *slog.Logger
@@ -73,6 +74,9 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 	if err := f.takeOver(ctx, &s); err != nil {
 		return err
 	}
+	for _, t := range s.Tickets {
+		t.Keep(f.fields)
+	}
 	if !f.send(ctx, fed{snapshot: &s}) {
 		return nil
 	}
@@ -88,6 +92,11 @@ func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) 
 			return fmt.Errorf("read the changes: %w", err)
 		}
 		succeeded()
+		for _, change := range c.Changes {
+			if change.Added != nil {
+				change.Added.Keep(f.fields)
+			}
+		}
 		after, more = c.After, len(c.Changes) == feedLimit
 		if len(c.Changes) > 0 && !f.send(ctx, fed{changes: c.Changes}) {
 			return nil

@@ -41,6 +41,12 @@ func (s *fakeStore) failing() error {
 	return nil
 }
 
+// sent is what the creator of each ticket sent, of which a feed keeps the fields that it is told to keep.
+var (
+	sent = matchmaking.Spec{NumTeams: 3, SearchFields: matchmaking.SearchFields{Tags: []string{"a"}}, Message: []byte("message")}
+	kept = matchmaking.Spec{NumTeams: 3}
+)
+
 func (s *fakeStore) Snapshot(context.Context, string) (matchmaking.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +56,7 @@ func (s *fakeStore) Snapshot(context.Context, string) (matchmaking.Snapshot, err
 	s.snapshots++
 	snapshot := matchmaking.Snapshot{Now: time.Now(), Held: map[string]time.Time{}}
 	for _, id := range s.waiting {
-		ticket := &matchmaking.Ticket{ID: id, Status: matchmaking.Searching}
+		ticket := &matchmaking.Ticket{ID: id, Status: matchmaking.Searching, Spec: sent}
 		if until, ok := s.held[id]; ok {
 			ticket.Status, snapshot.Held[id] = matchmaking.Pending, until
 		}
@@ -108,7 +114,7 @@ func (s *fakeStore) Sweep(_ context.Context, _ string, released []string, _ int)
 func runFeed(t *testing.T, s *fakeStore, takesOver bool) *feed {
 	t.Helper()
 	f := &feed{
-		store: s, queue: "q", takesOver: takesOver, auditEvery: time.Minute, events: newEvents(), clock: &storetime.Clock{},
+		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute, events: newEvents(), clock: &storetime.Clock{},
 		log: slog.New(slog.DiscardHandler), out: make(chan fed),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,13 +135,15 @@ func TestFeed(t *testing.T) {
 			s := &fakeStore{waiting: []string{"a"}}
 			f := runFeed(t, s, true)
 			f.known.Store(2)
-			require.Len(t, (<-f.out).snapshot.Tickets, 1)
+			tickets := (<-f.out).snapshot.Tickets
+			require.Len(t, tickets, 1)
+			require.Equal(t, kept, tickets[0].Spec)
 			synctest.Wait()
 			s.mu.Lock()
-			s.changes = []matchmaking.Changes{{Changes: []matchmaking.Change{{Cancelled: "a"}}}}
+			s.changes = []matchmaking.Changes{{Changes: []matchmaking.Change{{Cancelled: "a"}, {Added: &matchmaking.Ticket{ID: "b", Spec: sent}}}}}
 			s.mu.Unlock()
 			f.events.notify(false)
-			require.Equal(t, []matchmaking.Change{{Cancelled: "a"}}, (<-f.out).changes)
+			require.Equal(t, []matchmaking.Change{{Cancelled: "a"}, {Added: &matchmaking.Ticket{ID: "b", Spec: kept}}}, (<-f.out).changes)
 		})
 	})
 	t.Run("all tickets again after a failure", func(t *testing.T) {

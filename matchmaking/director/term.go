@@ -1,6 +1,7 @@
 package director
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -81,7 +82,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(), leaseEnd: l.until, tasks: d.tasks, log: d.log}
 	t.sweeper = newSweeper(d, players)
 	t.feed = &feed{
-		store: d.Store, queue: def.Name, fence: l.fence, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
+		store: d.Store, queue: def.Name, fields: cmp.Or(parts.Fields, matchmaking.FieldsAll), fence: l.fence, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
 		events: d.events, clock: &d.clock, log: d.log, out: make(chan fed, 4),
 	}
 	return t

@@ -241,16 +241,11 @@ func (s *Store) contents(
 
 // content returns one ticket of a page, whose record is the i-th of values.
 func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket, error) {
-	switch r.Fields {
-	case matchmaking.FieldsNone:
+	if r.Fields == matchmaking.FieldsNone {
 		us, err := strconv.ParseInt(w.created, 10, 64)
 		return ticketRecord{created: time.UnixMicro(us).UTC()}.ticket(r.Queue, w.id, w.expires), err
-	case matchmaking.FieldsSearch:
-		record, err := parseTicketRecord(values[i])
-		record.spec = matchmaking.Spec{SearchFields: record.spec.SearchFields}
-		return record.ticket(r.Queue, w.id, w.expires), err
-	case matchmaking.FieldsAll:
 	}
 	record, err := parseTicketRecord(values[i])
+	record.spec.Keep(r.Fields)
 	return record.ticket(r.Queue, w.id, w.expires), err
 }

@@ -137,7 +137,7 @@ func waiting(t *testing.T, q *Queue) {
 		search, none := q.walk(t, matchmaking.FieldsSearch), q.walk(t, matchmaking.FieldsNone)
 		for i, ticket := range whole.Tickets {
 			require.Equal(t, ticket.SearchFields, search[i].SearchFields)
-			require.Empty(t, search[i].Criteria)
+			require.Empty(t, search[i].Message)
 			for _, found := range []*matchmaking.Ticket{search[i], none[i]} {
 				require.Equal(t, ticket.ID, found.ID)
 				require.Equal(t, ticket.CreateTime, found.CreateTime)
