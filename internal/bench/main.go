@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/channels"
 	"github.com/tidemark-dev/tidemark/internal/bench/floor"
@@ -34,9 +35,10 @@ var parts = []struct {
 // options are the command line.
 type options struct {
 	target.Settings
-	out   string // file for the report; empty: none
-	only  string // the part to measure; empty: all
-	floor string // address of a floor server to run instead, in a process of its own
+	out   string          // file for the report; empty: none
+	only  string          // the part to measure; empty: all
+	load  frontends       // to measure instead
+	floor floor.Addresses // of a floor to run instead, in a process of its own
 }
 
 func main() {
@@ -46,7 +48,15 @@ func main() {
 	flag.IntVar(&o.Rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&o.Requests, "requests", 20000, "requests in a round")
 	flag.StringVar(&o.only, "only", "", "measure one part: requests, fanout, waiting, large, matchmaking, idle or abuse; nothing is written")
-	flag.StringVar(&o.floor, "floor", "", "serve the bare handler at this address; used by bench itself")
+	flag.StringVar(&o.floor.HTTP, "floor", "", "serve the bare handler at this address; used by bench itself")
+	flag.StringVar(&o.floor.Frontend, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
+	flag.StringVar(&o.load.addresses, "frontend", "", "measure these Open Match frontends instead, host:port separated by commas; nothing is written")
+	flag.IntVar(&o.load.Players, "players", 64, "with -frontend: players who have a ticket at the same time")
+	flag.Float64Var(&o.load.Rate, "rate", 0, "with -frontend: tickets offered a second; 0: each player begins again at once")
+	flag.DurationVar(&o.load.Warmup, "warmup", time.Second, "with -frontend: time before tickets are counted")
+	flag.DurationVar(&o.load.Window, "duration", 10*time.Second, "with -frontend: time in which tickets are counted")
+	flag.StringVar(&o.load.queues, "queues", "", "with -frontend: Tidemark's queues in which tickets are created, separated by commas")
+	flag.StringVar(&o.load.pids, "pid", "", "with -frontend: IDs of processes whose CPU time per ticket is shown, separated by commas")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,8 +68,11 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	if o.floor != "" {
+	if o.floor.HTTP != "" {
 		return floor.Serve(ctx, o.floor)
+	}
+	if o.load.addresses != "" {
+		return measureFrontend(ctx, o.load)
 	}
 	r := report.New(ctx)
 	for _, part := range parts {

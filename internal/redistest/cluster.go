@@ -34,6 +34,14 @@ func StartCluster(t testing.TB, o Options) *ClusterNodes {
 	return c
 }
 
+// OpenCluster is StartCluster for programs that are no tests: Close stops the cluster.
+func OpenCluster(ctx context.Context, o Options) (*ClusterNodes, error) {
+	return launchCluster(ctx, o, false)
+}
+
+// Close stops the nodes and removes their files.
+func (c *ClusterNodes) Close() error { return c.close() }
+
 // launchCluster starts the nodes and joins them.
 func launchCluster(ctx context.Context, o Options, shared bool) (*ClusterNodes, error) {
 	if o.Primaries == 0 {

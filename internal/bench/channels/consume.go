@@ -27,20 +27,20 @@ const nextLimit = 50e-6
 func measureNext(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	var rounds []float64
 	for range s.Rounds {
-		if err := u.EmptyRedis(ctx); err != nil {
+		if err := u.Redis.Empty(ctx); err != nil {
 			return err
 		}
 		if err := fill(ctx, u); err != nil {
 			return err
 		}
-		before, err := u.RedisCPU(ctx)
+		before, err := u.Redis.CPU(ctx)
 		if err != nil {
 			return err
 		}
 		if err := consume(ctx, u); err != nil {
 			return err
 		}
-		after, err := u.RedisCPU(ctx)
+		after, err := u.Redis.CPU(ctx)
 		if err != nil {
 			return err
 		}
@@ -57,11 +57,11 @@ func consumePath(channel int) string { return fmt.Sprintf("/v1/channels/consume-
 // fill subscribes to each channel and publishes to it.
 func fill(ctx context.Context, u *target.Target) error {
 	subscribe := func(n int) []byte { return drive.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "") }
-	if _, err := drive.Load(ctx, u.Server, channels, subscribe); err != nil {
+	if _, err := drive.Load(ctx, u.Server.HTTP, channels, subscribe); err != nil {
 		return err
 	}
 	batch := "[" + strings.TrimSuffix(strings.Repeat(`{"content":`+content+`},`, 50), ",") + "]"
-	_, err := drive.Load(ctx, u.Server, channels*consumeMessages/50, func(n int) []byte {
+	_, err := drive.Load(ctx, u.Server.HTTP, channels*consumeMessages/50, func(n int) []byte {
 		return drive.Request(http.MethodPost, consumePath(n%channels)+"/messages", batch)
 	})
 	return err
@@ -72,7 +72,7 @@ func consume(ctx context.Context, u *target.Target) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for first := range drive.Connections {
 		group.Go(func() error {
-			c, err := drive.Dial(ctx, u.Server)
+			c, err := drive.Dial(ctx, u.Server.HTTP)
 			if err != nil {
 				return err
 			}

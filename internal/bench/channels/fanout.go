@@ -66,7 +66,7 @@ func runFanOut(ctx context.Context, s target.Settings, waiters int) (fanOut, err
 	if err := subscribeAll(ctx, u, waiters); err != nil {
 		return f, err
 	}
-	before, err := target.Metric(ctx, u.Server, "process_resident_memory_bytes")
+	before, err := target.Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes")
 	if err != nil {
 		return f, err
 	}
@@ -79,7 +79,7 @@ func runFanOut(ctx context.Context, s target.Settings, waiters int) (fanOut, err
 			c.Close()
 		}
 	}()
-	after, err := target.Metric(ctx, u.Server, "process_resident_memory_bytes")
+	after, err := target.Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes")
 	if err != nil {
 		return f, err
 	}
@@ -88,7 +88,7 @@ func runFanOut(ctx context.Context, s target.Settings, waiters int) (fanOut, err
 }
 
 func subscribeAll(ctx context.Context, u *target.Target, waiters int) error {
-	_, err := drive.Load(ctx, u.Server, waiters, func(n int) []byte {
+	_, err := drive.Load(ctx, u.Server.HTTP, waiters, func(n int) []byte {
 		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d", n-1), "")
 	})
 	return err
@@ -98,7 +98,7 @@ func subscribeAll(ctx context.Context, u *target.Target, waiters int) error {
 func pollAll(ctx context.Context, u *target.Target, waiters int) ([]*drive.Connection, error) {
 	var polls []*drive.Connection
 	for i := range waiters {
-		c, err := drive.Dial(ctx, u.Server)
+		c, err := drive.Dial(ctx, u.Server.HTTP)
 		if err != nil {
 			return polls, err
 		}
@@ -114,8 +114,8 @@ func pollAll(ctx context.Context, u *target.Target, waiters int) ([]*drive.Conne
 // notifyAll publishes and waits until every subscriber has it.
 func notifyAll(ctx context.Context, u *target.Target, polls []*drive.Connection, f *fanOut) error {
 	calls := func() (notifications, scripts float64, err error) {
-		if notifications, err = u.RedisInfo(ctx, "commandstats", "cmdstat_spublish"); err == nil {
-			scripts, err = u.RedisInfo(ctx, "commandstats", "cmdstat_evalsha")
+		if notifications, err = u.Redis.Info(ctx, "commandstats", "cmdstat_spublish"); err == nil {
+			scripts, err = u.Redis.Info(ctx, "commandstats", "cmdstat_evalsha")
 		}
 		return notifications, scripts, err
 	}
@@ -128,7 +128,7 @@ func notifyAll(ctx context.Context, u *target.Target, polls []*drive.Connection,
 	for _, c := range polls {
 		readers.Go(func() error { return c.Await(`"m1"`) })
 	}
-	if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, "/v1/channels/crowd/messages/m1", content)); err != nil {
+	if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, "/v1/channels/crowd/messages/m1", content)); err != nil {
 		return err
 	}
 	if err := readers.Wait(); err != nil {

@@ -89,13 +89,13 @@ func fillBacklogs(ctx context.Context, u *target.Target) error {
 	body := `"` + strings.Repeat("x", largeBytes-2) + `"`
 	for i := range largeSubscribers {
 		subscribe := fmt.Sprintf("/v1/channels/large-%d/subscribers/s%d", i%largeChannels, i)
-		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, subscribe, "")); err != nil {
+		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, subscribe, "")); err != nil {
 			return err
 		}
 	}
 	for i := range largeChannels * largeMessages {
 		publish := fmt.Sprintf("/v1/channels/large-%d/messages/m%d", i%largeChannels, i)
-		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, publish, body)); err != nil {
+		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, publish, body)); err != nil {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func fillBacklogs(ctx context.Context, u *target.Target) error {
 
 // fetchBacklog reads a subscriber's whole backlog and throws it away.
 func fetchBacklog(ctx context.Context, u *target.Target, i int) error {
-	path := fmt.Sprintf("http://%s/v1/channels/large-%d/subscribers/s%d/messages?max=%d", u.Server, i%largeChannels, i, largeMessages)
+	path := fmt.Sprintf("http://%s/v1/channels/large-%d/subscribers/s%d/messages?max=%d", u.Server.HTTP, i%largeChannels, i, largeMessages)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func fetchBacklog(ctx context.Context, u *target.Target, i int) error {
 
 // publishUntil publishes small messages one after the other, and returns how long each took.
 func publishUntil(ctx context.Context, u *target.Target, ended <-chan struct{}) ([]time.Duration, error) {
-	c, err := drive.Dial(ctx, u.Server)
+	c, err := drive.Dial(ctx, u.Server.HTTP)
 	if err != nil {
 		return nil, err
 	}

@@ -57,17 +57,17 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 	var server, store, beside []report.Pair
 	for round = range s.Rounds {
 		var p, q report.Pair
-		if err := u.EmptyRedis(ctx); err != nil {
+		if err := u.Redis.Empty(ctx); err != nil {
 			return err
 		}
 		var err error
 		if q.Floor, err = redisFloor(ctx, u, s.Requests); err != nil {
 			return err
 		}
-		if err := u.EmptyRedis(ctx); err != nil {
+		if err := u.Redis.Empty(ctx); err != nil {
 			return err
 		}
-		before, err := u.RedisCPU(ctx)
+		before, err := u.Redis.CPU(ctx)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 		if p.Ours, last, err = measureServer(ctx, u, s.Requests, publish); err != nil {
 			return err
 		}
-		after, err := u.RedisCPU(ctx)
+		after, err := u.Redis.CPU(ctx)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 		if p.Floor, err = measureFloor(ctx, u, s.Requests, publish, last); err != nil {
 			return err
 		}
-		if err := u.EmptyRedis(ctx); err != nil {
+		if err := u.Redis.Empty(ctx); err != nil {
 			return err
 		}
 		b := report.Pair{Ours: q.Ours}
@@ -110,17 +110,17 @@ func compare(ctx context.Context, u *target.Target, n int, next drive.Maker) (re
 
 // measureServer returns the server's CPU seconds per request, and its last answer.
 func measureServer(ctx context.Context, u *target.Target, n int, next drive.Maker) (seconds float64, last drive.Answer, err error) {
-	seconds, err = cpu(ctx, u.Server, n, func() error { last, err = drive.Load(ctx, u.Server, n, next); return err })
+	seconds, err = cpu(ctx, u.Server.HTTP, n, func() error { last, err = drive.Load(ctx, u.Server.HTTP, n, next); return err })
 	return seconds, last, err
 }
 
 // measureFloor returns the CPU seconds per request of a bare handler that returns the same answer.
 func measureFloor(ctx context.Context, u *target.Target, n int, next drive.Maker, last drive.Answer) (float64, error) {
 	put := drive.Request(http.MethodPut, "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
-	if _, err := drive.Once(ctx, u.Floor, put); err != nil {
+	if _, err := drive.Once(ctx, u.Floor.HTTP, put); err != nil {
 		return 0, err
 	}
-	return cpu(ctx, u.Floor, n, func() error { _, err := drive.Load(ctx, u.Floor, n, next); return err })
+	return cpu(ctx, u.Floor.HTTP, n, func() error { _, err := drive.Load(ctx, u.Floor.HTTP, n, next); return err })
 }
 
 // cpu returns the CPU seconds of a process per request of a load.
@@ -139,25 +139,25 @@ func cpu(ctx context.Context, address string, n int, load func() error) (float64
 // redisFloor returns Redis's CPU seconds per publish script, run by redis-benchmark without pipelining.
 func redisFloor(ctx context.Context, u *target.Target, n int) (float64, error) {
 	script := lua.Must("channels/publish")
-	if err := u.Redis.Do(ctx, u.Redis.B().ScriptLoad().Script(script.Source()).Build()).Error(); err != nil {
+	if err := u.Redis.Do(ctx, "SCRIPT", "LOAD", script.Source()).Error(); err != nil {
 		return 0, err
 	}
 	const base = "c.{bench-floor}"
 	args := []string{
-		"-s", u.Socket, "-c", strconv.Itoa(drive.Connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
+		"-s", u.Redis.Socket, "-c", strconv.Itoa(drive.Connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
 		"EVALSHA", script.SHA1(), "4",
 		base + ".clock", base + ".epoch", base + ".subs", base + ".mid.__rand_int__",
 		base + ".m.", base + ".r.", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "0", base, "16384",
 		`{"id":"__rand_int__","content":` + content,
 	}
-	before, err := u.RedisCPU(ctx)
+	before, err := u.Redis.CPU(ctx)
 	if err != nil {
 		return 0, err
 	}
 	if out, err := exec.CommandContext(ctx, "redis-benchmark", args...).CombinedOutput(); err != nil { //nolint:gosec // our own arguments
 		return 0, fmt.Errorf("redis-benchmark: %w: %s", err, out)
 	}
-	after, err := u.RedisCPU(ctx)
+	after, err := u.Redis.CPU(ctx)
 	return (after - before) / float64(n), err
 }
 
@@ -170,7 +170,7 @@ func redisFloorBeside(ctx context.Context, u *target.Target, n int, next drive.M
 	go func() {
 		var err error
 		for err == nil && loaded.Err() == nil {
-			_, err = drive.Load(ctx, u.Floor, n/10, next)
+			_, err = drive.Load(ctx, u.Floor.HTTP, n/10, next)
 		}
 		if loaded.Err() != nil {
 			err = nil // it was cut off in its middle
@@ -186,12 +186,12 @@ func redisFloorBeside(ctx context.Context, u *target.Target, n int, next drive.M
 func measureFetch(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	for i := range channels {
 		path := fmt.Sprintf("/v1/channels/fetch-%d", i)
-		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, path+"/subscribers/s", "")); err != nil {
+		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, path+"/subscribers/s", "")); err != nil {
 			return err
 		}
 		for j := range 10 {
 			publish := drive.Request(http.MethodPut, fmt.Sprintf("%s/messages/m%d", path, j), content)
-			if _, err := drive.Once(ctx, u.Server, publish); err != nil {
+			if _, err := drive.Once(ctx, u.Server.HTTP, publish); err != nil {
 				return err
 			}
 		}
@@ -209,7 +209,7 @@ func measureAck(ctx context.Context, s target.Settings, u *target.Target, r *rep
 	handles := make([]string, channels)
 	for i := range handles {
 		path := fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=5", i)
-		a, err := drive.Once(ctx, u.Server, drive.Request(http.MethodGet, path, ""))
+		a, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodGet, path, ""))
 		if err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func measureAck(ctx context.Context, s target.Settings, u *target.Target, r *rep
 func measureEmptyFetch(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	for i := range channels {
 		path := fmt.Sprintf("/v1/channels/empty-%d/subscribers/s", i)
-		if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, path, "")); err != nil {
+		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, path, "")); err != nil {
 			return err
 		}
 	}

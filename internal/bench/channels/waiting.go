@@ -56,7 +56,7 @@ func (w *waiting) run(ctx context.Context, s target.Settings) error {
 	}
 	defer u.Stop()
 	path := func(i int) string { return fmt.Sprintf("/v1/channels/wait-%d/subscribers/s%d", i%w.channels, i) }
-	if _, err := drive.Load(ctx, u.Server, w.fetches, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
+	if _, err := drive.Load(ctx, u.Server.HTTP, w.fetches, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
 		return err
 	}
 	before, _, err := u.Memory(ctx)
@@ -64,7 +64,7 @@ func (w *waiting) run(ctx context.Context, s target.Settings) error {
 		return err
 	}
 	for i := range w.fetches {
-		c, err := drive.Dial(ctx, u.Server)
+		c, err := drive.Dial(ctx, u.Server.HTTP)
 		if err != nil {
 			return err
 		}

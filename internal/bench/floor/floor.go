@@ -9,16 +9,24 @@ import (
 	"strconv"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+	"golang.org/x/sync/errgroup"
 )
 
-// Serve is the floor of a server's work: it reads the request's body and answers the bytes that were PUT to
-// /answer before, with the status of its query.
-func Serve(ctx context.Context, address string) error {
+// Addresses are where the floor listens.
+type Addresses struct{ HTTP, Frontend string }
+
+// Serve serves HTTP and gRPC until ctx ends.
+func Serve(ctx context.Context, a Addresses) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return serveHTTP(ctx, a.HTTP) })
+	group.Go(func() error { return serveFrontend(ctx, a.Frontend) })
+	return group.Wait()
+}
+
+// serveHTTP serves the floor of a request: it reads the body and answers the bytes that were PUT to /answer before, with
+// the status of its query.
+func serveHTTP(ctx context.Context, address string) error {
 	answer, status := []byte(nil), http.StatusOK
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
@@ -42,41 +50,10 @@ func Serve(ctx context.Context, address string) error {
 		w.WriteHeader(status)
 		_, _ = w.Write(answer) // a client that has gone needs no answer
 	})
-	mux.Handle(openmatchconnect.NewFrontendServiceHandler(bareFrontend{}))
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{Addr: address, Handler: mux, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
+	server := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
-}
-
-// bareFrontend is the floor of matchmaking: it stores nothing, matches nothing, and returns for each ticket an assignment
-// at once.
-type bareFrontend struct {
-	openmatchconnect.UnimplementedFrontendServiceHandler
-}
-
-// CreateTicket answers a ticket.
-func (bareFrontend) CreateTicket(
-	_ context.Context, request *connect.Request[openmatch.CreateTicketRequest],
-) (*connect.Response[openmatch.Ticket], error) {
-	ticket := request.Msg.GetTicket()
-	ticket.Id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-	return connect.NewResponse(ticket), nil
-}
-
-// WatchAssignments sends an assignment.
-func (bareFrontend) WatchAssignments(
-	ctx context.Context, _ *connect.Request[openmatch.WatchAssignmentsRequest],
-	stream *connect.ServerStream[openmatch.WatchAssignmentsResponse],
-) error {
-	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: &openmatch.Assignment{Connection: "127.0.0.1:7777"}}); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return ctx.Err()
 }

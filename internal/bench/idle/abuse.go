@@ -36,11 +36,11 @@ func Abuse(ctx context.Context, s target.Settings, r *report.Report) error {
 		return err
 	}
 	defer u.Stop()
-	if _, err := drive.Once(ctx, u.Server, drive.Request(http.MethodPut, "/v1/channels/abuse/subscribers/s", "")); err != nil {
+	if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, "/v1/channels/abuse/subscribers/s", "")); err != nil {
 		return err
 	}
 	a := new(abuse)
-	if a.idle, err = target.Metric(ctx, u.Server, "process_resident_memory_bytes"); err != nil {
+	if a.idle, err = target.Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes"); err != nil {
 		return err
 	}
 	attack, cancel := context.WithTimeout(ctx, resetTime)
@@ -48,10 +48,10 @@ func Abuse(ctx context.Context, s target.Settings, r *report.Report) error {
 	var attackers errgroup.Group
 	counts := make([]int, resetConnections)
 	for i := range counts {
-		attackers.Go(func() error { return resetStreams(attack, u.Server, &counts[i]) })
+		attackers.Go(func() error { return resetStreams(attack, u.Server.HTTP, &counts[i]) })
 	}
 	for attack.Err() == nil {
-		if err := a.look(ctx, u.Server); err != nil {
+		if err := a.look(ctx, u.Server.HTTP); err != nil {
 			return err
 		}
 	}

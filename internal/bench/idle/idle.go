@@ -64,15 +64,15 @@ func measureQueues(ctx context.Context, u *target.Target, found *idle) error {
 	if err != nil {
 		return err
 	}
-	if found.connections[0], err = u.Connections(ctx); err != nil {
+	if found.connections[0], err = u.Redis.Connections(ctx); err != nil {
 		return err
 	}
-	if _, err := drive.Load(ctx, u.Server, idleQueues, func(n int) []byte {
+	if _, err := drive.Load(ctx, u.Server.HTTP, idleQueues, func(n int) []byte {
 		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
 	}); err != nil {
 		return err
 	}
-	if err := u.AwaitTopics(ctx, idleQueues); err != nil {
+	if err := u.Redis.AwaitTopics(ctx, idleQueues); err != nil {
 		return err
 	}
 	after, _, err := u.Memory(ctx)
@@ -80,10 +80,10 @@ func measureQueues(ctx context.Context, u *target.Target, found *idle) error {
 		return err
 	}
 	found.bytes = (after - before) / idleQueues
-	if found.connections[1], err = u.Connections(ctx); err != nil {
+	if found.connections[1], err = u.Redis.Connections(ctx); err != nil {
 		return err
 	}
-	sent, err := u.Calls(ctx, idleCommands)
+	sent, err := idleCalls(ctx, u)
 	if err != nil {
 		return err
 	}
@@ -92,19 +92,27 @@ func measureQueues(ctx context.Context, u *target.Target, found *idle) error {
 		return ctx.Err()
 	case <-time.After(idleWindow):
 	}
-	since, err := u.Calls(ctx, idleCommands)
+	since, err := idleCalls(ctx, u)
 	found.commands = (since - sent) / idleWindow.Seconds()
 	return err
+}
+
+func idleCalls(ctx context.Context, u *target.Target) (sum float64, err error) {
+	calls, err := u.Redis.Calls(ctx, idleCommands)
+	for _, n := range calls {
+		sum += n
+	}
+	return sum, err
 }
 
 // measureWaiters has subscribers of many channels wait.
 func measureWaiters(ctx context.Context, u *target.Target, found *idle) error {
 	path := func(i int) string { return fmt.Sprintf("/v1/channels/idle-%d/subscribers/s%d", i%idleChannels, i) }
-	if _, err := drive.Load(ctx, u.Server, idleWaiters, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
+	if _, err := drive.Load(ctx, u.Server.HTTP, idleWaiters, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
 		return err
 	}
 	for i := range idleWaiters {
-		c, err := drive.Dial(ctx, u.Server)
+		c, err := drive.Dial(ctx, u.Server.HTTP)
 		if err != nil {
 			return err
 		}
@@ -117,6 +125,6 @@ func measureWaiters(ctx context.Context, u *target.Target, found *idle) error {
 	if err != nil {
 		return err
 	}
-	found.connections[2], err = u.Connections(ctx)
+	found.connections[2], err = u.Redis.Connections(ctx)
 	return err
 }

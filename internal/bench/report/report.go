@@ -85,6 +85,33 @@ func AtMost(d time.Duration) string {
 	return "≤ " + Millis(d)
 }
 
+// Micros returns a time in microseconds.
+func Micros(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1000) }
+
+// AtMostMicros is AtMost in microseconds.
+func AtMostMicros(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return "≤ " + Micros(d)
+}
+
+// AtMostNumber returns a goal for a number, or nothing for 0.
+func AtMostNumber(n float64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("≤ %g", n)
+}
+
+// AtLeast returns a goal for a number, or nothing for 0.
+func AtLeast(n float64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("≥ %g", n)
+}
+
 // Verdict reports whether a goal was reached, in a word.
 func Verdict(good bool) string {
 	if good {

@@ -2,25 +2,10 @@
 package target
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"os"
-	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
-	"time"
-
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
-	"github.com/redis/rueidis"
-
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
-	"github.com/tidemark-dev/tidemark/storage/managed"
 )
 
 // Settings are what all parts of the benchmarks are told.
@@ -32,10 +17,10 @@ type Settings struct {
 
 // Target is what is measured: a server and a floor, each a process of its own, and the Redis below the server.
 type Target struct {
-	Server string // address
-	Floor  string // address
-	Socket string // of Redis
-	Redis  rueidis.Client
+	Server *Process
+	Floor  *Process
+	Redis  *Redis
+	binary string
 	undo   []func()
 }
 
@@ -48,220 +33,67 @@ func (u *Target) Stop() {
 
 // Start starts the target. Its server gets further arguments of serve.
 func Start(ctx context.Context, binary string, args ...string) (*Target, error) {
-	u := &Target{}
-	if err := u.start(ctx, binary, args); err != nil {
+	return start(ctx, binary, openRedis, args)
+}
+
+// StartOnCluster is Start on a Redis Cluster of three nodes.
+func StartOnCluster(ctx context.Context, binary string, args ...string) (*Target, error) {
+	return start(ctx, binary, openCluster, args)
+}
+
+func start(ctx context.Context, binary string, open func(context.Context) (*Redis, error), args []string) (*Target, error) {
+	u := &Target{binary: binary}
+	if err := u.start(ctx, open, args); err != nil {
 		u.Stop()
 		return nil, err
 	}
 	return u, nil
 }
 
-func (u *Target) start(ctx context.Context, binary string, args []string) error {
-	dir, err := os.MkdirTemp("", "tidemark-bench-")
-	if err != nil {
-		return err
+func (u *Target) start(ctx context.Context, open func(context.Context) (*Redis, error), args []string) (err error) {
+	if u.Redis, err = open(ctx); err != nil {
+		return fmt.Errorf("start Redis: %w", err)
 	}
-	u.undo = append(u.undo, func() { _ = os.RemoveAll(dir) }) // a temporary folder
-	if err := u.startRedis(ctx, dir); err != nil {
+	u.undo = append(u.undo, u.Redis.close)
+	if u.Server, err = u.AddServer(ctx, args...); err != nil {
 		return err
-	}
-	args = append([]string{"serve", "--redis", "unix://" + u.Socket, "--log-level", "error"}, append(args, "--listen")...)
-	if u.Server, err = u.startProcess(ctx, binary, args...); err != nil {
-		return fmt.Errorf("start the server: %w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	if u.Floor, err = u.startProcess(ctx, self, "-floor"); err != nil {
+	if u.Floor, err = startProcess(ctx, self, [2]string{"-floor", "-floor-frontend"}); err != nil {
 		return fmt.Errorf("start the floor: %w", err)
 	}
+	u.undo = append(u.undo, func() { u.Floor.End(syscall.SIGTERM) })
 	return nil
 }
 
-// startRedis runs Redis as a bare `tidemark serve` does: append-only file on, a Unix socket.
-func (u *Target) startRedis(ctx context.Context, dir string) error {
-	server, err := managed.Open(managed.Options{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
+// AddServer starts one more server on the same Redis.
+func (u *Target) AddServer(ctx context.Context, args ...string) (*Process, error) {
+	args = append(append([]string{"serve", "--log-level", "error"}, u.Redis.args...), args...)
+	p, err := startProcess(ctx, u.binary, [2]string{"--listen", ""}, args...)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("start a server: %w", err)
 	}
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(running) }()
-	u.undo = append(u.undo, func() {
-		cancel()
-		if err := <-ended; err != nil {
-			fmt.Fprintln(os.Stderr, "bench: redis:", err)
-		}
-	})
-	if err := server.Ready(ctx); err != nil {
-		return err
-	}
-	u.Socket = server.Socket()
-	options, err := rueidis.ParseURL(server.Address())
-	if err != nil {
-		return err
-	}
-	options.DisableCache, options.ForceSingleClient = true, true
-	u.Redis, err = rueidis.NewClient(options)
-	if err == nil {
-		u.undo = append(u.undo, u.Redis.Close)
-	}
-	return err
+	u.undo = append(u.undo, func() { p.End(syscall.SIGTERM) })
+	return p, nil
 }
 
-// startProcess runs a command with a free address as its last argument and waits until it answers there.
-func (u *Target) startProcess(ctx context.Context, name string, args ...string) (string, error) {
-	address, err := freeAddress(ctx)
-	if err != nil {
-		return "", err
-	}
-	cmd := exec.CommandContext(ctx, name, append(args, address)...) //nolint:gosec // our own binaries
-	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	if err := cmd.Start(); err != nil {
-		return "", err
-	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	u.undo = append(u.undo, func() { _ = cmd.Process.Signal(syscall.SIGTERM); <-ended })
-	for {
-		if _, err := drive.Once(ctx, address, drive.Request("GET", "/metrics", "")); err == nil {
-			return address, nil
-		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-ended:
-			return "", errors.New("it ended before it answered")
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-func freeAddress(ctx context.Context) (string, error) {
-	var c net.ListenConfig
-	l, err := c.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close() //nolint:errcheck // only its port was wanted
-	return l.Addr().String(), nil
-}
-
-// Metric reads one number without labels from a process's /metrics.
-func Metric(ctx context.Context, address, name string) (float64, error) {
-	a, err := drive.Once(ctx, address, drive.Request("GET", "/metrics", ""))
+// Live returns the bytes that the server's last garbage collection has left in memory, about.
+func (u *Target) Live(ctx context.Context) (float64, error) {
+	next, err := Metric(ctx, u.Server.HTTP, "go_memstats_next_gc_bytes")
 	if err != nil {
 		return 0, err
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(a.Body))
-	if err != nil {
-		return 0, err
-	}
-	family := families[name]
-	if family == nil || len(family.GetMetric()) != 1 {
-		return 0, fmt.Errorf("%s has no metric %s", address, name)
-	}
-	m := family.GetMetric()[0]
-	return m.GetGauge().GetValue() + m.GetCounter().GetValue(), nil
-}
-
-// RedisCPU returns the CPU seconds that Redis has used.
-func (u *Target) RedisCPU(ctx context.Context) (float64, error) {
-	user, err := u.RedisInfo(ctx, "cpu", "used_cpu_user")
-	if err != nil {
-		return 0, err
-	}
-	system, err := u.RedisInfo(ctx, "cpu", "used_cpu_sys")
-	return user + system, err
-}
-
-// RedisInfo reads one number from a section of INFO. A command's line gives its number of calls.
-func (u *Target) RedisInfo(ctx context.Context, section, field string) (float64, error) {
-	text, err := u.Redis.Do(ctx, u.Redis.B().Info().Section(section).Build()).ToString()
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
-			value, _, _ = strings.Cut(strings.TrimPrefix(value, "calls="), ",")
-			return strconv.ParseFloat(value, 64)
-		}
-	}
-	return 0, nil // a command that was never called has no line
-}
-
-// EmptyRedis makes the next measurement start as the one before did: a write costs more while Redis's table of keys grows,
-// and while the append-only file is rewritten, which is switched off.
-func (u *Target) EmptyRedis(ctx context.Context) error {
-	set := u.Redis.B().ConfigSet().ParameterValue().ParameterValue("auto-aof-rewrite-percentage", "0").Build()
-	if err := u.Redis.Do(ctx, set).Error(); err != nil {
-		return err
-	}
-	return u.Redis.Do(ctx, u.Redis.B().Flushall().Sync().Build()).Error()
-}
-
-// AwaitWaiting returns when as many fetches wait, and none of them is still asking Redis.
-func (u *Target) AwaitWaiting(ctx context.Context, waiters int) error {
-	var asked float64
-	for {
-		n, err := Metric(ctx, u.Server, "tidemark_waiting_fetches")
-		if err != nil {
-			return err
-		}
-		scripts, err := u.RedisInfo(ctx, "commandstats", "cmdstat_evalsha")
-		if err != nil || (int(n) == waiters && scripts == asked) {
-			return err
-		}
-		asked = scripts
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
-// Connections counts the clients of Redis, this program not included.
-func (u *Target) Connections(ctx context.Context) (int, error) {
-	n, err := u.RedisInfo(ctx, "clients", "connected_clients")
-	return int(n) - 1, err
-}
-
-// AwaitTopics returns when the server is subscribed to as many topics.
-func (u *Target) AwaitTopics(ctx context.Context, n int) error {
-	for {
-		topics, err := u.Redis.Do(ctx, u.Redis.B().PubsubShardchannels().Build()).AsStrSlice()
-		if err != nil || len(topics) >= n {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// Calls returns how often commands of these names were called.
-func (u *Target) Calls(ctx context.Context, commands []string) (float64, error) {
-	var sum float64
-	for _, command := range commands {
-		n, err := u.RedisInfo(ctx, "commandstats", "cmdstat_"+command)
-		if err != nil {
-			return 0, err
-		}
-		sum += n
-	}
-	return sum, nil
+	percent, err := Metric(ctx, u.Server.HTTP, "go_gc_gogc_percent")
+	return next / (1 + percent/100), err
 }
 
 // Memory returns the resident memory of the server and the memory that Redis uses, in bytes.
 func (u *Target) Memory(ctx context.Context) (server, store float64, err error) {
-	if server, err = Metric(ctx, u.Server, "process_resident_memory_bytes"); err == nil {
-		store, err = u.RedisInfo(ctx, "memory", "used_memory")
+	if server, err = Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes"); err == nil {
+		store, err = u.Redis.Info(ctx, "memory", "used_memory")
 	}
 	return server, store, err
 }

@@ -1,0 +1,124 @@
+package matchmaking
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/bench/players"
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
+)
+
+// The load on a Cluster: as many players and services for any number of queues.
+const (
+	clusterPlayers  = 1024
+	clusterServices = 3
+)
+
+// onCluster is what was measured with a number of queues.
+type onCluster struct {
+	players.Result
+	queues int
+	usage  usage   // per ticket
+	load   float64 // CPU seconds of the load
+}
+
+// measureCluster measures how the rate grows with the number of queues.
+func measureCluster(ctx context.Context, s target.Settings, r *report.Report) error {
+	r.Printf("\n## On a Cluster\n\n%d players, on a Cluster of three nodes with append-only files, through %d services, in first-come queues that are spread\n"+
+		"over the nodes. All of it and the load share the cores of this machine: the last columns say who uses them.\n\n"+
+		"| queues | tickets/s | p50 | p99 | services | Redis | load | together |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n", clusterPlayers, clusterServices)
+	var all []onCluster
+	for _, queues := range []int{1, 2, 4, 8} {
+		found, err := runCluster(ctx, s, queues)
+		if err != nil {
+			return fmt.Errorf("%d queues on a Cluster: %w", queues, err)
+		}
+		cores := found.Window.Seconds() * float64(runtime.NumCPU())
+		tickets := float64(len(found.Took))
+		services, redis, load := found.usage.server.Seconds()*tickets/cores, found.usage.redis.Seconds()*tickets/cores, found.load/cores
+		report.Progress("%d queues on a Cluster: %.0f tickets/s", queues, found.PerSecond())
+		r.Printf("| %d | %.0f | %s | %s | %.0f%% | %.0f%% | %.0f%% | %.0f%% |\n", queues, found.PerSecond(), report.Millis(found.Quantile(0.5)),
+			report.Millis(found.Quantile(0.99)), services*100, redis*100, load*100, (services+redis+load)*100)
+		all = append(all, found)
+	}
+	r.Printf("\nWhat a ticket costs there:\n\n| queues | services | Redis | Redis receives | Redis sends | calls | of these |\n|---:|---:|---:|---:|---:|---:|---|\n")
+	for _, c := range all {
+		r.Printf("| %d | %s | %s | %.0f bytes | %.0f bytes | %.2f | %s |\n", c.queues, report.Micros(c.usage.server), report.Micros(c.usage.redis),
+			c.usage.in, c.usage.out, c.usage.calls(), c.usage.kinds())
+	}
+	writeHundredNodes(r, all[len(all)-1])
+	return nil
+}
+
+// writeHundredNodes computes what a large Cluster would carry. A node runs all commands on one core.
+func writeHundredNodes(r *report.Report, c onCluster) {
+	const nodes, share = 100, 0.7 // of its core that a node may use
+	perNode := share / c.usage.redis.Seconds()
+	services := perNode * nodes * c.usage.server.Seconds()
+	r.Printf("\nOn paper: a node runs all commands on one core. At %s for each ticket, and %.0f%% of the core, it carries %.0f tickets a second;\n"+
+		"%d nodes carry %.1f million, if at least as many queues are spread over them as evenly: a queue is in one slot, and so on one node.\n"+
+		"Each node then receives %.0f and sends %.0f Mbit/s, and the services use %.0f cores. No operation touches two nodes, and\n"+
+		"nothing is sent to all of them, so that the cost of a ticket doesn't grow with the nodes.\n",
+		report.Micros(c.usage.redis), share*100, perNode, nodes, perNode*nodes/1e6, perNode*c.usage.in*8/1e6, perNode*c.usage.out*8/1e6, services)
+}
+
+func runCluster(ctx context.Context, s target.Settings, queues int) (found onCluster, err error) {
+	u, err := target.StartOnCluster(ctx, s.Binary)
+	if err != nil {
+		return found, err
+	}
+	defer u.Stop()
+	load := players.Load{
+		Frontends: []string{u.Server.Frontend}, Players: clusterPlayers, Warmup: warmup, Window: window,
+	}
+	meter := meter{target: u}
+	for range clusterServices - 1 {
+		server, err := u.AddServer(ctx)
+		if err != nil {
+			return found, err
+		}
+		load.Frontends, meter.others = append(load.Frontends, server.Frontend), append(meter.others, server)
+	}
+	if load.Queues, err = defineQueues(ctx, u, queues); err != nil {
+		return found, err
+	}
+	var own []time.Duration
+	found.queues = queues
+	found.Result, err = load.Run(ctx, func() error {
+		cpu, err := target.CPU(os.Getpid())
+		if err != nil {
+			return err
+		}
+		own = append(own, cpu)
+		return meter.read(ctx)
+	})
+	if err == nil {
+		found.usage, found.load = meter.perTicket(len(found.Took)), (own[1] - own[0]).Seconds()
+	}
+	return found, err
+}
+
+// defineQueues defines queues of which every node has as many, as far as possible.
+func defineQueues(ctx context.Context, u *target.Target, n int) (names []string, err error) {
+	for i := 0; len(names) < n; i++ {
+		name := fmt.Sprintf("queue-%d", i)
+		slot, err := u.Redis.Do(ctx, "CLUSTER", "KEYSLOT", name).AsInt64()
+		if err != nil {
+			return nil, err
+		}
+		if int(slot)*3/16384 != len(names)%3 {
+			continue
+		}
+		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, "/v1/queues/"+name, "{}")); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}

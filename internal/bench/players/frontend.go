@@ -1,0 +1,69 @@
+package players
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+)
+
+// Frontend is a connection to a frontend of Open Match.
+type Frontend struct {
+	connection *grpc.ClientConn
+}
+
+// Dial returns a connection to host:port, without TLS.
+func Dial(address string) (*Frontend, error) {
+	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, err
+	}
+	return &Frontend{connection: c}, nil
+}
+
+// Close ends all calls.
+func (f *Frontend) Close() { _ = f.connection.Close() } // nothing is left to be sent
+
+// InQueue names the queue in which Tidemark creates tickets.
+func InQueue(ctx context.Context, queue string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, "tidemark-queue", queue)
+}
+
+// Create creates a ticket and returns its ID.
+func (f *Frontend) Create(ctx context.Context, ticket *openmatch.Ticket) (string, error) {
+	var created openmatch.Ticket
+	if err := f.connection.Invoke(ctx, service+"CreateTicket", &openmatch.CreateTicketRequest{Ticket: ticket}, &created); err != nil {
+		return "", fmt.Errorf("create a ticket: %w", err)
+	}
+	return created.GetId(), nil
+}
+
+const service = "/openmatch.FrontendService/"
+
+// Await returns when a ticket has its assignment.
+func (f *Frontend) Await(ctx context.Context, id string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := f.connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, service+"WatchAssignments")
+	if err != nil {
+		return fmt.Errorf("watch a ticket: %w", err)
+	}
+	watch := grpc.GenericClientStream[openmatch.WatchAssignmentsRequest, openmatch.WatchAssignmentsResponse]{ClientStream: stream}
+	if err := errors.Join(watch.Send(&openmatch.WatchAssignmentsRequest{TicketId: id}), watch.CloseSend()); err != nil {
+		return fmt.Errorf("watch a ticket: %w", err)
+	}
+	for {
+		answer, err := watch.Recv()
+		if err != nil {
+			return fmt.Errorf("watch a ticket: %w", err)
+		}
+		if answer.GetAssignment() != nil {
+			return nil
+		}
+	}
+}

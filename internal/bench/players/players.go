@@ -1,0 +1,215 @@
+// Package players is a load for any frontend of Open Match: players who create a ticket, watch it until it has its
+// assignment, and begin again.
+package players
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+)
+
+// Load is what the players do.
+type Load struct {
+	Frontends []string      // host:port, without TLS; players are spread over them
+	Queues    []string      // of Tidemark, by metadata; players are spread over them; empty: none is named
+	Players   int           // who have a ticket at the same time
+	Rate      float64       // tickets a second, by as many players as that takes; 0: each player begins again at once
+	Warmup    time.Duration // before the window
+	Window    time.Duration // in which tickets are counted
+}
+
+// Result is what came of the tickets whose assignment arrived within the window.
+type Result struct {
+	Window time.Duration
+	Took   []time.Duration // from the call that creates a ticket until its assignment, sorted
+}
+
+// PerSecond returns how many tickets were assigned a second.
+func (r Result) PerSecond() float64 { return float64(len(r.Took)) / r.Window.Seconds() }
+
+// Quantile returns the time within which this share of the tickets was assigned.
+func (r Result) Quantile(share float64) time.Duration {
+	if len(r.Took) == 0 {
+		return 0
+	}
+	return r.Took[int(share*float64(len(r.Took)-1))]
+}
+
+// playersPerConnection is below the 250 streams that common servers accept on a connection.
+const playersPerConnection = 128
+
+// patience is how long tickets that still wait at the end may take: a last one without an opponent would wait forever.
+const patience = 2 * time.Second
+
+// Run plays. It calls mark, which may be nil, at the begin and at the end of the window.
+func (l Load) Run(ctx context.Context, mark func() error) (Result, error) {
+	r := &run{Load: l, stop: make(chan struct{})}
+	defer r.disconnect()
+	if err := r.connect(); err != nil {
+		return Result{}, err
+	}
+	calls, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group, calls := errgroup.WithContext(calls)
+	r.begin(calls, group)
+	result, err := r.window(calls, mark)
+	close(r.stop)
+	end := time.AfterFunc(patience, cancel)
+	defer end.Stop()
+	// A player's error ends the calls, and so it is the reason if the window failed.
+	if failed := group.Wait(); failed != nil {
+		return Result{}, failed
+	}
+	return result, err
+}
+
+// run is one run of a load.
+type run struct {
+	Load
+	frontends []*Frontend
+	stop      chan struct{} // is closed when no ticket is to be created anymore
+
+	mu   sync.Mutex
+	from time.Time // begin of the window
+	took []time.Duration
+}
+
+func (r *run) connect() error {
+	for range max(1, r.Players/playersPerConnection/len(r.Frontends)) {
+		for _, address := range r.Frontends {
+			f, err := Dial(address)
+			if err != nil {
+				return err
+			}
+			r.frontends = append(r.frontends, f)
+		}
+	}
+	return nil
+}
+
+func (r *run) disconnect() {
+	for _, f := range r.frontends {
+		f.Close()
+	}
+}
+
+// begin starts the players.
+func (r *run) begin(ctx context.Context, group *errgroup.Group) {
+	if r.Rate > 0 {
+		group.Go(func() error { r.offer(ctx, group); return nil })
+		return
+	}
+	for i := range r.Players {
+		group.Go(func() error {
+			for {
+				if err := r.play(ctx, i); err != nil {
+					return err
+				}
+				select {
+				case <-r.stop:
+					return nil
+				default:
+				}
+			}
+		})
+	}
+}
+
+// offer starts a player for each ticket, evenly.
+func (r *run) offer(ctx context.Context, group *errgroup.Group) {
+	ticks := time.NewTicker(time.Duration(float64(time.Second) / r.Rate))
+	defer ticks.Stop()
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.stop:
+			return
+		case <-ticks.C:
+			group.Go(func() error { return r.play(ctx, i) })
+		}
+	}
+}
+
+// play creates a ticket and waits for its assignment. It returns no error for a ticket that waited when the run ended.
+func (r *run) play(ctx context.Context, player int) error {
+	frontend := r.frontends[player%len(r.frontends)]
+	if len(r.Queues) > 0 {
+		ctx = InQueue(ctx, r.Queues[player/len(r.frontends)%len(r.Queues)])
+	}
+	started := time.Now()
+	id, err := frontend.Create(ctx, &openmatch.Ticket{})
+	if err == nil {
+		err = frontend.Await(ctx, id)
+	}
+	if err == nil {
+		r.count(started)
+		return nil
+	}
+	select {
+	case <-r.stop:
+		return nil
+	default:
+		return err
+	}
+}
+
+// count counts an assignment that came now, if the window is open.
+func (r *run) count(started time.Time) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.from.IsZero() {
+		r.took = append(r.took, now.Sub(started))
+	}
+}
+
+// errNone means that the load measured nothing.
+var errNone = errors.New("no ticket was assigned")
+
+// window opens the window after the warm-up, and closes it.
+func (r *run) window(ctx context.Context, mark func() error) (Result, error) {
+	if mark == nil {
+		mark = func() error { return nil }
+	}
+	if err := wait(ctx, r.Warmup); err != nil {
+		return Result{}, err
+	}
+	r.mu.Lock()
+	r.from = time.Now()
+	r.took = make([]time.Duration, 0, 1<<17)
+	r.mu.Unlock()
+	if err := mark(); err != nil {
+		return Result{}, err
+	}
+	if err := wait(ctx, r.Window); err != nil {
+		return Result{}, err
+	}
+	r.mu.Lock()
+	result := Result{Window: time.Since(r.from), Took: r.took}
+	r.from, r.took = time.Time{}, nil
+	r.mu.Unlock()
+	if err := mark(); err != nil {
+		return Result{}, err
+	}
+	if len(result.Took) == 0 {
+		return Result{}, errNone
+	}
+	slices.Sort(result.Took)
+	return result, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

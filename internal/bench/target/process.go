@@ -1,0 +1,130 @@
+package target
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+)
+
+// Process is a service or a floor.
+type Process struct {
+	HTTP     string // address
+	Frontend string // address of Open Match's frontend, over gRPC
+	cmd      *exec.Cmd
+	ended    chan struct{}
+}
+
+// startProcess runs a program that gets a free address after each of these flags, and waits until it answers.
+func startProcess(ctx context.Context, program string, listen [2]string, args ...string) (*Process, error) {
+	p := &Process{ended: make(chan struct{})}
+	for i, address := range []*string{&p.HTTP, &p.Frontend} {
+		if listen[i] == "" {
+			*address = p.HTTP
+			continue
+		}
+		var err error
+		if *address, err = freeAddress(ctx); err != nil {
+			return nil, err
+		}
+		args = append(args, listen[i], *address)
+	}
+	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // our own binaries
+	p.cmd.Stdout, p.cmd.Stderr = os.Stderr, os.Stderr
+	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() { _ = p.cmd.Wait(); close(p.ended) }()
+	return p, p.awaitAnswer(ctx)
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close() //nolint:errcheck // only its port was wanted
+	return l.Addr().String(), nil
+}
+
+func (p *Process) awaitAnswer(ctx context.Context) error {
+	for {
+		if _, err := drive.Once(ctx, p.HTTP, drive.Request("GET", "/metrics", "")); err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-p.ended:
+			return errors.New("it ended before it answered")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// End ends the process by a signal, and returns when it has ended.
+func (p *Process) End(signal syscall.Signal) {
+	_ = p.cmd.Process.Signal(signal) // it may have ended
+	<-p.ended
+}
+
+// CPU returns the CPU time that the process has used.
+func (p *Process) CPU() (time.Duration, error) { return CPU(p.cmd.Process.Pid) }
+
+// CPU returns the CPU time that a process has used.
+func CPU(pid int) (time.Duration, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+}
+
+// Metric reads one number without labels from a process's /metrics.
+func Metric(ctx context.Context, address, name string) (float64, error) {
+	found, err := Labelled(ctx, address, name, "")
+	if err != nil {
+		return 0, err
+	}
+	if len(found) != 1 {
+		return 0, fmt.Errorf("%s has no metric %s", address, name)
+	}
+	return found[""], nil
+}
+
+// Labelled reads the numbers of a metric from a process's /metrics, by one of its labels. They are sums over the other labels.
+func Labelled(ctx context.Context, address, name, label string) (map[string]float64, error) {
+	a, err := drive.Once(ctx, address, drive.Request("GET", "/metrics", ""))
+	if err != nil {
+		return nil, err
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(a.Body))
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]float64)
+	for _, m := range families[name].GetMetric() {
+		value := ""
+		for _, l := range m.GetLabel() {
+			if l.GetName() == label {
+				value = l.GetValue()
+			}
+		}
+		found[value] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+	}
+	return found, nil
+}
