@@ -44,12 +44,19 @@ var defaultBounds = bounds{round: 1 << 18, intake: 128, first: 64}
 // by the number of weighted statistics that only one of the two tickets has, then by fitness, then by age. Seed and
 // candidates are assigned to the teams in turn, in that order. A proposal's Score is the negated sum of the fitness.
 //
+// Sizes of teams are counted in players. A ticket of several players is assigned to the first team, in turn, with enough free
+// slots; candidates for which there is none are passed over. All teams of a match are full. If that leaves a slot, the match
+// is the seed and others who fill the teams exactly, the largest parties first, the best of each size. If there are none, the
+// seed continues to wait. A ticket of more players than a team is never matched.
+//
 // The cost of a round grows with the number of changes, not of waiting tickets. Each ticket that is new, or whose ranges
 // have grown, is looked up in an index, which finds the waiting tickets that it is a candidate of. Only those are searched
 // again that may now have enough candidates: each ticket has a count that is never too low. In matches of two, nothing
 // else is searched. In larger matches, a new ticket costs one step for each waiting ticket that accepts it, and a search
 // for each whose count reaches the size of a match. New tickets are added by the hundred, the oldest first, and only the
-// candidates added by then are compared. A round ends after about 250,000 steps, and Next then asks for another at once.
+// candidates added by then are compared. With parties, a new ticket costs one step for each waiting ticket that accepts it and
+// knows of fewer candidates of its size than a match has room for, and a match one step for each candidate of its seed. A
+// round ends after about 250,000 steps, and Next then asks for another at once.
 func Criteria(o CriteriaOptions) matchmaking.Matcher { return newCriteria(o, defaultBounds) }
 
 func newCriteria(o CriteriaOptions, b bounds) *criteria {
@@ -83,6 +90,9 @@ type criteria struct {
 func (c *criteria) Add(t *matchmaking.Ticket) {
 	c.Remove(t.ID)
 	s := c.queue.of(t)
+	if t.Party() > s.size {
+		return
+	}
 	g := c.groups[s]
 	if g == nil {
 		g = newGroup(c, s)
@@ -93,6 +103,7 @@ func (c *criteria) Add(t *matchmaking.Ticket) {
 	e.group = g
 	c.entries[t.ID] = e
 	g.fresh.Set(e)
+	g.waiting += t.Party()
 	c.changed[g] = true
 }
 
@@ -107,7 +118,8 @@ func (c *criteria) remove(e *entry) {
 	delete(c.entries, e.ticket.ID)
 	c.withdraw(e)
 	e.gone = true
-	if g := e.group; g.len() == 0 {
+	g := e.group
+	if g.waiting -= e.ticket.Party(); g.waiting == 0 {
 		delete(c.groups, g.shape)
 		delete(c.changed, g)
 	}
@@ -120,6 +132,9 @@ func (c *criteria) withdraw(e *entry) {
 		return
 	}
 	e.group.index.remove(e)
+	if e.group.census != nil {
+		e.group.census.remove(e)
+	}
 	if e.wake > 0 {
 		c.timers.Delete(e)
 	}
@@ -135,7 +150,7 @@ func (c *criteria) Match(ctx context.Context, now time.Time) ([]matchmaking.Prop
 	end := c.steps + c.bounds.round
 	var proposals []matchmaking.Proposal
 	for _, g := range slices.SortedFunc(maps.Keys(c.changed), func(a, b *group) int { return a.shape.compare(b.shape) }) {
-		for g.fresh.Len() > 0 && g.len() >= g.players {
+		for g.fresh.Len() > 0 && g.waiting >= g.players {
 			if c.steps >= end || ctx.Err() != nil {
 				c.again = now
 				return proposals, nil

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
 )
 
 // brute is a model of Criteria without index and state: each round compares all tickets by the documented rules.
@@ -21,8 +22,17 @@ type brute struct {
 	now     time.Time
 }
 
-func (b *brute) round() [][]string {
-	var matches [][]string
+// add adds a ticket, unless it is larger than a team.
+func (b *brute) add(t *matchmaking.Ticket) {
+	delete(b.waiting, t.ID)
+	if t.Party() <= b.size(t) {
+		b.waiting[t.ID] = t
+	}
+}
+
+// round returns the IDs of the tickets of each match, by team.
+func (b *brute) round() [][][]string {
+	var matches [][][]string
 	all := slices.SortedFunc(maps.Values(b.waiting), func(x, y *matchmaking.Ticket) int {
 		return cmp.Or(cmp.Compare(b.teams(x), b.teams(y)), cmp.Compare(b.size(x), b.size(y)), older(x, y))
 	})
@@ -30,10 +40,9 @@ func (b *brute) round() [][]string {
 		if b.waiting[seed.ID] == nil {
 			continue
 		}
-		players := b.teams(seed) * b.size(seed)
-		if line := b.line(seed, all); len(line) >= players {
-			matches = append(matches, line[:players])
-			for _, id := range line[:players] {
+		if teams := b.seat(b.line(seed, all)); teams != nil {
+			matches = append(matches, teams)
+			for _, id := range slices.Concat(teams...) {
 				delete(b.waiting, id)
 			}
 		}
@@ -41,8 +50,39 @@ func (b *brute) round() [][]string {
 	return matches
 }
 
+// seat returns the teams of a seed and its candidates; nil: there is no match.
+func (b *brute) seat(line []*matchmaking.Ticket) [][]string {
+	m := seating.Match{Teams: b.teams(line[0]), Size: b.size(line[0])}
+	counts := make([]int, m.Size+1)
+	for _, one := range line[1:] {
+		counts[one.Party()]++
+	}
+	plan := m.Plan(line[0].Party(), counts)
+	if plan == nil {
+		return nil
+	}
+	seats, teams := m.Seats(), make([][]string, m.Teams)
+	for _, one := range line {
+		if team, ok := seats.Seat(one.Party()); ok {
+			teams[team] = append(teams[team], one.ID)
+		}
+	}
+	if seats.Left == 0 {
+		return teams
+	}
+	teams, line = make([][]string, m.Teams), slices.Clone(line)
+	for i, sizes := range plan {
+		for _, n := range sizes {
+			at := slices.IndexFunc(line, func(one *matchmaking.Ticket) bool { return one.Party() == n })
+			teams[i] = append(teams[i], line[at].ID)
+			line = slices.Delete(line, at, at+1)
+		}
+	}
+	return teams
+}
+
 // line returns the seed and its candidates, the best first.
-func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []string {
+func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []*matchmaking.Ticket {
 	var candidates []*matchmaking.Ticket
 	for _, c := range all {
 		if b.waiting[c.ID] == nil || c == seed || b.teams(c) != b.teams(seed) || b.size(c) != b.size(seed) {
@@ -61,17 +101,13 @@ func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []stri
 		missingY, fitY := b.fitness(seed, y)
 		return cmp.Or(cmp.Compare(missingX, missingY), cmp.Compare(fitX, fitY), older(x, y))
 	})
-	line := []string{seed.ID}
-	for _, c := range candidates {
-		line = append(line, c.ID)
-	}
-	return line
+	return append([]*matchmaking.Ticket{seed}, candidates...)
 }
 
-func (b *brute) score(tickets map[string]*matchmaking.Ticket, line []string) float64 {
+func (b *brute) score(tickets map[string]*matchmaking.Ticket, teams [][]string) float64 {
 	sum := 0.0
-	for _, id := range line {
-		_, fitness := b.fitness(tickets[line[0]], tickets[id])
+	for _, id := range slices.Concat(teams...) {
+		_, fitness := b.fitness(tickets[teams[0][0]], tickets[id])
 		sum -= fitness
 	}
 	return sum
@@ -133,14 +169,15 @@ func TestCriteriaProposesWhatTheModelDoes(t *testing.T) {
 		bounds.first = rapid.SampledFrom([]int{1, 2, 64}).Draw(t, "first looks")
 		m := newCriteria(o, bounds)
 		b := &brute{options: o, waiting: make(map[string]*matchmaking.Ticket), now: time.Unix(1000, 0)}
+		from := rapid.SampledFrom([]int{0, 3, 100}).Draw(t, "parties from")
 		for i := range rapid.IntRange(1, 30).Draw(t, "steps") {
 			for j := range rapid.IntRange(0, 6).Draw(t, "added") {
-				one := drawTicket(t, b.now, i*10+j)
+				one := drawTicket(t, b.now, i*10+j, i >= from)
 				if all := slices.Sorted(maps.Keys(b.waiting)); len(all) > 0 && rapid.IntRange(0, 9).Draw(t, "replace") == 0 {
 					one.ID = rapid.SampledFrom(all).Draw(t, "replaced")
 				}
 				m.Add(one)
-				b.waiting[one.ID] = one
+				b.add(one)
 			}
 			if all := slices.Sorted(maps.Keys(b.waiting)); len(all) > 0 && rapid.IntRange(0, 3).Draw(t, "remove") == 0 {
 				id := rapid.SampledFrom(all).Draw(t, "removed")
@@ -160,8 +197,7 @@ func checkRound(t *rapid.T, m *criteria, b *brute) {
 	require.NoError(t, err)
 	require.Equal(t, len(want), len(proposals), "matches %v", want)
 	for i, p := range proposals {
-		seed := before[want[i][0]]
-		require.Equal(t, alternate(want[i], b.teams(seed)), teamIDs(p), "match %d", i)
+		require.Equal(t, want[i], teamIDs(p), "match %d", i)
 		require.InDelta(t, b.score(before, want[i]), p.Score, 1e-9, "match %d", i)
 	}
 	require.Len(t, m.entries, len(b.waiting))
@@ -187,11 +223,12 @@ func TestCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
 		o := drawOptions(t)
 		m := newCriteria(o, bounds{round: 1, intake: rapid.IntRange(1, 5).Draw(t, "intake"), first: 2})
 		b := &brute{options: o, waiting: make(map[string]*matchmaking.Ticket), now: time.Unix(1000, 0)}
+		from := rapid.SampledFrom([]int{0, 3, 100}).Draw(t, "parties from")
 		for i := range rapid.IntRange(1, 8).Draw(t, "steps") {
 			for j := range rapid.IntRange(0, 30).Draw(t, "added") {
-				one := drawTicket(t, b.now, i*100+j)
+				one := drawTicket(t, b.now, i*100+j, i >= from)
 				m.Add(one)
-				b.waiting[one.ID] = one
+				b.add(one)
 			}
 			b.now = b.now.Add(time.Second)
 			for again := true; again; again = m.Next().Equal(b.now) {
@@ -210,12 +247,18 @@ func TestCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
 func checkAllowed(t *rapid.T, b *brute, p matchmaking.Proposal) {
 	seed := p.Teams[0][0]
 	require.Len(t, p.Teams, b.teams(seed))
-	for _, team := range p.Teams {
-		require.Len(t, team, b.size(seed))
-	}
 	line := b.line(seed, p.Tickets())
 	require.Len(t, line, len(p.Tickets()), "of %v all but the seed are candidates, and wait", teamIDs(p))
-	require.Equal(t, alternate(line, b.teams(seed)), teamIDs(p))
+	for _, team := range p.Teams {
+		players := 0
+		for _, one := range team {
+			players += one.Party()
+		}
+		require.Equal(t, b.size(seed), players)
+	}
+	if len(line) == b.teams(seed)*b.size(seed) {
+		require.Equal(t, b.seat(line), teamIDs(p), "without parties others don't change whose turn it is")
+	}
 	for _, one := range p.Tickets() {
 		require.Contains(t, b.waiting, one.ID)
 		delete(b.waiting, one.ID)
@@ -251,13 +294,16 @@ func drawOptions(t *rapid.T) CriteriaOptions {
 	return o
 }
 
-func drawTicket(t *rapid.T, now time.Time, i int) *matchmaking.Ticket {
+func drawTicket(t *rapid.T, now time.Time, i int, parties bool) *matchmaking.Ticket {
 	one := &matchmaking.Ticket{
 		ID:         "t" + string(rune('A'+i%26)) + time.Duration(i).String(),
 		CreateTime: now.Add(-time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 4}).Draw(t, "waited")) * time.Second),
 	}
 	if rapid.IntRange(0, 4).Draw(t, "own shape") == 0 {
 		one.TeamSize = rapid.IntRange(1, 2).Draw(t, "own size")
+	}
+	if parties {
+		one.Players = rapid.SampledFrom([]int{0, 1, 1, 2, 2, 3}).Draw(t, "players")
 	}
 	for _, name := range []string{"skill", "ping", "region"} {
 		for range rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "statistics") {

@@ -17,10 +17,12 @@ import (
 type group struct {
 	owner   *criteria
 	shape   shape
-	players int
+	players int                   // of a match
+	waiting int                   // players of all entries
 	fresh   *btree.BTreeG[*entry] // not in the index yet, the oldest first
 	index   *index                // of all others
 	causes  map[*entry][]*entry   // newcomers of the current intake, by the entries that they are candidates of
+	census  *census               // of the entries in the index; nil while none has stood for several players
 }
 
 func newGroup(c *criteria, s shape) *group {
@@ -31,14 +33,14 @@ func newGroup(c *criteria, s shape) *group {
 	}
 }
 
-// len returns the number of waiting entries.
-func (g *group) len() int { return g.fresh.Len() + g.index.byAge.Len() }
-
 // takeIn moves the oldest fresh entries to the index, and proposes the matches that they make possible.
 func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 	newcomers := g.newcomers(now)
 	affected := g.notify(newcomers)
 	g.index.add(newcomers)
+	if g.census != nil {
+		g.census.add(newcomers)
+	}
 	for _, e := range newcomers {
 		if e.wake > 0 {
 			g.owner.timers.Set(e)
@@ -49,8 +51,8 @@ func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 		if seed.gone {
 			continue
 		}
-		if candidates := g.candidates(seed); len(candidates) >= g.players-1 {
-			proposals = append(proposals, g.propose(seed, candidates))
+		if teams := g.match(seed); teams != nil {
+			proposals = append(proposals, g.propose(teams))
 		}
 	}
 	for e := range g.causes {
@@ -68,11 +70,15 @@ func (g *group) newcomers(now time.Time) []*entry {
 		e.newcome = true
 		some = append(some, e)
 	}
+	g.meet(some)
 	return some
 }
 
 // notify adds newcomers to the causes of the entries in the index that they are candidates of, and returns those entries.
 func (g *group) notify(newcomers []*entry) []*entry {
+	if g.census != nil {
+		return g.census.notify(newcomers)
+	}
 	enough := 0
 	if g.players == 2 {
 		// Each of these entries is matched with some newcomer, unless it is matched before. So if a newcomer has as many
@@ -96,12 +102,31 @@ func (g *group) notify(newcomers []*entry) []*entry {
 func (g *group) seeds(newcomers, affected []*entry) []*entry {
 	all := slices.Clone(newcomers)
 	for _, e := range affected {
-		if int(e.found)+len(g.causes[e]) >= g.players-1 {
+		if g.mayMatch(e) {
 			all = append(all, e)
 		}
 	}
 	slices.SortFunc(all, compareAge)
 	return all
+}
+
+func (g *group) mayMatch(e *entry) bool {
+	if g.census != nil {
+		return g.census.plan(e) != nil
+	}
+	return int(e.found)+len(g.causes[e]) >= g.players-1
+}
+
+// match returns the members of the best match of a seed, by team; nil: there is no match.
+func (g *group) match(seed *entry) [][]ranked {
+	if g.census != nil {
+		return g.census.match(seed)
+	}
+	candidates := g.candidates(seed)
+	if len(candidates) < g.players-1 {
+		return nil
+	}
+	return alternate(g.owner.rules.line(seed, candidates)[:g.players], g.shape.teams)
 }
 
 // candidates returns a seed's candidates, or some of them if they are too few for a match.
@@ -125,19 +150,16 @@ func (g *group) live(e *entry) []*entry {
 	return causes
 }
 
-// propose removes a seed and its best candidates, and returns them as a proposal.
-func (g *group) propose(seed *entry, candidates []*entry) matchmaking.Proposal {
-	line := g.owner.rules.line(seed, candidates, g.players)
-	p := matchmaking.Proposal{Teams: make([][]*matchmaking.Ticket, g.shape.teams)}
-	for i, team := range alternate(line, g.shape.teams) {
+// propose removes the members of a match, and returns them as a proposal.
+func (g *group) propose(teams [][]ranked) matchmaking.Proposal {
+	p := matchmaking.Proposal{Teams: make([][]*matchmaking.Ticket, len(teams))}
+	for i, team := range teams {
 		p.Teams[i] = make([]*matchmaking.Ticket, len(team))
 		for j, member := range team {
 			p.Teams[i][j] = member.ticket
+			p.Score -= member.fitness.value
+			g.owner.remove(member.entry)
 		}
-	}
-	for _, member := range line {
-		p.Score -= member.fitness.value
-		g.owner.remove(member.entry)
 	}
 	return p
 }

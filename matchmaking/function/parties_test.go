@@ -59,6 +59,42 @@ func TestFirstComeSeatsParties(t *testing.T) {
 	}
 }
 
+// Each row was worked out by hand: the seed s is the oldest, and the others are its candidates, the best first, with the scores
+// of the source document's table. Their skills are their fitness.
+func TestCriteriaSeatsParties(t *testing.T) {
+	t.Parallel()
+	scores := []float64{0, 35, 75, 85, 115, 127, 159}
+	for _, c := range []struct {
+		teams, size int
+		tickets     string
+		want        []string
+		score       float64
+	}{
+		{2, 3, "s1 a1 b1 c1 d1 e1 f1", []string{"s b d | a c e"}, -437},
+		{2, 3, "s2 a1 b1 c2 d1", []string{"s b | a c"}, -195},
+		{2, 3, "s1 a3 b2 c2 d1", []string{"s b | a"}, -110},
+		{2, 3, "s3 a2 b2 c1 d1", []string{"s | a c"}, -120},    // b has no room
+		{2, 3, "s1 a2 b1 c3 d1 e2", []string{"s a | c"}, -120}, // in turn, s, b and a, d leave a slot for one more single
+		{1, 6, "s1 a3 b3 c2", []string{"s a c"}, -120},         // b has no room
+		{1, 6, "s1 a4 b3 c2", []string{"s b c"}, -160},         // a leaves a slot for which there is no single
+		{2, 3, "s2 a2 b3 c3", []string{"b | c"}, -10},          // nobody fits s and a; b is the next seed
+		{2, 3, "s2 a2 b2", nil, 0},
+		{2, 3, "s4 a1 b1 c1 d1 e1 f1", []string{"a c e | b d f"}, -386}, // s is larger than a team: a is the seed
+	} {
+		m := function.Criteria(function.CriteriaOptions{Teams: c.teams, TeamSize: c.size, Weights: bySkill})
+		for i, one := range parties(c.tickets) {
+			one.Statistics = []matchmaking.Statistic{stat("skill", scores[i])}
+			m.Add(one)
+		}
+		got := match(t, m, 9)
+		require.ElementsMatch(t, c.want, ids(got), "%d of %d from %s", c.teams, c.size, c.tickets)
+		if len(got) > 0 {
+			require.InDelta(t, c.score, got[0].Score, 1e-9, c.tickets)
+		}
+		require.Empty(t, match(t, m, 9))
+	}
+}
+
 func TestFirstComeMatchesAnOldPartyOnceOthersFit(t *testing.T) {
 	t.Parallel()
 	m := function.FirstCome(2, 3)

@@ -108,14 +108,15 @@ type ranked struct {
 	fitness fitness
 }
 
-// line returns the seed and the best candidates, as many as players in all.
-func (r *rules) line(seed *entry, candidates []*entry, players int) []ranked {
-	all := make([]ranked, 0, len(candidates)+1)
+// line returns the seed and its candidates, the best first.
+func (r *rules) line(seed *entry, candidates []*entry) []ranked {
+	all := make([]ranked, 1, len(candidates)+1)
+	all[0] = ranked{entry: seed}
 	for _, e := range candidates {
 		all = append(all, ranked{entry: e, fitness: r.fitness(seed, e)})
 	}
-	slices.SortFunc(all, func(a, b ranked) int {
+	slices.SortFunc(all[1:], func(a, b ranked) int {
 		return cmp.Or(a.fitness.compare(b.fitness), compareAge(a.entry, b.entry))
 	})
-	return slices.Insert(all[:players-1], 0, ranked{entry: seed})
+	return all
 }

@@ -54,6 +54,11 @@ func scenes() []scene {
 	for i := range team {
 		team[i] = player(fmt.Sprint("new", i), skill(25_005+float64(i)/10), skillBetween(24_990, 25_020))
 	}
+	pair := func(i int) *matchmaking.Ticket {
+		one := player(fmt.Sprint(i), skill(float64(i)))
+		one.Players = 2
+		return one
+	}
 	modes := func(mode, level float64) []matchmaking.Statistic {
 		return []matchmaking.Statistic{{Name: "mode", Value: mode}, {Name: "level", Value: level}}
 	}
@@ -83,6 +88,7 @@ func scenes() []scene {
 			player("y", modes(1, 305), matchmaking.Criterion{Name: "mode", MinValue: 1, MaxValue: 1}, matchmaking.Criterion{Name: "level", MinValue: 290, MaxValue: 310}),
 		}, 1},
 		{"two fives", fives, picky, team, 1},
+		{"a party of two for a crowd of them in teams of three", CriteriaOptions{Teams: 2, TeamSize: 3}, pair, []*matchmaking.Ticket{pair(crowd)}, 0},
 		{"one with three quarters of the crowd in its range, who don't want it", duel, func(i int) *matchmaking.Ticket {
 			return player(fmt.Sprint(i), skill(float64(i)), skillBetween(float64(i+30_000), float64(i+40_000)), skillBetween(-9, -9))
 		}, []*matchmaking.Ticket{player("x", skill(12_000), skillBetween(10_000, 50_000))}, 0},
