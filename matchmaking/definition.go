@@ -43,6 +43,8 @@ type Match struct {
 	// URL and Timeout are for MatchHTTP and MatchGRPC.
 	URL     string   `json:"url"`
 	Timeout Duration `json:"timeout"`
+	// FetchLimit is how many tickets of a pool MatchHTTP is given at most; 0: no limit.
+	FetchLimit int `json:"fetchLimit"`
 	// Debounce is the longest pause between two rounds under load, in which tickets gather.
 	Debounce Duration `json:"debounce"`
 }
@@ -160,6 +162,7 @@ const (
 	DefaultPendingTimeout = time.Minute
 	DefaultAssignmentTTL  = time.Minute
 	DefaultDebounce       = 5 * time.Millisecond
+	DefaultFetchLimit     = 10_000 // tickets
 	DefaultCallTimeout    = 5 * time.Second
 	DefaultMaxTicketBytes = 1 << 20
 	MinLifetime           = 200 * time.Millisecond // of each lifetime in a definition

@@ -91,6 +91,7 @@ func (c *checker) match(m Match) {
 	}
 	c.called("match", string(m.Function), m.URL)
 	c.atLeast("match.timeout", m.Timeout, time.Millisecond)
+	c.require(m.FetchLimit >= 0, "match.fetchLimit", "must be 0 (no limit) or more, not %d", m.FetchLimit)
 	c.require(m.Debounce >= 0, "match.debounce", "must be 0 or more, not %s", m.Debounce)
 	c.require(m.Debounce.Std() <= time.Minute, "match.debounce", "must be at most a minute, not %s", m.Debounce)
 }

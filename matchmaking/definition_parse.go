@@ -61,7 +61,7 @@ func DefaultDefinition(name string) Definition {
 		Name: name,
 		Match: Match{
 			Function: MatchFirstCome, Teams: 2, TeamSize: 1, Acceptance: AcceptMutual,
-			Timeout: Duration(DefaultCallTimeout), Debounce: Duration(DefaultDebounce),
+			Timeout: Duration(DefaultCallTimeout), Debounce: Duration(DefaultDebounce), FetchLimit: DefaultFetchLimit,
 		},
 		Evaluator:      Caller{Kind: evaluatorDecollide, Timeout: Duration(DefaultCallTimeout)},
 		Assigner:       AssignBy{Kind: AssignStatic, Timeout: Duration(DefaultCallTimeout)},

@@ -291,7 +291,7 @@ func TestNamesOfTickets(t *testing.T) {
 // definition has every key of a queue's definition.
 const definition = `{
 	"match": {"function": "criteria", "teams": 2, "teamSize": 3, "acceptance": "one-sided", "weights": {"skill": 0.75},
-		"widen": [{"after": "5s", "by": {"skill": 100}}], "url": "", "timeout": "1s", "debounce": "1ms"},
+		"widen": [{"after": "5s", "by": {"skill": 100}}], "url": "", "timeout": "1s", "fetchLimit": 8, "debounce": "1ms"},
 	"profile": {"name": "p", "pools": [{"name": "all",
 		"doubleRangeFilters": [{"doubleArg": "level", "min": 1, "max": 2, "exclude": "MAX"}],
 		"stringEqualsFilters": [{"stringArg": "map", "value": "harbor"}], "tagPresentFilters": [{"tag": "eu"}],

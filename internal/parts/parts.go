@@ -65,7 +65,11 @@ func matcherOf(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Tar
 		if err != nil {
 			return nil, err
 		}
-		return function.Custom(d.Profile, called), nil
+		limit := m.FetchLimit
+		if m.Function == matchmaking.MatchGRPC {
+			limit = 0 // it asks for the tickets itself
+		}
+		return function.Custom(d.Profile, called, limit), nil
 	}
 	return nil, matchmaking.InvalidKey("match.function", fmt.Errorf("unknown match function %q", m.Function))
 }

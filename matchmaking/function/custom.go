@@ -7,9 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tidwall/btree"
-
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/sample"
 )
 
 // Everyone is the name of the pool that a match function receives if its profile has no pools: all tickets.
@@ -25,14 +24,17 @@ var ErrPanic = errors.New("the match function panicked")
 // own proposals. f receives the tickets of each pool, the oldest first, or the pool [Everyone] if the profile has no pools.
 // So the cost of a round grows with the number of waiting tickets.
 //
+// f receives limit tickets of each pool at most, unless that is 0. Of a larger pool these are the tickets that it never
+// received, and others by chance, in each round anew; Next then asks for another round a second later at the latest.
+//
 // All proposed tickets are removed from the pools. Proposals may share tickets; an evaluator decides between them. The
 // round fails with ErrProposal, and proposes nothing, unless each proposal
 //   - has a ticket, and only tickets that f received, none of them twice;
 //   - has an ID for which [matchmaking.CheckMatchID] returns nil and that no other proposal has. The director replaces an empty ID.
 //
 // A panic of f becomes ErrPanic. After an error the next round calls f again.
-func Custom(p matchmaking.Profile, f matchmaking.MatchFunction) matchmaking.Matcher {
-	c := &custom{profile: p, function: f, offered: make(map[string]*matchmaking.Ticket)}
+func Custom(p matchmaking.Profile, f matchmaking.MatchFunction, limit int) matchmaking.Matcher {
+	c := &custom{profile: p, function: f, limit: limit, offered: make(map[string]*matchmaking.Ticket)}
 	for _, pool := range p.Pools {
 		c.pools = append(c.pools, newCustomPool(pool))
 	}
@@ -47,17 +49,19 @@ type custom struct {
 	function matchmaking.MatchFunction
 	pools    []customPool
 	offered  map[string]*matchmaking.Ticket // those in a pool
+	limit    int                            // tickets of a pool in a call; 0: no limit
 	changed  bool                           // the pools have changed since the last call
-	last     time.Time                      // of the last round that proposed something
+	partial  bool                           // the last call left tickets out
+	last     time.Time                      // of the last call that succeeded
 }
 
 type customPool struct {
 	matchmaking.Pool
-	tickets *btree.BTreeG[*matchmaking.Ticket]
+	tickets *sample.Line
 }
 
 func newCustomPool(pool matchmaking.Pool) customPool {
-	return customPool{Pool: pool, tickets: newTree(func(a, b *matchmaking.Ticket) bool { return older(a, b) < 0 })}
+	return customPool{Pool: pool, tickets: sample.New(func(a, b *matchmaking.Ticket) bool { return older(a, b) < 0 })}
 }
 
 // Add implements Matcher.
@@ -65,7 +69,7 @@ func (c *custom) Add(t *matchmaking.Ticket) {
 	c.Remove(t.ID)
 	for _, pool := range c.pools {
 		if Pass(pool.Pool, t) {
-			pool.tickets.Set(t)
+			pool.tickets.Add(t)
 			c.offered[t.ID] = t
 			c.changed = true
 		}
@@ -80,20 +84,21 @@ func (c *custom) Remove(id string) {
 	}
 	delete(c.offered, id)
 	for _, pool := range c.pools {
-		pool.tickets.Delete(t)
+		pool.tickets.Remove(t)
 	}
 	c.changed = true
 }
 
 // Match implements Matcher. It fails with the match function's error, ErrPanic or ErrProposal.
 func (c *custom) Match(ctx context.Context, now time.Time) ([]matchmaking.Proposal, error) {
-	if !c.changed || len(c.offered) == 0 {
-		c.changed = false
+	if !c.changed && !c.partial || len(c.offered) == 0 {
+		c.changed, c.partial = false, false
 		return nil, nil
 	}
-	pools := make(map[string][]*matchmaking.Ticket, len(c.pools))
+	pools, partial := make(map[string][]*matchmaking.Ticket, len(c.pools)), false
 	for _, pool := range c.pools {
-		pools[pool.Name] = pool.tickets.Items()
+		some, all := pool.tickets.Take(c.limit)
+		pools[pool.Name], partial = some, partial || !all
 	}
 	proposals, err := c.call(ctx, pools)
 	if err != nil {
@@ -109,7 +114,7 @@ func (c *custom) Match(ctx context.Context, now time.Time) ([]matchmaking.Propos
 		}
 	}
 	// A function that proposes only some matches is called again for the others.
-	c.changed, c.last = len(checked) > 0, now
+	c.changed, c.partial, c.last = len(checked) > 0, partial, now
 	return checked, nil
 }
 
@@ -123,12 +128,19 @@ func (c *custom) call(ctx context.Context, pools map[string][]*matchmaking.Ticke
 	return c.function.Match(ctx, c.profile, pools)
 }
 
-// Next implements Matcher: it asks for another round at once if the last one proposed something.
+// others is how long after a call that left tickets out there is another one.
+const others = time.Second
+
+// Next implements Matcher: it asks for another round at once if the last one proposed something, and later if it left
+// tickets out.
 func (c *custom) Next() time.Time {
-	if !c.changed {
-		return time.Time{}
+	switch {
+	case c.changed:
+		return c.last
+	case c.partial:
+		return c.last.Add(others)
 	}
-	return c.last
+	return time.Time{}
 }
 
 // check validates proposals, and returns them with the tickets as Add received them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,7 +51,7 @@ func pool(name, tag string) matchmaking.Pool {
 func TestCustomGivesThePoolsWhenTheyHaveChanged(t *testing.T) {
 	t.Parallel()
 	f := &ownFunction{}
-	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f)
+	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f, 0)
 	require.Empty(t, match(t, m, 1))
 	require.Zero(t, f.calls, "there is no ticket")
 
@@ -77,10 +78,29 @@ func TestCustomGivesThePoolsWhenTheyHaveChanged(t *testing.T) {
 func TestCustomWithoutPoolsGivesEveryone(t *testing.T) {
 	t.Parallel()
 	f := &ownFunction{}
-	m := function.Custom(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f, 0)
 	addAll(m, ticket("b", 2), ticket("a", 1))
 	match(t, m, 3)
 	require.Equal(t, []string{"a", "b"}, names(f.given[function.Everyone]))
+}
+
+// TestCustomLimitsWhatItGives tests that a function gets no more tickets of a pool than the limit, and each at some time.
+func TestCustomLimitsWhatItGives(t *testing.T) {
+	t.Parallel()
+	f := &ownFunction{}
+	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f, 2)
+	addAll(m, tagged("a", 1, "eu"), tagged("b", 2, "eu"), tagged("c", 3, "eu"), tagged("d", 4, "eu", "beta"))
+	require.Empty(t, match(t, m, 5))
+	require.Equal(t, []string{"a", "b"}, names(f.given["europe"]))
+	require.Equal(t, []string{"d"}, names(f.given["tests"]))
+	require.Equal(t, start.Add(6*time.Second), m.Next(), "there are others")
+	require.Empty(t, match(t, m, 6))
+	require.Equal(t, []string{"c", "d"}, names(f.given["europe"]), "those that it didn't get yet")
+	m.Remove("a")
+	m.Remove("b")
+	require.Empty(t, match(t, m, 7))
+	require.Equal(t, []string{"c", "d"}, names(f.given["europe"]))
+	require.Zero(t, m.Next(), "it has seen all together")
 }
 
 func TestCustomTakesOutWhatIsProposed(t *testing.T) {
@@ -91,7 +111,7 @@ func TestCustomTakesOutWhatIsProposed(t *testing.T) {
 		{ID: "first", Teams: [][]*matchmaking.Ticket{{a}, {&copied}}, Score: 2},
 		{Teams: [][]*matchmaking.Ticket{{b, a}}},
 	}}
-	m := function.Custom(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f, 0)
 	addAll(m, a, b, c)
 	got := match(t, m, 4)
 	require.Equal(t, []string{"a | b", "b a"}, ids(got))
@@ -124,7 +144,7 @@ func TestCustomRefusesWhatCannotBeAMatch(t *testing.T) {
 	}
 	for _, c := range cases {
 		f := &ownFunction{answer: c.answer}
-		m := function.Custom(matchmaking.Profile{}, f)
+		m := function.Custom(matchmaking.Profile{}, f, 0)
 		addAll(m, a, b)
 		_, err := m.Match(t.Context(), start)
 		require.ErrorIs(t, err, function.ErrProposal)
@@ -139,7 +159,7 @@ func TestCustomFailsWithItsFunction(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	f := &ownFunction{err: broken}
-	m := function.Custom(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f, 0)
 	m.Add(ticket("a", 1))
 	for calls := 1; calls < 3; calls++ {
 		_, err := m.Match(t.Context(), start)
@@ -152,7 +172,7 @@ func TestCustomOutlivesAPanicOfItsFunction(t *testing.T) {
 	t.Parallel()
 	a, b := ticket("a", 1), ticket("b", 2)
 	f := &ownFunction{panics: true, answer: []matchmaking.Proposal{{ID: "m", Teams: [][]*matchmaking.Ticket{{a}, {b}}}}}
-	m := function.Custom(matchmaking.Profile{}, f)
+	m := function.Custom(matchmaking.Profile{}, f, 0)
 	m.Add(a)
 	m.Add(b)
 	_, err := m.Match(t.Context(), start)

@@ -1,0 +1,56 @@
+package sample_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/sample"
+)
+
+func TestTake(t *testing.T) {
+	t.Parallel()
+	l := sample.New(func(a, b *matchmaking.Ticket) bool { return a.ID < b.ID })
+	ticket := func(i int) *matchmaking.Ticket { return &matchmaking.Ticket{ID: strconv.Itoa(i)} }
+	for i := range 10 {
+		l.Add(ticket(9 - i))
+	}
+	l.Add(ticket(3))
+	take := func(limit int) (ids string, all bool) {
+		some, all := l.Take(limit)
+		for _, one := range some {
+			ids += one.ID
+		}
+		return ids, all
+	}
+	for _, want := range []string{"0123", "4567"} {
+		ids, all := take(4)
+		require.Equal(t, want, ids, "those that were not taken yet")
+		require.False(t, all)
+	}
+	ids, _ := take(4)
+	require.Contains(t, ids, "89")
+	require.Len(t, ids, 4)
+	pairs := map[string]bool{}
+	for range 2000 {
+		ids, _ := take(2)
+		require.Less(t, ids[0], ids[1], "in order")
+		pairs[ids] = true
+	}
+	require.Len(t, pairs, 45, "all pairs are taken together")
+
+	for _, limit := range []int{0, 10, 11} {
+		ids, all := take(limit)
+		require.Equal(t, "0123456789", ids)
+		require.True(t, all)
+	}
+	for i := range 10 {
+		l.Add(ticket(i)) // each anew
+	}
+	l.Remove(ticket(0))
+	l.Remove(ticket(77))
+	ids, _ = take(2)
+	require.Equal(t, "12", ids)
+}
