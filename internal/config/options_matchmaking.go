@@ -42,7 +42,7 @@ func matchmakingOptions() []option {
 		},
 		{
 			name: "tickets-read-replicas", kind: "replicas", def: "off",
-			help: "Where to read single tickets: off for the primary, on for the replicas of a Cluster or behind Sentinels, or the URL of a replica. A ticket that a replica doesn't have is read from the primary.",
+			help: "Where to read tickets: off for the primary, on for the replicas of a Cluster or behind Sentinels, or the URL of a replica. A ticket that a replica doesn't have is read from the primary.",
 			set:  into(func(c *Config) *string { return &c.Matchmaking.ReadReplicas }, parseReplicas),
 		},
 		{

@@ -18,7 +18,7 @@ const (
 	replicaPause    = time.Second
 )
 
-// Replicas runs read-only scripts on replicas. It has connections of its own, since a client of Sentinels that is told to
+// Replicas reads from replicas. It has connections of its own, since a client of Sentinels that is told to
 // use replicas can't work without one. It may be used by many goroutines.
 type Replicas struct {
 	options Options
@@ -50,6 +50,29 @@ func (r *Replicas) Run(ctx context.Context, script *lua.Script, keys, args []str
 		r.pause(ctx, err)
 	}
 	return reply, err == nil && reply.Status == OK
+}
+
+// Read reads strings of one slot from a replica, with one command. Those that don't exist are nil. ok is false if no replica
+// can be asked now.
+func (r *Replicas) Read(ctx context.Context, keys []string) (values [][]byte, ok bool) {
+	client := r.connected()
+	if client == nil {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
+	defer cancel()
+	found, err := client.Do(ctx, client.B().Mget().Key(keys...).Build()).ToArray()
+	if err != nil {
+		r.pause(ctx, err)
+		return nil, false
+	}
+	values = make([][]byte, len(keys))
+	for i, m := range found {
+		if !m.IsNil() {
+			values[i], _ = m.AsBytes() // MGET returns strings only
+		}
+	}
+	return values, true
 }
 
 // connected returns the client, and starts to connect if there is none.

@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "queues")
 	rig.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
-	named := map[string]string{"open": "Reserve", "campaign": "Acquire", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver"}
+	named := map[string]string{"open": "Reserve", "campaign": "Acquire", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver", "snapshot": "Each"}
 	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
 	rig.RequireOneCaller(t, append(scripts, open...), named)
 }

@@ -31,6 +31,12 @@ var errTicketRecord = errors.New("malformed ticket in the storage")
 // isTicketRecord reports whether a value is a ticket.
 func isTicketRecord(value []byte) bool { return len(value) > 0 && value[0] != 'U' }
 
+// isRecordOf reports whether a value is the ticket that was created at a time, in microseconds, and not an earlier one with
+// its ID.
+func isRecordOf(value []byte, created string) bool {
+	return isTicketRecord(value) && bytes.HasPrefix(value[1:], []byte(created+" "))
+}
+
 func parseTicketRecord(value []byte) (ticketRecord, error) {
 	r, spec, err := splitTicketRecord(value)
 	if err != nil {

@@ -80,6 +80,42 @@ func TestQueueReadsAReplica(t *testing.T) {
 	})
 }
 
+// A snapshot has what the primary has, although most of it comes from a replica, which lags behind.
+func TestQueueSnapshotOfAReplica(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, primary)
+	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
+	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
+	h.Add(t, "kept", "cancelled", "assigned", "again", "held")
+	rig.WaitFor(t, "the replica to have all", func() bool { return len(rig.Dump(t, replica)) == len(rig.Dump(t, primary)) })
+	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it hears of nothing any more
+	require.NoError(t, h.CancelID(t.Context(), "cancelled"))
+	h.Hold(t, "token", "assigned", "held")
+	h.AssignOne(t, "token", "m1", "assigned")
+	require.NoError(t, h.CancelID(t.Context(), "again"))
+	require.NoError(t, h.do(t, "DEL", h.k().ticket("again")).Error())
+	h.Add(t, "again", "new")
+	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+		read(t, q, h.Name, "kept")
+		return readOnly(t, replica) > 0
+	})
+	require.NoError(t, replica.Do(t, "CONFIG", "RESETSTAT").Error())
+	want := h.Whole(t)
+	found, err := q.Snapshot(t.Context(), h.Name)
+	require.NoError(t, err)
+	want.Now = found.Now
+	require.Equal(t, want, found)
+	var ids []string
+	for _, ticket := range found.Tickets {
+		ids = append(ids, ticket.ID)
+	}
+	require.Equal(t, []string{"kept", "held", "again", "new"}, ids)
+	about, err := replica.Do(t, "INFO", "commandstats").ToString()
+	require.NoError(t, err)
+	require.Contains(t, about, "cmdstat_mget:", "it is the replica that is read")
+}
+
 // A replica that doesn't answer delays one read a little, and no others.
 func TestQueueReadsDespiteASilentReplica(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 	"assign": func(r redis.Reply) error {
 		return assigned(make([]matchmaking.AssignMatch, 1), redis.Result{Reply: r})[0].Err
 	},
-	"snapshot": func(r redis.Reply) error { return rig.ErrorOf(decodePage(r, &matchmaking.Snapshot{})) },
+	"snapshot": func(r redis.Reply) error { return rig.ErrorOf(decodePage(r)) },
 	"outgoing": func(r redis.Reply) error { return rig.ErrorOf(decodeOutgoing(r)) },
 	"states":   func(r redis.Reply) error { return rig.ErrorOf(decodeStates(r, nil, 2)) },
 	"queue":    func(r redis.Reply) error { return rig.ErrorOf(queueState(r)) },

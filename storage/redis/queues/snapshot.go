@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -15,98 +16,205 @@ import (
 
 var snapshotScript = lua.Must("queues/snapshot")
 
-// pageSize is how many tickets a snapshot reads at once.
-const pageSize = 1000
+const (
+	pageSize       = 1000 // tickets of a page
+	contentsAtOnce = 100  // tickets that Waiting holds in memory at once
+	pagesAtOnce    = 4    // whose contents a snapshot reads at the same time
+)
 
-// waitingTicket is a ticket of a snapshot's page.
+// page is some of the tickets that wait, without their contents.
+type page struct {
+	now     time.Time
+	point   string // the last change
+	tickets []waitingTicket
+}
+
+// waitingTicket is a ticket of a page.
 type waitingTicket struct {
 	id, created      string
 	expires, heldFor time.Time
 }
 
-// Snapshot runs snapshot.lua for each page of tickets, and reads their contents with one command a page. What happens in
-// between is among the changes after the snapshot's point, which is that of the first page.
+// Snapshot reads pages, and meanwhile the contents of their tickets with one command a page. What happens in between is
+// among the changes after the snapshot's point, which is that of the first page.
+//
+// The pages are the primary's, so that the snapshot has each ticket that waits, whatever a replica lags behind. Contents
+// never change: they may be a replica's.
 func (s *Store) Snapshot(ctx context.Context, queue string) (matchmaking.Snapshot, error) {
-	k := s.keys(queue)
-	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.changes()}
 	whole := matchmaking.Snapshot{Held: map[string]time.Time{}}
-	seen, limit := map[string]bool{}, pageSize
-	for from := "0"; ; {
-		rep, err := s.conn.Run(ctx, snapshotScript, keys, []string{from, strconv.Itoa(limit)})
+	var parts []*[]*matchmaking.Ticket
+	group, reading := errgroup.WithContext(ctx)
+	group.SetLimit(pagesAtOnce)
+	err := pages{s, queue}.Each(reading, func(p page) error {
+		if whole.Now = p.now; whole.After == "" {
+			whole.After = p.point
+		}
+		for _, w := range p.tickets {
+			if w.expires.After(p.now) && w.heldFor.After(p.now) {
+				whole.Held[w.id] = w.heldFor
+			}
+		}
+		part := new([]*matchmaking.Ticket)
+		parts = append(parts, part)
+		group.Go(func() (err error) {
+			*part, err = s.contents(reading, matchmaking.WaitingRequest{Queue: queue, Fields: matchmaking.FieldsAll}, p)
+			return err
+		})
+		return nil
+	})
+	if failed := group.Wait(); failed != nil {
+		err = failed // which ended the pages
+	}
+	for _, part := range parts {
+		whole.Tickets = append(whole.Tickets, *part...)
+	}
+	return whole, err
+}
+
+// Waiting reads pages, and the contents of contentsAtOnce tickets with each command.
+func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
+	return pages{s, r.Queue}.Each(ctx, func(p page) error {
+		for some := range slices.Chunk(p.tickets, contentsAtOnce) {
+			tickets, err := s.contents(ctx, r, page{now: p.now, tickets: some})
+			if err != nil {
+				return err
+			}
+			if err := each(tickets); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// pages is the tickets that wait in a queue.
+type pages struct {
+	store *Store
+	queue string
+}
+
+// Each runs snapshot.lua for each page, the oldest tickets first, and calls each with it until that returns an error. No
+// ticket is in two pages.
+func (q pages) Each(ctx context.Context, each func(page) error) error {
+	k := q.store.keys(q.queue)
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.changes()}
+	from, limit := "0", pageSize
+	var last []string // IDs of the tickets of earlier pages that were created at from
+	for {
+		rep, err := q.store.conn.Run(ctx, snapshotScript, keys, []string{from, strconv.Itoa(limit)})
 		if err != nil {
-			return matchmaking.Snapshot{}, err
+			return err
 		}
-		page, err := decodePage(rep, &whole)
+		p, err := decodePage(rep)
 		if err != nil {
-			return matchmaking.Snapshot{}, err
+			return err
 		}
-		full := len(page) == limit
-		if full && page[len(page)-1].created == from {
-			limit += pageSize // all tickets of the page were created in the same microsecond
+		full := len(p.tickets) == limit
+		p.tickets = slices.DeleteFunc(p.tickets, func(w waitingTicket) bool { return w.created == from && slices.Contains(last, w.id) })
+		if err := each(p); err != nil || !full {
+			return err
 		}
-		if len(page) > 0 {
-			from = page[len(page)-1].created
+		if len(p.tickets) == 0 { // more tickets than a page has were created in the same microsecond
+			limit += pageSize
+			continue
 		}
-		page = slices.DeleteFunc(page, func(w waitingTicket) bool { return seen[w.id] })
-		for _, w := range page {
-			seen[w.id] = true
+		if newest := p.tickets[len(p.tickets)-1].created; newest != from {
+			from, last, limit = newest, last[:0], pageSize
 		}
-		if err := s.readPage(ctx, queue, page, &whole); err != nil {
-			return matchmaking.Snapshot{}, err
-		}
-		if !full {
-			return whole, nil
+		for _, w := range p.tickets {
+			if w.created == from {
+				last = append(last, w.id)
+			}
 		}
 	}
 }
 
-// decodePage decodes what snapshot.lua returns. The snapshot gets the point of the first page.
-func decodePage(r redis.Reply, s *matchmaking.Snapshot) ([]waitingTicket, error) {
+// decodePage decodes what snapshot.lua returns.
+func decodePage(r redis.Reply) (page, error) {
 	if r.Status != redis.OK {
-		return nil, refusals.Error(r)
+		return page{}, refusals.Error(r)
 	}
 	d := r.Decoder()
-	now, point := d.Micros(), d.Text()
-	if s.Now = now; s.After == "" {
-		s.After = point
-	}
-	var page []waitingTicket
+	p := page{now: d.Micros(), point: d.Text()}
 	d.Each(func(list *redis.Decoder) {
-		page = append(page, waitingTicket{id: list.Text(), created: list.Text(), expires: list.Millis(), heldFor: list.Millis()})
+		p.tickets = append(p.tickets, waitingTicket{id: list.Text(), created: list.Text(), expires: list.Millis(), heldFor: list.Millis()})
 	})
-	return page, d.End()
+	return p, d.End()
 }
 
-// readPage adds the tickets of a page to a snapshot. It omits those that have ended since, and logs malformed ones.
-func (s *Store) readPage(ctx context.Context, queue string, page []waitingTicket, to *matchmaking.Snapshot) error {
-	keys := make([]string, len(page))
-	for i, w := range page {
-		keys[i] = s.keys(queue).ticket(w.id)
-	}
-	values, err := s.readAll(ctx, keys)
+// contents returns the tickets of a page, with the fields that r asks for, without those that have ended since.
+func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p page) ([]*matchmaking.Ticket, error) {
+	values, err := s.records(ctx, r, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for i, w := range page {
-		if !isTicketRecord(values[i]) || !w.expires.After(to.Now) {
+	tickets := make([]*matchmaking.Ticket, 0, len(p.tickets))
+	for i, w := range p.tickets {
+		if !w.expires.After(p.now) || values != nil && !isTicketRecord(values[i]) {
 			continue
 		}
-		record, err := parseTicketRecord(values[i])
+		t, err := s.content(r, w, values, i)
 		if err != nil {
-			s.conn.Logger().ErrorContext(ctx, "cannot read a stored ticket, skipping it", "queue", queue, "ticket", w.id, "error", err)
+			s.conn.Logger().ErrorContext(ctx, "cannot read a stored ticket, skipping it", "queue", r.Queue, "ticket", w.id, "error", err)
 			continue
 		}
-		if record.cancelled {
-			continue
-		}
-		t := record.ticket(queue, w.id, w.expires)
-		if w.heldFor.After(to.Now) {
+		if w.heldFor.After(p.now) {
 			t.Status = matchmaking.Pending
-			to.Held[w.id] = w.heldFor
 		}
-		to.Tickets = append(to.Tickets, &t)
+		if t.Status != matchmaking.Cancelled {
+			tickets = append(tickets, &t)
+		}
 	}
-	return nil
+	return tickets, nil
+}
+
+// content returns one ticket of a page, whose record is the i-th of values.
+func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket, error) {
+	if r.Fields == matchmaking.FieldsNone {
+		us, err := strconv.ParseInt(w.created, 10, 64)
+		return ticketRecord{created: time.UnixMicro(us).UTC()}.ticket(r.Queue, w.id, w.expires), err
+	}
+	record, err := parseTicketRecord(values[i])
+	record.spec.Keep(r.Fields)
+	t := record.ticket(r.Queue, w.id, w.expires)
+	if record.cancelled {
+		t.Status = matchmaking.Cancelled
+	}
+	return t, err
+}
+
+// records returns the records of a page's tickets: those of a replica, if there are any, and those that it lacks of the
+// primary. A record doesn't change while its ticket waits.
+func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p page) ([][]byte, error) {
+	if r.Fields == matchmaking.FieldsNone {
+		return nil, nil
+	}
+	keys := make([]string, len(p.tickets))
+	for i, w := range p.tickets {
+		keys[i] = s.keys(r.Queue).ticket(w.id)
+	}
+	if s.replicas == nil || len(keys) == 0 {
+		return s.readAll(ctx, keys)
+	}
+	values, ok := s.replicas.Read(ctx, keys)
+	if !ok {
+		return s.readAll(ctx, keys)
+	}
+	var lacks []int
+	var missing []string
+	for i, w := range p.tickets {
+		if !isRecordOf(values[i], w.created) {
+			lacks, missing = append(lacks, i), append(missing, keys[i])
+		}
+	}
+	found, err := s.readAll(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range lacks {
+		values[at] = found[i]
+	}
+	return values, nil
 }
 
 // readAll reads strings of one slot with one command, or one by one while the slot is being moved. Missing ones are nil. Many
@@ -150,102 +258,4 @@ func (s *Store) readSingly(ctx context.Context, keys []string, values [][]byte) 
 		values[i] = value
 	}
 	return nil
-}
-
-// contentsAtOnce is how many tickets Waiting holds in memory at once.
-const contentsAtOnce = 100
-
-// Waiting reads pages with snapshot.lua, and the contents of contentsAtOnce tickets with each command.
-func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
-	from, limit := "0", pageSize
-	var last []string // IDs of the tickets that were passed on and were created at from
-	for {
-		page, now, err := s.waitingPage(ctx, r.Queue, from, limit)
-		if err != nil {
-			return err
-		}
-		full := len(page) == limit
-		page = slices.DeleteFunc(page, func(w waitingTicket) bool { return w.created == from && slices.Contains(last, w.id) })
-		for some := range slices.Chunk(page, contentsAtOnce) {
-			tickets, err := s.contents(ctx, r, some, now)
-			if err != nil {
-				return err
-			}
-			if err := each(tickets); err != nil {
-				return err
-			}
-		}
-		if !full {
-			return nil
-		}
-		if len(page) == 0 { // more tickets than a page has were created in the same microsecond
-			limit += pageSize
-			continue
-		}
-		if newest := page[len(page)-1].created; newest != from {
-			from, last, limit = newest, last[:0], pageSize
-		}
-		for _, w := range page {
-			if w.created == from {
-				last = append(last, w.id)
-			}
-		}
-	}
-}
-
-// waitingPage reads a page of the tickets that were created at from or later.
-func (s *Store) waitingPage(ctx context.Context, queue, from string, limit int) ([]waitingTicket, time.Time, error) {
-	k := s.keys(queue)
-	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.changes()}
-	rep, err := s.conn.Run(ctx, snapshotScript, keys, []string{from, strconv.Itoa(limit)})
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	var about matchmaking.Snapshot
-	page, err := decodePage(rep, &about)
-	return page, about.Now, err
-}
-
-// contents returns the tickets of a part of a page, with the fields that r asks for, without those that have ended.
-func (s *Store) contents(
-	ctx context.Context, r matchmaking.WaitingRequest, page []waitingTicket, now time.Time,
-) ([]*matchmaking.Ticket, error) {
-	var values [][]byte
-	if r.Fields != matchmaking.FieldsNone {
-		keys := make([]string, len(page))
-		for i, w := range page {
-			keys[i] = s.keys(r.Queue).ticket(w.id)
-		}
-		var err error
-		if values, err = s.readAll(ctx, keys); err != nil {
-			return nil, err
-		}
-	}
-	tickets := make([]*matchmaking.Ticket, 0, len(page))
-	for i, w := range page {
-		if !w.expires.After(now) || values != nil && !isTicketRecord(values[i]) {
-			continue
-		}
-		t, err := s.content(r, w, values, i)
-		if err != nil {
-			s.conn.Logger().ErrorContext(ctx, "cannot read a stored ticket, skipping it", "queue", r.Queue, "ticket", w.id, "error", err)
-			continue
-		}
-		if w.heldFor.After(now) {
-			t.Status = matchmaking.Pending
-		}
-		tickets = append(tickets, &t)
-	}
-	return tickets, nil
-}
-
-// content returns one ticket of a page, whose record is the i-th of values.
-func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket, error) {
-	if r.Fields == matchmaking.FieldsNone {
-		us, err := strconv.ParseInt(w.created, 10, 64)
-		return ticketRecord{created: time.UnixMicro(us).UTC()}.ticket(r.Queue, w.id, w.expires), err
-	}
-	record, err := parseTicketRecord(values[i])
-	record.spec.Keep(r.Fields)
-	return record.ticket(r.Queue, w.id, w.expires), err
 }
