@@ -26,7 +26,7 @@ func TestDefinitionDefaults(t *testing.T) {
 		Name: "duel",
 		Match: matchmaking.Match{
 			Function: "first-come", Teams: 2, TeamSize: 1, Acceptance: "mutual",
-			Timeout: matchmaking.Duration(5 * time.Second), Debounce: matchmaking.Duration(5 * time.Millisecond),
+			Timeout: matchmaking.Duration(5 * time.Second), Debounce: matchmaking.Duration(5 * time.Millisecond), FetchLimit: 10_000,
 		},
 		Evaluator:      matchmaking.Caller{Kind: "decollide", Timeout: matchmaking.Duration(5 * time.Second)},
 		Assigner:       matchmaking.AssignBy{Kind: "static", Timeout: matchmaking.Duration(5 * time.Second)},
@@ -42,7 +42,7 @@ const everything = `{
 	"match": {
 		"function": "criteria", "teams": 3, "teamSize": 4, "acceptance": "one-sided",
 		"weights": {"skill": 0.75, "ping": 0.25}, "widen": [{"after": "5s", "by": {"skill": 100}}],
-		"url": "http://127.0.0.1:9000/match", "timeout": "2s", "debounce": "0s"
+		"url": "http://127.0.0.1:9000/match", "timeout": "2s", "fetchLimit": 0, "debounce": "0s"
 	},
 	"profile": {"name": "all", "pools": [{
 		"name": "eu",
@@ -150,6 +150,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"match":{"acceptance":""}}`, "match.acceptance", "must be one of"},
 		{`{"match":{"weights":{"a":1e999}}}`, "match.weights.a", "1e999 is too large for a double"},
 		{`{"match":{"weights":{"a":-1}}}`, "match.weights.a", "must be 0 or more, not -1"},
+		{`{"match":{"fetchLimit":-1}}`, "match.fetchLimit", "must be 0 (no limit) or more, not -1"},
 		{`{"match":{"debounce":"2m"}}`, "match.debounce", "must be at most a minute, not 2m0s"},
 		{`{"profile":{"pools":[{"doubleRangeFilters":[{"doubleArg":"a","min":2,"max":1}]}]}}`,
 			"profile.pools[0].doubleRangeFilters[0].min", "must be at most max, 1, not 2"},
