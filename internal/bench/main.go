@@ -1,9 +1,11 @@
 // Command bench measures Tidemark against floors taken in the same run, and writes docs/benchmarks.md.
 //
-// All figures are ratios or counts, since machines differ and are noisy: CPU time of Redis per publish against the
+// Most figures are ratios or counts, since machines differ and are noisy: CPU time of Redis per publish against the
 // same script under redis-benchmark, CPU time of the server per request against a bare net/http handler that
 // answers the same bytes, what it costs to wake many waiting subscribers, and tickets that are matched against bare
 // handlers of the same library. Everything runs on this machine, on loopback.
+//
+// With -frontend it measures an Open Match frontend that runs already: see CONTRIBUTING.md.
 package main
 
 import (
@@ -12,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -71,6 +74,7 @@ func run(ctx context.Context, o options) error {
 	if o.floor.HTTP != "" {
 		return floor.Serve(ctx, o.floor)
 	}
+	debug.SetGCPercent(400) // the load costs as little as it can, since it shares the cores with what is measured
 	if o.load.addresses != "" {
 		return measureFrontend(ctx, o.load)
 	}

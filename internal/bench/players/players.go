@@ -121,17 +121,17 @@ func (r *run) begin(ctx context.Context, group *errgroup.Group) {
 	}
 }
 
-// offer starts a player for each ticket, evenly.
+// offer starts a player for each ticket, evenly. If this machine falls behind, it catches up.
 func (r *run) offer(ctx context.Context, group *errgroup.Group) {
-	ticks := time.NewTicker(time.Duration(float64(time.Second) / r.Rate))
-	defer ticks.Stop()
+	begun := time.Now()
 	for i := 0; ; i++ {
+		due := begun.Add(time.Duration(float64(i) / r.Rate * float64(time.Second)))
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.stop:
 			return
-		case <-ticks.C:
+		case <-time.After(time.Until(due)):
 			group.Go(func() error { return r.play(ctx, i) })
 		}
 	}
