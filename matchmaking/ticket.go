@@ -1,6 +1,7 @@
 package matchmaking
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -82,6 +83,11 @@ type Criterion struct {
 type Statistic struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
+}
+
+// CompareAge orders tickets by creation time, the oldest first, then by ID.
+func CompareAge(a, b *Ticket) int {
+	return cmp.Or(a.CreateTime.Compare(b.CreateTime), cmp.Compare(a.ID, b.ID))
 }
 
 // Ticket is a request to be matched; treat it as read-only.

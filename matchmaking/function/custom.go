@@ -61,7 +61,7 @@ type customPool struct {
 }
 
 func newCustomPool(pool matchmaking.Pool) customPool {
-	return customPool{Pool: pool, tickets: sample.New(func(a, b *matchmaking.Ticket) bool { return older(a, b) < 0 })}
+	return customPool{Pool: pool, tickets: sample.New(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })}
 }
 
 // Add implements Matcher.

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
 )
 
 // FirstCome returns a Matcher that matches the oldest tickets with the same number of teams and the same team size, which is
@@ -20,33 +21,33 @@ import (
 // is tried with the oldest ticket of each other size. A ticket of more players than a team is never matched.
 //
 // Add and Remove take O(log n) time for n waiting tickets. The cost of a round grows only with the matches it makes, and,
-// with parties, with the size of a match for each shape that has a new ticket.
+// with parties, with the size of a match for each form that has a new ticket.
 func FirstCome(teams, teamSize int) matchmaking.Matcher {
 	return &firstCome{
-		queue:   shape{teams: max(teams, 1), size: max(teamSize, 1)},
+		queue:   seating.Match{Teams: max(teams, 1), Size: max(teamSize, 1)},
 		waiting: make(map[string]*matchmaking.Ticket),
-		lines:   make(map[shape]*line),
-		ripe:    make(map[shape]bool),
+		lines:   make(map[seating.Match]*line),
+		ripe:    make(map[seating.Match]bool),
 	}
 }
 
 type firstCome struct {
-	queue   shape
+	queue   seating.Match
 	waiting map[string]*matchmaking.Ticket
-	lines   map[shape]*line // no line is empty
-	ripe    map[shape]bool  // whose lines had enough players after an Add
+	lines   map[seating.Match]*line // no line is empty
+	ripe    map[seating.Match]bool  // whose lines had enough players after an Add
 }
 
 // Add implements Matcher.
 func (f *firstCome) Add(t *matchmaking.Ticket) {
 	f.Remove(t.ID)
-	s := f.queue.of(t)
-	if t.Party() > s.size {
+	s := f.queue.With(t.NumTeams, t.TeamSize)
+	if t.Party() > s.Size {
 		return
 	}
 	l := f.lines[s]
 	if l == nil {
-		l = &line{shape: s}
+		l = &line{form: s}
 		f.lines[s] = l
 	}
 	l.add(t)
@@ -63,14 +64,14 @@ func (f *firstCome) Remove(id string) {
 		return
 	}
 	delete(f.waiting, id)
-	l := f.lines[f.queue.of(t)]
+	l := f.lines[f.queue.With(t.NumTeams, t.TeamSize)]
 	l.remove(t)
 	f.dropEmpty(l)
 }
 
 func (f *firstCome) dropEmpty(l *line) {
 	if l.players == 0 {
-		delete(f.lines, l.shape)
+		delete(f.lines, l.form)
 	}
 }
 
@@ -93,7 +94,7 @@ func (f *firstCome) Match(context.Context, time.Time) ([]matchmaking.Proposal, e
 		f.dropEmpty(l)
 	}
 	clear(f.ripe)
-	slices.SortFunc(proposals, func(a, b matchmaking.Proposal) int { return older(a.Teams[0][0], b.Teams[0][0]) })
+	slices.SortFunc(proposals, func(a, b matchmaking.Proposal) int { return matchmaking.CompareAge(a.Teams[0][0], b.Teams[0][0]) })
 	return proposals, nil
 }
 

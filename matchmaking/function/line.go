@@ -9,10 +9,10 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
 )
 
-// line is the waiting tickets of one shape. It keeps those that stand for equally many players together, so that tickets that
+// line is the waiting tickets whose matches have the same form. It keeps those that stand for equally many players together, so that tickets that
 // don't fit are never looked at one by one.
 type line struct {
-	shape   shape
+	form    seating.Match
 	players int                                  // of all tickets
 	bySize  []*btree.BTreeG[*matchmaking.Ticket] // by the number of players, the oldest first; nil: there was none
 }
@@ -24,7 +24,7 @@ func (l *line) add(t *matchmaking.Ticket) {
 		l.bySize = append(l.bySize, nil)
 	}
 	if l.bySize[n] == nil {
-		l.bySize[n] = newTree(func(a, b *matchmaking.Ticket) bool { return older(a, b) < 0 })
+		l.bySize[n] = newTree(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })
 	}
 	l.bySize[n].Set(t)
 	l.players += n
@@ -36,7 +36,7 @@ func (l *line) remove(t *matchmaking.Ticket) {
 }
 
 // enough reports whether there are enough players for a match.
-func (l *line) enough() bool { return l.players >= l.shape.players() }
+func (l *line) enough() bool { return l.players >= l.form.Players() }
 
 // take removes the tickets of one match, and returns them by team; nil: there is no match.
 func (l *line) take() [][]*matchmaking.Ticket {
@@ -44,7 +44,7 @@ func (l *line) take() [][]*matchmaking.Ticket {
 		return nil
 	}
 	if l.bySize[1] != nil && l.bySize[1].Len() == l.players {
-		return alternate(l.takeSingles(), l.shape.teams)
+		return seating.Alternate(l.takeSingles(), l.form.Teams)
 	}
 	counts := make([]int, len(l.bySize))
 	for n := range l.bySize {
@@ -52,15 +52,13 @@ func (l *line) take() [][]*matchmaking.Ticket {
 	}
 	for _, seed := range l.heads() {
 		counts[seed]--
-		if plan := l.match().Plan(seed, counts); plan != nil {
+		if plan := l.form.Plan(seed, counts); plan != nil {
 			return l.seat(seed, plan)
 		}
 		counts[seed]++
 	}
 	return nil
 }
-
-func (l *line) match() seating.Match { return seating.Match{Teams: l.shape.teams, Size: l.shape.size} }
 
 func (l *line) len(n int) int {
 	if l.bySize[n] == nil {
@@ -71,7 +69,7 @@ func (l *line) len(n int) int {
 
 // takeSingles removes the tickets of a match, the oldest, from a line without parties.
 func (l *line) takeSingles() []*matchmaking.Ticket {
-	taken := make([]*matchmaking.Ticket, l.shape.players())
+	taken := make([]*matchmaking.Ticket, l.form.Players())
 	for i := range taken {
 		taken[i], _ = l.bySize[1].PopMin()
 	}
@@ -87,7 +85,7 @@ func (l *line) heads() []int {
 			sizes = append(sizes, n)
 		}
 	}
-	slices.SortFunc(sizes, func(a, b int) int { return older(l.nth(a, 0), l.nth(b, 0)) })
+	slices.SortFunc(sizes, func(a, b int) int { return matchmaking.CompareAge(l.nth(a, 0), l.nth(b, 0)) })
 	return sizes
 }
 
@@ -115,7 +113,7 @@ func (l *line) seat(seed int, plan [][]int) [][]*matchmaking.Ticket {
 // inTurn gives each ticket the next team with enough free slots: first the oldest of the seed's size, then all by age. It
 // returns nil if no ticket is small enough for a slot that is left.
 func (l *line) inTurn(seed int) [][]*matchmaking.Ticket {
-	seats, teams := l.match().Seats(), make([][]*matchmaking.Ticket, l.shape.teams)
+	seats, teams := l.form.Seats(), make([][]*matchmaking.Ticket, l.form.Teams)
 	next := make([]int, len(l.bySize)) // place of the oldest ticket without a team, by size
 	for n := seed; n > 0; n = l.oldest(next, seats.Largest()) {
 		team, _ := seats.Seat(n)
@@ -134,7 +132,7 @@ func (l *line) oldest(next []int, most int) int {
 	var first *matchmaking.Ticket
 	for n := 1; n < min(len(l.bySize), most+1); n++ {
 		if l.len(n) > next[n] {
-			if t := l.nth(n, next[n]); first == nil || older(t, first) < 0 {
+			if t := l.nth(n, next[n]); first == nil || matchmaking.CompareAge(t, first) < 0 {
 				first, size = t, n
 			}
 		}

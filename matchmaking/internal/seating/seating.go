@@ -6,11 +6,6 @@ package seating
 
 import "math/big"
 
-// Match is the form of a match: a number of teams, and of players in each.
-type Match struct {
-	Teams, Size int
-}
-
 // Seats are the free slots of the teams of a match.
 type Seats struct {
 	Left int   // in all teams

@@ -2,6 +2,7 @@ package seating_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -139,4 +140,39 @@ func possible(m seating.Match, counts []int) bool {
 		return found
 	}
 	return try(0, m.Size, m.Size)
+}
+
+// The example of the ticket processor that the function criteria follows.
+func TestSourceTeamsHaveSums247And349(t *testing.T) {
+	t.Parallel()
+	type row struct{ player, score int }
+	teams := seating.Alternate([]row{{1, 35}, {2, 75}, {3, 85}, {4, 115}, {5, 127}, {6, 159}}, 2)
+	require.Equal(t, [][]row{{{1, 35}, {3, 85}, {5, 127}}, {{2, 75}, {4, 115}, {6, 159}}}, teams)
+	sums := make([]int, len(teams))
+	for i, team := range teams {
+		for _, member := range team {
+			sums[i] += member.score
+		}
+	}
+	require.Equal(t, []int{247, 349}, sums)
+}
+
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	queue := seating.Match{Teams: 2, Size: 3}
+	for _, c := range []struct {
+		teams, size int // of a ticket
+		want        seating.Match
+		players     int
+	}{
+		{0, 0, queue, 6},
+		{4, 0, seating.Match{Teams: 4, Size: 3}, 12},
+		{0, 1, seating.Match{Teams: 2, Size: 1}, 2},
+		{1 << 40, 1 << 40, seating.Match{Teams: 1 << 40, Size: 1 << 40}, math.MaxInt},
+		{-1, -2, seating.Match{Teams: -1, Size: -2}, math.MaxInt},
+	} {
+		got := queue.With(c.teams, c.size)
+		require.Equal(t, c.want, got)
+		require.Equal(t, c.players, got.Players())
+	}
 }

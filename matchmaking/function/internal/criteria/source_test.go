@@ -1,7 +1,6 @@
-package function
+package criteria
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -38,50 +37,16 @@ func TestSourceSearchCriteria(t *testing.T) {
 
 func TestSourceFitnessIs195(t *testing.T) {
 	t.Parallel()
-	r := newRules(CriteriaOptions{Weights: map[string]float64{"skill": 0.75, "ping": 0.25}})
+	r := newRules(Options{Weights: map[string]float64{"skill": 0.75, "ping": 0.25}})
 	one := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500}, {Name: "ping", Value: 65}}})
 	two := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1750}, {Name: "ping", Value: 35}}})
 	require.Equal(t, fitness{value: 195}, r.fitness(one, two))
 	require.Equal(t, fitness{value: 195}, r.fitness(two, one))
 }
 
-func TestSourceTeamsHaveSums247And349(t *testing.T) {
-	t.Parallel()
-	type row struct{ player, score int }
-	teams := alternate([]row{{1, 35}, {2, 75}, {3, 85}, {4, 115}, {5, 127}, {6, 159}}, 2)
-	require.Equal(t, [][]row{{{1, 35}, {3, 85}, {5, 127}}, {{2, 75}, {4, 115}, {6, 159}}}, teams)
-	sums := make([]int, len(teams))
-	for i, team := range teams {
-		for _, member := range team {
-			sums[i] += member.score
-		}
-	}
-	require.Equal(t, []int{247, 349}, sums)
-}
-
 func compile(t *testing.T, s matchmaking.Spec) *entry {
 	t.Helper()
 	e := newEntry(&matchmaking.Ticket{ID: "x", Spec: s}, 1)
-	e.widen(newRules(CriteriaOptions{}), e.ticket.CreateTime)
+	e.widen(newRules(Options{}), e.ticket.CreateTime)
 	return e
-}
-
-func TestShape(t *testing.T) {
-	t.Parallel()
-	queue := shape{teams: 2, size: 3}
-	for _, c := range []struct {
-		teams, size int // of the ticket
-		want        shape
-		players     int
-	}{
-		{0, 0, queue, 6},
-		{4, 0, shape{4, 3}, 12},
-		{0, 1, shape{2, 1}, 2},
-		{1 << 40, 1 << 40, shape{1 << 40, 1 << 40}, math.MaxInt},
-		{-1, -2, shape{-1, -2}, math.MaxInt},
-	} {
-		got := queue.of(&matchmaking.Ticket{Spec: matchmaking.Spec{NumTeams: c.teams, TeamSize: c.size}})
-		require.Equal(t, c.want, got)
-		require.Equal(t, c.players, got.players())
-	}
 }

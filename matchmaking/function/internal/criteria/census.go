@@ -1,4 +1,4 @@
-package function
+package criteria
 
 import (
 	"maps"
@@ -32,7 +32,7 @@ func (g *group) meet(newcomers []*entry) {
 	for _, e := range newcomers {
 		n := e.ticket.Party()
 		if g.census == nil && n > 1 {
-			g.census = &census{form: seating.Match{Teams: g.shape.teams, Size: g.shape.size}, rules: g.owner.rules, index: g.index, counts: map[*entry][]int{}}
+			g.census = &census{form: g.form, rules: g.owner.rules, index: g.index, counts: map[*entry][]int{}}
 			g.index.byAge.Scan(func(e *entry) bool {
 				g.census.counts[e] = []int{0, min(int(e.found), g.census.room(1))}
 				return true

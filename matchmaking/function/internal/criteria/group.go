@@ -1,4 +1,4 @@
-package function
+package criteria
 
 import (
 	"slices"
@@ -7,16 +7,17 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
 )
 
-// group is the tickets whose matches have the same shape.
+// group is the tickets whose matches have the same form.
 //
 // After each intake, no match of the entries in the index is possible, and each entry has an upper bound of the number of
 // its candidates there. An intake finds, for each newcomer, the entries that it is a candidate of, and adds it to their
 // causes. Besides the newcomers, only those entries are searched whose bound and causes together are enough for a match.
 type group struct {
 	owner   *criteria
-	shape   shape
+	form    seating.Match
 	players int                   // of a match
 	waiting int                   // players of all entries
 	fresh   *btree.BTreeG[*entry] // not in the index yet, the oldest first
@@ -25,9 +26,9 @@ type group struct {
 	census  *census               // of the entries in the index; nil while none has stood for several players
 }
 
-func newGroup(c *criteria, s shape) *group {
+func newGroup(c *criteria, m seating.Match) *group {
 	return &group{
-		owner: c, shape: s, players: s.players(),
+		owner: c, form: m, players: m.Players(),
 		fresh: newTree(func(a, b *entry) bool { return compareAge(a, b) < 0 }),
 		index: newIndex(c.bounds.first, &c.steps),
 	}
@@ -126,7 +127,7 @@ func (g *group) match(seed *entry) [][]ranked {
 	if len(candidates) < g.players-1 {
 		return nil
 	}
-	return alternate(g.owner.rules.line(seed, candidates)[:g.players], g.shape.teams)
+	return seating.Alternate(g.owner.rules.line(seed, candidates)[:g.players], g.form.Teams)
 }
 
 // candidates returns a seed's candidates, or some of them if they are too few for a match.

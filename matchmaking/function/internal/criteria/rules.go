@@ -1,4 +1,4 @@
-package function
+package criteria
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// rules are CriteriaOptions, prepared for use.
+// rules are Options, prepared for use.
 type rules struct {
 	oneSided bool
 	weights  []weight             // by name
@@ -23,7 +23,7 @@ type weight struct {
 	value float64
 }
 
-func newRules(o CriteriaOptions) *rules {
+func newRules(o Options) *rules {
 	r := &rules{oneSided: o.Acceptance == matchmaking.AcceptOneSided}
 	for _, name := range slices.Sorted(maps.Keys(o.Weights)) {
 		if o.Weights[name] > 0 {

@@ -1,4 +1,4 @@
-package function
+package criteria
 
 import (
 	"fmt"
@@ -34,17 +34,17 @@ func skillBetween(low, high float64) matchmaking.Criterion {
 // scene is a crowd that cannot be matched, and tickets that are added to it.
 type scene struct {
 	name    string
-	options CriteriaOptions
+	options Options
 	crowd   func(i int) *matchmaking.Ticket
 	added   []*matchmaking.Ticket
 	matches int // of the added tickets
 }
 
 func scenes() []scene {
-	duel := CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}}
+	duel := Options{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}}
 	oneSided := duel
 	oneSided.Acceptance = matchmaking.AcceptOneSided
-	fives := CriteriaOptions{Teams: 2, TeamSize: 5, Weights: duel.Weights}
+	fives := Options{Teams: 2, TeamSize: 5, Weights: duel.Weights}
 	// Every ten have the same skill; each accepts only a skill that no ticket has.
 	picky := func(i int) *matchmaking.Ticket {
 		at := float64(i / 10 * 10)
@@ -88,7 +88,7 @@ func scenes() []scene {
 			player("y", modes(1, 305), matchmaking.Criterion{Name: "mode", MinValue: 1, MaxValue: 1}, matchmaking.Criterion{Name: "level", MinValue: 290, MaxValue: 310}),
 		}, 1},
 		{"two fives", fives, picky, team, 1},
-		{"a party of two for a crowd of them in teams of three", CriteriaOptions{Teams: 2, TeamSize: 3}, pair, []*matchmaking.Ticket{pair(crowd)}, 0},
+		{"a party of two for a crowd of them in teams of three", Options{Teams: 2, TeamSize: 3}, pair, []*matchmaking.Ticket{pair(crowd)}, 0},
 		{"one with three quarters of the crowd in its range, who don't want it", duel, func(i int) *matchmaking.Ticket {
 			return player(fmt.Sprint(i), skill(float64(i)), skillBetween(float64(i+30_000), float64(i+40_000)), skillBetween(-9, -9))
 		}, []*matchmaking.Ticket{player("x", skill(12_000), skillBetween(10_000, 50_000))}, 0},
@@ -138,7 +138,7 @@ func TestCriteriaTakesFewSteps(t *testing.T) {
 // A crowd that is added at once, and can be matched, costs a few steps per ticket.
 func TestCriteriaMatchesACrowdInSeveralRounds(t *testing.T) {
 	t.Parallel()
-	m := newCriteria(CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}}, defaultBounds)
+	m := newCriteria(Options{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}}, defaultBounds)
 	for i := range crowd {
 		m.Add(player(fmt.Sprint(i), skill(float64(i%5000))))
 	}

@@ -1,4 +1,4 @@
-package function
+package criteria
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ import (
 
 // brute is a model of Criteria without index and state: each round compares all tickets by the documented rules.
 type brute struct {
-	options CriteriaOptions
+	options Options
 	waiting map[string]*matchmaking.Ticket
 	now     time.Time
 }
@@ -34,7 +34,7 @@ func (b *brute) add(t *matchmaking.Ticket) {
 func (b *brute) round() [][][]string {
 	var matches [][][]string
 	all := slices.SortedFunc(maps.Values(b.waiting), func(x, y *matchmaking.Ticket) int {
-		return cmp.Or(cmp.Compare(b.teams(x), b.teams(y)), cmp.Compare(b.size(x), b.size(y)), older(x, y))
+		return cmp.Or(cmp.Compare(b.teams(x), b.teams(y)), cmp.Compare(b.size(x), b.size(y)), matchmaking.CompareAge(x, y))
 	})
 	for _, seed := range all {
 		if b.waiting[seed.ID] == nil {
@@ -89,7 +89,7 @@ func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []*mat
 			continue
 		}
 		if b.options.Acceptance == matchmaking.AcceptOneSided {
-			if older(seed, c) < 0 && b.accepts(seed, c) {
+			if matchmaking.CompareAge(seed, c) < 0 && b.accepts(seed, c) {
 				candidates = append(candidates, c)
 			}
 		} else if b.accepts(seed, c) && b.accepts(c, seed) {
@@ -99,7 +99,7 @@ func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []*mat
 	slices.SortFunc(candidates, func(x, y *matchmaking.Ticket) int {
 		missingX, fitX := b.fitness(seed, x)
 		missingY, fitY := b.fitness(seed, y)
-		return cmp.Or(cmp.Compare(missingX, missingY), cmp.Compare(fitX, fitY), older(x, y))
+		return cmp.Or(cmp.Compare(missingX, missingY), cmp.Compare(fitX, fitY), matchmaking.CompareAge(x, y))
 	})
 	return append([]*matchmaking.Ticket{seed}, candidates...)
 }
@@ -275,8 +275,8 @@ func teamIDs(p matchmaking.Proposal) [][]string {
 	return all
 }
 
-func drawOptions(t *rapid.T) CriteriaOptions {
-	o := CriteriaOptions{
+func drawOptions(t *rapid.T) Options {
+	o := Options{
 		Teams:      rapid.IntRange(1, 3).Draw(t, "teams"),
 		TeamSize:   rapid.SampledFrom([]int{1, 1, 1, 2, 3}).Draw(t, "size"),
 		Acceptance: rapid.SampledFrom([]matchmaking.Acceptance{matchmaking.AcceptMutual, matchmaking.AcceptOneSided}).Draw(t, "acceptance"),

@@ -1,4 +1,4 @@
-package function
+package criteria
 
 import (
 	"cmp"
@@ -155,4 +155,4 @@ func (w wish) contains(value float64) bool {
 }
 
 // compareAge orders the older entry first.
-func compareAge(a, b *entry) int { return older(a.ticket, b.ticket) }
+func compareAge(a, b *entry) int { return matchmaking.CompareAge(a.ticket, b.ticket) }
