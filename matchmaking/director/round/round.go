@@ -121,7 +121,7 @@ func (f *Result) refuse(err error) {
 	f.Err = err
 }
 
-// withinLimit returns the proposals that do not have too many tickets, and refuses the others.
+// withinLimit returns the proposals that do not have too many tickets or players, and refuses the others.
 func (f *Result) withinLimit(proposals []matchmaking.Proposal) []matchmaking.Proposal {
 	within := proposals[:0:0]
 	for _, p := range proposals {
@@ -193,14 +193,20 @@ func check(tickets *pool.Pool, p matchmaking.Proposal) (Match, error) {
 	return m, nil
 }
 
-// checkSize returns an error if a proposal has more tickets than a match can have.
+// checkSize returns an error if a proposal has more tickets or players than a match can have.
 func checkSize(p *matchmaking.Proposal) error {
-	tickets := 0
+	tickets, players := 0, 0
 	for _, team := range p.Teams {
 		tickets += len(team)
+		for _, ticket := range team {
+			players += ticket.Party()
+		}
 	}
-	if tickets > matchmaking.MaxMatchTickets {
+	switch {
+	case tickets > matchmaking.MaxMatchTickets:
 		return fmt.Errorf("match %q has %d tickets, at most %d are allowed", p.ID, tickets, matchmaking.MaxMatchTickets)
+	case players > matchmaking.MaxMatchPlayers:
+		return fmt.Errorf("match %q has %d players, at most %d are allowed", p.ID, players, matchmaking.MaxMatchPlayers)
 	}
 	return nil
 }

@@ -90,6 +90,7 @@ func TestRound(t *testing.T) {
 		functionFn error
 		evaluate   evaluatorFunc
 		maxClaimed int
+		players    int        // of each ticket
 		want       [][]string // tickets of the matches
 		available  []string   // afterwards
 		refused    int
@@ -109,6 +110,8 @@ func TestRound(t *testing.T) {
 		"one ID for two":           {tickets: ids(2), proposals: [][][]string{{{"1"}}, {{"2"}}}, names: []string{"m", "m"}, want: [][]string{{"1"}}, available: []string{"2"}, refused: 1, err: "two matches have the ID m", changed: true},
 		"an ID that is no name":    {tickets: ids(1), proposals: one(ids(1)), names: []string{"a b"}, available: ids(1), refused: 1, err: "match"},
 		"too many tickets":         {tickets: ids(101), proposals: one(ids(101)), available: ids(101), refused: 1, err: "has 101 tickets, at most 100 are allowed"},
+		"too many players":         {tickets: ids(11), players: 100, proposals: one(ids(11)), available: ids(11), refused: 1, err: "has 1100 players, at most 1000 are allowed"},
+		"a party":                  {tickets: ids(10), players: 100, proposals: one(ids(10)), want: [][]string{ids(10)}},
 		"as many as are allowed":   {tickets: ids(100), proposals: one(ids(100)), want: [][]string{ids(100)}},
 		"more than can be made":    {tickets: ids(6), proposals: [][][]string{{{"1", "2"}}, {{"3", "4"}}, {{"5", "6"}}}, maxClaimed: 3, want: [][]string{{"1", "2"}}, available: []string{"3", "4", "5", "6"}, changed: true},
 		"at least one":             {tickets: ids(4), proposals: one(ids(4)), maxClaimed: 2, want: [][]string{ids(4)}},
@@ -128,7 +131,7 @@ func TestRound(t *testing.T) {
 			}
 			p := pool.New(function)
 			for _, id := range test.tickets {
-				p.Add(&matchmaking.Ticket{ID: id}, time.Time{})
+				p.Add(&matchmaking.Ticket{ID: id, Spec: matchmaking.Spec{Players: test.players}}, time.Time{})
 			}
 			p.SetChanged(false)
 
