@@ -186,6 +186,9 @@ func TestTickets(t *testing.T) {
 	lively := h.ticket("l")
 	require.EqualValues(t, 20_000, lively.TTLMillis)
 	require.EqualValues(t, 300_000, lively.LifeMillis)
+	const nanoseconds = `{"queue":"lively","persistentField":{"ttl":{"@type":"type.googleapis.com/google.protobuf.Int64Value","value":"%d"}}}`
+	require.EqualValues(t, 30_000, h.ticket(h.create(fmt.Sprintf(nanoseconds, 30*time.Second)).ID).LifeMillis)
+	h.do("POST", "/v1/tickets", fmt.Sprintf(nanoseconds, 1)).problem(400, fault.SlugInvalidTicket)
 	require.Equal(t, "/v1/tickets/u", h.do("POST", "/v1/tickets", `{"id":"u"}`).header.Get("Location"))
 
 	polls := h.waiting(t.Context(), 1, "GET /v1/channels/ticket.u/subscribers/player/messages?wait=1m")

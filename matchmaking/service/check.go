@@ -28,6 +28,9 @@ func (n *NewTicket) check(d *matchmaking.Definition) error {
 
 func (n *NewTicket) checkTTL(d *matchmaking.Definition) error {
 	switch {
+	case n.TTL == 0 && n.PersistentTTL != 0 && n.PersistentTTL < matchmaking.MinLifetime:
+		return matchmaking.InvalidTicket("/persistentField/ttl", "the ttl in persistentField must be at least %s, not %s",
+			time.Duration(matchmaking.MinLifetime), n.PersistentTTL)
 	case n.TTL == 0:
 		return nil
 	case n.TTL < matchmaking.MinLifetime:

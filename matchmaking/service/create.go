@@ -24,6 +24,14 @@ type NewTicket struct {
 	// TTL is how long the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat it stays in the
 	// queue for one heartbeat at a time, renewed by Attend.
 	TTL time.Duration
+	// PersistentTTL is the life that the ticket asks for in its persistent_field, if TTL is zero: at most the queue's TicketTTL.
+	PersistentTTL time.Duration
+}
+
+// life returns how long the ticket can be matched.
+func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
+	most := d.TicketTTL.Std()
+	return min(cmp.Or(n.TTL, n.PersistentTTL, most), most)
 }
 
 // Create creates a ticket, and its channel [matchmaking.ChannelOf] with the subscriber [matchmaking.Subscriber]. If the
@@ -124,7 +132,7 @@ func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner
 
 // create creates a ticket whose channel is open, in the life with the epoch; zero: its ID is never used again.
 func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.ULID) (t matchmaking.Ticket, created bool, err error) {
-	life := cmp.Or(n.TTL, q.TicketTTL.Std())
+	life := n.life(&q.Definition)
 	ttl := life
 	if q.Heartbeat > 0 {
 		ttl = min(ttl, q.Heartbeat.Std())

@@ -29,6 +29,8 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		{NewTicket{TTL: 199 * time.Millisecond}, "/ttl"},
 		{NewTicket{TTL: 61 * time.Second}, "/ttl"},
 		{NewTicket{TTL: -1}, "/ttl"},
+		{NewTicket{PersistentTTL: 199 * time.Millisecond}, "/persistentField/ttl"},
+		{NewTicket{PersistentTTL: -1}, "/persistentField/ttl"},
 		{NewTicket{Spec: matchmaking.Spec{NumTeams: -1}}, "/numTeams"},
 		{NewTicket{Spec: matchmaking.Spec{NumTeams: 101}}, "/numTeams"},
 		{NewTicket{Spec: matchmaking.Spec{TeamSize: -1}}, "/teamSize"},
@@ -51,6 +53,14 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	own := parse(t, "q", `{"match":{"function":"http","url":"http://h/"}}`)
 	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{Players: 100}}).check(&own), "the team's size isn't known")
 	require.Error(t, (&NewTicket{Spec: matchmaking.Spec{Players: 101}}).check(&own))
+	for _, c := range []struct{ ttl, persistent, life time.Duration }{
+		{0, 0, time.Minute}, {0, time.Second, time.Second}, {2 * time.Second, time.Second, 2 * time.Second}, {0, time.Hour, time.Minute},
+		{time.Second, -1, time.Second},
+	} {
+		n := NewTicket{TTL: c.ttl, PersistentTTL: c.persistent}
+		require.NoError(t, n.check(&d))
+		require.Equal(t, c.life, n.life(&d))
+	}
 	sent := func(bytes int) *NewTicket { return &NewTicket{Spec: matchmaking.Spec{Message: make([]byte, bytes)}} }
 	require.NoError(t, sent(2000).check(&d))
 	var told *fault.Error

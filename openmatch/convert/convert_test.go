@@ -140,6 +140,28 @@ func TestFieldsOfAMessage(t *testing.T) {
 	}
 }
 
+// TestTTL is that of an Int64Value, also as JSON.
+func TestTTL(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		`{"@type":"type.googleapis.com/google.protobuf.Int64Value","value":600000000000}`:   10 * time.Minute,
+		`{"@type":"type.googleapis.com/google.protobuf.Int64Value","value":"600000000000"}`: 10 * time.Minute,
+		`{"@type":"type.googleapis.com/google.protobuf.Int64Value","value":"x"}`:            0,
+		`{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"10m"}`:         0,
+		`600000000000`: 0,
+	} {
+		fields := convert.JSON{PersistentField: map[string]json.RawMessage{"ttl": json.RawMessage(text)}}
+		require.Equal(t, want, fields.TTL(), text)
+		spec, err := convert.FromJSON(fields)
+		require.NoError(t, err)
+		require.Equal(t, want, convert.TTLOf(convert.FromTicket(&matchmaking.Ticket{Spec: spec})), text)
+	}
+	require.Zero(t, convert.JSON{}.TTL())
+	require.Zero(t, convert.TTLOf(&openmatch.Ticket{PersistentField: map[string]*anypb.Any{
+		"ttl": {TypeUrl: "type.googleapis.com/google.protobuf.Int64Value", Value: []byte{8}},
+	}}))
+}
+
 // TestMessageOfJSON is what Open Match's clients see of a ticket of the JSON API.
 func TestMessageOfJSON(t *testing.T) {
 	t.Parallel()

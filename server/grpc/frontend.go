@@ -63,6 +63,7 @@ func (f *frontend) CreateTicket(
 	}
 	t, created, err := f.players.Create(ctx, service.NewTicket{
 		Queue: request.Header().Get(metadataQueue), ID: request.Header().Get(metadataTicketID), Spec: spec,
+		PersistentTTL: convert.TTLOf(asked),
 	})
 	if err != nil {
 		return nil, err

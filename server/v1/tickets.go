@@ -33,12 +33,13 @@ func (h *tickets) create(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	spec, err := specOf(request.TicketSpec)
+	fields := fieldsOf(request.TicketSpec)
+	spec, err := convert.FromJSON(fields)
 	if err != nil {
 		return err
 	}
 	t, created, err := h.service.Create(c.Context(), service.NewTicket{
-		Queue: request.Queue, ID: request.ID, Spec: spec, TTL: time.Duration(request.TTL),
+		Queue: request.Queue, ID: request.ID, Spec: spec, TTL: time.Duration(request.TTL), PersistentTTL: fields.TTL(),
 	})
 	if err != nil {
 		return inBody(err)
@@ -71,7 +72,7 @@ func (h *tickets) cancel(c *web.Call) error {
 	return c.NoContent()
 }
 
-func specOf(s wire.TicketSpec) (matchmaking.Spec, error) {
+func fieldsOf(s wire.TicketSpec) convert.JSON {
 	fields := convert.JSON{
 		SearchFields: matchmaking.SearchFields(s.SearchFields),
 		NumTeams:     s.NumTeams, TeamSize: s.TeamSize, Players: s.Players, Extensions: s.Extensions, PersistentField: s.PersistentField,
@@ -82,7 +83,7 @@ func specOf(s wire.TicketSpec) (matchmaking.Spec, error) {
 	for _, v := range s.Statistics {
 		fields.Statistics = append(fields.Statistics, matchmaking.Statistic(v))
 	}
-	return convert.FromJSON(fields)
+	return fields
 }
 
 func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {

@@ -1,0 +1,34 @@
+package convert
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+)
+
+// ttlField is the name of the value in persistent_field with a ticket's life, as minimatch's tickets have it: a
+// google.protobuf.Int64Value in nanoseconds.
+const ttlField = "ttl"
+
+// TTLOf returns how long a ticket asks to be matched in its persistent_field, or 0. A value of another type is the caller's
+// own.
+func TTLOf(t *openmatch.Ticket) time.Duration { return ttlOf(t.GetPersistentField()[ttlField]) }
+
+// TTL returns what TTLOf returns.
+func (j JSON) TTL() time.Duration {
+	if text, given := j.PersistentField[ttlField]; given {
+		return ttlOf(fromJSON(text))
+	}
+	return 0
+}
+
+func ttlOf(a *anypb.Any) time.Duration {
+	nanoseconds := new(wrapperspb.Int64Value)
+	if a.UnmarshalTo(nanoseconds) != nil {
+		return 0
+	}
+	return time.Duration(nanoseconds.GetValue())
+}
