@@ -8,30 +8,8 @@
 //
 // # Webhooks
 //
-// A webhook is one URL that serves two kinds of POST requests. This one allocates a connection:
-//
-//	{"action": "allocate", "matchId": "…", "queue": "…", "extensions": {…},
-//	 "teams": [[{"id": "…", "createTime": "…", "searchFields": {…}, "extensions": {…}}, …], …]}
-//
-// The response has status 2xx and the body
-//
-//	{"connection": "203.0.113.7:7777", "extensions": {…}, "token": "…"}
-//
-// Only connection is required. The players receive extensions; the webhook receives token again when the connection is
-// released. That is the other request, sent if the match failed and no player was told of the connection:
-//
-//	{"action": "release", "matchId": "…", "queue": "…", "connection": "…", "token": "…", "extensions": {…}}
-//
-// It has only matchId and queue if there was no response to the allocation. Any status of 2xx, 404 and 410 is a success;
-// the body is ignored.
-//
-// Both requests are repeated, with growing pauses, after network errors and the statuses 408, 425, 429 and 5xx (honoring
-// Retry-After), until shortly before the deadline of the match's claim. All repetitions have the same Idempotency-Key: the
-// match's ID for an allocation, and "release-" followed by it for a release. For a match that it has seen before, a webhook
-// must return the same connection again. Any other status, redirects included, and an invalid response fail the match.
-//
-// With a secret, each request has the headers Tidemark-Timestamp, in Unix seconds, and Tidemark-Signature, which is "v1="
-// followed by the hex HMAC-SHA256 of "<timestamp>.<body>" under the secret. [Verifier] checks them.
+// A webhook is one URL that is sent two kinds of POST requests: to allocate a connection for a match, and to release it if no
+// player was told of it. docs/callouts.md has the bodies, their headers and their repetitions. [Verifier] checks signatures.
 //
 // # Agones
 //

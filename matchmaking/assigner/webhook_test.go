@@ -20,26 +20,6 @@ func webhookAt(url string) matchmaking.AssignBy {
 
 var ok = reply{status: 200, body: `{"connection":"203.0.113.7:7777","extensions":{"map":"dust"},"token":"server-9"}`}
 
-func TestWebhookAllocates(t *testing.T) {
-	t.Parallel()
-	s := serve(t, ok)
-	given, err := build(t, webhookAt(s.URL+"/allocate?v=1")).Allocate(t.Context(), proposal())
-	require.NoError(t, err)
-	require.Equal(t, matchmaking.Allocation{
-		Connection: "203.0.113.7:7777", Token: "server-9", Extensions: map[string]json.RawMessage{"map": json.RawMessage(`"dust"`)},
-	}, given)
-
-	calls := s.calls()
-	require.Len(t, calls, 1)
-	require.Equal(t, "/allocate", calls[0].path)
-	require.Equal(t, "application/json", calls[0].header.Get("Content-Type"))
-	require.Equal(t, "match-1", calls[0].header.Get("Idempotency-Key"))
-	require.NoError(t, Verifier{Secrets: []string{"secret"}}.Verify(calls[0].header, calls[0].body))
-	require.Equal(t, `{"action":"allocate","matchId":"match-1","queue":"duel","teams":[`+
-		`[{"id":"ann","createTime":"1970-01-01T00:00:07Z","searchFields":{"tags":["eu"]},"extensions":{"name":"Ann <3"}}],`+
-		`[{"id":"bob"}]],"extensions":{"map":"dust"}}`, string(calls[0].body))
-}
-
 func TestWebhookTriesAgainWhatMayPass(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]reply{
@@ -155,13 +135,6 @@ func TestWebhookReleases(t *testing.T) {
 		require.Equal(t, `{"action":"release","matchId":"match-1","queue":"duel","connection":"203.0.113.7:7777",`+
 			`"token":"server-9","extensions":{"map":"dust"}}`, string(c.body))
 	}
-}
-
-func TestWebhookReleasesWhatItKnowsOnlyTheMatchOf(t *testing.T) {
-	t.Parallel()
-	s := serve(t, reply{status: 200, body: "not read"})
-	require.NoError(t, build(t, webhookAt(s.URL)).Release(t.Context(), "match-1", matchmaking.Allocation{}))
-	require.Equal(t, `{"action":"release","matchId":"match-1","queue":"duel"}`, string(s.calls()[0].body))
 }
 
 func TestWebhookReleaseOfWhatIsGone(t *testing.T) {

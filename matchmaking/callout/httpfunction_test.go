@@ -2,7 +2,6 @@ package callout
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"net/http"
 	"testing"
@@ -17,39 +16,6 @@ import (
 func httpFunctionAt(t *testing.T, url string) matchmaking.MatchFunction {
 	t.Helper()
 	return function(t, matchmaking.Match{Function: matchmaking.MatchHTTP, URL: url})
-}
-
-func TestHTTPFunctionIsSentThePools(t *testing.T) {
-	t.Parallel()
-	got := make(chan []byte, 1)
-	url := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		got <- body
-		_, _ = io.WriteString(w, `{"matches":[]}`)
-	})
-	waiting := map[string][]*matchmaking.Ticket{"eu": {{
-		ID: "a", Queue: "duel", CreateTime: time.Unix(7, 0).UTC(), Status: matchmaking.Searching,
-		Spec: matchmaking.Spec{
-			SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}, DoubleArgs: matchmaking.Doubles{"skill": 1200}},
-			NumTeams:     2, Criteria: []matchmaking.Criterion{{Name: "skill", MinValue: 1, MaxValue: 2}},
-		},
-	}}, "none": nil}
-	profile := matchmaking.Profile{Name: "ranked", Pools: []matchmaking.Pool{{
-		Name: "eu", TagsPresent: []matchmaking.TagPresent{{Tag: "eu"}},
-	}}}
-	made, err := httpFunctionAt(t, url).Match(t.Context(), profile, waiting)
-	require.NoError(t, err)
-	require.Empty(t, made)
-
-	var sent map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(<-got, &sent))
-	require.Equal(t, `"duel"`, string(sent["queue"]))
-	var back matchmaking.Profile
-	require.NoError(t, json.Unmarshal(sent["profile"], &back))
-	require.Equal(t, profile, back)
-	require.JSONEq(t, `{"none": [], "eu": [{"id": "a", "createTime": "1970-01-01T00:00:07Z", "numTeams": 2,
-		"searchFields": {"tags": ["eu"], "doubleArgs": {"skill": 1200}},
-		"criteria": [{"name": "skill", "minValue": 1, "maxValue": 2}]}]}`, string(sent["pools"]))
 }
 
 func TestHTTPFunctionAnswersInOnePiece(t *testing.T) {
@@ -68,23 +34,6 @@ func TestHTTPFunctionAnswersInOnePiece(t *testing.T) {
 	require.JSONEq(t, `"dust"`, string(made[0].Extensions["map"]))
 	require.Empty(t, made[1].ID, "the director makes one")
 	require.Equal(t, [][]string{{"b"}, {"a"}}, teamsOf(made[1]))
-}
-
-func TestHTTPFunctionAnswersLineByLine(t *testing.T) {
-	t.Parallel()
-	url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
-		for _, line := range []string{`{"id":"m1","teams":[["a"],["b"]]}`, "", `{"id":"m2","teams":[["c"],["d"]],"score":-2}`} {
-			_, _ = io.WriteString(w, line+"\n")
-			w.(http.Flusher).Flush()
-		}
-	})
-	made, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, pools())
-	require.NoError(t, err)
-	require.Len(t, made, 2)
-	require.Equal(t, "m1", made[0].ID)
-	require.Equal(t, [][]string{{"c"}, {"d"}}, teamsOf(made[1]))
-	require.InDelta(t, -2, made[1].Score, 0)
 }
 
 func TestHTTPFunctionFindsNothing(t *testing.T) {
