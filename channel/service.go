@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -62,29 +60,66 @@ func (s *Service) Limits() Limits { return s.limits }
 // ID get one, which is in the result; drafts isn't changed. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
 // fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge, fault.SlugBatchTooLarge and the store's.
 func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
-	return s.PublishIn(ctx, channel, ulid.ULID{}, drafts)
-}
-
-// PublishIn is Publish in one life of a channel. If a later one has begun, it publishes nothing and returns ErrLaterLife. A
-// zero epoch means any life.
-func (s *Service) PublishIn(ctx context.Context, channel string, epoch ulid.ULID, drafts []Draft) ([]Published, error) {
-	policy, err := s.policy(channel)
-	if err != nil {
+	r := PublishRequest{Channel: channel, Drafts: drafts}
+	if err := s.prepare(&r); err != nil {
 		return nil, err
 	}
-	if err := s.checkDrafts(drafts, policy); err != nil {
-		return nil, err
-	}
-	published, err := s.store.Publish(ctx, PublishRequest{Channel: channel, Drafts: withIDs(drafts), Policy: policy, Epoch: epoch})
+	published, err := s.store.Publish(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("publish to %s: %w", channel, err)
 	}
+	markNew(published, drafts)
+	return published, nil
+}
+
+// PublishEach is Publish for several channels together: all requests are sent before the first is answered. It returns a
+// result for each. It finds the policies of the requests, which are modified. A request may be for one life of its channel,
+// and may make a subscriber with the channel. Errors: those of Publish, fault.SlugInvalidSubscriber and ErrLaterLife.
+func (s *Service) PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult {
+	results, valid := make([]PublishResult, len(requests)), make([]PublishRequest, 0, len(requests))
+	for i := range requests {
+		if results[i].Err = s.prepare(&requests[i]); results[i].Err == nil {
+			valid = append(valid, requests[i])
+		}
+	}
+	published := s.store.PublishEach(ctx, valid)
+	for i, r := range requests {
+		if results[i].Err != nil {
+			continue
+		}
+		results[i], published = published[0], published[1:]
+		if err := results[i].Err; err != nil {
+			results[i].Err = fmt.Errorf("publish to %s: %w", r.Channel, err)
+		}
+	}
+	return results
+}
+
+// prepare checks a request and completes it for the store.
+func (s *Service) prepare(r *PublishRequest) (err error) {
+	if r.Policy, err = s.policy(r.Channel); err != nil {
+		return err
+	}
+	if r.Subscriber != "" {
+		if err := CheckSubscriber(r.Subscriber); err != nil {
+			return err
+		}
+	}
+	if err := s.checkDrafts(r.Drafts, r.Policy); err != nil {
+		return err
+	}
+	r.Drafts = withIDs(r.Drafts)
+	return nil
+}
+
+// markNew marks messages as new for whose drafts the service made an ID: the store retried, and the duplicate is its own
+// first attempt.
+func markNew(published []Published, drafts []Draft) {
 	for i, d := range drafts {
-		if d.ID == "" { // the store retried: the duplicate is its own first attempt
+		if d.ID == "" {
 			published[i].Duplicate = false
 		}
 	}
-	return published, nil
 }
 
 // withIDs returns the drafts with an ID each, in a copy if one has none.

@@ -31,6 +31,13 @@ type stubStore struct {
 func (s *stubStore) Publish(_ context.Context, r PublishRequest) ([]Published, error) {
 	return s.publish(r)
 }
+func (s *stubStore) PublishEach(_ context.Context, requests []PublishRequest) (results []PublishResult) {
+	for _, r := range requests {
+		published, err := s.publish(r)
+		results = append(results, PublishResult{Published: published, Err: err})
+	}
+	return results
+}
 func (s *stubStore) Fetch(_ context.Context, r FetchRequest) (Batch, error) { return s.fetch(r) }
 func (s *stubStore) Ack(_ context.Context, r AckRequest) error              { return s.ack(r) }
 func (s *stubStore) Next(_ context.Context, a AckRequest, f FetchRequest) (Batch, error) {
@@ -239,22 +246,28 @@ func TestSubscribe(t *testing.T) {
 	}
 }
 
-func TestPublishInALife(t *testing.T) {
+// TestPublishEach has one refused request and one that fails between those that are published.
+func TestPublishEach(t *testing.T) {
 	t.Parallel()
 	later := ulid.Make()
-	s := serviceOn(t, &stubStore{
-		publish: func(r PublishRequest) ([]Published, error) { return nil, r.check(later) },
-	}, DefaultLimits())
-	_, err := s.PublishIn(t.Context(), "ch", later, []Draft{{Content: []byte("1")}})
-	require.ErrorIs(t, err, ErrLaterLife)
-}
-
-// check returns ErrLaterLife where the request is for a life.
-func (r PublishRequest) check(epoch ulid.ULID) error {
-	if r.Epoch == epoch {
-		return ErrLaterLife
-	}
-	return nil
+	s := serviceOn(t, &stubStore{publish: func(r PublishRequest) ([]Published, error) {
+		if r.Epoch == later {
+			return nil, ErrLaterLife
+		}
+		require.NotZero(t, r.Policy.TTL)
+		return []Published{{ID: r.Channel + "/" + r.Subscriber}}, nil
+	}}, DefaultLimits())
+	draft := []Draft{{Content: []byte("1")}}
+	results := s.PublishEach(t.Context(), []PublishRequest{
+		{Channel: "a", Drafts: draft, Subscriber: "s"}, {Channel: "a b", Drafts: draft}, {Channel: "b", Drafts: draft, Subscriber: "-"},
+		{Channel: "c"}, {Channel: "d", Drafts: draft, Epoch: later}, {Channel: "e", Drafts: draft},
+	})
+	require.Equal(t, PublishResult{Published: []Published{{ID: "a/s"}}}, results[0])
+	requireError(t, results[1].Err, fault.Invalid, fault.SlugInvalidChannel)
+	requireError(t, results[2].Err, fault.Invalid, fault.SlugInvalidSubscriber)
+	requireError(t, results[3].Err, fault.Invalid, fault.SlugInvalidBatch)
+	require.ErrorIs(t, results[4].Err, ErrLaterLife)
+	require.Equal(t, PublishResult{Published: []Published{{ID: "e/"}}}, results[5])
 }
 
 func TestUnsubscribeAndDescribe(t *testing.T) {

@@ -23,6 +23,9 @@ type Log interface {
 	// Publish appends the drafts in order, all or none, and makes the channel if it doesn't exist. All drafts have IDs. For
 	// one whose ID was published before, nothing changes, and the result has the first one's clock.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
+	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
+	// message that was published by an attempt of the same call whose answer was lost can be a duplicate.
+	PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult
 	// Fetch reads the messages after the subscriber's mark. Errors: ErrNoSubscriber.
 	Fetch(ctx context.Context, r FetchRequest) (Batch, error)
 	// Ack moves the mark up to the receipt's clock. A receipt at or behind the mark changes nothing and succeeds.
@@ -83,6 +86,15 @@ type PublishRequest struct {
 	Drafts  []Draft
 	Policy  Policy
 	Epoch   ulid.ULID // the life to publish in: ErrLaterLife if a later one has begun; zero: any
+	// Subscriber is made if the channel doesn't exist and so is made by this publish. Its mark is in front of the drafts.
+	// Empty: none is.
+	Subscriber string
+}
+
+// PublishResult is what Publish returns for one of the requests of PublishEach.
+type PublishResult struct {
+	Published []Published
+	Err       error
 }
 
 // FetchRequest is an argument of Fetch.

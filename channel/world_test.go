@@ -206,6 +206,8 @@ func (w *world) Publish(_ context.Context, r PublishRequest) ([]Published, error
 	return all, nil
 }
 
+func (w *world) PublishEach(context.Context, []PublishRequest) []PublishResult { panic("not used") }
+
 func (w *world) Fetch(_ context.Context, r FetchRequest) (Batch, error) {
 	b, err := w.fetch(r)
 	w.arrive()

@@ -6,16 +6,17 @@ import (
 	"context"
 	"errors"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 // Service is what is needed of the channels. *channel.Service is one.
 type Service interface {
-	// PublishIn publishes in one life of a channel.
-	PublishIn(ctx context.Context, name string, epoch ulid.ULID, drafts []channel.Draft) ([]channel.Published, error)
+	// PublishEach publishes on several channels together, each in one life of its channel, or with a subscriber if the
+	// channel doesn't exist.
+	PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult
+	// Subscribe makes a channel and a subscriber if they don't exist.
+	Subscribe(ctx context.Context, name, subscriber string, from channel.From) (channel.Subscription, error)
 	// Unsubscribe removes a subscriber.
 	Unsubscribe(ctx context.Context, name, subscriber string) error
 }
@@ -26,14 +27,32 @@ type Channels struct{ service Service }
 // New returns the channels of tickets, of a service.
 func New(s Service) *Channels { return &Channels{service: s} }
 
-// Publish puts an assignment on its ticket's channel, under the message ID that is [matchmaking.MessagePrefix] and the
-// match's ID. Errors: matchmaking.ErrLaterTicket, and those of channel.Service's Publish.
-func (c *Channels) Publish(ctx context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error {
-	draft := channel.Draft{ID: matchmaking.MessagePrefix + a.MatchID, Content: a.Content}
-	_, err := c.service.PublishIn(ctx, matchmaking.ChannelOf(a.TicketID), epoch, []channel.Draft{draft})
-	if errors.Is(err, channel.ErrLaterLife) {
-		return matchmaking.ErrLaterTicket
+// Publish puts assignments on their tickets' channels, together, each under the message ID that is
+// [matchmaking.MessagePrefix] and the match's ID. A channel that doesn't exist is made, with the subscriber
+// [matchmaking.Subscriber], to whom the assignment is new. It returns an error for each: matchmaking.ErrLaterTicket, or one of
+// channel.Service's Publish.
+func (c *Channels) Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error {
+	requests, drafts := make([]channel.PublishRequest, len(entries)), make([]channel.Draft, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		drafts[i] = channel.Draft{ID: matchmaking.MessagePrefix + e.MatchID, Content: e.Content}
+		requests[i] = channel.PublishRequest{
+			Channel: matchmaking.ChannelOf(e.TicketID), Drafts: drafts[i : i+1 : i+1], Epoch: e.Epoch, Subscriber: matchmaking.Subscriber,
+		}
 	}
+	errs := make([]error, len(entries))
+	for i, r := range c.service.PublishEach(ctx, requests) {
+		if errs[i] = r.Err; errors.Is(r.Err, channel.ErrLaterLife) {
+			errs[i] = matchmaking.ErrLaterTicket
+		}
+	}
+	return errs
+}
+
+// Open makes a ticket's channel and its subscriber if they don't exist. An assignment that is there already is new to the
+// subscriber. Errors: those of channel.Service's Subscribe.
+func (c *Channels) Open(ctx context.Context, ticketID string) error {
+	_, err := c.service.Subscribe(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber, channel.From{Start: channel.StartEarliest})
 	return err
 }
 

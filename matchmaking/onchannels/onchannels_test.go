@@ -21,9 +21,17 @@ type service struct {
 	call string
 }
 
-func (s *service) PublishIn(_ context.Context, name string, epoch ulid.ULID, drafts []channel.Draft) ([]channel.Published, error) {
-	s.call = fmt.Sprintf("publish %s %s %s %s", name, epoch, drafts[0].ID, drafts[0].Content)
-	return nil, s.err
+func (s *service) PublishEach(_ context.Context, requests []channel.PublishRequest) []channel.PublishResult {
+	s.call = "publish"
+	for _, r := range requests {
+		s.call += fmt.Sprintf(" %s/%s %s %s %s", r.Channel, r.Subscriber, r.Epoch, r.Drafts[0].ID, r.Drafts[0].Content)
+	}
+	return []channel.PublishResult{{}, {Err: s.err}}[:len(requests)]
+}
+
+func (s *service) Subscribe(_ context.Context, name, subscriber string, from channel.From) (channel.Subscription, error) {
+	s.call = fmt.Sprint("subscribe ", name, " ", subscriber, " ", from.Start == channel.StartEarliest)
+	return channel.Subscription{}, s.err
 }
 
 func (s *service) Unsubscribe(_ context.Context, name, subscriber string) error {
@@ -35,16 +43,21 @@ func TestChannels(t *testing.T) {
 	t.Parallel()
 	s := &service{}
 	c := onchannels.New(s)
-	assignment := &matchmaking.OutboxEntry{TicketID: "ann", MatchID: "m", Content: []byte(`{}`)}
-	require.NoError(t, c.Publish(t.Context(), ulid.ULID{}, assignment))
-	require.Equal(t, "publish ticket.ann 00000000000000000000000000 assignment-m {}", s.call)
+	assignments := []matchmaking.OutboxEntry{
+		{TicketID: "ann", MatchID: "m", Content: []byte(`1`)}, {TicketID: "ben", MatchID: "m", Epoch: ulid.ULID{1}, Content: []byte(`2`)},
+	}
+	require.Equal(t, []error{nil, nil}, c.Publish(t.Context(), assignments))
+	require.Equal(t, "publish ticket.ann/player 00000000000000000000000000 assignment-m 1 ticket.ben/player 01000000000000000000000000 assignment-m 2", s.call)
 	require.NoError(t, c.Unsubscribe(t.Context(), "ann"))
 	require.Equal(t, "unsubscribe ticket.ann player", s.call)
+	require.NoError(t, c.Open(t.Context(), "ann"))
+	require.Equal(t, "subscribe ticket.ann player true", s.call)
 
 	s.err = fmt.Errorf("publish: %w", channel.ErrLaterLife)
-	require.ErrorIs(t, c.Publish(t.Context(), ulid.ULID{}, assignment), matchmaking.ErrLaterTicket)
+	require.Equal(t, []error{nil, matchmaking.ErrLaterTicket}, c.Publish(t.Context(), assignments))
 	s.err = fault.ErrUnavailable
-	require.ErrorIs(t, c.Publish(t.Context(), ulid.ULID{}, assignment), fault.ErrUnavailable)
+	require.Equal(t, []error{nil, fault.ErrUnavailable}, c.Publish(t.Context(), assignments))
+	require.ErrorIs(t, c.Open(t.Context(), "ann"), fault.ErrUnavailable)
 }
 
 // TestNames holds that what matchmaking accepts as names are names of channels and IDs of messages.

@@ -26,11 +26,12 @@ type world struct {
 	entries   []matchmaking.OutboxEntry // all that there ever were
 	in        map[string]time.Time      // those in the outbox, and since when
 	published []string                  // "<ticket> <epoch>" of each successful publish
+	batches   []int                     // how many assignments were published together
 	lags      []time.Duration
 	log       bytes.Buffer
 
-	publish func(a *matchmaking.OutboxEntry, epoch ulid.ULID) error // nil: succeeds
-	remove  func() error                                            // nil: succeeds
+	publish func(e *matchmaking.OutboxEntry) error // nil: succeeds
+	remove  func() error                           // nil: succeeds
 	owner   matchmaking.Owner
 	ticket  *matchmaking.Ticket // nil: there is none
 }
@@ -76,16 +77,20 @@ func (w *world) Reserve(context.Context, matchmaking.Reservation) (matchmaking.O
 
 func (w *world) Owner(context.Context, string) (matchmaking.Owner, error) { return w.owner, nil }
 
-func (w *world) Publish(_ context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error {
+func (w *world) Publish(_ context.Context, entries []matchmaking.OutboxEntry) []error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.publish != nil {
-		if err := w.publish(a, epoch); err != nil {
-			return err
+	w.batches = append(w.batches, len(entries))
+	errs := make([]error, len(entries))
+	for i := range entries {
+		if w.publish != nil {
+			errs[i] = w.publish(&entries[i])
+		}
+		if errs[i] == nil {
+			w.published = append(w.published, entries[i].TicketID+" "+entries[i].Epoch.String())
 		}
 	}
-	w.published = append(w.published, a.TicketID+" "+epoch.String())
-	return nil
+	return errs
 }
 
 func (w *world) Published(age time.Duration) {
@@ -235,8 +240,8 @@ func TestPublishFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, func(t *testing.T, w *world, q *Queue) {
-				w.publish = func(a *matchmaking.OutboxEntry, _ ulid.ULID) error {
-					if a.TicketID == "ann" {
+				w.publish = func(e *matchmaking.OutboxEntry) error {
+					if e.TicketID == "ann" {
 						return c.err
 					}
 					return nil
@@ -256,7 +261,7 @@ func TestPublishFails(t *testing.T) {
 func TestAssignmentsThatCanNeverBePublishedAreDropped(t *testing.T) {
 	t.Parallel()
 	test(t, func(t *testing.T, w *world, q *Queue) {
-		w.publish = func(*matchmaking.OutboxEntry, ulid.ULID) error { return &fault.Error{Kind: fault.TooLarge} }
+		w.publish = func(*matchmaking.OutboxEntry) error { return &fault.Error{Kind: fault.TooLarge} }
 		q.Offer(w.assign("ann"))
 		after(testKeep - time.Minute)
 		require.Equal(t, 1, w.outgoing())
@@ -287,8 +292,8 @@ func TestLaterLives(t *testing.T) {
 			t.Parallel()
 			test(t, func(t *testing.T, w *world, q *Queue) {
 				w.owner, w.ticket = c.owner, c.ticket
-				w.publish = func(_ *matchmaking.OutboxEntry, e ulid.ULID) error {
-					if e == epoch(1) {
+				w.publish = func(e *matchmaking.OutboxEntry) error {
+					if e.Epoch == epoch(1) {
 						return matchmaking.ErrLaterTicket
 					}
 					return nil
@@ -302,31 +307,53 @@ func TestLaterLives(t *testing.T) {
 	}
 }
 
-// TestOffersBeyondTheLimit are left to the backstop, which doesn't publish what is pending.
-func TestOffersBeyondTheLimit(t *testing.T) {
+// assignMany puts n assignments into the outbox, each with content of so many bytes.
+func (w *world) assignMany(n, bytes int) []matchmaking.OutboxEntry {
+	tickets := make([]string, n)
+	for i := range tickets {
+		tickets[i] = fmt.Sprintf("t%05d", i)
+	}
+	entries := w.assign(tickets...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range entries {
+		entries[i].Content = make([]byte, bytes)
+		w.entries[len(w.entries)-n+i].Content = entries[i].Content
+	}
+	return entries
+}
+
+// TestMuchIsPublishedTogether and within bounds: what there is no room for waits in the outbox until there is, and is
+// published long before the backstop's next look. Nothing is published twice.
+func TestMuchIsPublishedTogether(t *testing.T) {
 	t.Parallel()
-	test(t, func(t *testing.T, w *world, q *Queue) {
-		blocked := make(chan struct{})
-		w.publish = func(*matchmaking.OutboxEntry, ulid.ULID) error {
-			w.mu.Unlock()
-			<-blocked
-			w.mu.Lock()
-			return nil
-		}
-		var tickets []string
-		for i := range workers + maxOffered + 3 {
-			tickets = append(tickets, fmt.Sprint("t", i))
-		}
-		entries := w.assign(tickets...)
-		q.Offer(entries[:workers])
-		synctest.Wait() // the workers are busy
-		q.Offer(entries[workers:])
-		after(3 * testAge) // the backstop looks
-		w.repair()
-		close(blocked)
-		after(3 * testAge)
-		require.Len(t, w.done(), len(tickets), "each is published once")
-	})
+	for name, c := range map[string]struct{ entries, bytes, batch, held int }{
+		"many":  {entries: 3*maxHeld + 7, bytes: 100, batch: maxBatch, held: maxHeld},
+		"large": {entries: 100, bytes: 1 << 19, batch: 2, held: heldBytes >> 19},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(t *testing.T, w *world, q *Queue) {
+				free := make(chan struct{})
+				w.publish = func(*matchmaking.OutboxEntry) error {
+					w.mu.Unlock()
+					<-free
+					w.mu.Lock()
+					return nil
+				}
+				q.Offer(w.assignMany(c.entries, c.bytes))
+				synctest.Wait()
+				require.Equal(t, c.held, q.relay.count())
+				w.repair()
+				close(free)
+				after(testAge / 2)
+				require.Len(t, w.done(), c.entries)
+				require.Zero(t, w.outgoing())
+				require.Equal(t, c.batch, slices.Max(w.batches))
+				require.Len(t, w.lags, c.entries, "each is published once")
+			})
+		})
+	}
 }
 
 func TestCloseDeliversWhatIsPending(t *testing.T) {

@@ -3,21 +3,26 @@ package outbox
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
 const (
-	// workers is how many assignments are published at the same time.
-	workers = 256
-	// maxOffered is how many assignments may wait for a worker. More are left to the backstop.
-	maxOffered = 1 << 15
+	// publishers is how many batches are published at the same time, maxBatch and batchBytes how many assignments, or bytes of
+	// them, are in one of them at most.
+	publishers = 4
+	maxBatch   = 64
+	batchBytes = 1 << 20
+	// maxHeld and heldBytes are how many assignments, or bytes of them, are in memory. More are left in the outbox until there
+	// is room.
+	maxHeld   = 2000
+	heldBytes = 16 << 20
+	// publishTime bounds the publishing of one batch: a node that doesn't answer must not hold up the others' channels.
+	publishTime = 500 * time.Millisecond
 	// removeBatch and removeDelay are when published entries are removed from the outbox: when there are so many, or so
 	// long after the first one.
 	removeBatch = 200
@@ -35,9 +40,10 @@ type Store interface {
 
 // Publisher publishes assignments on the channels of tickets.
 type Publisher interface {
-	// Publish publishes an assignment on its ticket's channel, in the life of the channel that has the epoch; zero: in any.
-	// It may be repeated. Errors: matchmaking.ErrLaterTicket if a later life has begun.
-	Publish(ctx context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error
+	// Publish publishes assignments on their tickets' channels, together, each in the life of the channel that has the entry's
+	// epoch; zero: in any. It may be repeated. It returns an error for each: matchmaking.ErrLaterTicket if a later life has
+	// begun. It doesn't keep entries.
+	Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error
 }
 
 // Metrics measures the deliveries of one queue. It may be used by many goroutines.
@@ -59,8 +65,8 @@ type Options struct {
 // delivery is an assignment that is to be published.
 type delivery struct {
 	queue *Queue
+	read  time.Time // when the entry had its Age
 	matchmaking.OutboxEntry
-	read time.Time // when it had its Age
 }
 
 // key identifies an entry of an outbox.
@@ -68,80 +74,137 @@ type key struct{ queue, entry string }
 
 func (d *delivery) key() key { return key{queue: d.queue.name, entry: d.Entry} }
 
+func (d *delivery) age(now time.Time) time.Duration { return d.Age + now.Sub(d.read) }
+
 // Relay publishes assignments on the channels of their tickets, and then removes them from the outbox:
 //
-//	director ──► Offer ──► workers ──► published ──► removed
-//	                          ▲                         ▲
-//	outbox ──► backstop ──────┴─ (older than Age) ──────┘
+//	director ──► Offer ──┬──► held ──► publishers ──► published ──► removed
+//	                     │                                             ▲
+//	outbox ──► backstop ─┴─ (older than Age, or when there is room) ───┘
 //
-// The backstop publishes what Offer has no room for, what fails, and what another server left. An entry is removed only
-// after it was published, and its message ID makes a repetition harmless. So nothing is lost or seen twice, wherever a
-// relay dies. Run and Close are called once each, the other methods by many goroutines, until Close.
+// A publisher takes what is held, many at a time, and publishes it together. What there is no room for, what fails, and what
+// another server left stays in the outbox for the backstop. An entry is removed only after it was published, and its message
+// ID makes a repetition harmless. So nothing is lost or seen twice, wherever a relay dies. Run and Close are called once
+// each, the other methods by many goroutines, until Close.
 type Relay struct {
 	o         Options
 	log       *slog.Logger
-	offered   chan delivery
-	published chan key
+	published chan []key
 
 	mu      sync.Mutex
-	pending map[key]struct{} // offered, and neither removed nor failed
+	arrived *sync.Cond      // held has grown, or closed
+	held    []delivery      // no publisher has taken them
+	pending map[key]int     // taken or held, and neither removed nor failed: how many bytes their contents have
+	bytes   int             // of all that are pending
+	behind  map[*Queue]bool // the outboxes of these have more
+	closed  bool
 }
 
 // New returns a relay.
 func New(o Options) *Relay {
-	return &Relay{
-		o: o, log: o.Logger,
-		offered: make(chan delivery, maxOffered), published: make(chan key, workers),
-		pending: map[key]struct{}{},
+	r := &Relay{
+		o: o, log: o.Logger, published: make(chan []key, publishers),
+		pending: map[key]int{}, behind: map[*Queue]bool{},
+	}
+	r.arrived = sync.NewCond(&r.mu)
+	return r
+}
+
+// offer holds those of the entries that aren't pending, until there is no room for more.
+func (r *Relay) offer(q *Queue, entries []matchmaking.OutboxEntry) {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		d := delivery{queue: q, read: now, OutboxEntry: e}
+		if _, again := r.pending[d.key()]; again {
+			continue
+		}
+		if len(r.pending) >= maxHeld || r.bytes >= heldBytes {
+			r.behind[q] = true
+			break
+		}
+		r.pending[d.key()] = len(e.Content)
+		r.bytes += len(e.Content)
+		r.held = append(r.held, d)
+	}
+	for range min(publishers, (len(r.held)+maxBatch-1)/maxBatch) {
+		r.arrived.Signal()
 	}
 }
 
-// offer adds deliveries, until there is no room for more.
-func (r *Relay) offer(list []delivery) {
+// take moves what is held, up to a batch, to batch. It waits if nothing is held, and returns nothing after Close.
+func (r *Relay) take(batch []delivery) []delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, d := range list {
+	for len(r.held) == 0 && !r.closed {
+		r.arrived.Wait()
+	}
+	bytes := 0
+	for i := range r.held {
+		bytes += len(r.held[i].Content)
+		if len(batch) == maxBatch || len(batch) > 0 && bytes > batchBytes {
+			break
+		}
+		batch = append(batch, r.held[i])
+	}
+	r.held = slices.Delete(r.held, 0, len(batch))
+	return batch
+}
+
+// forget makes entries no longer pending. If there is much room then, the outboxes that have more are read.
+func (r *Relay) forget(keys []key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, k := range keys {
+		r.bytes -= r.pending[k]
+		delete(r.pending, k)
+	}
+	r.readOn()
+}
+
+// leave makes a queue's outbox, which has more, be read when there is much room.
+func (r *Relay) leave(q *Queue) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.behind[q] = true
+	r.readOn()
+}
+
+// count returns how many entries are pending.
+func (r *Relay) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending)
+}
+
+// readOn makes the outboxes that have more be read if there is much room. The lock is held.
+func (r *Relay) readOn() {
+	if len(r.pending) > maxHeld/2 || r.bytes > heldBytes/2 {
+		return
+	}
+	for q := range r.behind {
+		delete(r.behind, q)
 		select {
-		case r.offered <- d:
-			r.pending[d.key()] = struct{}{}
+		case q.more <- struct{}{}:
 		default:
-			return
 		}
 	}
 }
 
-func (r *Relay) isPending(k key) bool {
+// Close tells Run that nothing more is offered. Run then publishes what is held, and returns.
+func (r *Relay) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, pending := r.pending[k]
-	return pending
+	r.closed = true
+	r.arrived.Broadcast()
 }
-
-// forget makes entries no longer pending.
-func (r *Relay) forget(keys ...key) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, k := range keys {
-		delete(r.pending, k)
-	}
-}
-
-// Close tells Run that nothing more is offered. Run then publishes what is pending, and returns.
-func (r *Relay) Close() { close(r.offered) }
 
 // Run publishes what is offered until Close. When ctx ends, publishing fails.
 func (r *Relay) Run(ctx context.Context) {
 	var publishing, removing sync.WaitGroup
-	for range workers {
-		publishing.Go(func() {
-			for d := range r.offered {
-				if r.publish(ctx, &d) == nil {
-					r.published <- d.key()
-				} else {
-					r.forget(d.key()) // for the backstop
-				}
-			}
-		})
+	for range publishers {
+		publishing.Go(func() { r.publish(ctx) })
 	}
 	removing.Go(func() { r.removePublished(ctx) })
 	publishing.Wait()
@@ -149,25 +212,70 @@ func (r *Relay) Run(ctx context.Context) {
 	removing.Wait()
 }
 
-// publish publishes an assignment, unless its ticket's ID belongs to another ticket by now.
-func (r *Relay) publish(ctx context.Context, d *delivery) error {
-	err := r.o.Publisher.Publish(ctx, d.Epoch, &d.OutboxEntry)
-	if errors.Is(err, matchmaking.ErrLaterTicket) {
-		var owner matchmaking.Owner
-		var over bool
-		if owner, over, err = r.laterOwner(ctx, d); over {
-			r.log.WarnContext(ctx, "dropped the assignment of an earlier ticket with this ID", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
-			return nil
+// publish publishes one batch after the other, until Close.
+func (r *Relay) publish(ctx context.Context) {
+	batch, entries := make([]delivery, 0, maxBatch), make([]matchmaking.OutboxEntry, 0, maxBatch)
+	for {
+		clear(batch)
+		if batch = r.take(batch[:0]); len(batch) == 0 {
+			return
 		}
-		if err == nil { // the channel was lost, and began a new life for the same ticket
-			err = r.o.Publisher.Publish(ctx, owner.Epoch, &d.OutboxEntry)
+		entries = entries[:0]
+		for i := range batch {
+			entries = append(entries, batch[i].OutboxEntry)
+		}
+		limited, cancel := context.WithTimeout(ctx, publishTime)
+		errs := r.o.Publisher.Publish(limited, entries)
+		cancel()
+		r.settle(ctx, batch, errs)
+	}
+}
+
+// settle passes on those of a batch that are to be removed from the outbox, and leaves the others to the backstop.
+func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
+	now := time.Now()
+	done := make([]key, 0, len(batch))
+	var failed []key
+	for i := range batch {
+		d, err := &batch[i], errs[i]
+		if errors.Is(err, matchmaking.ErrLaterTicket) {
+			err = r.publishLater(ctx, d)
+		}
+		switch {
+		case err == nil:
+			d.queue.published(d.Entry, d.age(now))
+			done = append(done, d.key())
+		case errors.Is(err, errOver), d.queue.drops(ctx, d, err):
+			done = append(done, d.key())
+		default:
+			d.queue.failed(ctx, d, err)
+			failed = append(failed, d.key())
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("publish the assignment of ticket %s: %w", d.TicketID, err)
+	if len(failed) > 0 {
+		r.forget(failed)
 	}
-	d.queue.metrics.Published(d.Age + time.Since(d.read))
-	return nil
+	if len(done) > 0 {
+		r.published <- done
+	}
+}
+
+// errOver is the error of an assignment whose ticket's ID belongs to another ticket by now.
+var errOver = errors.New("the ticket's ID belongs to another ticket")
+
+// publishLater publishes an assignment for whose channel a later life has begun. Errors: errOver.
+func (r *Relay) publishLater(ctx context.Context, d *delivery) error {
+	owner, over, err := r.laterOwner(ctx, d)
+	switch {
+	case err != nil:
+		return err
+	case over:
+		r.log.WarnContext(ctx, "dropped the assignment of an earlier ticket with this ID", "queue", d.queue.name, "ticket", d.TicketID, "match", d.MatchID)
+		return errOver
+	}
+	later := d.OutboxEntry // the channel was lost, and began a new life for the same ticket
+	later.Epoch = owner.Epoch
+	return r.o.Publisher.Publish(ctx, []matchmaking.OutboxEntry{later})[0]
 }
 
 // laterOwner returns the owner of a ticket's ID, and reports whether the ID belongs to another ticket. While the ticket
@@ -189,7 +297,7 @@ func (r *Relay) removePublished(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	slots := make(chan struct{}, removeCalls)
-	batches := map[string][]key{}
+	batches := map[string][]string{}
 	flush := func(queue string) {
 		batch := batches[queue]
 		delete(batches, queue)
@@ -203,7 +311,7 @@ func (r *Relay) removePublished(ctx context.Context) {
 	defer timer.Stop()
 	for {
 		select {
-		case k, open := <-r.published:
+		case done, open := <-r.published:
 			if !open {
 				for queue := range batches {
 					flush(queue)
@@ -213,8 +321,10 @@ func (r *Relay) removePublished(ctx context.Context) {
 			if len(batches) == 0 {
 				timer.Reset(removeDelay)
 			}
-			if batches[k.queue] = append(batches[k.queue], k); len(batches[k.queue]) >= removeBatch {
-				flush(k.queue)
+			for _, k := range done {
+				if batches[k.queue] = append(batches[k.queue], k.entry); len(batches[k.queue]) >= removeBatch {
+					flush(k.queue)
+				}
 			}
 		case <-timer.C:
 			for queue := range batches {
@@ -225,14 +335,14 @@ func (r *Relay) removePublished(ctx context.Context) {
 }
 
 // remove removes published entries of one queue. If that fails, the backstop finds them and publishes them again.
-func (r *Relay) remove(ctx context.Context, queue string, batch []key) {
-	entries := make([]string, len(batch))
-	for i, k := range batch {
-		entries[i] = k.entry
-	}
+func (r *Relay) remove(ctx context.Context, queue string, entries []string) {
 	err := r.o.Store.Delivered(ctx, queue, entries)
 	if err != nil && ctx.Err() == nil {
 		r.log.DebugContext(ctx, "cannot remove published assignments from the outbox", "queue", queue, "entries", len(entries), "error", err)
 	}
-	r.forget(batch...)
+	keys := make([]key, len(entries))
+	for i, e := range entries {
+		keys[i] = key{queue: queue, entry: e}
+	}
+	r.forget(keys)
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -209,18 +208,19 @@ type tapped struct {
 	server *server
 }
 
-// PublishIn implements onchannels.Service.
-func (c tapped) PublishIn(ctx context.Context, name string, epoch ulid.ULID, drafts []channel.Draft) ([]channel.Published, error) {
-	if before := c.server.queues.publishing; before != nil {
-		if err := before(ctx, name); err != nil {
-			return nil, err
+// PublishEach implements onchannels.Service.
+func (c tapped) PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult {
+	results := make([]channel.PublishResult, len(requests))
+	for i, r := range requests {
+		if before := c.server.queues.publishing; before != nil {
+			if results[i].Err = before(ctx, r.Channel); results[i].Err != nil {
+				continue
+			}
 		}
+		results[i] = c.Service.PublishEach(ctx, requests[i:i+1])[0]
+		c.server.arena.ledger.published(results[i].Published)
 	}
-	published, err := c.Service.PublishIn(ctx, name, epoch, drafts)
-	if err == nil {
-		c.server.arena.ledger.published(published)
-	}
-	return published, err
+	return results
 }
 
 // places is a server's assigner. A match's connection contains its ID.

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -128,14 +127,17 @@ type brokenChannels struct {
 	fail func(name string) error
 }
 
-func (c *brokenChannels) Publish(ctx context.Context, epoch ulid.ULID, a *matchmaking.OutboxEntry) error {
-	name := matchmaking.ChannelOf(a.TicketID)
-	if c.fail != nil {
-		if err := c.fail(name); err != nil {
-			return err
+func (c *brokenChannels) Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error {
+	errs := make([]error, len(entries))
+	for i, e := range entries {
+		if c.fail != nil {
+			errs[i] = c.fail(matchmaking.ChannelOf(e.TicketID))
+		}
+		if errs[i] == nil {
+			errs[i] = c.Channels.Publish(ctx, entries[i:i+1])[0]
 		}
 	}
-	return c.Channels.Publish(ctx, epoch, a)
+	return errs
 }
 
 // place is an assigner that records its calls.

@@ -66,8 +66,8 @@ func (c *Conn) RunUnlessMoving(ctx context.Context, script *lua.Script, keys, ar
 }
 
 // RunMany runs a script once for each call, all in one round trip, and returns the results in the same order. Calls that
-// failed with errors that may pass are tried again together. The calls must be independent of each other; they may be for
-// different slots.
+// failed with errors that may pass are tried again together, and those that return AGAIN at once. The calls must be
+// independent of each other; they may be for different slots.
 func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []Result {
 	return c.RetryMany(ctx, script, calls, func(ctx context.Context, calls []Call) []Result {
 		commands := make(rueidis.Commands, len(calls))
@@ -81,6 +81,9 @@ func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []
 				result = script.Exec(ctx, c.client, calls[i].Keys, calls[i].Args)
 			}
 			results[i].Reply, results[i].Err = NewReply(script.Name(), result)
+			if status := results[i].Reply.Status; status == Again || status == Moving {
+				results[i].Reply, results[i].Err = c.Try(ctx, script, calls[i].Keys, calls[i].Args)
+			}
 		}
 		return results
 	})

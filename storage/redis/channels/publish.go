@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/id"
@@ -40,6 +41,44 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 	return published, err
 }
 
+// maxReplicated is how many replicated publishes of one PublishEach wait for their replicas at the same time.
+const maxReplicated = 16
+
+// PublishEach publishes all requests in one round trip. Those that must be on replicas before they count are published one by
+// one, since each has to wait for them on a connection of its own.
+func (s *Store) PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult {
+	results, together := make([]channel.PublishResult, len(requests)), make([]int, 0, len(requests))
+	var replicated errgroup.Group
+	replicated.SetLimit(maxReplicated)
+	for i, r := range requests {
+		if r.Policy.Replicas == 0 {
+			together = append(together, i)
+			continue
+		}
+		replicated.Go(func() error {
+			results[i].Published, results[i].Err = s.Publish(ctx, r)
+			return nil
+		})
+	}
+	s.publishTogether(ctx, requests, together, results)
+	_ = replicated.Wait() // always nil: each has its error in results
+	return results
+}
+
+// publishTogether runs publish.lua for some of the requests.
+func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishRequest, which []int, results []channel.PublishResult) {
+	calls := make([]redis.Call, len(which))
+	for n, i := range which {
+		calls[n].Keys, calls[n].Args = s.publishCall(requests[i])
+	}
+	for n, answer := range s.conn.RunMany(ctx, publishScript, calls) {
+		i := which[n]
+		if results[i].Err = answer.Err; answer.Err == nil {
+			results[i].Published, results[i].Err = decodePublished(answer.Reply, requests[i].Drafts)
+		}
+	}
+}
+
 // decodePublished decodes what publish.lua returns.
 func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published, error) {
 	if r.Status != redis.OK {
@@ -58,7 +97,7 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 
 func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	ch := s.keys(r.Channel)
-	keys = make([]string, 0, 3+len(r.Drafts))
+	keys = make([]string, 0, 4+len(r.Drafts))
 	args = make([]string, 0, 7+len(r.Drafts))
 	keys = append(keys, ch.Clock(), ch.Epoch(), ch.Subscribers())
 	epoch := id.New()
@@ -70,6 +109,9 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	for _, draft := range r.Drafts {
 		keys = append(keys, ch.MessageID(draft.ID))
 		args = append(args, envelopeHead(draft))
+	}
+	if r.Subscriber != "" {
+		keys = append(keys, ch.Mark(r.Subscriber))
 	}
 	return keys, args
 }

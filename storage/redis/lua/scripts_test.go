@@ -75,7 +75,7 @@ var (
 )
 
 // listed is how the last parameter, if it is a list, may also be used below the top.
-var listed = regexp.MustCompile(`#(?:KEYS|ARGV)\b|\b(KEYS|ARGV)\[i\b[^\]]*\]|unpack\((?:KEYS|ARGV), \d+\)`)
+var listed = regexp.MustCompile(`#(?:KEYS|ARGV)\b|\b(KEYS|ARGV)\[i\b[^\]]*\]|unpack\((?:KEYS|ARGV), \d+(?:, \w+)?\)`)
 
 // place is a key or an argument by its index.
 type place struct {

@@ -45,6 +45,7 @@ func areas() []area {
 		{"keep", keepCases()},
 		{"ack", ackCases()},
 		{"epochs", epochCases()},
+		{"publish each", eachCases()},
 		{"lives", lifeCases()},
 		{"describe", describeCases()},
 		{"listen", listenCases()},

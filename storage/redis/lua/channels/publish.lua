@@ -1,11 +1,12 @@
 #!lua
 -- publish.lua appends messages to a channel, all or none, in order. A message whose ID has a dedup record changes nothing.
--- uses: clock.MAX clock.sub life.begin life.times
+-- If the channel doesn't exist, it can make a subscriber with it, whose mark is in front of the messages.
+-- uses: clock.MAX clock.sub life.found life.prolong life.times
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
 -- KEYS[3] subs     set     names of subscribers
--- KEYS[4…] records string  dedup record of each message, in order: the clock that its ID got
+-- KEYS[4…] records string  dedup record of each message, in order: the clock that its ID got; then the mark, if any
 --
 -- ARGV[1] message_prefix  string  what the channel's message keys start with
 -- ARGV[2] mark_prefix     string  what the channel's mark keys start with
@@ -15,25 +16,25 @@
 -- ARGV[6] topic           string  sharded pub/sub channel to notify
 -- ARGV[7] notify_bytes    int     a longer message is notified without its body
 -- ARGV[8…] heads          string  each message without its time and closing brace: {"id":"…","content":…
--- The message keys can't be declared. While the slot is half moved Redis refuses the call before the script runs: the record
--- of a new message is a declared key that doesn't exist.
+-- The message keys can't be declared. While the slot is half moved Redis refuses the call: a new message's record is missing.
 -- Returns {"OK", clock, duplicate, clock, …} with duplicate 0 or 1, {"LIFE"}: a later one has begun, {"AGAIN"}: call again.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 local ttl_ms, new_epoch, max_messages, topic, notify_bytes = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
-local call, format = redis.call, string.format
+local call, format, records, mark_key = redis.call, string.format, #ARGV - 4, KEYS[#ARGV - 3]
 
-local clock, epoch = tonumber(call('GET', clock_key)), call('GET', epoch_key)
+local clock = tonumber(call('GET', clock_key))
+local epoch = clock and call('GET', epoch_key)
 local only = #new_epoch > 26 and string.sub(new_epoch, 6)
-if only and clock and epoch and epoch > only then
+if only and epoch and epoch > only then
   return {'LIFE'}
 end
 
 -- A message never ends before the one in front of it, the clock never before a message, the epoch and the subs never before
 -- the clock. These two get a tenth of the TTL more, so that they are due once in that time and not with each publish.
-local life, now = times(clock_key)
+local life, now = times(clock and clock_key)
 local ends = now + ttl_ms
-local due = not clock or not epoch or life < ends and call('PEXPIRETIME', epoch_key) < ends
+local due = not epoch or life < ends and call('PEXPIRETIME', epoch_key) < ends
 if clock and (life > ends or life < 0) then
   ends = math.max(ends, call('PEXPIRETIME', message_prefix .. format('%d', clock)))
 end
@@ -43,17 +44,21 @@ if not redis.acl_check_cmd('SPUBLISH', topic, '') or due and not redis.acl_check
   or max_messages > 0 and not redis.acl_check_cmd('DEL', clock_key) then
   return redis.error_reply('NOPERM the user needs DEL, PEXPIREAT, and SPUBLISH to ' .. topic)
 end
--- If the clock is gone, dedup records are what an eviction left of an earlier life.
-if not clock and not begin(subs_key, mark_prefix, unpack(KEYS, 4)) then
+-- If the clock is gone, dedup records are what an eviction left of an earlier life. The first one is overwritten.
+if not clock and not found(subs_key, mark_prefix, mark_key, message_ends, unpack(KEYS, 5, records)) then
   return {'AGAIN'}
 end
 epoch = clock and epoch or only or new_epoch
 
 local reply, last = {'OK'}, clock or 0
-for i = 4, #KEYS do
-  local next = last < MAX and last + 1 or -MAX
+for i = 4, records do
+  local next, known = last < MAX and last + 1 or -MAX, nil
   local at = format('%d', next)
-  local known = call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
+  if clock or i > 4 then
+    known = call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
+  else
+    call('SET', KEYS[i], at, 'PXAT', message_ends)
+  end
   reply[2 * i - 6], reply[2 * i - 5] = known or at, known and 1 or 0
   if not known then
     local message = ARGV[i + 4] .. tail
@@ -65,16 +70,11 @@ for i = 4, #KEYS do
     last = next
   end
 end
-if last == clock then
-  return reply
-elseif due then
-  local epoch_ends = format('%d', math.max(ends, life) + math.floor(ttl_ms / 10))
-  call('SET', epoch_key, epoch, 'PXAT', epoch_ends)
-  call('PEXPIREAT', subs_key, epoch_ends)
-end
-if life < ends then
-  call('SET', clock_key, format('%d', last), 'PXAT', message_ends)
-else
-  call('SET', clock_key, format('%d', last), 'KEEPTTL')
+if last ~= clock then
+  local clock_ends = math.max(ends, life)
+  if due then
+    prolong(epoch_key, epoch, subs_key, clock_ends + math.floor(ttl_ms / 10))
+  end
+  call('SET', clock_key, format('%d', last), 'PXAT', format('%d', clock_ends))
 end
 return reply

@@ -2,10 +2,10 @@
 -- mark of it, so that no life ends while something in it is alive.
 
 -- define: times
--- times returns when a key ends, a negative number if it has no end or doesn't exist, and Redis's time, in milliseconds. The
--- time is the difference between a key's end and what is left until then, which is quicker to get than by TIME.
+-- times returns when a key ends, a negative number if it has no end or there is no key, and Redis's time, in milliseconds.
+-- The time is the difference between a key's end and what is left until then, which is quicker to get than by TIME.
 local function times(key)
-  local ends = redis.call('PEXPIRETIME', key)
+  local ends = key and redis.call('PEXPIRETIME', key) or -2
   if ends >= 0 then
     return ends, ends - redis.call('PTTL', key)
   end
@@ -74,6 +74,28 @@ local function polled(keys, ttl_ms, wait_ms, answered)
   local run = due and redis.call or redis.pcall
   outlive(run, keys, ends, spare)
   run('PEXPIREAT', keys.mark, show(ends), 'GT')
+end
+
+-- define: prolong
+-- uses: clock.show
+-- prolong makes a channel's epoch and subs live until a time, after the clock.
+local function prolong(epoch_key, epoch, subs_key, ends)
+  local text = show(ends)
+  redis.call('SET', epoch_key, epoch, 'PXAT', text)
+  redis.call('PEXPIREAT', subs_key, text)
+end
+
+-- define: found
+-- uses: life.begin
+-- found is begin, and then makes a subscriber at the clock 0 if the key of its mark is given.
+local function found(subs_key, mark_prefix, mark_key, ends, ...)
+  if not begin(subs_key, mark_prefix, ...) then
+    return false
+  elseif mark_key then
+    redis.call('SADD', subs_key, string.sub(mark_key, #mark_prefix + 1))
+    redis.call('SET', mark_key, '0', 'PXAT', ends)
+  end
+  return true
 end
 
 -- define: begin
