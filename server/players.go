@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -10,38 +12,70 @@ import (
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// presence is told which players wait for a match.
-type presence interface {
+// players is told which players wait for a match, and makes the channels that they ask for.
+type players interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
+	// OpenChannel makes the channel of a ticket that was created without one. Errors: matchmaking.ErrNoTicket.
+	OpenChannel(ctx context.Context, ticket string) error
 }
 
-// attendedChannels reports to players whose poll of a ticket's channel is in progress.
-type attendedChannels struct {
+// ticketChannels is channels, those of tickets included: a player whose poll of one is in progress is present, and one that
+// doesn't exist yet is made if its ticket exists.
+type ticketChannels struct {
 	v1.Channels
-	players presence
+	players players
 }
 
 // Fetch fetches messages. If it is a player's poll, the player is present meanwhile.
-func (a *attendedChannels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
-	defer a.attend(ctx, &q)()
-	return a.Channels.Fetch(ctx, q)
+func (c *ticketChannels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
+	return c.poll(ctx, q, func(q channel.Query) (channel.Delivery, error) { return c.Channels.Fetch(ctx, q) })
 }
 
 // Next acknowledges and fetches messages. If it is a player's poll, the player is present meanwhile.
-func (a *attendedChannels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
-	defer a.attend(ctx, &q)()
-	return a.Channels.Next(ctx, q, handle)
+func (c *ticketChannels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
+	return c.poll(ctx, q, func(q channel.Query) (channel.Delivery, error) { return c.Channels.Next(ctx, q, handle) })
 }
 
-// attend begins a player's presence if q is a player's poll. The only message of such a channel is the assignment, so q
-// listens first.
-func (a *attendedChannels) attend(ctx context.Context, q *channel.Query) (stop func()) {
+// poll polls a channel. The only message of a ticket's channel is the assignment, so a player's poll listens first.
+func (c *ticketChannels) poll(
+	ctx context.Context, q channel.Query, poll func(channel.Query) (channel.Delivery, error),
+) (channel.Delivery, error) {
 	id, ok := strings.CutPrefix(q.Channel, matchmaking.ChannelPrefix)
 	if !ok || q.Subscriber != matchmaking.Subscriber {
-		return func() {}
+		return poll(q)
 	}
+	defer c.players.Attend(ctx, id)()
 	q.ListenFirst = true
-	return a.players.Attend(ctx, id)
+	d, err := poll(q)
+	if !errors.Is(err, channel.ErrNoSubscriber) {
+		return d, err
+	}
+	if made, failed := c.open(ctx, id); !made {
+		return d, cmp.Or(failed, err)
+	}
+	return poll(q)
+}
+
+// Describe describes a channel.
+func (c *ticketChannels) Describe(ctx context.Context, name string, page channel.Page) (channel.Description, error) {
+	d, err := c.Channels.Describe(ctx, name, page)
+	id, ok := strings.CutPrefix(name, matchmaking.ChannelPrefix)
+	if !ok || !errors.Is(err, channel.ErrNoChannel) {
+		return d, err
+	}
+	if made, failed := c.open(ctx, id); !made {
+		return d, cmp.Or(failed, err)
+	}
+	return c.Channels.Describe(ctx, name, page)
+}
+
+// open makes the channel of a ticket, and reports whether it exists now.
+func (c *ticketChannels) open(ctx context.Context, id string) (made bool, err error) {
+	err = c.players.OpenChannel(ctx, id)
+	if errors.Is(err, matchmaking.ErrNoTicket) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // refuseTicketChannels wraps the handlers that write to a channel: only the service writes to the channels of tickets.

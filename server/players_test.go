@@ -7,47 +7,101 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
-// attendance keeps which players are present, and each query while they are.
-type attendance struct {
+// lobby keeps which players are present, and each query while they are. Channels exist once they were opened.
+type lobby struct {
 	v1.Channels
 	present map[string]int
 	queries []channel.Query
 	during  []int // how many players were present during each query
+	lacks   bool  // the channel doesn't exist
+	failure error // of making it
 }
 
-func (a *attendance) Attend(_ context.Context, ticket string) (stop func()) {
-	a.present[ticket]++
-	return func() { a.present[ticket]-- }
+func (l *lobby) Attend(_ context.Context, ticket string) (stop func()) {
+	l.present[ticket]++
+	return func() { l.present[ticket]-- }
 }
 
-func (a *attendance) Fetch(_ context.Context, q channel.Query) (channel.Delivery, error) {
-	a.queries, a.during = append(a.queries, q), append(a.during, a.present["ann"])
+func (l *lobby) OpenChannel(context.Context, string) error {
+	if l.failure == nil {
+		l.lacks = false
+	}
+	return l.failure
+}
+
+func (l *lobby) Fetch(_ context.Context, q channel.Query) (channel.Delivery, error) {
+	l.queries, l.during = append(l.queries, q), append(l.during, l.present["ann"])
+	if l.lacks {
+		return channel.Delivery{}, channel.ErrNoSubscriber
+	}
 	return channel.Delivery{}, nil
 }
 
-func (a *attendance) Next(ctx context.Context, q channel.Query, _ string) (channel.Delivery, error) {
-	return a.Fetch(ctx, q)
+func (l *lobby) Next(ctx context.Context, q channel.Query, _ string) (channel.Delivery, error) {
+	return l.Fetch(ctx, q)
 }
 
-// TestAttendedChannels: a player is present while it polls its ticket's channel, and nobody else is.
-func TestAttendedChannels(t *testing.T) {
+func (l *lobby) Describe(context.Context, string, channel.Page) (channel.Description, error) {
+	if l.lacks {
+		return channel.Description{}, channel.ErrNoChannel
+	}
+	return channel.Description{}, nil
+}
+
+// TestPlayersArePresent while they poll their tickets' channels, and nobody else is.
+func TestPlayersArePresent(t *testing.T) {
 	t.Parallel()
-	inner := &attendance{present: map[string]int{}}
-	a := &attendedChannels{Channels: inner, players: inner}
+	inner := &lobby{present: map[string]int{}}
+	c := &ticketChannels{Channels: inner, players: inner}
 	polls := []channel.Query{
 		{Channel: "ticket.ann", Subscriber: "player"}, {Channel: "ticket.ann", Subscriber: "other"}, {Channel: "ann", Subscriber: "player"},
 	}
 	for _, q := range polls {
-		_, err := a.Fetch(t.Context(), q)
+		_, err := c.Fetch(t.Context(), q)
 		require.NoError(t, err)
-		_, err = a.Next(t.Context(), q, "")
+		_, err = c.Next(t.Context(), q, "")
 		require.NoError(t, err)
 	}
 	polls[0].ListenFirst = true
 	require.Equal(t, []channel.Query{polls[0], polls[0], polls[1], polls[1], polls[2], polls[2]}, inner.queries)
 	require.Equal(t, []int{1, 1, 0, 0, 0, 0}, inner.during)
 	require.Equal(t, map[string]int{"ann": 0}, inner.present)
+}
+
+// TestChannelsAreMadeForPlayers whose ticket exists. Otherwise the answer is as for any channel.
+func TestChannelsAreMadeForPlayers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		channel, subscriber     string
+		failure                 error
+		wantFetch, wantDescribe error
+	}{
+		"its ticket exists":      {channel: "ticket.ann", subscriber: "player"},
+		"no ticket":              {"ticket.ann", "player", matchmaking.ErrNoTicket, channel.ErrNoSubscriber, channel.ErrNoChannel},
+		"the storage fails":      {"ticket.ann", "player", fault.ErrUnavailable, fault.ErrUnavailable, fault.ErrUnavailable},
+		"another subscriber":     {channel: "ticket.ann", subscriber: "other", wantFetch: channel.ErrNoSubscriber},
+		"not a ticket's channel": {channel: "ann", subscriber: "player", wantFetch: channel.ErrNoSubscriber, wantDescribe: channel.ErrNoChannel},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inner := &lobby{present: map[string]int{}, failure: c.failure}
+			channels, q := &ticketChannels{Channels: inner, players: inner}, channel.Query{Channel: c.channel, Subscriber: c.subscriber}
+			for _, call := range []struct {
+				do   func() error
+				want error
+			}{
+				{func() error { _, err := channels.Fetch(t.Context(), q); return err }, c.wantFetch},
+				{func() error { _, err := channels.Next(t.Context(), q, ""); return err }, c.wantFetch},
+				{func() error { _, err := channels.Describe(t.Context(), c.channel, channel.Page{}); return err }, c.wantDescribe},
+			} {
+				inner.lacks = true
+				require.ErrorIs(t, call.do(), call.want)
+			}
+		})
+	}
 }

@@ -33,6 +33,7 @@ type CORS = web.CORS
 type Matchmaking interface {
 	v1.Matchmaking
 	grpc.Matchmaking
+	players
 }
 
 // Options configures a Server. Service, Storage, Ready and Logger are required.
@@ -115,7 +116,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	o, limits := s.options, s.service.Limits()
 	write := unwrapped
 	if o.Matchmaking != nil {
-		channels, write = &attendedChannels{Channels: channels, players: o.Matchmaking}, refuseTicketChannels
+		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking}, refuseTicketChannels
 		grpc.Register(s.router, grpc.Options{Matchmaking: o.Matchmaking, Channels: s.service})
 	}
 	v1.Register(s.router, v1.Options{

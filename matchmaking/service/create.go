@@ -26,6 +26,8 @@ type NewTicket struct {
 	TTL time.Duration
 	// PersistentTTL is the life that the ticket asks for in its persistent_field, if TTL is zero: at most the queue's TicketTTL.
 	PersistentTTL time.Duration
+	// ChannelLater leaves it to OpenChannel or to the assignment to make the ticket's channel. It has no effect with an ID.
+	ChannelLater bool
 }
 
 // life returns how long the ticket can be matched.
@@ -61,8 +63,10 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 
 // createUnique creates a ticket whose ID is never used again.
 func (s *Service) createUnique(ctx context.Context, q *queue, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
-	if _, err := s.o.Lookup.Reserve(ctx, s.reservation(n, ulid.ULID{})); err != nil {
-		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
+	if !n.ChannelLater {
+		if err := s.o.Channels.Open(ctx, n.ID); err != nil {
+			return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
+		}
 	}
 	return s.create(ctx, q, n, ulid.ULID{})
 }

@@ -26,6 +26,7 @@ func TestTicketsThatAreRefused(t *testing.T) {
 	}{
 		{NewTicket{ID: "a{b"}, "id"},
 		{NewTicket{ID: strings.Repeat("a", 122)}, "id"},
+		{NewTicket{ID: matchmaking.NewID("other")}, "id"},
 		{NewTicket{TTL: 199 * time.Millisecond}, "/ttl"},
 		{NewTicket{TTL: 61 * time.Second}, "/ttl"},
 		{NewTicket{TTL: -1}, "/ttl"},

@@ -286,3 +286,29 @@ func TestAssignmentAfterTheChannelWasLostToAnotherQueue(t *testing.T) {
 	w.emptyOutbox(t, "one")
 	require.Empty(t, w.fetch(t, "ann", 0).Messages)
 }
+
+// TestChannelsThatAreMadeLater are made by a player's first look or by the assignment, whichever is first. Each player receives
+// the assignment once.
+func TestChannelsThatAreMadeLater(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		s := newService(t, w.options(t, define(t, "duel", `{}`)))
+		background(t, s.Run)
+		later := service.NewTicket{Queue: "duel", ChannelLater: true}
+		for range 20 {
+			early := create(t, s, later)
+			require.NoError(t, s.OpenChannel(t.Context(), early.ID))
+			require.Empty(t, w.fetch(t, early.ID, 0).Messages)
+			racing := create(t, s, later)
+			require.NoError(t, s.OpenChannel(t.Context(), racing.ID))
+			require.Equal(t, w.assignment(t, early.ID).MatchID, w.assignment(t, racing.ID).MatchID)
+			w.requireNoMore(t, "duel", early.ID, racing.ID)
+		}
+
+		late, never := create(t, s, later), create(t, s, later)
+		w.emptied(t, "duel")
+		require.Equal(t, w.assignment(t, late.ID).MatchID, w.assignment(t, never.ID).MatchID, "nobody has opened them")
+		require.NoError(t, s.OpenChannel(t.Context(), late.ID))
+		require.Len(t, w.fetch(t, late.ID, 0).Messages, 1, "the message ID is known")
+	})
+}

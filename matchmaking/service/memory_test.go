@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -17,7 +18,7 @@ import (
 // memory is what a Service needs of others, for one that isn't run. A call of a method that it hasn't panics.
 type memory struct {
 	matchmaking.Store
-	Channels
+	calls []string // of Open, Unsubscribe and Publish
 
 	mu          sync.Mutex
 	definitions map[string][]byte
@@ -71,6 +72,23 @@ func (m *memory) Describe(context.Context, string, int) (matchmaking.QueueState,
 
 func (m *memory) Reserve(_ context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
 	return m.reserve(r)
+}
+
+func (m *memory) Open(_ context.Context, id string) error {
+	m.calls = append(m.calls, "open "+id)
+	return nil
+}
+
+func (m *memory) Unsubscribe(_ context.Context, id string) error {
+	m.calls = append(m.calls, "unsubscribe "+id)
+	return nil
+}
+
+func (m *memory) Publish(_ context.Context, entries []matchmaking.OutboxEntry) []error {
+	for _, e := range entries {
+		m.calls = append(m.calls, fmt.Sprintf("publish %s %s %s", e.TicketID, e.MatchID, e.Content))
+	}
+	return make([]error, len(entries))
 }
 
 func (m *memory) Owner(context.Context, string) (matchmaking.Owner, error) {

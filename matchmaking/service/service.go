@@ -49,6 +49,8 @@ type Timing struct {
 type Channels interface {
 	outbox.Publisher
 	matchmaking.Subscriptions
+	// Open makes a ticket's channel and its subscriber if they don't exist.
+	Open(ctx context.Context, ticketID string) error
 }
 
 // The defaults of Options.
