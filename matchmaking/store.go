@@ -47,8 +47,8 @@ type Tickets interface {
 	// Ticket reads a ticket, from a replica if the store is configured so, and then, if it isn't found, from the primary.
 	// One whose life has ended can be read for CreateRequest.Keep longer. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
-	// Cancel removes a ticket from its queue. One that is cancelled, has expired or doesn't exist stays as it is, and that
-	// is no error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed.
+	// Cancel removes a ticket from its queue. One that is cancelled or has expired stays as it is, and that is no error.
+	// Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
 	// Delete is Cancel for a ticket that waits, which can be read as cancelled for its CreateRequest.Keep. One that is
 	// assigned is removed: nobody reads it or its assignment any more. The message on its channel stays, or is still

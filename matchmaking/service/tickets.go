@@ -40,7 +40,11 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	if q != nil {
 		keep = q.AssignmentTTL.Std()
 	}
-	if err := s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, Keep: keep}); err != nil {
+	err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, Keep: keep})
+	switch {
+	case errors.Is(err, matchmaking.ErrNoTicket): // it may be created now: its player's subscription stays
+		return nil
+	case err != nil:
 		return fmt.Errorf("cancel ticket %s: %w", id, err)
 	}
 	if q != nil { // the metrics of a deleted queue are gone

@@ -79,7 +79,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.Name, tickets[10:13]) }},
 		{"cancel", []string{"EVALSHA"}, 17, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
-		{"cancel again", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
+		{"cancel again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"undo", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
 		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.Name)) }},

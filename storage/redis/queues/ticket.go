@@ -3,6 +3,7 @@ package queues
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -85,7 +86,11 @@ const deleting time.Duration = -1
 
 // Delete is Cancel, which also removes an assigned ticket.
 func (s *Store) Delete(ctx context.Context, queue, id string) error {
-	return s.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, Keep: deleting})
+	err := s.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, Keep: deleting})
+	if errors.Is(err, matchmaking.ErrNoTicket) {
+		return nil
+	}
+	return err
 }
 
 // Renew runs renew.lua.

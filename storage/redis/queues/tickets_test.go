@@ -31,7 +31,7 @@ func TestLivesOfKeys(t *testing.T) {
 		h.Hold(t, "token", "b", "c", "d")
 		ends(day+queuetest.LongHold, k.claims(), k.proposed())
 		require.NoError(t, h.CancelID(t.Context(), "a"))
-		require.NoError(t, h.CancelID(t.Context(), "nobody"))
+		require.ErrorIs(t, h.CancelID(t.Context(), "nobody"), matchmaking.ErrNoTicket)
 		require.Equal(t, 0, h.count(t, "EXISTS", k.ticket("nobody")))
 		ends(queuetest.LongKeep, k.ticket("a"))
 		h.AssignOne(t, "token", "m1", "b", "c")

@@ -113,7 +113,7 @@ func cancel(t *testing.T, q *Queue) {
 	for range 2 {
 		require.NoError(t, q.CancelID(t.Context(), "a"))
 		require.NoError(t, q.CancelID(t.Context(), "b"))
-		require.NoError(t, q.CancelID(t.Context(), "nobody"))
+		require.ErrorIs(t, q.CancelID(t.Context(), "nobody"), matchmaking.ErrNoTicket)
 	}
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "a"))
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "b"))

@@ -51,7 +51,7 @@ func undoComesFirst(t *testing.T, q *Queue) {
 	for _, r := range late {
 		require.False(t, q.undo(t, r.Attempt))
 	}
-	require.NoError(t, q.CancelID(t.Context(), "a"))
+	require.ErrorIs(t, q.CancelID(t.Context(), "a"), matchmaking.ErrNoTicket)
 	require.NoError(t, q.Renew(t.Context(), q.Name, []string{"a"}))
 	for _, r := range late {
 		require.ErrorIs(t, errorOf2(q.Create(t.Context(), r)), fault.ErrUnavailable)

@@ -18,7 +18,7 @@
 -- ARGV[3] nudges    string  sharded pub/sub channel of the queue
 -- ARGV[4] assigned  string  sharded pub/sub channel for those who wait for assignments
 --
--- Returns {"OK"}, also if the ticket doesn't wait, or {"MATCHED"} if it is assigned and stays.
+-- Returns {"OK"}, also if the ticket doesn't wait, {"MATCHED"} if it is assigned and stays, or {"NO_TICKET"}.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
@@ -33,7 +33,9 @@ if not expires and redis.call('EXISTS', assignment_key) == 1 then
   redis.call('DEL', ticket_key, assignment_key)
   return {'OK'}
 end
-if not expires or tonumber(expires) <= now_ms then
+if not expires and string.match(redis.call('GETRANGE', ticket_key, 0, 0), '^U?$') then
+  return {'NO_TICKET'}
+elseif not expires or tonumber(expires) <= now_ms then
   return {'OK'}
 end
 demand(changes_key, 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
