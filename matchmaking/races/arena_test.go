@@ -2,6 +2,7 @@ package races_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"maps"
@@ -204,6 +205,7 @@ func (a *arena) settle(t *testing.T) {
 func (a *arena) finish(t *testing.T) {
 	t.Helper()
 	a.settle(t)
+	a.awaitWatches(t)
 	a.mu.Lock()
 	servers := slices.AppendSeq(a.servers, maps.Keys(a.killed)) // these may not have ended yet
 	a.servers = nil
@@ -217,6 +219,22 @@ func (a *arena) finish(t *testing.T) {
 	case err := <-a.failed:
 		require.NoError(t, err)
 	default:
+	}
+}
+
+// awaitWatches waits until the watches of all tickets that don't wait have ended.
+func (a *arena) awaitWatches(t *testing.T) {
+	t.Helper()
+	for _, p := range a.players {
+		a.eventually(t, "end of the watch of "+p.id, func() bool {
+			select {
+			case <-p.watched:
+				return true
+			default:
+			}
+			ticket, err := a.observer.tickets.Ticket(t.Context(), p.id)
+			return err == nil && ticket.Status == matchmaking.Searching || errors.Is(err, matchmaking.ErrNoTicket) && p.unsure
+		})
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -20,6 +22,7 @@ type plan struct {
 	ttl    time.Duration // of its ticket; 0: the queue's
 	leaves time.Duration // after which it cancels; 0: never
 	looks  int           // how often it reads its ticket
+	hasty  bool          // it creates its ticket twice and cancels it, all at the same time
 	beside *server       // its current server; nil: any
 	unsure bool          // Redis may lose what the player was told
 }
@@ -37,6 +40,9 @@ type player struct {
 	tooLate   bool               // the cancellation failed, since there was a match
 	seen      []matchmaking.Ticket
 	received  []channel.Message
+
+	watched chan struct{}           // closed when the player knows what its watch ended with
+	got     *matchmaking.Assignment // nil: the ticket was gone, or the test has ended
 }
 
 // player returns a new player.
@@ -44,7 +50,7 @@ func (a *arena) player(p plan) *player {
 	a.mu.Lock()
 	number := len(a.players)
 	made := &player{
-		plan: p, arena: a, number: number, id: fmt.Sprintf("p%d", number), random: a.random(number),
+		plan: p, arena: a, number: number, id: fmt.Sprintf("p%d", number), random: a.random(number), watched: make(chan struct{}),
 	}
 	a.players = append(a.players, made)
 	a.mu.Unlock()
@@ -134,7 +140,7 @@ func (p *player) insist(ctx context.Context, ask func(context.Context, *server) 
 	}
 }
 
-func (p *player) play(ctx context.Context) error {
+func (p *player) create(ctx context.Context) error {
 	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
 		p.ticket, _, err = s.tickets.Create(ctx, service.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl})
 		return err
@@ -142,9 +148,45 @@ func (p *player) play(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
 	}
-	reader := *p // with its own server and random source
-	reader.random = p.arena.random(-2 - p.number)
+	return nil
+}
+
+// createHastily creates the ticket twice and cancels it, all on one server at the same time. A cancellation that comes first
+// changes nothing.
+func (p *player) createHastily(ctx context.Context) error {
+	p.server()
+	again, leaver := *p, *p
+	again.random, leaver.random = p.arena.random(-2_000_000-p.number), p.arena.random(-3_000_000-p.number)
+	var group errgroup.Group
+	group.Go(func() error { return again.create(ctx) })
+	group.Go(func() error {
+		return leaver.insist(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
+	})
+	if err := p.create(ctx); err != nil {
+		return err
+	}
+	err := group.Wait()
+	if errors.Is(err, matchmaking.ErrTicketMatched) {
+		p.tooLate, err = true, nil
+	}
+	if err == nil && !p.ticket.CreateTime.Equal(again.ticket.CreateTime) {
+		err = fmt.Errorf("%s was created twice: %s and %s", p.id, p.ticket.CreateTime, again.ticket.CreateTime)
+	}
+	return err
+}
+
+func (p *player) play(ctx context.Context) error {
+	create := p.create
+	if p.hasty {
+		create = p.createHastily
+	}
+	if err := create(ctx); err != nil {
+		return err
+	}
+	reader, watcher := *p, *p // each with its own server and random source
+	reader.random, watcher.random = p.arena.random(-2-p.number), p.arena.random(-1_000_000-p.number)
 	p.arena.reading.Go(func() { p.report(reader.read(ctx, p)) })
+	p.arena.reading.Go(func() { p.report(watcher.watch(ctx, p)) })
 	var leave <-chan time.Time
 	if p.leaves > 0 {
 		timer := time.NewTimer(p.leaves)
@@ -223,6 +265,32 @@ func (p *player) read(ctx context.Context, to *player) error {
 			return nil
 		}
 	}
+}
+
+// watch waits for the assignment in memory, on one server after the other, until the ticket is assigned or gone.
+func (p *player) watch(ctx context.Context, to *player) error {
+	defer close(to.watched)
+	for ctx.Err() == nil {
+		s := p.server()
+		if s == p.arena.observer { // no server runs
+			p.beside = nil
+			wait(ctx, 10*time.Millisecond)
+			continue
+		}
+		asking, done := s.during(ctx)
+		got, err := s.tickets.Await(asking, p.id)
+		done()
+		switch {
+		case err == nil || errors.Is(err, matchmaking.ErrNoTicket):
+			to.got = got
+			return nil
+		case errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil || !s.alive():
+			wait(ctx, 10*time.Millisecond)
+		default:
+			return fmt.Errorf("watch %s: %w", p.id, err)
+		}
+	}
+	return nil
 }
 
 // assignmentOf decodes a message.

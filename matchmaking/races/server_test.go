@@ -140,6 +140,9 @@ type tap struct {
 	// they fail, that is not done. They may be nil.
 	publishing func(ctx context.Context, channel string) error
 	delivered  func(ctx context.Context, entries []string) error
+	// answering is called after Redis has done a create or an assign, before the server knows. If it fails, the server never
+	// does. It may be nil.
+	answering func(ctx context.Context, call string) error
 }
 
 func (q *tap) book() *ledger { return q.server.arena.ledger }
@@ -188,8 +191,24 @@ func (q *tap) Release(ctx context.Context, queue, token string, ids []string) er
 func (q *tap) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
 	q.book().assigning(r)
 	outcomes := q.Store.Assign(ctx, r)
+	if q.answering != nil {
+		if err := q.answering(ctx, "assign"); err != nil {
+			for i := range outcomes {
+				outcomes[i] = matchmaking.AssignOutcome{Err: err}
+			}
+		}
+	}
 	q.book().assigned(r, outcomes)
 	return outcomes
+}
+
+// Create implements matchmaking.Creations.
+func (q *tap) Create(ctx context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+	t, created, err := q.Store.Create(ctx, r)
+	if q.answering != nil && err == nil {
+		err = q.answering(ctx, "create")
+	}
+	return t, created, err
 }
 
 // Delivered implements matchmaking.Outbox.

@@ -124,7 +124,7 @@ func (a *arena) judgePlayer(t *testing.T, p *player, e end) {
 		assert.False(t, p.cancelled, "%s is assigned after its cancellation succeeded", p.id)
 		a.judgeAssigned(t, p, e)
 	case matchmaking.Cancelled:
-		assert.True(t, p.cancelled, "%s is cancelled, but not by its player", p.id)
+		assert.True(t, p.cancelled || p.hasty, "%s is cancelled, but not by its player", p.id)
 	case matchmaking.Expired:
 		assert.NotZero(t, p.ttl, "%s has expired too early", p.id)
 	case matchmaking.Searching:
@@ -138,6 +138,7 @@ func (a *arena) judgePlayer(t *testing.T, p *player, e end) {
 		assert.Empty(t, p.received, "%s is %s, but its player received messages", p.id, e.ticket.Status)
 	}
 	p.judgeSeen(t, e)
+	p.judgeWatched(t, e)
 }
 
 // judgeAssigned checks that the player of an assigned ticket received its message once and no other one, and that the
@@ -157,6 +158,16 @@ func (a *arena) judgeAssigned(t *testing.T, p *player, e end) {
 	if waited, known := a.ledger.waits[p.id]; known {
 		assigned := p.ticket.CreateTime.Add(waited)
 		assert.True(t, assigned.Before(p.ticket.Expires), "%s was assigned at %s, after it expired at %s", p.id, assigned, p.ticket.Expires)
+	}
+}
+
+// judgeWatched checks that the wait of an assigned ticket's player ended with the assignment, and no other one did.
+func (p *player) judgeWatched(t *testing.T, e end) {
+	t.Helper()
+	if e.ticket.Status == matchmaking.MatchFound {
+		assert.Equal(t, e.ticket.Assignment, p.got, "what %s watched", p.id)
+	} else {
+		assert.Nil(t, p.got, "%s is %s, but its player watched an assignment", p.id, e.ticket.Status)
 	}
 }
 
