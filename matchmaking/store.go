@@ -302,9 +302,9 @@ type OutboxEntry struct {
 
 // Matches is the matches that were assigned.
 type Matches interface {
-	// Match returns the record of a match, AssignMatch.Record, for AssignRequest.Keep but at least a minute after it was
-	// assigned. Errors: ErrNoMatch.
-	Match(ctx context.Context, queue, id string) ([]byte, error)
+	// Match returns the record of a match, AssignMatch.Record, and when it was assigned, to the microsecond. It can be read
+	// for AssignRequest.Keep after that, but at least for a minute. Errors: ErrNoMatch.
+	Match(ctx context.Context, queue, id string) (record []byte, at time.Time, err error)
 }
 
 // Admin is what operators read and change.

@@ -90,21 +90,23 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 	return c
 }
 
-// Match reads the record after the mark of a match.
-func (s *Store) Match(ctx context.Context, queue, id string) (record []byte, err error) {
+// Match reads what follows the mark of a match: when it was assigned, and its record.
+func (s *Store) Match(ctx context.Context, queue, id string) (record []byte, at time.Time, err error) {
 	c, key := s.conn.Client(), s.keys(queue).match(id)
 	err = s.conn.Retry(ctx, "match", func(ctx context.Context) error {
 		value, err := c.Do(ctx, c.B().Get().Key(key).Build()).AsBytes()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return err
 		}
-		if parts := bytes.SplitN(value, []byte(" "), 3); len(parts) == 3 && len(parts[2]) > 0 {
-			record = parts[2]
-			return nil
+		parts := bytes.SplitN(value, []byte(" "), 4)
+		if len(parts) < 4 || len(parts[3]) == 0 {
+			return matchmaking.ErrNoMatch
 		}
-		return matchmaking.ErrNoMatch
+		us, err := strconv.ParseInt(string(parts[2]), 10, 64)
+		record, at = parts[3], time.UnixMicro(us).UTC()
+		return err
 	})
-	return record, err
+	return record, at, err
 }
 
 // mayPass reports whether an error is due to the state of the storage and not to the request.

@@ -47,7 +47,10 @@ func (h *hall) queueCalls() []rig.Call {
 		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10)) }},
 		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.Name, "token", []string{"mine"}) }},
 		{Name: "cancel", Do: func(ctx context.Context) error { return h.CancelID(ctx, "free") }},
-		{Name: "match", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Store.Match(ctx, h.Name, "m1")) }},
+		{Name: "match", Do: func(ctx context.Context) error {
+			_, _, err := h.Store.Match(ctx, h.Name, "m1")
+			return err
+		}},
 		{Name: "delete", Do: func(ctx context.Context) error { return h.Delete(ctx, h.Name, "matched") }},
 		{Name: "take over", Do: func(ctx context.Context) error {
 			fence, err := h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL})

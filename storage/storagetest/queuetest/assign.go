@@ -40,24 +40,24 @@ func assign(t *testing.T, q *Queue) {
 
 func matchRecord(t *testing.T, q *Queue) {
 	t.Helper()
-	read := func(id string) (string, error) {
-		record, err := q.Store.Match(t.Context(), q.Name, id)
-		return string(record), err
-	}
 	q.Add(t, "a", "b")
 	q.Hold(t, "token", "a", "b")
 	m, plain := q.Match("m1", "a"), q.Match("m2", "b")
 	plain.Record = nil
-	require.ErrorIs(t, errorOf(read("m1")), matchmaking.ErrNoMatch)
-	for range 2 {
+	_, _, err := q.Store.Match(t.Context(), q.Name, "m1")
+	require.ErrorIs(t, err, matchmaking.ErrNoMatch)
+	for _, later := range []string{"c", "d"} {
 		for _, o := range q.AssignMatches(t.Context(), "token", m, plain) {
 			require.NoError(t, o.Err)
 			require.Empty(t, o.Conflicts)
 		}
-		record, err := read("m1")
+		q.Add(t, later)
+		record, at, err := q.Store.Match(t.Context(), q.Name, "m1")
 		require.NoError(t, err)
-		require.Equal(t, `{"matchId": "m1"}`, record, "byte for byte")
-		require.ErrorIs(t, errorOf(read("m2")), matchmaking.ErrNoMatch, "it has none")
+		require.Equal(t, `{"matchId": "m1"}`, string(record), "byte for byte")
+		require.WithinRange(t, at, q.Get(t, "b").CreateTime, q.Get(t, "c").CreateTime)
+		_, _, err = q.Store.Match(t.Context(), q.Name, "m2")
+		require.ErrorIs(t, err, matchmaking.ErrNoMatch, "it has none")
 	}
 	require.Empty(t, q.AssignMatches(t.Context(), "token", q.Match("m1", "a"))[0].Conflicts, "what makes a match is its tickets")
 }

@@ -58,7 +58,7 @@ for at, match in ipairs(matches) do
     left[n], times[n], contents[n] = ids[i], created[i], content
   end
   if status == 'OK' then
-    redis.call('SET', match.key, match.mark .. match.record, 'PX', math.max(keep_ms, 60000))
+    redis.call('SET', match.key, match.mark .. decimal(now) .. ' ' .. match.record, 'PX', math.max(keep_ms, 60000))
     redis.call('XADD', matched_key, 'MAXLEN', '~', 1000, '*', 'waits', table.concat(waits, ' '))
   end
 end
