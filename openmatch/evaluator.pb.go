@@ -8,6 +8,7 @@
 package openmatch
 
 import (
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -114,13 +115,13 @@ var File_openmatch_evaluator_proto protoreflect.FileDescriptor
 
 const file_openmatch_evaluator_proto_rawDesc = "" +
 	"\n" +
-	"\x19openmatch/evaluator.proto\x12\topenmatch\x1a\x18openmatch/messages.proto\"9\n" +
+	"\x19openmatch/evaluator.proto\x12\topenmatch\x1a\x1cgoogle/api/annotations.proto\x1a\x18openmatch/messages.proto\"9\n" +
 	"\x0fEvaluateRequest\x12&\n" +
 	"\x05match\x18\x01 \x01(\v2\x10.openmatch.MatchR\x05match\"3\n" +
 	"\x10EvaluateResponse\x12\x19\n" +
-	"\bmatch_id\x18\x02 \x01(\tR\amatchIdJ\x04\b\x01\x10\x022T\n" +
-	"\tEvaluator\x12G\n" +
-	"\bEvaluate\x12\x1a.openmatch.EvaluateRequest\x1a\x1b.openmatch.EvaluateResponse(\x010\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
+	"\bmatch_id\x18\x02 \x01(\tR\amatchIdJ\x04\b\x01\x10\x022\x7f\n" +
+	"\tEvaluator\x12r\n" +
+	"\bEvaluate\x12\x1a.openmatch.EvaluateRequest\x1a\x1b.openmatch.EvaluateResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/evaluator/matches:evaluate(\x010\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
 
 var (
 	file_openmatch_evaluator_proto_rawDescOnce sync.Once

@@ -8,6 +8,7 @@
 package openmatch
 
 import (
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	emptypb "google.golang.org/protobuf/types/known/emptypb"
@@ -607,7 +608,7 @@ var File_openmatch_frontend_proto protoreflect.FileDescriptor
 
 const file_openmatch_frontend_proto_rawDesc = "" +
 	"\n" +
-	"\x18openmatch/frontend.proto\x12\topenmatch\x1a\x1bgoogle/protobuf/empty.proto\x1a\x18openmatch/messages.proto\"@\n" +
+	"\x18openmatch/frontend.proto\x12\topenmatch\x1a\x1cgoogle/api/annotations.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x18openmatch/messages.proto\"@\n" +
 	"\x13CreateTicketRequest\x12)\n" +
 	"\x06ticket\x18\x01 \x01(\v2\x11.openmatch.TicketR\x06ticket\"2\n" +
 	"\x13DeleteTicketRequest\x12\x1b\n" +
@@ -641,17 +642,17 @@ const file_openmatch_frontend_proto_rawDesc = "" +
 	"\bbackfill\x18\x01 \x01(\v2\x13.openmatch.BackfillR\bbackfill\"3\n" +
 	"\x14DeindexTicketRequest\x12\x1b\n" +
 	"\tticket_id\x18\x01 \x01(\tR\bticketId\"\x17\n" +
-	"\x15DeindexTicketResponse2\x93\x06\n" +
-	"\x0fFrontendService\x12A\n" +
-	"\fCreateTicket\x12\x1e.openmatch.CreateTicketRequest\x1a\x11.openmatch.Ticket\x12F\n" +
-	"\fDeleteTicket\x12\x1e.openmatch.DeleteTicketRequest\x1a\x16.google.protobuf.Empty\x12;\n" +
-	"\tGetTicket\x12\x1b.openmatch.GetTicketRequest\x1a\x11.openmatch.Ticket\x12]\n" +
-	"\x10WatchAssignments\x12\".openmatch.WatchAssignmentsRequest\x1a#.openmatch.WatchAssignmentsResponse0\x01\x12d\n" +
-	"\x13AcknowledgeBackfill\x12%.openmatch.AcknowledgeBackfillRequest\x1a&.openmatch.AcknowledgeBackfillResponse\x12G\n" +
-	"\x0eCreateBackfill\x12 .openmatch.CreateBackfillRequest\x1a\x13.openmatch.Backfill\x12J\n" +
-	"\x0eDeleteBackfill\x12 .openmatch.DeleteBackfillRequest\x1a\x16.google.protobuf.Empty\x12A\n" +
-	"\vGetBackfill\x12\x1d.openmatch.GetBackfillRequest\x1a\x13.openmatch.Backfill\x12G\n" +
-	"\x0eUpdateBackfill\x12 .openmatch.UpdateBackfillRequest\x1a\x13.openmatch.Backfill\x12R\n" +
+	"\x15DeindexTicketResponse2\xde\t\n" +
+	"\x0fFrontendService\x12i\n" +
+	"\fCreateTicket\x12\x1e.openmatch.CreateTicketRequest\x1a\x11.openmatch.Ticket\"&\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/frontendservice/tickets\x12w\n" +
+	"\fDeleteTicket\x12\x1e.openmatch.DeleteTicketRequest\x1a\x16.google.protobuf.Empty\"/\x82\xd3\xe4\x93\x02)*'/v1/frontendservice/tickets/{ticket_id}\x12l\n" +
+	"\tGetTicket\x12\x1b.openmatch.GetTicketRequest\x1a\x11.openmatch.Ticket\"/\x82\xd3\xe4\x93\x02)\x12'/v1/frontendservice/tickets/{ticket_id}\x12\x9a\x01\n" +
+	"\x10WatchAssignments\x12\".openmatch.WatchAssignmentsRequest\x1a#.openmatch.WatchAssignmentsResponse\";\x82\xd3\xe4\x93\x025\x123/v1/frontendservice/tickets/{ticket_id}/assignments0\x01\x12\xa8\x01\n" +
+	"\x13AcknowledgeBackfill\x12%.openmatch.AcknowledgeBackfillRequest\x1a&.openmatch.AcknowledgeBackfillResponse\"B\x82\xd3\xe4\x93\x02<:\x01*\"7/v1/frontendservice/backfills/{backfill_id}/acknowledge\x12q\n" +
+	"\x0eCreateBackfill\x12 .openmatch.CreateBackfillRequest\x1a\x13.openmatch.Backfill\"(\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/frontendservice/backfills\x12\x7f\n" +
+	"\x0eDeleteBackfill\x12 .openmatch.DeleteBackfillRequest\x1a\x16.google.protobuf.Empty\"3\x82\xd3\xe4\x93\x02-*+/v1/frontendservice/backfills/{backfill_id}\x12v\n" +
+	"\vGetBackfill\x12\x1d.openmatch.GetBackfillRequest\x1a\x13.openmatch.Backfill\"3\x82\xd3\xe4\x93\x02-\x12+/v1/frontendservice/backfills/{backfill_id}\x12q\n" +
+	"\x0eUpdateBackfill\x12 .openmatch.UpdateBackfillRequest\x1a\x13.openmatch.Backfill\"(\x82\xd3\xe4\x93\x02\":\x01*2\x1d/v1/frontendservice/backfills\x12R\n" +
 	"\rDeindexTicket\x12\x1f.openmatch.DeindexTicketRequest\x1a .openmatch.DeindexTicketResponseB,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
 
 var (

@@ -8,6 +8,7 @@
 package openmatch
 
 import (
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -114,14 +115,14 @@ var File_openmatch_matchfunction_proto protoreflect.FileDescriptor
 
 const file_openmatch_matchfunction_proto_rawDesc = "" +
 	"\n" +
-	"\x1dopenmatch/matchfunction.proto\x12\topenmatch\x1a\x18openmatch/messages.proto\"?\n" +
+	"\x1dopenmatch/matchfunction.proto\x12\topenmatch\x1a\x1cgoogle/api/annotations.proto\x1a\x18openmatch/messages.proto\"?\n" +
 	"\n" +
 	"RunRequest\x121\n" +
 	"\aprofile\x18\x01 \x01(\v2\x17.openmatch.MatchProfileR\aprofile\";\n" +
 	"\vRunResponse\x12,\n" +
-	"\bproposal\x18\x01 \x01(\v2\x10.openmatch.MatchR\bproposal2G\n" +
-	"\rMatchFunction\x126\n" +
-	"\x03Run\x12\x15.openmatch.RunRequest\x1a\x16.openmatch.RunResponse0\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
+	"\bproposal\x18\x01 \x01(\v2\x10.openmatch.MatchR\bproposal2i\n" +
+	"\rMatchFunction\x12X\n" +
+	"\x03Run\x12\x15.openmatch.RunRequest\x1a\x16.openmatch.RunResponse\" \x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/matchfunction:run0\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
 
 var (
 	file_openmatch_matchfunction_proto_rawDescOnce sync.Once

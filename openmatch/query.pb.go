@@ -8,6 +8,7 @@
 package openmatch
 
 import (
+	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -202,7 +203,7 @@ var File_openmatch_query_proto protoreflect.FileDescriptor
 
 const file_openmatch_query_proto_rawDesc = "" +
 	"\n" +
-	"\x15openmatch/query.proto\x12\topenmatch\x1a\x18openmatch/messages.proto\":\n" +
+	"\x15openmatch/query.proto\x12\topenmatch\x1a\x1cgoogle/api/annotations.proto\x1a\x18openmatch/messages.proto\":\n" +
 	"\x13QueryTicketsRequest\x12#\n" +
 	"\x04pool\x18\x01 \x01(\v2\x0f.openmatch.PoolR\x04pool\"C\n" +
 	"\x14QueryTicketsResponse\x12+\n" +
@@ -210,10 +211,10 @@ const file_openmatch_query_proto_rawDesc = "" +
 	"\x15QueryTicketIdsRequest\x12#\n" +
 	"\x04pool\x18\x01 \x01(\v2\x0f.openmatch.PoolR\x04pool\"*\n" +
 	"\x16QueryTicketIdsResponse\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids2\xba\x01\n" +
-	"\fQueryService\x12Q\n" +
-	"\fQueryTickets\x12\x1e.openmatch.QueryTicketsRequest\x1a\x1f.openmatch.QueryTicketsResponse0\x01\x12W\n" +
-	"\x0eQueryTicketIds\x12 .openmatch.QueryTicketIdsRequest\x1a!.openmatch.QueryTicketIdsResponse0\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
+	"\x03ids\x18\x01 \x03(\tR\x03ids2\x93\x02\n" +
+	"\fQueryService\x12|\n" +
+	"\fQueryTickets\x12\x1e.openmatch.QueryTicketsRequest\x1a\x1f.openmatch.QueryTicketsResponse\")\x82\xd3\xe4\x93\x02#:\x01*\"\x1e/v1/queryservice/tickets:query0\x01\x12\x84\x01\n" +
+	"\x0eQueryTicketIds\x12 .openmatch.QueryTicketIdsRequest\x1a!.openmatch.QueryTicketIdsResponse\"+\x82\xd3\xe4\x93\x02%:\x01*\" /v1/queryservice/ticketids:query0\x01B,Z*github.com/tidemark-dev/tidemark/openmatchb\x06proto3"
 
 var (
 	file_openmatch_query_proto_rawDescOnce sync.Once

@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/health"
 )
 
 // facts is the public API: every message with its fields, every enum with its values, every call.
@@ -48,9 +47,6 @@ openmatch.Ticket: id=1 string, assignment=3 openmatch.Assignment, search_fields=
 openmatch.UpdateBackfillRequest: backfill=1 openmatch.Backfill
 openmatch.WatchAssignmentsRequest: ticket_id=1 string
 openmatch.WatchAssignmentsResponse: assignment=1 openmatch.Assignment
-grpc.health.v1.HealthCheckRequest: service=1 string
-grpc.health.v1.HealthCheckResponse: status=1 grpc.health.v1.HealthCheckResponse.ServingStatus
-grpc.health.v1.HealthCheckResponse.ServingStatus: UNKNOWN=0, SERVING=1, NOT_SERVING=2, SERVICE_UNKNOWN=3
 openmatch.FrontendService.CreateTicket(openmatch.CreateTicketRequest) openmatch.Ticket
 openmatch.FrontendService.DeleteTicket(openmatch.DeleteTicketRequest) google.protobuf.Empty
 openmatch.FrontendService.GetTicket(openmatch.GetTicketRequest) openmatch.Ticket
@@ -65,8 +61,6 @@ openmatch.QueryService.QueryTickets(openmatch.QueryTicketsRequest) stream openma
 openmatch.QueryService.QueryTicketIds(openmatch.QueryTicketIdsRequest) stream openmatch.QueryTicketIdsResponse
 openmatch.MatchFunction.Run(openmatch.RunRequest) stream openmatch.RunResponse
 openmatch.Evaluator.Evaluate(stream openmatch.EvaluateRequest) stream openmatch.EvaluateResponse
-grpc.health.v1.Health.Check(grpc.health.v1.HealthCheckRequest) grpc.health.v1.HealthCheckResponse
-grpc.health.v1.Health.Watch(grpc.health.v1.HealthCheckRequest) stream grpc.health.v1.HealthCheckResponse
 `
 
 // TestFactsOfTheAPI holds names, numbers and types of our .proto files against those of the public API.
@@ -76,7 +70,6 @@ func TestFactsOfTheAPI(t *testing.T) {
 	for _, file := range []protoreflect.FileDescriptor{
 		openmatch.File_openmatch_messages_proto, openmatch.File_openmatch_extensions_proto, openmatch.File_openmatch_frontend_proto,
 		openmatch.File_openmatch_query_proto, openmatch.File_openmatch_matchfunction_proto, openmatch.File_openmatch_evaluator_proto,
-		health.File_openmatch_health_health_proto,
 	} {
 		for i := range file.Messages().Len() {
 			found = append(found, messageFacts(file.Messages().Get(i))...)

@@ -1,25 +1,26 @@
 #!/usr/bin/env bash
-# Generates Go code from the .proto files: openmatch/*.pb.go, and the services in the packages named …connect. The plugins
-# are pinned in tools/go.mod; their output does not depend on the version of protoc.
+# Generates Go code from the .proto files: openmatch/*.pb.go. The plugins are pinned in tools/go.mod; their output does not
+# depend on the version of protoc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/packages.sh
 source scripts/packages.sh
 
 protos=(openmatch/*.proto openmatch/*/*.proto)
-if ! protoc --proto_path=. --descriptor_set_out=/dev/null "${protos[@]}" 2>/dev/null; then
+paths=(--proto_path=. --proto_path=tools/proto)
+if ! protoc "${paths[@]}" --descriptor_set_out=/dev/null "${protos[@]}" 2>/dev/null; then
   install_packages 'protoc and its .proto files' 'protobuf-compiler libprotobuf-dev' protobuf
 fi
 
 plugins=$(mktemp -d)
 trap 'rm -rf "$plugins"' EXIT
 go build -modfile=tools/go.mod -o "$plugins/" \
-  google.golang.org/protobuf/cmd/protoc-gen-go connectrpc.com/connect/cmd/protoc-gen-connect-go
+  google.golang.org/protobuf/cmd/protoc-gen-go google.golang.org/grpc/cmd/protoc-gen-go-grpc
 module=$(go list -m)
 
-find openmatch \( -name '*.pb.go' -o -name '*.connect.go' \) -delete
-PATH="$plugins:$PATH" protoc --proto_path=. \
-  --go_out=. --go_opt=module="$module" --connect-go_out=. --connect-go_opt=module="$module" "${protos[@]}"
+find openmatch -name '*.pb.go' -delete
+PATH="$plugins:$PATH" protoc "${paths[@]}" \
+  --go_out=. --go_opt=module="$module" --go-grpc_out=. --go-grpc_opt=module="$module" "${protos[@]}"
 
 # Remove the version of protoc from the generated code.
 find openmatch -name '*.pb.go' -exec sed -i.bak '/^\/\/ .*protoc  *v/d' {} +

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -51,9 +51,9 @@ func statusOn(t *testing.T, conn net.Conn) int {
 
 // createLarge creates a ticket of so many bytes over gRPC.
 func (h *harness) createLarge(size int) error {
-	f := openmatchconnect.NewFrontendServiceClient(servertest.Client(h.t, true), h.url, connect.WithGRPC())
+	f := openmatch.NewFrontendServiceClient(servertest.GRPC.Dial(h.t, "", h.url))
 	fields := &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}}
-	_, err := f.CreateTicket(h.t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: fields}}))
+	_, err := f.CreateTicket(h.t.Context(), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{SearchFields: fields}})
 	return err
 }
 
@@ -83,7 +83,7 @@ func TestBodyMemory(t *testing.T) {
 			require.Equal(t, 201, h.do("PUT", "/v1/channels/c/messages/a", `"`+strings.Repeat("x", 900)+`"`).status)
 
 			create := func() error { return h.createLarge(size - 100) }
-			require.Equal(t, connect.CodeUnavailable, connect.CodeOf(create()), "gRPC calls use the same memory")
+			require.Equal(t, codes.Unavailable, status.Code(create()), "gRPC calls use the same memory")
 
 			for _, conn := range stalled {
 				_, err := io.WriteString(conn, message[len(message)-short:])

@@ -160,5 +160,5 @@ func TestListenerFails(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	require.ErrorIs(t, s.Run(t.Context(), l), net.ErrClosed)
+	require.ErrorIs(t, s.Run(t.Context(), server.Listeners{HTTP: l}), net.ErrClosed)
 }

@@ -7,7 +7,7 @@ const ReservedConnections = reservedConnections
 func Routes(s *Server) []string { return s.router.Routes() }
 
 // Connections returns how many connections a server has.
-func Connections(s *Server) int { return s.connections() }
+func Connections(s *Server) int { return s.openConnections() }
 
 // BodyBytes returns how much memory bodies take.
 func BodyBytes(s *Server) int64 { return s.router.BodyBytes() }

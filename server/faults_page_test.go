@@ -24,7 +24,7 @@ func TestFaultsPage(t *testing.T) {
 	t.Parallel()
 	page := faultsHead
 	for _, e := range fault.List() {
-		page += fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |\n", e.Slug, statuses(e), codes(e), e.Title, e.Cause, e.Remedy)
+		page += fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |\n", e.Slug, statuses(e), codesOf(e), e.Title, e.Cause, e.Remedy)
 	}
 	if *update {
 		require.NoError(t, os.WriteFile(faultsPage, []byte(page), 0o644))
@@ -45,13 +45,10 @@ func statuses(e fault.Entry) string {
 	return strings.Join(list, ", ")
 }
 
-func codes(e fault.Entry) string {
+func codesOf(e fault.Entry) string {
 	var list []string
 	for _, kind := range e.Kinds {
-		code := grpc.CodeOf(kind)
-		if e.Slug == fault.SlugTicketExists {
-			code = connect.CodeAlreadyExists
-		}
+		code := connect.Code(grpc.CodeOf(&fault.Error{Kind: kind, Slug: e.Slug})) // whose String is the protocol's
 		list = append(list, "`"+strings.ToUpper(code.String())+"`")
 	}
 	return strings.Join(slices.Compact(list), ", ")

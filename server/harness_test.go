@@ -35,6 +35,7 @@ type harness struct {
 	t        testing.TB
 	url      string
 	addr     string
+	grpcAddr string // of the listener of gRPC
 	client   *http.Client
 	store    *faultyStore
 	service  *channel.Service
@@ -136,8 +137,14 @@ func (h *harness) run() {
 	h.listener, h.addr, h.url = l, l.Addr().String(), "http://"+l.Addr().String()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	h.stop = cancel
+	listeners := server.Listeners{HTTP: l}
+	if h.matches != nil {
+		listeners.GRPC, err = (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(h.t, err)
+		h.grpcAddr = listeners.GRPC.Addr().String()
+	}
 	go func() {
-		h.stopped <- h.server.Run(ctx, l)
+		h.stopped <- h.server.Run(ctx, listeners)
 		close(h.stopped)
 	}()
 	h.t.Cleanup(func() {

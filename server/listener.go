@@ -19,19 +19,86 @@ const (
 	fullLogPause        = time.Minute // between two messages that the limit is reached
 )
 
-// limitedListener counts connections, and accepts some beyond a limit as reserved ones. Its methods and those of its
-// connections may be called by several goroutines.
-type limitedListener struct {
-	net.Listener
-	limit   int // 0: no limit
-	refuse  func(answer []byte) []byte
+// connections counts the connections of all listeners. Its methods may be called by several goroutines.
+type connections struct {
+	limit   int    // 0: no limit
 	refused func() // counts a connection
 	log     *slog.Logger
 
+	mu     sync.Mutex
+	open   int       // within the limit
+	logged time.Time // when the limit was last logged
+}
+
+// take counts a connection, and reports whether it is within the limit. If it is, release must be called.
+func (c *connections) take() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.limit == 0 || c.open < c.limit {
+		c.open++
+		return true
+	}
+	if now := time.Now(); now.Sub(c.logged) > fullLogPause {
+		c.logged = now
+		c.log.Warn("connection limit reached", "limit", c.limit)
+	}
+	return false
+}
+
+func (c *connections) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+}
+
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}
+
+// grpcListener counts connections, and closes those beyond the limit.
+type grpcListener struct {
+	net.Listener
+	connections *connections
+}
+
+// Accept waits for the next connection.
+func (l *grpcListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.connections.take() {
+			return &grpcConn{Conn: conn, release: sync.OnceFunc(l.connections.release)}, nil
+		}
+		l.connections.refused()
+		_ = conn.Close() // nothing was written to it
+	}
+}
+
+// grpcConn is a connection of a grpcListener.
+type grpcConn struct {
+	net.Conn
+	release func()
+}
+
+// Close closes the connection.
+func (c *grpcConn) Close() error {
+	c.release()
+	return c.Conn.Close()
+}
+
+// limitedListener counts connections, and accepts some beyond the limit as reserved ones. Its methods and those of its
+// connections may be called by several goroutines.
+type limitedListener struct {
+	net.Listener
+	connections *connections
+	refuse      func(answer []byte) []byte
+
 	mu       sync.Mutex
-	open     int       // connections within the limit
 	reserved list.List // of *limitedConn, the oldest first
-	logged   time.Time // when the limit was last logged
 }
 
 // limitedConn is a connection of a limitedListener.
@@ -50,7 +117,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 	c := &limitedConn{Conn: conn, listener: l}
 	if evicted := l.add(c); evicted != nil {
-		l.refused()
+		l.connections.refused()
 		_ = evicted.Close() // its client has waited longest
 	}
 	return c, nil
@@ -58,16 +125,11 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 
 // add counts a connection, and returns the reserved one that must make room for it, or nil.
 func (l *limitedListener) add(c *limitedConn) (evicted *limitedConn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.limit == 0 || l.open < l.limit {
-		l.open++
+	if l.connections.take() {
 		return nil
 	}
-	if now := time.Now(); now.Sub(l.logged) > fullLogPause {
-		l.logged = now
-		l.log.Warn("connection limit reached", "limit", l.limit)
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.reserved.Len() == reservedConnections {
 		evicted = l.reserved.Front().Value.(*limitedConn)
 	}
@@ -75,23 +137,23 @@ func (l *limitedListener) add(c *limitedConn) (evicted *limitedConn) {
 	return evicted
 }
 
-// count returns how many connections are open.
-func (l *limitedListener) count() int {
+// beyond returns how many connections are reserved ones.
+func (l *limitedListener) beyond() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.open + l.reserved.Len()
+	return l.reserved.Len()
 }
 
 // Close closes the connection.
 func (c *limitedConn) Close() error {
 	c.closing.Do(func() {
+		if c.place == nil {
+			c.listener.connections.release()
+			return
+		}
 		c.listener.mu.Lock()
 		defer c.listener.mu.Unlock()
-		if c.place == nil {
-			c.listener.open--
-		} else {
-			c.listener.reserved.Remove(c.place)
-		}
+		c.listener.reserved.Remove(c.place)
 	})
 	return c.Conn.Close()
 }

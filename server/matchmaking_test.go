@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
@@ -21,7 +23,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
@@ -135,26 +136,26 @@ func TestTwoPlayers(t *testing.T) {
 func TestPlayersOfBothKinds(t *testing.T) {
 	t.Parallel()
 	h := start(t, withQueues())
-	var watches []*connect.ServerStreamForClient[openmatch.WatchAssignmentsResponse]
+	var watches []openmatch.FrontendService_WatchAssignmentsClient
 	for _, p := range servertest.Protocols {
-		f := openmatchconnect.NewFrontendServiceClient(servertest.Client(t, p.HTTP2), h.url, p.Options...)
-		request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
-		request.Header().Set("Tidemark-Queue", "duel")
-		ann, err := f.CreateTicket(t.Context(), request)
+		f := openmatch.NewFrontendServiceClient(p.Dial(t, h.grpcAddr, h.url))
+		inQueue := metadata.AppendToOutgoingContext(t.Context(), "tidemark-queue", "duel")
+		ann, err := f.CreateTicket(inQueue, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 		require.NoError(t, err)
 		bob := h.create(`{"queue":"duel"}`)
-		watch, err := f.WatchAssignments(t.Context(), connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: ann.Msg.GetId()}))
+		watch, err := f.WatchAssignments(t.Context(), &openmatch.WatchAssignmentsRequest{TicketId: ann.GetId()})
 		require.NoError(t, err)
-		require.True(t, watch.Receive(), "%v", watch.Err())
-		require.Equal(t, "127.0.0.1:7777", watch.Msg().GetAssignment().GetConnection())
+		got, err := watch.Recv()
+		require.NoError(t, err)
+		require.Equal(t, "127.0.0.1:7777", got.GetAssignment().GetConnection())
 		require.Equal(t, "127.0.0.1:7777", h.assignment(bob).Connection)
-		require.Equal(t, h.ticket(bob.ID).MatchID, h.ticket(ann.Msg.GetId()).MatchID)
+		require.Equal(t, h.ticket(bob.ID).MatchID, h.ticket(ann.GetId()).MatchID)
 		watches = append(watches, watch)
 	}
 	h.stop()
 	for _, watch := range watches {
-		require.False(t, watch.Receive())
-		require.Equal(t, connect.CodeUnavailable, connect.CodeOf(watch.Err()), "%v", watch.Err())
+		_, err := watch.Recv()
+		require.Equal(t, codes.Unavailable, status.Code(err), "%v", err)
 	}
 	require.NoError(t, <-h.stopped)
 }

@@ -14,7 +14,7 @@ func (s *Server) registerMetrics(registry *prometheus.Registry) {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) })
 	}
 	registry.MustRegister(
-		gauge("tidemark_http_connections", "Open connections of clients.", s.connections),
+		gauge("tidemark_http_connections", "Open connections of clients.", s.openConnections),
 		gauge("tidemark_waiting_fetches", "Fetches that are waiting for a message.", func() int {
 			waiters, _ := s.service.Waiting()
 			return waiters

@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -25,48 +27,60 @@ const (
 // ErrGrace is returned by Run if requests were still in progress when the grace had passed. Their connections were closed.
 var ErrGrace = errors.New("requests were cut off when the grace had passed")
 
-// Run serves connections of l until ctx ends, and then drains, as the package comment describes. It returns nil when all
+// Listeners are where Run serves.
+type Listeners struct {
+	HTTP net.Listener
+	GRPC net.Listener // nil: gRPC is served on the HTTP port only. Without matchmaking nothing is served here.
+}
+
+// Run serves connections until ctx ends, and then drains, as the package comment describes. It returns nil when all
 // requests have finished. If that takes longer than the grace, it closes all connections and returns an error that is
-// ErrGrace. It returns early if the listener fails. Run must be called once.
-func (s *Server) Run(ctx context.Context, l net.Listener) error {
+// ErrGrace. It returns early if a listener fails. Run must be called once.
+func (s *Server) Run(ctx context.Context, l Listeners) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // requests outlive ctx by the grace
 	defer cancel()
-	if addr, ok := l.Addr().(*net.TCPAddr); ok && addr.IP.IsLoopback() {
+	if addr, ok := l.HTTP.Addr().(*net.TCPAddr); ok && addr.IP.IsLoopback() {
 		s.router.Loopback()
 	}
 	hs := s.httpServer(requests)
+	failures := make(chan error, 2)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := hs.Serve(s.limit(l.HTTP)); !errors.Is(err, http.ErrServerClosed) {
+			failures <- fmt.Errorf("serve HTTP on %s: %w", l.HTTP.Addr(), err)
+		}
+	})
+	if l.GRPC != nil && s.services != nil {
+		serving.Go(func() {
+			if err := s.services.Serve(&grpcListener{Listener: l.GRPC, connections: &s.connections}); err != nil {
+				failures <- err
+			}
+		})
+	}
 	var failed error
-	served := make(chan struct{})
-	limited := s.limit(l)
-	go func() {
-		defer close(served)
-		failed = hs.Serve(limited)
-	}()
 	select {
-	case <-served:
-		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), failed)
+	case failed = <-failures:
 	case <-ctx.Done():
 	}
-	err := s.drain(requests, hs, served)
-	<-served
-	return err
+	err := s.drain(requests, hs, failed != nil)
+	serving.Wait()
+	return errors.Join(failed, err)
 }
 
 // limit returns a listener that enforces the limit on connections.
 func (s *Server) limit(l net.Listener) *limitedListener {
-	limited := &limitedListener{
-		Listener: l, limit: s.options.Limits.MaxConnections, refuse: s.router.RefuseUnread, refused: s.router.CountRefused, log: s.log,
-	}
+	limited := &limitedListener{Listener: l, connections: &s.connections, refuse: s.router.RefuseUnread}
 	s.listener.Store(limited)
 	return limited
 }
 
-// connections returns how many connections are open.
-func (s *Server) connections() int {
+// openConnections returns how many connections are open.
+func (s *Server) openConnections() int {
+	open := s.connections.count()
 	if l := s.listener.Load(); l != nil {
-		return l.count()
+		open += l.beyond()
 	}
-	return 0
+	return open
 }
 
 // readTimeout returns how long a request may take to arrive. It also ends what is read while a fetch waits, so it is longer
@@ -106,27 +120,37 @@ func (s *Server) http2Config() *http.HTTP2Config {
 	}
 }
 
-// drain ends the service to clients, and returns when no request is in progress. served is closed when no more connections
-// are accepted.
-func (s *Server) drain(ctx context.Context, hs *http.Server, served <-chan struct{}) error {
+// drain ends the service to clients, and returns when no request is in progress. failed says that a listener has failed.
+func (s *Server) drain(ctx context.Context, hs *http.Server, failed bool) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()
 	s.router.Drain()
 	s.service.Drain()
 	s.log.Info("draining", "grace", s.options.Grace) // after the fact, for those who act on the log
-	if s.options.DrainDelay > 0 {
+	if s.options.DrainDelay > 0 && !failed {
 		delay := time.NewTimer(s.options.DrainDelay)
 		defer delay.Stop()
 		select {
 		case <-delay.C:
-		case <-served:
 		case <-ctx.Done():
 		}
 	}
-	err := hs.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("%w (%s)", ErrGrace, s.options.Grace)
+	var onHTTP, onGRPC error
+	var draining sync.WaitGroup
+	draining.Go(func() { onHTTP = shutdown(ctx, hs) })
+	if s.services != nil {
+		draining.Go(func() { onGRPC = s.services.Drain(ctx) })
 	}
+	draining.Wait()
+	if errors.Is(onHTTP, context.DeadlineExceeded) || errors.Is(onGRPC, grpc.ErrCutOff) {
+		return fmt.Errorf("%w (%s)", ErrGrace, s.options.Grace)
+	}
+	return errors.Join(onHTTP, onGRPC)
+}
+
+// shutdown waits for requests, and closes all connections when ctx ends.
+func shutdown(ctx context.Context, hs *http.Server) error {
+	err := hs.Shutdown(ctx)
 	if err != nil {
 		return errors.Join(err, hs.Close())
 	}

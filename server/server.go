@@ -64,6 +64,8 @@ type Limits struct {
 	MaxBodyBytes int64 // of a request; 0: DefaultMaxBodyBytes
 	BodyMemory   int64 // of the bodies of all requests in progress; 0: DefaultBodyMemory
 	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
+	MaxGRPCBytes int   // of a message in a gRPC call; 0: grpc.DefaultMessageBytes
+	QueryPage    int   // tickets in one message of QueryService's answers; 0: grpc.DefaultQueryPage
 	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served probes and metrics
 	// only.
 	MaxConnections int
@@ -71,11 +73,13 @@ type Limits struct {
 
 // Server answers HTTP requests. All methods except Run may be called by several goroutines.
 type Server struct {
-	service  *channel.Service
-	options  Options
-	log      *slog.Logger
-	router   *web.Router
-	listener atomic.Pointer[limitedListener] // Run's
+	service     *channel.Service
+	options     Options
+	log         *slog.Logger
+	router      *web.Router
+	services    *grpc.Services                  // nil: there is no matchmaking
+	listener    atomic.Pointer[limitedListener] // Run's
+	connections connections
 }
 
 // New returns a server. It registers its metrics, and those of the process and of Go, in the registry, so it must be
@@ -88,6 +92,7 @@ func New(o Options) *Server {
 		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
+	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.registerMetrics(o.Metrics)
 	s.addRoutes(countChannels(o.Service, o.Metrics))
 	return s
@@ -117,7 +122,11 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	write := unwrapped
 	if o.Matchmaking != nil {
 		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking}, refuseTicketChannels
-		grpc.Register(s.router, grpc.Options{Matchmaking: o.Matchmaking, Channels: s.service})
+		s.services = grpc.New(grpc.Options{
+			Router: s.router, Matchmaking: o.Matchmaking, Channels: s.service,
+			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
+		})
+		s.services.AddRoutes()
 	}
 	v1.Register(s.router, v1.Options{
 		Channels: channels, Matchmaking: o.Matchmaking, Write: write,

@@ -54,8 +54,10 @@ type partNeeds struct {
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
-	if err := checkListen(ctx, c.Server.Listen); err != nil {
-		return err // before a managed Redis is started for nothing
+	for option, address := range addressesOf(c) {
+		if err := checkListen(ctx, option, address); err != nil {
+			return err // before a managed Redis is started for nothing
+		}
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
@@ -83,6 +85,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		Limits: server.Limits{
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
 			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, log), MaxStreams: c.Server.MaxStreams,
+			MaxGRPCBytes: c.GRPC.MessageBytes, QueryPage: c.GRPC.QueryPage,
 		},
 		Grace: max(c.Server.Grace, time.Nanosecond), DrainDelay: c.Server.DrainDelay, // 0 would mean the default
 		Logger: log, Metrics: metrics,
@@ -91,30 +94,63 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		options.Matchmaking = matches
 	}
 	s := server.New(options)
-	l, err := listen(ctx, c.Server.Listen)
+	l, err := openListeners(ctx, c)
 	if err != nil {
 		return err
 	}
-	parts.Run(ctx, "HTTP server", func(ctx context.Context) error { return s.Run(ctx, l) })
-	log.InfoContext(ctx, "tidemark is ready", "url", urlOf(l.Addr()), "version", thisBuild().version)
+	parts.Run(ctx, "server", func(ctx context.Context) error { return s.Run(ctx, l) })
+	ready := []any{"url", urlOf(l.HTTP.Addr()), "version", thisBuild().version}
+	if l.GRPC != nil {
+		ready = append(ready, "grpc", l.GRPC.Addr().String())
+	}
+	log.InfoContext(ctx, "tidemark is ready", ready...)
 	return nil
+}
+
+const (
+	optionListen     = "listen"
+	optionGRPCListen = "grpc-listen"
+)
+
+// addressesOf returns where the server listens for HTTP and, if there is matchmaking, for gRPC, by option.
+func addressesOf(c config.Config) map[string]string {
+	addresses := map[string]string{optionListen: c.Server.Listen}
+	if c.Matchmaking.On && c.GRPC.Listen != "" {
+		addresses[optionGRPCListen] = c.GRPC.Listen
+	}
+	return addresses
+}
+
+// openListeners opens the listeners of the server.
+func openListeners(ctx context.Context, c config.Config) (l server.Listeners, err error) {
+	addresses := addressesOf(c)
+	if l.HTTP, err = listen(ctx, optionListen, addresses[optionListen]); err != nil {
+		return server.Listeners{}, err
+	}
+	if address, ok := addresses[optionGRPCListen]; ok {
+		if l.GRPC, err = listen(ctx, optionGRPCListen, address); err != nil {
+			return server.Listeners{}, errors.Join(err, l.HTTP.Close())
+		}
+	}
+	return l, nil
 }
 
 // checkListen returns an error if address can't be listened on. It closes the listener again, so that a client that
 // connects while the service starts is refused, and doesn't wait.
-func checkListen(ctx context.Context, address string) error {
-	l, err := listen(ctx, address)
+func checkListen(ctx context.Context, option, address string) error {
+	l, err := listen(ctx, option, address)
 	if err != nil {
 		return err
 	}
 	return l.Close()
 }
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
+// listen listens on the address of an option.
+func listen(ctx context.Context, option, address string) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --listen", address)
+		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --%s", address, option)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	}

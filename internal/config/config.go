@@ -12,6 +12,7 @@ import (
 // Config is everything that can be set for serve. optionGroups says how each field is set and documented.
 type Config struct {
 	Server      Server
+	GRPC        GRPC
 	Redis       Redis
 	Managed     Managed
 	Channel     channel.Policy // of channels that no rule matches
@@ -33,6 +34,13 @@ type Server struct {
 	BodyMemory     int // bytes
 	MaxConnections int // 0: as many as the limit on open files allows
 	MaxStreams     int // of one HTTP/2 connection
+}
+
+// GRPC configures the gRPC server.
+type GRPC struct {
+	Listen       string // host:port; "": gRPC is served on the HTTP port only
+	MessageBytes int    // of a client's message
+	QueryPage    int    // tickets in one message of an answer
 }
 
 // Redis says which Redis to use and how to log in. An empty Address means the managed one.

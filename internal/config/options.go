@@ -67,6 +67,7 @@ type optionGroup struct {
 func optionGroups() []optionGroup {
 	return []optionGroup{
 		{"Server", serverOptions()},
+		{"gRPC", grpcOptions()},
 		{"Redis", redisOptions()},
 		{"Redis behind TLS or Sentinels", redisAccessOptions()},
 		{"Managed Redis (if --redis isn't set)", managedOptions()},
@@ -116,6 +117,26 @@ func serverOptions() []option {
 			name: "allow-hosts", kind: kindList,
 			help: "Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback address.",
 			set:  into(func(c *Config) *[]string { return &c.Server.AllowHosts }, listOf(parseHost)),
+		},
+	}
+}
+
+func grpcOptions() []option {
+	return []option{
+		{
+			name: "grpc-listen", kind: "host:port", def: "127.0.0.1:50504",
+			help: "Address to listen on for gRPC, as for HTTP; off for none: then gRPC is served on the HTTP port only.",
+			set:  into(func(c *Config) *string { return &c.GRPC.Listen }, parseGRPCListen),
+		},
+		{
+			name: "grpc-message-bytes", kind: "bytes", def: "1MiB",
+			help: "Maximum size of a message in a gRPC call, and so of a ticket with its extensions.",
+			set:  into(func(c *Config) *int { return &c.GRPC.MessageBytes }, parseBytes),
+		},
+		{
+			name: "grpc-query-page", kind: "int", def: "1000",
+			help: "Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at most 4MiB.",
+			set:  into(func(c *Config) *int { return &c.GRPC.QueryPage }, intBetween(10, 10_000)),
 		},
 	}
 }

@@ -42,6 +42,14 @@ func parseListen(text string) (string, error) {
 	return text, nil
 }
 
+// parseGRPCListen returns "" if there is nothing to listen on.
+func parseGRPCListen(text string) (string, error) {
+	if text == "off" || text == "" {
+		return "", nil
+	}
+	return parseListen(text)
+}
+
 func parseOrigin(text string) (string, error) {
 	if text == "*" {
 		return text, nil

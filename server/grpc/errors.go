@@ -5,109 +5,121 @@ import (
 	"errors"
 	"net/http"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // errDraining ends calls that wait.
-var errDraining = connect.NewError(connect.CodeUnavailable, web.ErrDraining)
+var errDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
 
-// CodeOf maps a kind to a gRPC code. It is the only place that does.
-func CodeOf(kind fault.Kind) connect.Code {
-	switch kind {
-	case fault.Invalid:
-		return connect.CodeInvalidArgument
-	case fault.NotFound:
-		return connect.CodeNotFound
-	case fault.Forbidden:
-		return connect.CodePermissionDenied
-	case fault.Conflict:
-		return connect.CodeFailedPrecondition
-	case fault.TooLarge:
-		return connect.CodeInvalidArgument
-	case fault.StorageFull:
-		return connect.CodeResourceExhausted
-	case fault.Unavailable:
-		return connect.CodeUnavailable
-	case fault.MethodNotAllowed:
-		return connect.CodeUnimplemented
-	case fault.Timeout:
-		return connect.CodeDeadlineExceeded
-	case fault.Misdirected:
-		return connect.CodePermissionDenied
-	case fault.Internal:
-		return connect.CodeInternal
+// CodeOf maps an error's kind to a gRPC code, and two errors for which gRPC has a code of its own. It is the only place
+// that does.
+func CodeOf(e *fault.Error) codes.Code {
+	if e.Slug == fault.SlugTicketExists {
+		return codes.AlreadyExists
 	}
-	return connect.CodeInternal
+	if e.Slug == fault.SlugBodyTooLarge {
+		return codes.ResourceExhausted
+	}
+	switch e.Kind {
+	case fault.Invalid:
+		return codes.InvalidArgument
+	case fault.NotFound:
+		return codes.NotFound
+	case fault.Forbidden:
+		return codes.PermissionDenied
+	case fault.Conflict:
+		return codes.FailedPrecondition
+	case fault.TooLarge:
+		return codes.InvalidArgument
+	case fault.StorageFull:
+		return codes.ResourceExhausted
+	case fault.Unavailable:
+		return codes.Unavailable
+	case fault.MethodNotAllowed:
+		return codes.Unimplemented
+	case fault.Timeout:
+		return codes.DeadlineExceeded
+	case fault.Misdirected:
+		return codes.PermissionDenied
+	case fault.Internal:
+		return codes.Internal
+	}
+	return codes.Internal
+}
+
+// grpcError is an error that is for the client as it is.
+type grpcError interface {
+	error
+	GRPCStatus() *status.Status
 }
 
 // toldOf returns what a client is told about an error. The log has the rest, under the request's ID.
-func toldOf(ctx context.Context, err error) *connect.Error {
-	var told *connect.Error
+func toldOf(ctx context.Context, err error) *status.Status {
+	var told grpcError
 	var e *fault.Error
 	switch {
 	case errors.As(err, &told):
-		return told
+		return told.GRPCStatus()
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the call's deadline has passed"))
+		return status.New(codes.DeadlineExceeded, "the call's deadline has passed")
 	case ctx.Err() != nil:
-		return connect.NewError(connect.CodeCanceled, errors.New("the call was cancelled"))
-	case errors.Is(err, matchmaking.ErrTicketExists):
-		return connect.NewError(connect.CodeAlreadyExists, errors.New(matchmaking.ErrTicketExists.Detail))
+		return status.New(codes.Canceled, "the call was cancelled")
 	case errors.As(err, &e) && e.Kind != fault.Internal:
-		return connect.NewError(CodeOf(e.Kind), errors.New(e.Detail))
+		return status.New(CodeOf(e), e.Detail)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return connect.NewError(connect.CodeUnavailable, errors.New("the request ended before its answer; trying again is safe"))
+		return status.New(codes.Unavailable, "the request ended before its answer; trying again is safe")
 	default:
-		return connect.NewError(connect.CodeInternal, errors.New("an error occurred in the service; its log has more under the request's ID"))
+		return status.New(codes.Internal, "an error occurred in the service; its log has more under the request's ID")
 	}
 }
 
-// finish notes a call's outcome, and returns the error that the client gets.
-func finish(ctx context.Context, err error) error {
-	c := callOf(ctx)
-	c.CloseIfLast()
-	if err == nil {
-		c.SetOutcome(http.StatusOK, nil)
-		return nil
-	}
-	told := toldOf(ctx, err)
-	status := statusOfCode(told.Code())
+// statusOf returns the status of an error in metrics and log, whose client is told code.
+func statusOf(code codes.Code, err error) int {
+	var unread *unreadError
 	switch {
+	case errors.As(err, &unread) && code == codes.Internal:
+		return http.StatusBadRequest // grpc-go calls malformed messages internal errors
+	case errors.Is(err, errNoProcedure):
+		return http.StatusNotFound
 	case errors.Is(err, fault.ErrStorageFull):
-		status = http.StatusInsufficientStorage
+		return http.StatusInsufficientStorage
 	case errors.Is(err, errQueries):
-		status = http.StatusServiceUnavailable // 413 would say that the client sent too much
+		return http.StatusServiceUnavailable // 413 would say that the client sent too much
 	}
-	c.SetOutcome(status, err)
-	return told
+	return statusOfCode(code)
 }
 
 // statusOfCode returns the status of a gRPC code in metrics and log. On the wire all of gRPC's answers are 200.
-func statusOfCode(code connect.Code) int {
+func statusOfCode(code codes.Code) int {
 	switch code {
-	case connect.CodeInvalidArgument, connect.CodeOutOfRange:
+	case codes.InvalidArgument, codes.OutOfRange:
 		return http.StatusBadRequest
-	case connect.CodeNotFound:
+	case codes.NotFound:
 		return http.StatusNotFound
-	case connect.CodeAlreadyExists, connect.CodeFailedPrecondition, connect.CodeAborted:
+	case codes.AlreadyExists, codes.FailedPrecondition, codes.Aborted:
 		return http.StatusConflict
-	case connect.CodeResourceExhausted:
-		return http.StatusRequestEntityTooLarge // of a message; finish handles a full Redis
-	case connect.CodePermissionDenied:
+	case codes.ResourceExhausted:
+		return http.StatusRequestEntityTooLarge // of a message; statusOf handles a full Redis
+	case codes.PermissionDenied:
 		return http.StatusForbidden
-	case connect.CodeUnimplemented:
+	case codes.Unimplemented:
 		return http.StatusNotImplemented
-	case connect.CodeUnavailable:
+	case codes.Unavailable:
 		return http.StatusServiceUnavailable
-	case connect.CodeCanceled:
+	case codes.Canceled:
 		return web.StatusClientGone
-	case connect.CodeDeadlineExceeded:
+	case codes.DeadlineExceeded:
 		return http.StatusGatewayTimeout
 	default:
 		return http.StatusInternalServerError
 	}
+}
+
+// tooLarge returns the error of a message of more than so many bytes.
+func tooLarge(most int64) error {
+	return status.Errorf(codes.ResourceExhausted, "the message has more than %d bytes", most)
 }

@@ -3,10 +3,11 @@ package grpc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -16,13 +17,12 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
 // Metadata that clients may send.
 const (
-	metadataQueue    = "Tidemark-Queue"     // the queue of a ticket or of a pool
-	metadataTicketID = "Tidemark-Ticket-Id" // of a new ticket; with it a create can be repeated
+	metadataQueue    = "tidemark-queue"     // the queue of a ticket or of a pool
+	metadataTicketID = "tidemark-ticket-id" // of a new ticket; with it a create can be repeated
 )
 
 // Players is what FrontendService calls. Their errors are those of package matchmaking.
@@ -40,9 +40,17 @@ type Channels interface {
 	Limits() channel.Limits
 }
 
+// metadataOf returns the client's metadata with a name, which is in lower case.
+func metadataOf(ctx context.Context, name string) string {
+	if values := metadata.ValueFromIncomingContext(ctx, name); len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // frontend is openmatch.FrontendService. Its procedures for backfills are the embedded ones: not implemented.
 type frontend struct {
-	openmatchconnect.UnimplementedFrontendServiceHandler
+	openmatch.UnimplementedFrontendServiceServer
 
 	players  Players
 	channels Channels
@@ -50,10 +58,8 @@ type frontend struct {
 }
 
 // CreateTicket creates a ticket in the queue that the metadata names, or in the default one.
-func (f *frontend) CreateTicket(
-	ctx context.Context, request *connect.Request[openmatch.CreateTicketRequest],
-) (*connect.Response[openmatch.Ticket], error) {
-	asked := request.Msg.GetTicket()
+func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTicketRequest) (*openmatch.Ticket, error) {
+	asked := request.GetTicket()
 	if err := checkTicket(asked); err != nil {
 		return nil, err
 	}
@@ -62,17 +68,17 @@ func (f *frontend) CreateTicket(
 		return nil, err
 	}
 	t, created, err := f.players.Create(ctx, service.NewTicket{
-		Queue: request.Header().Get(metadataQueue), ID: request.Header().Get(metadataTicketID), Spec: spec,
+		Queue: metadataOf(ctx, metadataQueue), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
 		PersistentTTL: convert.TTLOf(asked),
 	})
 	if err != nil {
 		return nil, err
 	}
 	if !created {
-		return connect.NewResponse(convert.FromTicket(&t)), nil
+		return convert.FromTicket(&t), nil
 	}
 	asked.Id, asked.CreateTime = t.ID, timestamppb.New(t.CreateTime)
-	return connect.NewResponse(asked), nil
+	return asked, nil
 }
 
 // checkTicket refuses what Open Match refuses, with the same texts.
@@ -89,23 +95,19 @@ func checkTicket(t *openmatch.Ticket) error {
 }
 
 // DeleteTicket cancels a ticket. It succeeds if there is no such ticket, and if the ticket has a match, which it keeps.
-func (f *frontend) DeleteTicket(
-	ctx context.Context, request *connect.Request[openmatch.DeleteTicketRequest],
-) (*connect.Response[emptypb.Empty], error) {
-	if err := f.cancel(ctx, request.Msg.GetTicketId()); err != nil {
+func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTicketRequest) (*emptypb.Empty, error) {
+	if err := f.cancel(ctx, request.GetTicketId()); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(new(emptypb.Empty)), nil
+	return new(emptypb.Empty), nil
 }
 
 // DeindexTicket does the same as DeleteTicket.
-func (f *frontend) DeindexTicket(
-	ctx context.Context, request *connect.Request[openmatch.DeindexTicketRequest],
-) (*connect.Response[openmatch.DeindexTicketResponse], error) {
-	if err := f.cancel(ctx, request.Msg.GetTicketId()); err != nil {
+func (f *frontend) DeindexTicket(ctx context.Context, request *openmatch.DeindexTicketRequest) (*openmatch.DeindexTicketResponse, error) {
+	if err := f.cancel(ctx, request.GetTicketId()); err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(new(openmatch.DeindexTicketResponse)), nil
+	return new(openmatch.DeindexTicketResponse), nil
 }
 
 func (f *frontend) cancel(ctx context.Context, id string) error {
@@ -119,10 +121,8 @@ func (f *frontend) cancel(ctx context.Context, id string) error {
 }
 
 // GetTicket returns a ticket that waits or has a match.
-func (f *frontend) GetTicket(
-	ctx context.Context, request *connect.Request[openmatch.GetTicketRequest],
-) (*connect.Response[openmatch.Ticket], error) {
-	id := request.Msg.GetTicketId()
+func (f *frontend) GetTicket(ctx context.Context, request *openmatch.GetTicketRequest) (*openmatch.Ticket, error) {
+	id := request.GetTicketId()
 	if err := checkTicketID(id); err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (f *frontend) GetTicket(
 	if err != nil {
 		return nil, err
 	}
-	return connect.NewResponse(convert.FromTicket(&t)), nil
+	return convert.FromTicket(&t), nil
 }
 
 // ticket reads a ticket. A cancelled or expired one doesn't exist for clients of Open Match.
@@ -163,12 +163,12 @@ func checkTicketID(id string) error {
 }
 
 func badRequest(text string) error {
-	return connect.NewError(connect.CodeInvalidArgument, errors.New(text))
+	return status.Error(codes.InvalidArgument, text)
 }
 
 // noTicket returns the error of a ticket that doesn't exist, with Open Match's text.
 func noTicket(id string) error {
-	return connect.NewError(connect.CodeNotFound, fmt.Errorf("Ticket id: %s not found", id)) //nolint:staticcheck // Open Match's text
+	return status.Errorf(codes.NotFound, "Ticket id: %s not found", id)
 }
 
 // orNoTicket returns err, or noTicket's error if err is of kind NotFound.

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	grpcgo "google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -18,7 +20,6 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
@@ -77,15 +78,15 @@ func TestDeleteTicket(t *testing.T) {
 		matched, deleted := h.newID(f), h.newID(f)
 		h.matches.assign(t, matched, "host:1")
 		for _, id := range []string{matched, deleted, deleted, "never-was", "not an ID"} {
-			_, err := f.DeleteTicket(t.Context(), connect.NewRequest(&openmatch.DeleteTicketRequest{TicketId: id}))
+			_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: id})
 			require.NoError(t, err)
-			_, err = f.DeindexTicket(t.Context(), connect.NewRequest(&openmatch.DeindexTicketRequest{TicketId: id}))
+			_, err = f.DeindexTicket(t.Context(), &openmatch.DeindexTicketRequest{TicketId: id})
 			require.NoError(t, err)
 		}
 		_, err := h.get(f, matched)
 		require.NoError(t, err)
 		_, err = h.get(f, deleted)
-		isError(t, err, connect.CodeNotFound, "Ticket id: "+deleted+" not found")
+		isError(t, err, codes.NotFound, "Ticket id: "+deleted+" not found")
 	}
 }
 
@@ -112,14 +113,14 @@ func TestRefusedTickets(t *testing.T) {
 		},
 	} {
 		for _, p := range servertest.Protocols {
-			_, err := h.frontend(p).CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: ticket}))
-			isError(t, err, connect.CodeInvalidArgument, text)
+			_, err := h.frontend(p).CreateTicket(t.Context(), &openmatch.CreateTicketRequest{Ticket: ticket})
+			isError(t, err, codes.InvalidArgument, text)
 		}
 	}
 	large := &openmatch.Ticket{SearchFields: &openmatch.SearchFields{Tags: []string{strings.Repeat("x", maxBodyBytes)}}}
 	for _, p := range servertest.Protocols {
-		_, err := h.frontend(p).CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: large}))
-		require.Equal(t, connect.CodeResourceExhausted, connect.CodeOf(err), "%s: %v", p.Name, err)
+		_, err := h.frontend(p).CreateTicket(t.Context(), &openmatch.CreateTicketRequest{Ticket: large})
+		require.Equal(t, codes.ResourceExhausted, status.Code(err), "%s: %v", p.Name, err)
 	}
 	require.Empty(t, h.matches.tickets)
 }
@@ -129,34 +130,33 @@ func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for procedure, text := range map[string]string{
-		openmatchconnect.FrontendServiceCreateTicketProcedure:        ".ticket is required",
-		openmatchconnect.FrontendServiceDeleteTicketProcedure:        ".ticket_id is required",
-		openmatchconnect.FrontendServiceGetTicketProcedure:           ".ticket_id is required",
-		openmatchconnect.FrontendServiceWatchAssignmentsProcedure:    ".ticket_id is required",
-		openmatchconnect.FrontendServiceDeindexTicketProcedure:       ".ticket_id is required",
-		openmatchconnect.FrontendServiceAcknowledgeBackfillProcedure: "openmatch.FrontendService.AcknowledgeBackfill is not implemented",
-		openmatchconnect.FrontendServiceCreateBackfillProcedure:      "openmatch.FrontendService.CreateBackfill is not implemented",
-		openmatchconnect.FrontendServiceDeleteBackfillProcedure:      "openmatch.FrontendService.DeleteBackfill is not implemented",
-		openmatchconnect.FrontendServiceGetBackfillProcedure:         "openmatch.FrontendService.GetBackfill is not implemented",
-		openmatchconnect.FrontendServiceUpdateBackfillProcedure:      "openmatch.FrontendService.UpdateBackfill is not implemented",
-		openmatchconnect.QueryServiceQueryTicketsProcedure:           ".pool is required",
-		openmatchconnect.QueryServiceQueryTicketIdsProcedure:         ".pool is required",
+		openmatch.FrontendService_CreateTicket_FullMethodName:        ".ticket is required",
+		openmatch.FrontendService_DeleteTicket_FullMethodName:        ".ticket_id is required",
+		openmatch.FrontendService_GetTicket_FullMethodName:           ".ticket_id is required",
+		openmatch.FrontendService_WatchAssignments_FullMethodName:    ".ticket_id is required",
+		openmatch.FrontendService_DeindexTicket_FullMethodName:       ".ticket_id is required",
+		openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: "method AcknowledgeBackfill not implemented",
+		openmatch.FrontendService_CreateBackfill_FullMethodName:      "method CreateBackfill not implemented",
+		openmatch.FrontendService_DeleteBackfill_FullMethodName:      "method DeleteBackfill not implemented",
+		openmatch.FrontendService_GetBackfill_FullMethodName:         "method GetBackfill not implemented",
+		openmatch.FrontendService_UpdateBackfill_FullMethodName:      "method UpdateBackfill not implemented",
+		openmatch.QueryService_QueryTickets_FullMethodName:           ".pool is required",
+		openmatch.QueryService_QueryTicketIds_FullMethodName:         ".pool is required",
 	} {
-		code := connect.CodeInvalidArgument
+		code := codes.InvalidArgument
 		if strings.HasSuffix(text, "not implemented") {
-			code = connect.CodeUnimplemented
+			code = codes.Unimplemented
 		}
 		for _, p := range servertest.Protocols {
-			client := connect.NewClient[emptypb.Empty, emptypb.Empty](servertest.Client(t, p.HTTP2), h.url+procedure, p.Options...)
 			if !strings.Contains(procedure, "Watch") && !strings.Contains(procedure, "Query") {
-				_, err := client.CallUnary(t.Context(), connect.NewRequest(&emptypb.Empty{}))
-				isError(t, err, code, text)
+				isError(t, h.dial(p).Invoke(t.Context(), procedure, &emptypb.Empty{}, &emptypb.Empty{}), code, text)
 				continue
 			}
-			stream, err := client.CallServerStream(t.Context(), connect.NewRequest(&emptypb.Empty{}))
+			stream, err := h.dial(p).NewStream(t.Context(), &grpcgo.StreamDesc{ServerStreams: true}, procedure)
 			require.NoError(t, err)
-			require.False(t, stream.Receive())
-			isError(t, stream.Err(), code, text)
+			require.NoError(t, stream.SendMsg(&emptypb.Empty{}))
+			require.NoError(t, stream.CloseSend())
+			isError(t, stream.RecvMsg(&emptypb.Empty{}), code, text)
 		}
 	}
 }
@@ -172,29 +172,29 @@ func TestErrorsOfCalls(t *testing.T) {
 	const inside = "an error occurred in the service; its log has more under the request's ID"
 	for _, c := range []struct {
 		err  error
-		code connect.Code
+		code codes.Code
 		text string
 	}{
-		{kind(fault.Invalid), connect.CodeInvalidArgument, "the detail"},
-		{kind(fault.NotFound), connect.CodeNotFound, "the detail"},
-		{kind(fault.Forbidden), connect.CodePermissionDenied, "the detail"},
-		{kind(fault.Conflict), connect.CodeFailedPrecondition, "the detail"},
-		{kind(fault.TooLarge), connect.CodeInvalidArgument, "the detail"},
-		{kind(fault.StorageFull), connect.CodeResourceExhausted, "the detail"},
-		{kind(fault.Unavailable), connect.CodeUnavailable, "the detail"},
-		{kind(fault.Internal), connect.CodeInternal, inside},
-		{matchmaking.ErrTicketExists, connect.CodeAlreadyExists, matchmaking.ErrTicketExists.Detail},
-		{errors.New("secret"), connect.CodeInternal, inside},
+		{kind(fault.Invalid), codes.InvalidArgument, "the detail"},
+		{kind(fault.NotFound), codes.NotFound, "the detail"},
+		{kind(fault.Forbidden), codes.PermissionDenied, "the detail"},
+		{kind(fault.Conflict), codes.FailedPrecondition, "the detail"},
+		{kind(fault.TooLarge), codes.InvalidArgument, "the detail"},
+		{kind(fault.StorageFull), codes.ResourceExhausted, "the detail"},
+		{kind(fault.Unavailable), codes.Unavailable, "the detail"},
+		{kind(fault.Internal), codes.Internal, inside},
+		{matchmaking.ErrTicketExists, codes.AlreadyExists, matchmaking.ErrTicketExists.Detail},
+		{errors.New("secret"), codes.Internal, inside},
 	} {
 		h.matches.set(func() { h.matches.fail = func() error { return c.err } })
-		_, err := f.CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}}))
+		_, err := f.CreateTicket(t.Context(), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 		isError(t, err, c.code, c.text)
-		_, err = f.DeleteTicket(t.Context(), connect.NewRequest(&openmatch.DeleteTicketRequest{TicketId: "t"}))
+		_, err = f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: "t"})
 		isError(t, err, c.code, c.text)
 	}
 	h.matches.set(func() { h.matches.fail = func() error { panic("a fault") } })
-	_, err := f.CreateTicket(t.Context(), connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}}))
-	isError(t, err, connect.CodeInternal, inside)
+	_, err := f.CreateTicket(t.Context(), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+	isError(t, err, codes.Internal, inside)
 	require.Equal(t, "a fault", h.logs.AwaitMessage(t, "panic in a handler").Attributes["panic"])
 	h.matches.set(func() { h.matches.fail = nil })
 	h.newID(f)

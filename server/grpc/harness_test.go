@@ -6,21 +6,24 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	grpcgo "google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -33,7 +36,8 @@ type harness struct {
 	matches  *matches
 	channels *channels
 	logs     *servertest.Logs
-	url      string
+	url      string                // of the HTTP port
+	address  string                // of the listener of gRPC
 	ready    atomic.Pointer[error] // of the readiness check; nil: it succeeds
 }
 
@@ -52,8 +56,22 @@ func start(t testing.TB) *harness {
 			return nil
 		},
 	})
-	grpc.Register(h.router, grpc.Options{Matchmaking: h.matches, Channels: h.channels})
+	services := grpc.New(grpc.Options{
+		Router: h.router, Matchmaking: h.matches, Channels: h.channels, Limits: grpc.Limits{MessageBytes: maxBodyBytes},
+	})
+	services.AddRoutes()
 	h.url = servertest.Serve(t, h.router, time.Minute)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	h.address = l.Addr().String()
+	ended := make(chan error, 1)
+	go func() { ended <- services.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), servertest.Patience)
+		defer cancel()
+		require.NoError(t, services.Drain(ctx))
+		require.NoError(t, <-ended)
+	})
 	return h
 }
 
@@ -62,44 +80,40 @@ func (h *harness) drain() {
 	h.channels.drain()
 }
 
-func (h *harness) frontend(p servertest.Protocol) openmatchconnect.FrontendServiceClient {
-	return openmatchconnect.NewFrontendServiceClient(servertest.Client(h.t, p.HTTP2), h.url, p.Options...)
+func (h *harness) frontend(p servertest.Protocol) openmatch.FrontendServiceClient {
+	return openmatch.NewFrontendServiceClient(h.dial(p))
+}
+
+func (h *harness) dial(p servertest.Protocol) grpcgo.ClientConnInterface {
+	return p.Dial(h.t, h.address, h.url)
 }
 
 // create creates a ticket. The metadata are names and values by turns.
-func (h *harness) create(f openmatchconnect.FrontendServiceClient, ticket *openmatch.Ticket, metadata ...string) *openmatch.Ticket {
+func (h *harness) create(f openmatch.FrontendServiceClient, ticket *openmatch.Ticket, kv ...string) *openmatch.Ticket {
 	h.t.Helper()
-	request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: ticket})
-	for i := 0; i < len(metadata); i += 2 {
-		request.Header().Set(metadata[i], metadata[i+1])
-	}
-	response, err := f.CreateTicket(h.t.Context(), request)
+	var header metadata.MD
+	ctx := metadata.AppendToOutgoingContext(h.t.Context(), kv...)
+	made, err := f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: ticket}, grpcgo.Header(&header))
 	require.NoError(h.t, err)
-	require.NotEmpty(h.t, response.Header().Get("X-Request-Id"))
-	return response.Msg
+	require.Len(h.t, header.Get("X-Request-Id"), 1)
+	return made
 }
 
 // newID creates a ticket, and returns its ID.
-func (h *harness) newID(f openmatchconnect.FrontendServiceClient) string {
+func (h *harness) newID(f openmatch.FrontendServiceClient) string {
 	h.t.Helper()
 	return h.create(f, &openmatch.Ticket{}).GetId()
 }
 
-func (h *harness) get(f openmatchconnect.FrontendServiceClient, id string) (*openmatch.Ticket, error) {
-	response, err := f.GetTicket(h.t.Context(), connect.NewRequest(&openmatch.GetTicketRequest{TicketId: id}))
-	if err != nil {
-		return nil, err
-	}
-	return response.Msg, nil
+func (h *harness) get(f openmatch.FrontendServiceClient, id string) (*openmatch.Ticket, error) {
+	return f.GetTicket(h.t.Context(), &openmatch.GetTicketRequest{TicketId: id})
 }
 
 // isError checks the code and the text of an error.
-func isError(t testing.TB, err error, code connect.Code, text string) {
+func isError(t testing.TB, err error, code codes.Code, text string) {
 	t.Helper()
-	var e *connect.Error
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, code, e.Code(), "%s", err)
-	require.Equal(t, text, e.Message())
+	require.Equal(t, code, status.Code(err), "%v", err)
+	require.Equal(t, text, status.Convert(err).Message())
 }
 
 // channels keeps messages in memory. Every fetch returns all messages of a channel.

@@ -4,43 +4,48 @@ import (
 	"errors"
 	"testing"
 
-	"connectrpc.com/connect"
-	"connectrpc.com/grpcreflect"
 	"github.com/stretchr/testify/require"
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
+	"google.golang.org/protobuf/proto"
 
-	"github.com/tidemark-dev/tidemark/openmatch/health"
-	"github.com/tidemark-dev/tidemark/openmatch/health/healthconnect"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
 const (
-	serving    = health.HealthCheckResponse_SERVING
-	notServing = health.HealthCheckResponse_NOT_SERVING
-	unknown    = health.HealthCheckResponse_SERVICE_UNKNOWN
+	serving    = grpc_health_v1.HealthCheckResponse_SERVING
+	notServing = grpc_health_v1.HealthCheckResponse_NOT_SERVING
+	unknown    = grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN
 )
 
-func (h *harness) health(p servertest.Protocol) healthconnect.HealthClient {
-	return healthconnect.NewHealthClient(servertest.Client(h.t, p.HTTP2), h.url, p.Options...)
+func (h *harness) health(p servertest.Protocol) grpc_health_v1.HealthClient {
+	return grpc_health_v1.NewHealthClient(h.dial(p))
 }
 
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	names := []string{"", "openmatch.FrontendService", "openmatch.QueryService", "grpc.health.v1.Health"}
-	check := func(want health.HealthCheckResponse_ServingStatus) {
+	check := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		for _, p := range servertest.Protocols {
+			client := h.health(p)
 			for _, name := range names {
-				got, err := h.health(p).Check(t.Context(), connect.NewRequest(&health.HealthCheckRequest{Service: name}))
+				got, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: name})
 				require.NoError(t, err)
-				require.Equal(t, want, got.Msg.GetStatus())
+				require.Equal(t, want, got.GetStatus())
 			}
+			all, err := client.List(t.Context(), &grpc_health_v1.HealthListRequest{})
+			require.NoError(t, err)
+			require.Len(t, all.GetStatuses(), len(names))
+			require.Equal(t, want, all.GetStatuses()["openmatch.QueryService"].GetStatus())
 		}
 	}
 	check(serving)
-	_, err := h.health(servertest.GRPC).Check(t.Context(), connect.NewRequest(&health.HealthCheckRequest{Service: "openmatch.Nothing"}))
-	isError(t, err, connect.CodeNotFound, "unknown service")
+	_, err := h.health(servertest.Native).Check(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: "openmatch.Nothing"})
+	isError(t, err, codes.NotFound, "unknown service")
 	down := errors.New("no Redis")
 	h.ready.Store(&down)
 	check(notServing)
@@ -53,20 +58,21 @@ func TestHealth(t *testing.T) {
 func TestHealthWatch(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	type watch = *connect.ServerStreamForClient[health.HealthCheckResponse]
-	receives := func(w watch, want health.HealthCheckResponse_ServingStatus) {
+	type watch = grpc_health_v1.Health_WatchClient
+	receives := func(w watch, want grpc_health_v1.HealthCheckResponse_ServingStatus) {
 		t.Helper()
-		require.True(t, w.Receive(), "%v", w.Err())
-		require.Equal(t, want, w.Msg().GetStatus())
+		got, err := w.Recv()
+		require.NoError(t, err)
+		require.Equal(t, want, got.GetStatus())
 	}
-	begin := func(p servertest.Protocol, service string, want health.HealthCheckResponse_ServingStatus) watch {
+	begin := func(p servertest.Protocol, service string, want grpc_health_v1.HealthCheckResponse_ServingStatus) watch {
 		t.Helper()
-		w, err := h.health(p).Watch(t.Context(), connect.NewRequest(&health.HealthCheckRequest{Service: service}))
+		w, err := h.health(p).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
 		require.NoError(t, err)
 		receives(w, want)
 		return w
 	}
-	nothing, changing := begin(servertest.GRPC, "openmatch.Nothing", unknown), begin(servertest.GRPC, "", serving)
+	nothing, changing := begin(servertest.Native, "openmatch.Nothing", unknown), begin(servertest.Native, "", serving)
 	down := errors.New("no Redis")
 	h.ready.Store(&down)
 	receives(changing, notServing)
@@ -80,23 +86,48 @@ func TestHealthWatch(t *testing.T) {
 		receives(w, notServing)
 	}
 	for _, w := range append(known, nothing) {
-		require.False(t, w.Receive())
-		isError(t, w.Err(), connect.CodeUnavailable, "the server is shutting down")
+		_, err := w.Recv()
+		isError(t, err, codes.Unavailable, "the server is shutting down")
 	}
 }
 
-// TestReflection lists the services, and describes them.
+// TestReflection lists the services and describes them, in both versions, which have the same messages. A stream that its
+// client holds ends with the drain.
 func TestReflection(t *testing.T) {
 	t.Parallel()
-	stream := grpcreflect.NewClient(servertest.Client(t, true), start(t).url, connect.WithGRPC()).NewStream(t.Context())
-	names, err := stream.ListServices()
-	require.NoError(t, err)
-	require.ElementsMatch(t, []protoreflect.FullName{"openmatch.FrontendService", "openmatch.QueryService", "grpc.health.v1.Health"}, names)
-	for _, name := range names {
-		files, err := stream.FileContainingSymbol(name)
+	h := start(t)
+	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
+		stream, err := reflectionv1.NewServerReflectionClient(h.dial(p)).ServerReflectionInfo(t.Context())
 		require.NoError(t, err)
-		require.NotEmpty(t, files)
+		ask := func(request *reflectionv1.ServerReflectionRequest) *reflectionv1.ServerReflectionResponse {
+			require.NoError(t, stream.Send(request))
+			answer, err := stream.Recv()
+			require.NoError(t, err)
+			return answer
+		}
+		list := &reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}
+		services := ask(list).GetListServicesResponse().GetService()
+		require.Len(t, services, 5)
+		for _, service := range services {
+			described := ask(&reflectionv1.ServerReflectionRequest{
+				MessageRequest: &reflectionv1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: service.GetName()},
+			})
+			require.NotEmpty(t, described.GetFileDescriptorResponse().GetFileDescriptorProto(), service.GetName())
+		}
+		alpha, err := reflectionv1alpha.NewServerReflectionClient(h.dial(p)).ServerReflectionInfo(t.Context())
+		require.NoError(t, err)
+		old := new(reflectionv1alpha.ServerReflectionRequest) //nolint:staticcheck // grpcurl uses it
+		data, err := proto.Marshal(list)
+		require.NoError(t, err)
+		require.NoError(t, proto.Unmarshal(data, old))
+		require.NoError(t, alpha.Send(old))
+		answer, err := alpha.Recv()
+		require.NoError(t, err)
+		require.Len(t, answer.GetListServicesResponse().GetService(), 5) //nolint:staticcheck // grpcurl uses it
+		defer func() {
+			_, err := stream.Recv()
+			isError(t, err, codes.Unavailable, "the server is shutting down")
+		}()
 	}
-	_, err = stream.Close()
-	require.NoError(t, err)
+	h.drain()
 }

@@ -2,11 +2,11 @@ package grpc
 
 import (
 	"context"
-	"errors"
-	"net/http"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -23,35 +23,40 @@ type Pools interface {
 
 // query is openmatch.QueryService.
 type query struct {
+	openmatch.UnimplementedQueryServiceServer
+
 	pools Pools
+	page  int           // tickets or IDs in one answer at most
 	slots chan struct{} // holds an element for each query in progress
 }
 
 const (
 	maxQueries = 16               // in progress at the same time
-	queryPage  = 1000             // tickets or IDs in one answer at most
 	queryBytes = 1 << 20          // of tickets in one answer, but always one ticket
 	queryTime  = 60 * time.Second // for the client to read the answer
 )
 
-func newQuery(p Pools) *query { return &query{pools: p, slots: make(chan struct{}, maxQueries)} }
+func newQuery(p Pools, page int) *query {
+	return &query{pools: p, page: page, slots: make(chan struct{}, maxQueries)}
+}
 
-var errQueries = connect.NewError(connect.CodeResourceExhausted, errors.New("the server is answering too many queries; try again"))
+var errQueries = status.Error(codes.ResourceExhausted, "the server is answering too many queries; try again")
 
 // QueryTickets sends the waiting tickets of a pool, the oldest first.
 func (q *query) QueryTickets(
-	ctx context.Context, request *connect.Request[openmatch.QueryTicketsRequest], stream *connect.ServerStream[openmatch.QueryTicketsResponse],
+	request *openmatch.QueryTicketsRequest, stream grpc.ServerStreamingServer[openmatch.QueryTicketsResponse],
 ) error {
+	ctx := stream.Context()
 	page, bytes := new(openmatch.QueryTicketsResponse), 0
 	send := func() error {
 		defer func() { page, bytes = new(openmatch.QueryTicketsResponse), 0 }()
 		return stream.Send(page)
 	}
-	walk := asked{queue: request.Header().Get(metadataQueue), pool: request.Msg.GetPool(), fields: matchmaking.FieldsAll}
+	walk := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsAll}
 	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
 		ticket := convert.FromTicket(t)
 		size := proto.Size(ticket)
-		if len(page.Tickets) == queryPage || len(page.Tickets) > 0 && bytes+size > queryBytes {
+		if len(page.Tickets) == q.page || len(page.Tickets) > 0 && bytes+size > queryBytes {
 			if err := send(); err != nil {
 				return err
 			}
@@ -69,12 +74,13 @@ func (q *query) QueryTickets(
 //
 //nolint:revive // the name is Open Match's
 func (q *query) QueryTicketIds(
-	ctx context.Context, request *connect.Request[openmatch.QueryTicketIdsRequest], stream *connect.ServerStream[openmatch.QueryTicketIdsResponse],
+	request *openmatch.QueryTicketIdsRequest, stream grpc.ServerStreamingServer[openmatch.QueryTicketIdsResponse],
 ) error {
+	ctx := stream.Context()
 	page := new(openmatch.QueryTicketIdsResponse)
-	walk := asked{queue: request.Header().Get(metadataQueue), pool: request.Msg.GetPool(), fields: matchmaking.FieldsNone}
+	walk := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}
 	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
-		if page.Ids = append(page.Ids, t.ID); len(page.Ids) < queryPage {
+		if page.Ids = append(page.Ids, t.ID); len(page.Ids) < q.page {
 			return nil
 		}
 		defer func() { page = new(openmatch.QueryTicketIdsResponse) }()
@@ -108,7 +114,6 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 	default:
 		return errQueries
 	}
-	limitAnswer(ctx, queryTime)
 	if a.queue == "" {
 		a.queue = q.queueOf(a.pool)
 	}
@@ -127,11 +132,6 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 		}
 		return ctx.Err()
 	})
-}
-
-// limitAnswer limits the time in which a client reads an answer: a call that nobody reads would never end.
-func limitAnswer(ctx context.Context, limit time.Duration) {
-	_ = http.NewResponseController(callOf(ctx).Response()).SetWriteDeadline(time.Now().Add(limit)) // if it can be changed
 }
 
 // queueOf returns the queue whose profile has a pool, or the default queue if none has it.

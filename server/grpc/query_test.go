@@ -1,56 +1,70 @@
 package grpc_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
-func (h *harness) query() openmatchconnect.QueryServiceClient {
-	return openmatchconnect.NewQueryServiceClient(servertest.Client(h.t, true), h.url, connect.WithGRPC(), connect.WithReadMaxBytes(4<<20))
+func (h *harness) query() openmatch.QueryServiceClient {
+	return openmatch.NewQueryServiceClient(h.dial(servertest.Native))
 }
 
-// inQueue returns a request with the metadata that names a queue.
-func inQueue[T any](queue string, message *T) *connect.Request[T] {
-	request := connect.NewRequest(message)
-	request.Header().Set("Tidemark-Queue", queue)
-	return request
+// inQueue returns a context with the metadata that names a queue.
+func (h *harness) inQueue(queue string) context.Context {
+	return metadata.AppendToOutgoingContext(h.t.Context(), "tidemark-queue", queue)
 }
 
 // ids queries a pool's tickets by both procedures, which answer alike.
 func (h *harness) ids(pool *openmatch.Pool, queue string) (ids []string, pages int, err error) {
 	h.t.Helper()
-	stream, err := h.query().QueryTicketIds(h.t.Context(), inQueue(queue, &openmatch.QueryTicketIdsRequest{Pool: pool}))
+	stream, err := h.query().QueryTicketIds(h.inQueue(queue), &openmatch.QueryTicketIdsRequest{Pool: pool})
 	require.NoError(h.t, err)
-	for stream.Receive() {
-		ids, pages = append(ids, stream.Msg().GetIds()...), pages+1
+	var end error
+	for {
+		var page *openmatch.QueryTicketIdsResponse
+		if page, end = stream.Recv(); end != nil {
+			break
+		}
+		ids, pages = append(ids, page.GetIds()...), pages+1
 	}
-	tickets, err := h.query().QueryTickets(h.t.Context(), inQueue(queue, &openmatch.QueryTicketsRequest{Pool: pool}))
+	tickets, err := h.query().QueryTickets(h.inQueue(queue), &openmatch.QueryTicketsRequest{Pool: pool})
 	require.NoError(h.t, err)
 	var same []string
-	for tickets.Receive() {
-		require.LessOrEqual(h.t, proto.Size(tickets.Msg()), 1<<20+32<<10, "gRPC clients accept it by default")
-		for _, t := range tickets.Msg().GetTickets() {
+	for {
+		page, err := tickets.Recv()
+		if err != nil {
+			require.Equal(h.t, status.Code(end), status.Code(err))
+			break
+		}
+		require.LessOrEqual(h.t, proto.Size(page), 4<<20, "gRPC clients accept it by default")
+		for _, t := range page.GetTickets() {
 			same = append(same, t.GetId())
 		}
 	}
 	require.Equal(h.t, ids, same)
-	require.Equal(h.t, connect.CodeOf(stream.Err()), connect.CodeOf(tickets.Err()))
-	return ids, pages, stream.Err()
+	if errors.Is(end, io.EOF) {
+		end = nil
+	}
+	return ids, pages, end
 }
 
 // TestQueryFindsTheQueue by the metadata, by the pool, or takes the default one.
@@ -120,12 +134,12 @@ func TestRefusedQueries(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	_, _, err := h.ids(&openmatch.Pool{DoubleRangeFilters: []*openmatch.DoubleRangeFilter{{Exclude: 9}}}, "")
-	isError(t, err, connect.CodeInvalidArgument, "double_range_filters[0].exclude: unknown value 9")
+	isError(t, err, codes.InvalidArgument, "double_range_filters[0].exclude: unknown value 9")
 	_, _, err = h.ids(&openmatch.Pool{CreatedAfter: &timestamppb.Timestamp{Nanos: -1}}, "")
-	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	h.matches.set(func() { h.matches.fail = func() error { return matchmaking.ErrNoQueue } })
 	_, _, err = h.ids(&openmatch.Pool{}, "nope")
-	isError(t, err, connect.CodeNotFound, matchmaking.ErrNoQueue.Detail)
+	isError(t, err, codes.NotFound, matchmaking.ErrNoQueue.Detail)
 }
 
 // TestQueriesAreLimited: one too many is refused at once, and answered when another has ended.
@@ -148,10 +162,10 @@ func TestQueriesAreLimited(t *testing.T) {
 		})
 		<-entered
 	}
-	stream, err := h.query().QueryTicketIds(t.Context(), connect.NewRequest(&openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}))
+	stream, err := h.query().QueryTicketIds(t.Context(), &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}})
 	require.NoError(t, err)
-	require.False(t, stream.Receive())
-	isError(t, stream.Err(), connect.CodeResourceExhausted, "the server is answering too many queries; try again")
+	_, err = stream.Recv()
+	isError(t, err, codes.ResourceExhausted, "the server is answering too many queries; try again")
 	h.matches.set(func() { h.matches.walking = nil })
 	close(leave)
 	all.Wait()

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -17,10 +17,9 @@ import (
 // WatchAssignments sends the ticket's assignment once it exists, and ends with NotFound when the ticket is gone. Every watch
 // gets the assignment. A ticket never gets a second one, so nothing more is sent.
 func (f *frontend) WatchAssignments(
-	ctx context.Context, request *connect.Request[openmatch.WatchAssignmentsRequest],
-	stream *connect.ServerStream[openmatch.WatchAssignmentsResponse],
+	request *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
 ) error {
-	id := request.Msg.GetTicketId()
+	ctx, id := stream.Context(), request.GetTicketId()
 	if err := checkTicketID(id); err != nil {
 		return err
 	}

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
@@ -44,26 +44,30 @@ func (w *watching) ends(t testing.TB) error {
 }
 
 // watch watches until the test ends.
-func (h *harness) watch(f openmatchconnect.FrontendServiceClient, id string) *watching {
+func (h *harness) watch(f openmatch.FrontendServiceClient, id string) *watching {
 	return h.watchIn(h.t.Context(), f, id)
 }
 
-func (h *harness) watchIn(ctx context.Context, f openmatchconnect.FrontendServiceClient, id string) *watching {
+func (h *harness) watchIn(ctx context.Context, f openmatch.FrontendServiceClient, id string) *watching {
 	h.t.Helper()
 	w := &watching{received: make(chan *openmatch.WatchAssignmentsResponse, 10)}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		defer close(w.received)
-		stream, err := f.WatchAssignments(ctx, connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: id}))
+		stream, err := f.WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: id})
 		if err != nil {
 			w.err = err
 			return
 		}
-		for stream.Receive() {
-			w.received <- stream.Msg()
+		for {
+			message, err := stream.Recv()
+			if err != nil {
+				w.err = err
+				return
+			}
+			w.received <- message
 		}
-		w.err = stream.Err()
 	}()
 	h.t.Cleanup(func() { <-ended })
 	return w
@@ -81,9 +85,9 @@ func TestAbandonedWatchIsReleased(t *testing.T) { //nolint:paralleltest // it me
 		var clients sync.WaitGroup
 		for range watches {
 			clients.Go(func() {
-				stream, err := f.WatchAssignments(ctx, connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: id}))
+				stream, err := f.WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: id})
 				if err == nil {
-					_ = stream.Close() // it was left before it began
+					_, _ = stream.Recv() // until it is left
 				}
 			})
 		}
@@ -118,7 +122,7 @@ func TestWatchEndsWithItsTicket(t *testing.T) {
 	h.matches.definitions = []matchmaking.Definition{{Name: "q", AssignmentTTL: matchmaking.Duration(200 * time.Millisecond)}}
 	isGone := func(w *watching, id string) {
 		t.Helper()
-		isError(t, w.ends(t), connect.CodeNotFound, "Ticket id: "+id+" not found")
+		isError(t, w.ends(t), codes.NotFound, "Ticket id: "+id+" not found")
 	}
 	for _, p := range servertest.Protocols {
 		for _, id := range []string{"never-was", "not an ID", "{x}"} {
@@ -129,7 +133,7 @@ func TestWatchEndsWithItsTicket(t *testing.T) {
 	deleted, assigned := h.newID(f), h.newID(f)
 	first, second := h.watch(f, deleted), h.watch(f, assigned)
 	h.awaitWaiting(2)
-	_, err := f.DeleteTicket(t.Context(), connect.NewRequest(&openmatch.DeleteTicketRequest{TicketId: deleted}))
+	_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: deleted})
 	require.NoError(t, err)
 	isGone(first, deleted)
 	h.matches.assign(t, assigned, "host:1")
@@ -153,7 +157,7 @@ func TestWatchAtDrain(t *testing.T) {
 	h.awaitWaiting(len(servertest.Protocols))
 	h.drain()
 	for _, w := range watches {
-		isError(t, w.ends(t), connect.CodeUnavailable, "the server is shutting down")
+		isError(t, w.ends(t), codes.Unavailable, "the server is shutting down")
 	}
 }
 
@@ -167,11 +171,11 @@ func TestWatcherGoes(t *testing.T) {
 		w := h.watchIn(ctx, f, h.newID(f))
 		h.awaitWaiting(1)
 		cancel()
-		require.Equal(t, connect.CodeCanceled, connect.CodeOf(w.ends(t)))
+		require.Equal(t, codes.Canceled, status.Code(w.ends(t)))
 
 		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 		w = h.watchIn(ctx, f, h.newID(f))
-		require.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(w.ends(t)))
+		require.Equal(t, codes.DeadlineExceeded, status.Code(w.ends(t)))
 		cancel()
 		h.awaitWaiting(0)
 		require.Eventually(t, func() (gone bool) {
@@ -224,9 +228,9 @@ func TestWatchSkipsOtherMessages(t *testing.T) {
 	expired := h.newID(f)
 	h.channels.publish(matchmaking.ChannelOf(expired), "other", "1")
 	h.matches.set(func() { h.matches.tickets[expired].Status = matchmaking.Expired })
-	isError(t, h.watch(f, expired).ends(t), connect.CodeNotFound, "Ticket id: "+expired+" not found")
+	isError(t, h.watch(f, expired).ends(t), codes.NotFound, "Ticket id: "+expired+" not found")
 	h.channels.change(func() { h.channels.fail = fault.ErrUnavailable })
-	isError(t, h.watch(f, id).ends(t), connect.CodeUnavailable, fault.ErrUnavailable.Detail)
+	isError(t, h.watch(f, id).ends(t), codes.Unavailable, fault.ErrUnavailable.Detail)
 }
 
 // TestWatchOutlivesTheLimits that net/http has for requests and for answers.
@@ -250,6 +254,6 @@ func TestWatchOutlivesTheLimits(t *testing.T) {
 	<-time.After(2 * limit) // watches that have their assignment stay open too
 	h.drain()
 	for _, w := range watches {
-		isError(t, w.ends(t), connect.CodeUnavailable, "the server is shutting down")
+		isError(t, w.ends(t), codes.Unavailable, "the server is shutting down")
 	}
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -40,7 +39,7 @@ func newCall(r *route, ec echo.Context) *Call {
 	}
 	c.share = share{call: c, memory: &r.router.bodies}
 	c.reserved = c.request.Context().Value(reservedKey{}) != nil
-	c.id = requestID(c.request.Header, c.started)
+	c.id = RequestID(c.request.Header[headerRequestID], c.started)
 	return c
 }
 
@@ -81,26 +80,15 @@ func (c *Call) outcome() int {
 }
 
 func (c *Call) log(elapsed time.Duration) {
-	level, status := slog.LevelDebug, c.outcome()
-	switch {
-	case status == http.StatusInternalServerError:
-		level = slog.LevelError
-	case status == http.StatusNotImplemented: // the client's mistake
-	case status > http.StatusInternalServerError && !c.reserved: // a reached connection limit is logged once
-		level = slog.LevelWarn
-	}
-	ctx, log := c.request.Context(), c.route.router.log
+	ctx, log, status := c.request.Context(), c.route.router.log, c.outcome()
+	level := levelOf(status, c.reserved)
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{
-		slog.String("requestId", c.id), slog.String("method", c.request.Method), slog.String("path", c.request.URL.EscapedPath()),
-		slog.Int("status", status), slog.Duration("elapsed", elapsed), slog.String("client", c.request.RemoteAddr),
-	}
-	if c.err != nil {
-		attrs = append(attrs, slog.Any("error", c.err))
-	}
-	log.LogAttrs(ctx, level, "request", attrs...)
+	logged{
+		id: c.id, method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
+		status: status, elapsed: elapsed, err: c.err,
+	}.write(ctx, log, level)
 }
 
 // writeError is the error of an answer whose client has gone.

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
@@ -10,9 +9,9 @@ import (
 // maxRequestIDBytes is the longest request ID that is accepted from a client.
 const maxRequestIDBytes = 128
 
-// requestID returns the ID that the client sent if it is sane, and otherwise a new ULID.
-func requestID(header http.Header, now time.Time) string {
-	if sent := header[headerRequestID]; len(sent) == 1 && saneRequestID(sent[0]) {
+// RequestID returns the ID that a client sent if it is sane, and otherwise a new ULID.
+func RequestID(sent []string, now time.Time) string {
+	if len(sent) == 1 && saneRequestID(sent[0]) {
 		return sent[0]
 	}
 	return id.At(now).String()

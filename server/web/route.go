@@ -2,6 +2,7 @@ package web
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -122,6 +123,8 @@ func (c *Call) panicked(p any) {
 }
 
 // LogPanic logs a panic with the stack of the calling goroutine.
-func (c *Call) LogPanic(p any) {
-	c.route.router.log.Error("panic in a handler", "requestId", c.id, "panic", p, "stack", string(debug.Stack()))
+func (c *Call) LogPanic(p any) { logPanic(c.route.router.log, c.id, p) }
+
+func logPanic(log *slog.Logger, id string, p any) {
+	log.Error("panic in a handler", "requestId", id, "panic", p, "stack", string(debug.Stack()))
 }

@@ -49,7 +49,7 @@ func (r *Router) RefuseUnread(answer []byte) []byte {
 	}
 	now := time.Now()
 	problem := wire.NewProblem(fault.SlugInvalidRequest, status, detail)
-	problem.RequestID = requestID(nil, now)
+	problem.RequestID = RequestID(nil, now)
 	r.stray.metrics.observe(status, 0)
 	r.log.Debug("request refused unread", "requestId", problem.RequestID, "status", status, "detail", detail)
 	return unreadAnswer(problem, now)

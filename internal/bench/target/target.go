@@ -72,7 +72,7 @@ func (u *Target) start(ctx context.Context, open func(context.Context) (*Redis, 
 // AddServer starts one more server on the same Redis.
 func (u *Target) AddServer(ctx context.Context, args ...string) (*Process, error) {
 	args = append(append([]string{"serve", "--log-level", "error"}, u.Redis.args...), args...)
-	p, err := startProcess(ctx, u.binary, [2]string{"--listen", ""}, args...)
+	p, err := startProcess(ctx, u.binary, [2]string{"--listen", "--grpc-listen"}, args...)
 	if err != nil {
 		return nil, fmt.Errorf("start a server: %w", err)
 	}

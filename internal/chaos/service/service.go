@@ -45,7 +45,7 @@ const (
 func New(ctx context.Context, program, dir string, name string, args []string) (*Service, error) {
 	address, err := freeAddress(ctx)
 	return &Service{Name: name, Addr: address, Process: &process.Process{
-		Program: program, Args: append([]string{"serve", "--listen", address}, args...),
+		Program: program, Args: append([]string{"serve", "--listen", address, "--grpc-listen", "off"}, args...),
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Dir: dir, LogName: name + ".log",
 	}}, err
 }

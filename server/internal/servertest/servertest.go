@@ -1,4 +1,4 @@
-// Package servertest is what the tests of the server's packages share: a recorder of logs, and clients of each protocol.
+// Package servertest is what the tests of the server's packages share: a recorder of logs (here), and clients of each protocol (protocol.go).
 package servertest
 
 import (
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 )
 
@@ -119,24 +118,4 @@ func Client(t testing.TB, http2 bool) *http.Client {
 	transport.Protocols.SetUnencryptedHTTP2(http2)
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
-}
-
-// Protocol is a way to call gRPC services.
-type Protocol struct {
-	Name    string
-	HTTP2   bool
-	Options []connect.ClientOption
-}
-
-// GRPC is plain gRPC.
-var GRPC = Protocol{"gRPC", true, []connect.ClientOption{connect.WithGRPC()}}
-
-// Protocols are all ways to call gRPC services.
-var Protocols = []Protocol{
-	GRPC,
-	{"gRPC-Web", true, []connect.ClientOption{connect.WithGRPCWeb()}},
-	{"gRPC-Web on HTTP 1.1", false, []connect.ClientOption{connect.WithGRPCWeb()}},
-	{"Connect", true, nil},
-	{"Connect on HTTP 1.1", false, nil},
-	{"Connect with JSON", true, []connect.ClientOption{connect.WithProtoJSON()}},
 }

@@ -1,0 +1,251 @@
+package grpc
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// method is a procedure, and what its calls have in common. It is made once, so that a call looks nothing up.
+type method struct {
+	path    string // /openmatch.FrontendService/GetTicket
+	asks    bool   // the client sends a stream
+	streams bool   // its answer is a stream
+	http    bool   // it is called on the HTTP port, whose plumbing counts, logs and names the requests
+	counts  *web.Procedure
+	drained <-chan struct{} // closed when the server drains
+}
+
+// interceptor wraps the handler of a method. The stream of the handler is a *call, except in counted, which makes it.
+type interceptor func(m *method, next grpc.StreamHandler) grpc.StreamHandler
+
+// interceptors are what each call passes, the first one first.
+var interceptors = []interceptor{counted, identified, explained, recovered, drained}
+
+// intercept returns a handler within the interceptors.
+func intercept(m *method, handler grpc.StreamHandler) grpc.StreamHandler {
+	for i := range interceptors {
+		handler = interceptors[len(interceptors)-1-i](m, handler)
+	}
+	return handler
+}
+
+// call is a call in progress, and its stream. It is used by one goroutine.
+type call struct {
+	grpc.ServerStream
+	method   *method
+	request  *request // on the HTTP port
+	started  time.Time
+	id       string // of the request; requestID returns it
+	received bool   // the first message has arrived
+	headed   bool   // the request's ID is in the answer
+	status   int    // for metrics and log; 0: the call succeeded
+	err      error  // what went wrong, for the log
+}
+
+// counted counts and logs.
+func counted(m *method, next grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, ss grpc.ServerStream) error {
+		c := &call{ServerStream: ss, method: m, started: time.Now(), status: http.StatusOK}
+		if m.http {
+			c.request = requestOf(ss.Context())
+		}
+		err := next(srv, c)
+		c.finish()
+		return err
+	}
+}
+
+// finish counts and logs the call.
+func (c *call) finish() {
+	if c.request != nil {
+		c.request.tell(func(w *web.Call) { w.SetOutcome(c.status, c.err) })
+		return
+	}
+	c.method.counts.Done(c.Context(), web.Outcome{
+		Path: c.path(), Status: c.status, Err: c.err, Elapsed: time.Since(c.started), About: c.about,
+	})
+}
+
+// path returns the procedure. That of a call without a method is the client's.
+func (c *call) path() string {
+	if c.method.path == "" {
+		path, _ := grpc.MethodFromServerStream(c.ServerStream)
+		return path
+	}
+	return c.method.path
+}
+
+func (c *call) about() (id, client string) {
+	if p, ok := peer.FromContext(c.Context()); ok {
+		client = p.Addr.String()
+	}
+	return c.requestID(), client
+}
+
+const metadataRequestID = "x-request-id"
+
+// identified gives the call its request ID. The answer has it, and what is logged.
+func identified(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, ss grpc.ServerStream) error {
+		err := next(srv, ss)
+		ss.(*call).head() // of an answer without a message
+		return err
+	}
+}
+
+// requestID returns the ID that the client sent, or a new one. It is made when it is first needed: a call that waits
+// doesn't hold it.
+func (c *call) requestID() string {
+	if c.id == "" {
+		c.id = web.RequestID(metadata.ValueFromIncomingContext(c.Context(), metadataRequestID), c.started)
+	}
+	return c.id
+}
+
+// head puts the request's ID into the headers of the answer. On the HTTP port they have it already.
+func (c *call) head() {
+	if c.headed || c.request != nil {
+		return
+	}
+	c.headed = true
+	_ = c.SetHeader(metadata.MD{metadataRequestID: {c.requestID()}}) // fails only if the client has gone
+}
+
+// explained turns an error of the service into what the client is told.
+func explained(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, ss grpc.ServerStream) error {
+		err := next(srv, ss)
+		if err == nil {
+			return nil
+		}
+		c := ss.(*call)
+		told := toldOf(c.Context(), err)
+		c.status, c.err = statusOf(told.Code(), err), err
+		return told.Err()
+	}
+}
+
+// recovered turns a panic into an error, and logs it.
+func recovered(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, ss grpc.ServerStream) (err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				ss.(*call).logPanic(p)
+				err = web.ErrPanic
+			}
+		}()
+		return next(srv, ss)
+	}
+}
+
+func (c *call) logPanic(p any) {
+	if c.request != nil {
+		c.request.tell(func(w *web.Call) { w.LogPanic(p) })
+		return
+	}
+	c.method.counts.LogPanic(c.requestID(), p)
+}
+
+// drained ends a call whose client sends a stream when the server drains. The services end the others, which wait.
+func drained(m *method, next grpc.StreamHandler) grpc.StreamHandler {
+	if !m.asks {
+		return next
+	}
+	return func(srv any, ss grpc.ServerStream) error {
+		return next(srv, &drainedStream{ServerStream: ss, drained: m.drained})
+	}
+}
+
+type drainedStream struct {
+	grpc.ServerStream
+	drained <-chan struct{}
+}
+
+// RecvMsg reads a message. After an error the goroutine that reads ends with the call.
+func (s *drainedStream) RecvMsg(message any) error {
+	read := make(chan error, 1)
+	go func() { read <- s.ServerStream.RecvMsg(message) }()
+	select {
+	case err := <-read:
+		return err
+	case <-s.drained:
+		return errDraining
+	}
+}
+
+// unreadError is the error of a message that could not be read. grpc-go has told the client already.
+type unreadError struct{ cause error }
+
+func (e *unreadError) Error() string { return "read the message: " + e.cause.Error() }
+func (e *unreadError) Unwrap() error { return e.cause }
+
+// RecvMsg reads a message.
+func (c *call) RecvMsg(message any) error {
+	in := &received{message: message}
+	err := c.ServerStream.RecvMsg(in)
+	if !c.received {
+		c.received = true
+		c.lift()
+	}
+	switch {
+	case err == nil && in.err != nil:
+		return errNotProtobuf
+	case err == nil || errors.Is(err, io.EOF):
+		return err
+	}
+	return &unreadError{cause: err}
+}
+
+// lift removes the deadlines that net/http has for a request whose answer is a stream: it may last as long as the client
+// wants.
+func (c *call) lift() {
+	if c.request != nil && c.method.streams {
+		c.request.setDeadlines(time.Time{}, time.Time{})
+	}
+}
+
+// SendMsg sends a message.
+func (c *call) SendMsg(message any) error {
+	c.head()
+	return c.ServerStream.SendMsg(message)
+}
+
+// intercepted returns the description of a service whose methods pass the interceptors. Methods with one answer become
+// streams with one message: grpc-go reads the messages of other methods before any interceptor of its own is called, so
+// that what can't be read would be neither counted nor logged.
+func intercepted(sd *grpc.ServiceDesc, newMethod func(path string) *method) *grpc.ServiceDesc {
+	made := &grpc.ServiceDesc{ServiceName: sd.ServiceName, HandlerType: sd.HandlerType, Metadata: sd.Metadata}
+	for _, d := range sd.Methods {
+		one := func(srv any, ss grpc.ServerStream) error {
+			answer, err := d.Handler(srv, ss.Context(), ss.RecvMsg, nil)
+			if err != nil {
+				return err
+			}
+			return ss.SendMsg(answer)
+		}
+		m := newMethod("/" + sd.ServiceName + "/" + d.MethodName)
+		made.Streams = append(made.Streams, grpc.StreamDesc{StreamName: d.MethodName, ServerStreams: true, Handler: intercept(m, one)})
+	}
+	for _, d := range sd.Streams {
+		m := newMethod("/" + sd.ServiceName + "/" + d.StreamName)
+		m.asks, m.streams = d.ClientStreams, d.ServerStreams
+		d.Handler = intercept(m, d.Handler)
+		made.Streams = append(made.Streams, d)
+	}
+	return made
+}
+
+// unknown answers calls of procedures that don't exist.
+func unknown(any, grpc.ServerStream) error { return errNoProcedure }
+
+var errNoProcedure = status.Error(codes.Unimplemented, web.ErrNoPath.Detail)

@@ -1,0 +1,37 @@
+package grpc
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+)
+
+func newCompressor() connect.Compressor { return gzip.NewWriter(io.Discard) }
+
+// newDecompressor returns a decompressor of clients' messages on the HTTP port. vanguard limits only what it reads.
+func (s *Services) newDecompressor() connect.Decompressor {
+	return &decompressor{most: int64(s.limits.MessageBytes)}
+}
+
+// decompressor limits what a message can become.
+type decompressor struct {
+	gzip.Reader
+	most, read int64
+}
+
+// Reset begins a message.
+func (d *decompressor) Reset(r io.Reader) error {
+	d.read = 0
+	return d.Reader.Reset(r)
+}
+
+// Read reads a part of a message.
+func (d *decompressor) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	if d.read += int64(n); d.read > d.most {
+		return 0, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the message has more than %d bytes", d.most))
+	}
+	return n, err
+}

@@ -1,0 +1,73 @@
+package grpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"runtime"
+	"time"
+
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // for clients that compress
+	"google.golang.org/grpc/keepalive"
+
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// What one connection of the listener of its own can make the server do.
+const (
+	largestAnswer = 4 << 20 // what clients accept by default
+
+	streamWindow     = 64 << 10  // bytes that a client may send on a stream before the service reads them
+	connectionWindow = 256 << 10 // the same for a connection
+	connectTimeout   = 10 * time.Second
+	headerBytes      = web.MaxHeaderBytes
+
+	pingAfter   = 30 * time.Second // a connection may be silent before the server sends a PING
+	pingTimeout = 30 * time.Second // then the connection is closed if the client doesn't answer
+	pingsApart  = 10 * time.Second // clients may not send PINGs more often
+	idleAfter   = 10 * time.Minute // a connection without calls is closed
+)
+
+func (s *Services) nativeOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxConcurrentStreams(uint32(min(s.limits.Streams, math.MaxInt32))),
+		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connectionWindow),
+		grpc.MaxHeaderListSize(headerBytes), grpc.ConnectionTimeout(connectTimeout),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: idleAfter}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
+		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+		grpc.WaitForHandlers(true),
+	}
+}
+
+// ErrCutOff is returned by Drain if calls were in progress when its context ended. They were cut off.
+var ErrCutOff = errors.New("calls were cut off")
+
+// Serve serves gRPC on connections of l until Drain is called. It must be called at most once.
+func (s *Services) Serve(l net.Listener) error {
+	if err := s.native.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
+	}
+	return nil
+}
+
+// Drain closes the listener of Serve, tells clients to use other connections, and returns when no call is in progress. When
+// ctx ends it closes all connections, and returns an error that is ErrCutOff.
+func (s *Services) Drain(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.native.GracefulStop()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.native.Stop()
+	<-done
+	return ErrCutOff
+}

@@ -1,0 +1,243 @@
+package grpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/vanguard"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// RequestHeaders and ResponseHeaders are what gRPC-Web and Connect clients in a web page send, and must be able to read.
+var (
+	RequestHeaders = []string{
+		"Connect-Protocol-Version", "Connect-Timeout-Ms", "Grpc-Timeout", "X-Grpc-Web", "X-User-Agent",
+		"Tidemark-Queue", "Tidemark-Ticket-Id",
+	}
+	ResponseHeaders = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
+)
+
+// AddRoutes adds a route for each procedure to the router, for clients of gRPC, gRPC-Web and Connect, and Open Match's JSON
+// paths. It must be called at most once.
+func (s *Services) AddRoutes() {
+	r := &routes{router: s.router, calls: s.transcoder(), messageBytes: s.limits.MessageBytes}
+	for _, one := range s.served {
+		methods := descriptorOf(one.desc.ServiceName).Methods()
+		for i := range methods.Len() {
+			r.add(methods.Get(i))
+		}
+	}
+	s.router.FailUnrouted(isGRPC, failUnrouted)
+}
+
+// transcoder returns a handler that turns requests of all protocols into gRPC for the services.
+func (s *Services) transcoder() http.Handler {
+	var all []*vanguard.Service
+	for _, one := range s.served {
+		all = append(all, vanguard.NewService(one.desc.ServiceName, s.onRoutes))
+	}
+	calls, err := vanguard.NewTranscoder(all, vanguard.WithDefaultServiceOptions(
+		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
+		vanguard.WithMaxMessageBufferBytes(largestAnswer),
+		vanguard.WithNoTargetCompression(),
+	), vanguard.WithCompression(vanguard.CompressionGzip, newCompressor, s.newDecompressor))
+	if err != nil {
+		panic(fmt.Sprintf("translate the protocols of HTTP: %v", err)) // impossible: the services are generated
+	}
+	return calls
+}
+
+func descriptorOf(service string) protoreflect.ServiceDescriptor {
+	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(service))
+	if err != nil {
+		panic(fmt.Sprintf("find the service %s: %v", service, err)) // impossible: it is generated
+	}
+	return found.(protoreflect.ServiceDescriptor)
+}
+
+// routes serves the services on the HTTP port.
+type routes struct {
+	router       *web.Router
+	calls        http.Handler // translates requests into calls
+	messageBytes int          // of a client's message
+}
+
+// add adds the route of a method, so that each has its own metrics.
+func (r *routes) add(m protoreflect.MethodDescriptor) {
+	api := web.API{Router: r.router, Fail: web.Fail}
+	path := "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
+	serve := r.serve
+	if m.IsStreamingClient() {
+		serve = r.serveStream
+	}
+	api.Add(http.MethodPost, path, web.QueryIgnored, serve)
+}
+
+// serve serves a request that has one message.
+func (r *routes) serve(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		failCall(c, err)
+		return nil
+	}
+	message := &messageBody{Reader: bytes.NewReader(body.Bytes), buffer: body}
+	defer message.release()
+	if err := r.check(c, body.Bytes); err != nil {
+		failCall(c, err)
+		return nil
+	}
+	r.call(c, message)
+	return nil
+}
+
+// serveStream serves a request whose messages come while it is answered.
+func (r *routes) serveStream(c *web.Call) error {
+	r.call(c, c.Request().Body)
+	return nil
+}
+
+// shortRequestBytes is the largest message of procedures that need no larger one: a call that lasts can keep its message.
+const shortRequestBytes = 4 << 10
+
+// check checks the message of a request before memory is taken for what it announces.
+func (r *routes) check(c *web.Call, body []byte) error {
+	path, kind := c.Request().URL.Path, c.Request().Header.Get("Content-Type")
+	most := r.messageBytes
+	if path != openmatch.FrontendService_CreateTicket_FullMethodName && !strings.HasPrefix(path, "/"+openmatch.QueryService_ServiceDesc.ServiceName+"/") {
+		most = min(most, shortRequestBytes)
+	}
+	length := len(body)
+	if strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+") {
+		const prefix = 5 // a byte of flags, and the length
+		if len(body) < prefix || len(body)-prefix != int(binary.BigEndian.Uint32(body[1:])) {
+			return badRequest("the body isn't one message")
+		}
+		length -= prefix
+	}
+	if length > most {
+		return tooLarge(int64(most))
+	}
+	return nil
+}
+
+// call lets the services answer a request.
+func (r *routes) call(c *web.Call, body io.ReadCloser) {
+	c.SetOutcome(http.StatusBadRequest, errUnreadCall) // for metrics and log, if the service isn't called
+	c.SetHeaders()
+	from := &request{call: c}
+	defer from.end()
+	translated := c.Request().WithContext(context.WithValue(c.Context(), requestKey{}, from))
+	translated.Body, translated.ContentLength = body, -1
+	if connectCall(translated.Header) {
+		translated.Header = translated.Header.Clone()
+		translated.Header.Set("Connect-Protocol-Version", "1")
+	}
+	r.calls.ServeHTTP(c.Response(), translated)
+}
+
+// connectCall reports whether a request is a Connect call that doesn't say so, which vanguard needs.
+func connectCall(h http.Header) bool {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return (kind == "application/json" || kind == "application/proto") && h.Get("Connect-Protocol-Version") == ""
+}
+
+// errUnreadCall is the error of a call that could not be read. It tells only the client more.
+var errUnreadCall = errors.New("the call can't be read")
+
+// messageBody is a body that has arrived. Its memory is free once it was read.
+type messageBody struct {
+	*bytes.Reader
+	buffer *web.Buffer
+	once   sync.Once
+}
+
+// Read reads a part of the body.
+func (b *messageBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.release()
+	}
+	return n, err
+}
+
+// Close does nothing.
+func (b *messageBody) Close() error { return nil }
+
+func (b *messageBody) release() { b.once.Do(b.buffer.Release) }
+
+// request is a request on the HTTP port, which its call tells what becomes of it. grpc-go runs the handler of a call in a
+// goroutine of its own, which can end after the request. All methods may be called by several goroutines.
+type request struct {
+	mu   sync.Mutex
+	call *web.Call // nil: the request has ended
+}
+
+// requestKey is the context key of the *request.
+type requestKey struct{}
+
+func requestOf(ctx context.Context) *request {
+	r, _ := ctx.Value(requestKey{}).(*request)
+	return r
+}
+
+// tell calls f, unless the request has ended.
+func (r *request) tell(f func(*web.Call)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.call != nil {
+		f(r.call)
+	}
+}
+
+func (r *request) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.call = nil
+}
+
+// setDeadlines sets the times until which the rest of the request may be read, and its answer be written; zero: no limit.
+// If they can't be changed, they remain.
+func (r *request) setDeadlines(read, write time.Time) {
+	r.tell(func(c *web.Call) {
+		deadlines := http.NewResponseController(c.Response())
+		_ = deadlines.SetReadDeadline(read)
+		_ = deadlines.SetWriteDeadline(write)
+	})
+}
+
+// isGRPC reports whether a request is a call of gRPC or gRPC-Web.
+func isGRPC(r *http.Request) bool {
+	return r.Method == http.MethodPost && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
+}
+
+// failCall answers a call that no service has seen.
+func failCall(c *web.Call, err error) {
+	told := toldOf(c.Context(), err)
+	status := statusOf(told.Code(), err)
+	c.SetOutcome(status, err)
+	c.SetHeaders()
+	e := connect.NewError(connect.Code(told.Code()), errors.New(told.Message()))
+	_ = connect.NewErrorWriter().Write(c.Response(), c.Request(), e) // fails only if the client has gone
+}
+
+// failUnrouted answers a call of a procedure that doesn't exist.
+func failUnrouted(c *web.Call, err error) {
+	if !errors.Is(err, web.ErrNoPath) {
+		web.Fail(c, err)
+		return
+	}
+	failCall(c, errNoProcedure)
+}

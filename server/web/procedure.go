@@ -1,0 +1,81 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// Procedure counts and logs the calls of a procedure that another server than net/http's serves, as a route does for its
+// requests. Its methods may be called by several goroutines.
+type Procedure struct {
+	log     *slog.Logger
+	metrics *routeMetrics
+}
+
+// Outcome is how a call of a Procedure ended.
+type Outcome struct {
+	Path    string
+	Status  int
+	Err     error // what went wrong, for the log
+	Elapsed time.Duration
+	// About returns the request's ID and the client's address. It is called only if the call is logged.
+	About func() (id, client string)
+}
+
+// Procedure returns what counts and logs the calls of a path.
+func (r *Router) Procedure(path string) *Procedure {
+	return &Procedure{log: r.log, metrics: r.metrics.route(path, http.MethodPost)}
+}
+
+// Stray returns what counts and logs the calls of paths that don't exist.
+func (r *Router) Stray() *Procedure { return &Procedure{log: r.log, metrics: r.stray.metrics} }
+
+// Done counts a call that has ended, and logs it.
+func (p *Procedure) Done(ctx context.Context, o Outcome) {
+	p.metrics.observe(o.Status, o.Elapsed)
+	level := levelOf(o.Status, false)
+	if !p.log.Enabled(ctx, level) {
+		return
+	}
+	l := logged{method: http.MethodPost, path: o.Path, status: o.Status, elapsed: o.Elapsed, err: o.Err}
+	l.id, l.client = o.About()
+	l.write(ctx, p.log, level)
+}
+
+// LogPanic logs a panic with the stack of the calling goroutine.
+func (p *Procedure) LogPanic(id string, value any) { logPanic(p.log, id, value) }
+
+// logged is a request for the log.
+type logged struct {
+	id, method, path, client string
+	status                   int
+	elapsed                  time.Duration
+	err                      error // what went wrong; may be nil
+}
+
+// levelOf returns the level at which a request is logged. reserved says that its connection is beyond the limit, whose
+// reaching is logged once.
+func levelOf(status int, reserved bool) slog.Level {
+	switch {
+	case status == http.StatusInternalServerError:
+		return slog.LevelError
+	case status == http.StatusNotImplemented: // the client's mistake
+		return slog.LevelDebug
+	case status > http.StatusInternalServerError && !reserved:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+func (l logged) write(ctx context.Context, log *slog.Logger, level slog.Level) {
+	attrs := []slog.Attr{
+		slog.String("requestId", l.id), slog.String("method", l.method), slog.String("path", l.path),
+		slog.Int("status", l.status), slog.Duration("elapsed", l.elapsed), slog.String("client", l.client),
+	}
+	if l.err != nil {
+		attrs = append(attrs, slog.Any("error", l.err))
+	}
+	log.LogAttrs(ctx, level, "request", attrs...)
+}
