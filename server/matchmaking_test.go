@@ -132,6 +132,36 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, ann, decode[wire.CreatedTicket](again))
 }
 
+// TestChannelsThatAreMadeLater asks for the channels of tickets that were created without: while they wait, once they are
+// assigned, when they are over, and for tickets that don't exist.
+func TestChannelsThatAreMadeLater(t *testing.T) {
+	t.Parallel()
+	h := start(t, withQueues("alone", `{"match":{"teams":3}}`))
+	make := func(queue string) wire.CreatedTicket {
+		made, _, err := h.matches.Create(t.Context(), service.NewTicket{Queue: queue, ChannelLater: true})
+		require.NoError(t, err)
+		at := "/v1/channels/" + matchmaking.ChannelOf(made.ID)
+		return wire.CreatedTicket{ID: made.ID, ChannelURL: at, MessagesURL: at + "/subscribers/player/messages"}
+	}
+	ann := make("duel")
+	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", ann.ChannelURL, "")).SubscriberCount)
+	bob := make("duel")
+	require.Equal(t, h.assignment(ann).MatchID, h.assignment(bob).MatchID)
+
+	waits := make("alone")
+	polls := h.waiting(t.Context(), 1, "GET "+waits.MessagesURL+"?wait=1m")
+	require.Equal(t, http.StatusNoContent, h.do("DELETE", "/v1/tickets/"+waits.ID, "").status)
+	(<-polls).problem(404, fault.SlugNoSubscriber)
+	for _, ticket := range []string{waits.ID, matchmaking.NewID("alone"), matchmaking.NewID("no-queue"), "chosen"} {
+		at := "/v1/channels/" + matchmaking.ChannelOf(ticket)
+		h.do("GET", at+"/subscribers/player/messages?wait=1m", "").problem(404, fault.SlugNoSubscriber)
+		h.do("GET", at+"/subscribers/other/messages", "").problem(404, fault.SlugNoSubscriber)
+		if ticket != waits.ID {
+			h.do("GET", at, "").problem(404, fault.SlugNoChannel)
+		}
+	}
+}
+
 // TestPlayersOfBothKinds matches a player who came by REST with one who came by gRPC. A drain ends watches.
 func TestPlayersOfBothKinds(t *testing.T) {
 	t.Parallel()
