@@ -31,6 +31,7 @@ type world struct {
 	log       bytes.Buffer
 
 	publish func(e *matchmaking.OutboxEntry) error // nil: succeeds
+	hangs   string                                 // a ticket whose batch isn't answered
 	remove  func() error                           // nil: succeeds
 	owner   matchmaking.Owner
 	ticket  *matchmaking.Ticket // nil: there is none
@@ -77,7 +78,14 @@ func (w *world) Reserve(context.Context, matchmaking.Reservation) (matchmaking.O
 
 func (w *world) Owner(context.Context, string) (matchmaking.Owner, error) { return w.owner, nil }
 
-func (w *world) Publish(_ context.Context, entries []matchmaking.OutboxEntry) []error {
+func (w *world) Publish(ctx context.Context, entries []matchmaking.OutboxEntry) []error {
+	w.mu.Lock()
+	hangs := slices.ContainsFunc(entries, func(e matchmaking.OutboxEntry) bool { return e.TicketID == w.hangs })
+	w.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return slices.Repeat([]error{ctx.Err()}, len(entries))
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.batches = append(w.batches, len(entries))
@@ -164,7 +172,7 @@ func (w *world) done() []string {
 func (w *world) repair() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.publish = nil
+	w.publish, w.hangs = nil, ""
 }
 
 // logged returns how often a message was logged.
@@ -258,6 +266,25 @@ func TestPublishFails(t *testing.T) {
 	}
 }
 
+// TestANodeThatHangs holds up what goes to it for a while, and nothing else.
+func TestANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	test(t, func(t *testing.T, w *world, q *Queue) {
+		w.hangs = "ann"
+		q.Offer(w.assign("ann"))
+		synctest.Wait()
+		q.Offer(w.assign("ben"))
+		after(removeDelay)
+		require.Len(t, w.done(), 1)
+		after(publishTime)
+		require.Empty(t, q.relay.pendingOf("duel"))
+		w.repair()
+		after(3 * testAge)
+		require.Len(t, w.done(), 2)
+		require.NotContains(t, w.log.String(), "ERROR")
+	})
+}
+
 func TestAssignmentsThatCanNeverBePublishedAreDropped(t *testing.T) {
 	t.Parallel()
 	test(t, func(t *testing.T, w *world, q *Queue) {
@@ -343,11 +370,11 @@ func TestMuchIsPublishedTogether(t *testing.T) {
 				}
 				q.Offer(w.assignMany(c.entries, c.bytes))
 				synctest.Wait()
-				require.Equal(t, c.held, q.relay.count())
+				require.Len(t, q.relay.pendingOf("duel"), c.held)
 				w.repair()
 				close(free)
 				after(testAge / 2)
-				require.Len(t, w.done(), c.entries)
+				require.Equal(t, c.entries, len(w.done()))
 				require.Zero(t, w.outgoing())
 				require.Equal(t, c.batch, slices.Max(w.batches))
 				require.Len(t, w.lags, c.entries, "each is published once")

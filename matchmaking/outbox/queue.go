@@ -76,13 +76,13 @@ func (q *Queue) Run(ctx context.Context, directed func() bool) {
 
 // pass offers entries that are at least of an age.
 func (q *Queue) pass(ctx context.Context, age time.Duration) error {
-	failing := q.failures()
-	limit := readBatch + failing + q.relay.count()
+	failing, pending := q.failures(), q.relay.pendingOf(q.name)
+	limit := readBatch + failing + len(pending)
 	entries, err := q.relay.o.Store.Outgoing(ctx, q.name, age, limit)
 	if err != nil {
 		return fmt.Errorf("read the outbox: %w", err)
 	}
-	q.relay.offer(q, q.due(entries))
+	q.relay.offer(q, q.due(entries, pending))
 	if len(entries) == limit && failing < maxHeld {
 		q.relay.leave(q)
 	}
@@ -96,14 +96,15 @@ func (q *Queue) failures() int {
 	return len(q.failing)
 }
 
-// due returns the entries without those that failed a moment ago.
-func (q *Queue) due(entries []matchmaking.OutboxEntry) []matchmaking.OutboxEntry {
+// due returns the entries without those that failed a moment ago, and those that were pending when the reading of the outbox
+// began: they may have been published since.
+func (q *Queue) due(entries []matchmaking.OutboxEntry, pending map[string]bool) []matchmaking.OutboxEntry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	due := entries[:0]
 	for _, e := range entries {
-		if f, failed := q.failing[e.Entry]; !failed || !now.Before(f.at) {
+		if f, failed := q.failing[e.Entry]; !pending[e.Entry] && (!failed || !now.Before(f.at)) {
 			due = append(due, e)
 		}
 	}

@@ -171,11 +171,17 @@ func (r *Relay) leave(q *Queue) {
 	r.readOn()
 }
 
-// count returns how many entries are pending.
-func (r *Relay) count() int {
+// pendingOf returns which entries of a queue's outbox are pending.
+func (r *Relay) pendingOf(queue string) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.pending)
+	pending := map[string]bool{}
+	for k := range r.pending {
+		if k.queue == queue {
+			pending[k.entry] = true
+		}
+	}
+	return pending
 }
 
 // readOn makes the outboxes that have more be read if there is much room. The lock is held.
