@@ -51,6 +51,9 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 	if err != nil {
 		return nil, err
 	}
+	if err := queuemetrics.RegisterWaits(needs.metrics, s.Waits); err != nil {
+		return nil, fmt.Errorf("matchmaking metrics: %w", err)
+	}
 	needs.parts.Run(ctx, "matchmaking service", s.Run)
 	return s, nil
 }

@@ -2,6 +2,7 @@
 package queuemetrics
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -84,6 +85,16 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 		}
 	}
 	return m, nil
+}
+
+// RegisterWaits registers gauges of the waits for assignments that a server serves, which count returns.
+func RegisterWaits(r prometheus.Registerer, count func() (waits, feeds int)) error {
+	gauge := func(name, help string, value func(waits, feeds int) int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value(count())) })
+	}
+	waits := gauge("tidemark_assignment_waits", "Calls that wait for an assignment, such as WatchAssignments.", func(waits, _ int) int { return waits })
+	feeds := gauge("tidemark_assignment_feeds", "Queues whose notifications of assignments are listened to.", func(_, feeds int) int { return feeds })
+	return errors.Join(r.Register(waits), r.Register(feeds))
 }
 
 // vector is a metric of all queues.

@@ -79,3 +79,18 @@ func TestMetrics(t *testing.T) {
 	m.Queue("duel").Expired(1)
 	require.Equal(t, 1.0, values(t, r, "duel")["tidemark_tickets_expired_total"], "a queue with an earlier one's name")
 }
+
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	count := func() (waits, feeds int) { return 5, 2 }
+	require.NoError(t, queuemetrics.RegisterWaits(r, count))
+	require.Error(t, queuemetrics.RegisterWaits(r, count), "they are registered once")
+	families, err := r.Gather()
+	require.NoError(t, err)
+	found := map[string]float64{}
+	for _, f := range families {
+		found[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+	}
+	require.Equal(t, map[string]float64{"tidemark_assignment_waits": 5, "tidemark_assignment_feeds": 2}, found)
+}

@@ -44,5 +44,8 @@ func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmakin
 	return t.Assignment, nil
 }
 
+// Waits returns how many calls of Await there are, and for how many queues this server listens to notifications for them.
+func (s *Service) Waits() (waits, feeds int) { return s.watches.Count() }
+
 // Drain ends all calls of Await, now and later.
 func (s *Service) Drain() { s.watches.Drain() }
