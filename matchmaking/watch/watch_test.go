@@ -586,6 +586,63 @@ func TestFeedsEnd(t *testing.T) {
 	})
 }
 
+// TestLeaving at any point of a wait leaves nothing behind.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	for name, until := range map[string]func(s *scene) *wait{
+		"before the confirmation": func(s *scene) *wait {
+			s.store.set(func() { s.store.unheard = true })
+			return s.one("a")
+		},
+		"during the first read": func(s *scene) *wait {
+			s.store.set(func() { s.store.reading = func() { <-time.After(time.Second) } })
+			return s.one("a")
+		},
+		"while it waits": func(s *scene) *wait { return s.one("a") },
+		"during another read": func(s *scene) *wait {
+			w := s.one("a")
+			s.store.set(func() { s.store.reading = func() { <-time.After(time.Second) } })
+			s.store.listener().Interrupted()
+			s.store.listener().Confirmed()
+			synctest.Wait()
+			return w
+		},
+		"before another read": func(s *scene) *wait {
+			w := s.one("a")
+			s.limit.SetBurst(callCost + 1)
+			s.limit.ReserveN(time.Now(), callCost+1)
+			s.store.listener().Interrupted()
+			s.store.listener().Confirmed()
+			synctest.Wait()
+			return w
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			play(t, func(t *testing.T, s *scene) {
+				w := until(s)
+				w.leave()
+				w.fails(t, context.Canceled)
+				<-time.After(2 * time.Second)
+				s.mu.Lock()
+				f := s.feeds["q"]
+				require.Zero(t, f.users)
+				require.Empty(t, f.waits)
+				require.Empty(t, f.reading.agenda)
+				require.Empty(t, f.reading.fresh)
+				require.Empty(t, f.reading.again)
+				s.mu.Unlock()
+				s.store.taken()
+				<-time.After(time.Hour)
+				_, read := s.store.taken()
+				require.Zero(t, read)
+				_, feeds := s.Count()
+				require.Zero(t, feeds)
+			})
+		})
+	}
+}
+
 // TestEnd ends all waits, and those that begin later.
 func TestEnd(t *testing.T) {
 	t.Parallel()
