@@ -191,7 +191,7 @@ type Leases interface {
 type Feed interface {
 	// Snapshot reads all tickets that wait, the oldest first, and the point in the changes after which they may have
 	// changed.
-	Snapshot(ctx context.Context, queue string) (Snapshot, error)
+	Snapshot(ctx context.Context, r WaitingRequest) (Snapshot, error)
 	// Waiting calls each with the tickets that wait, the oldest first, at most a hundred at a time, until each returns an
 	// error. It holds no more of them in memory. A ticket that comes or goes meanwhile may be among them or not.
 	Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error
@@ -231,9 +231,10 @@ const (
 
 // ChangesRequest asks for the changes after a point.
 type ChangesRequest struct {
-	Queue string
-	After string
-	Limit int
+	Queue  string
+	After  string
+	Limit  int
+	Fields Fields // of tickets that were created, FieldsMatching or more
 }
 
 // Changes is what happened in a queue, without what its director did itself.

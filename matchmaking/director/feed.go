@@ -65,7 +65,7 @@ func (f *feed) run(ctx context.Context) {
 // read.
 func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 	sent := time.Now()
-	s, err := f.store.Snapshot(ctx, f.queue)
+	s, err := f.store.Snapshot(ctx, matchmaking.WaitingRequest{Queue: f.queue, Fields: f.fields})
 	if err != nil {
 		return fmt.Errorf("read the waiting tickets: %w", err)
 	}
@@ -73,9 +73,6 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 	f.clock.Observe(sent, s.Now)
 	if err := f.takeOver(ctx, &s); err != nil {
 		return err
-	}
-	for _, t := range s.Tickets {
-		t.Keep(f.fields)
 	}
 	if !f.send(ctx, fed{snapshot: &s}) {
 		return nil
@@ -87,16 +84,11 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) error {
 	audited := time.Now()
 	for more := true; more || f.events.awaitChange(ctx, feedEvery); {
-		c, err := f.store.Changes(ctx, matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit})
+		c, err := f.store.Changes(ctx, matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit, Fields: f.fields})
 		if err != nil {
 			return fmt.Errorf("read the changes: %w", err)
 		}
 		succeeded()
-		for _, change := range c.Changes {
-			if change.Added != nil {
-				change.Added.Keep(f.fields)
-			}
-		}
 		after, more = c.After, len(c.Changes) == feedLimit
 		if len(c.Changes) > 0 && !f.send(ctx, fed{changes: c.Changes}) {
 			return nil

@@ -28,7 +28,8 @@ type fakeStore struct {
 	changes   []matchmaking.Changes
 	fails     int // calls that fail from now on
 	snapshots int
-	known     map[string]bool // tickets that can be read
+	fields    matchmaking.Fields // that were asked for last
+	known     map[string]bool    // tickets that can be read
 	expired   []string
 	swept     []string
 }
@@ -41,22 +42,16 @@ func (s *fakeStore) failing() error {
 	return nil
 }
 
-// sent is what the creator of each ticket sent, of which a feed keeps the fields that it is told to keep.
-var (
-	sent = matchmaking.Spec{NumTeams: 3, SearchFields: matchmaking.SearchFields{Tags: []string{"a"}}, Message: []byte("message")}
-	kept = matchmaking.Spec{NumTeams: 3}
-)
-
-func (s *fakeStore) Snapshot(context.Context, string) (matchmaking.Snapshot, error) {
+func (s *fakeStore) Snapshot(_ context.Context, r matchmaking.WaitingRequest) (matchmaking.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.failing(); err != nil {
 		return matchmaking.Snapshot{}, err
 	}
-	s.snapshots++
+	s.snapshots, s.fields = s.snapshots+1, r.Fields
 	snapshot := matchmaking.Snapshot{Now: time.Now(), Held: map[string]time.Time{}}
 	for _, id := range s.waiting {
-		ticket := &matchmaking.Ticket{ID: id, Status: matchmaking.Searching, Spec: sent}
+		ticket := &matchmaking.Ticket{ID: id, Status: matchmaking.Searching}
 		if until, ok := s.held[id]; ok {
 			ticket.Status, snapshot.Held[id] = matchmaking.Pending, until
 		}
@@ -65,9 +60,10 @@ func (s *fakeStore) Snapshot(context.Context, string) (matchmaking.Snapshot, err
 	return snapshot, nil
 }
 
-func (s *fakeStore) Changes(context.Context, matchmaking.ChangesRequest) (matchmaking.Changes, error) {
+func (s *fakeStore) Changes(_ context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.fields = r.Fields
 	if err := s.failing(); err != nil {
 		return matchmaking.Changes{}, err
 	}
@@ -135,15 +131,19 @@ func TestFeed(t *testing.T) {
 			s := &fakeStore{waiting: []string{"a"}}
 			f := runFeed(t, s, true)
 			f.known.Store(2)
-			tickets := (<-f.out).snapshot.Tickets
-			require.Len(t, tickets, 1)
-			require.Equal(t, kept, tickets[0].Spec)
 			synctest.Wait()
 			s.mu.Lock()
-			s.changes = []matchmaking.Changes{{Changes: []matchmaking.Change{{Cancelled: "a"}, {Added: &matchmaking.Ticket{ID: "b", Spec: sent}}}}}
+			require.Equal(t, matchmaking.FieldsMatching, s.fields)
+			s.fields = matchmaking.FieldsNone
+			s.mu.Unlock()
+			require.Len(t, (<-f.out).snapshot.Tickets, 1)
+			synctest.Wait()
+			s.mu.Lock()
+			require.Equal(t, matchmaking.FieldsMatching, s.fields)
+			s.changes = []matchmaking.Changes{{Changes: []matchmaking.Change{{Cancelled: "a"}}}}
 			s.mu.Unlock()
 			f.events.notify(false)
-			require.Equal(t, []matchmaking.Change{{Cancelled: "a"}, {Added: &matchmaking.Ticket{ID: "b", Spec: kept}}}, (<-f.out).changes)
+			require.Equal(t, []matchmaking.Change{{Cancelled: "a"}}, (<-f.out).changes)
 		})
 	})
 	t.Run("all tickets again after a failure", func(t *testing.T) {

@@ -54,7 +54,7 @@ func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matc
 	found := matchmaking.Changes{After: r.After}
 	for _, e := range entries {
 		found.After = e.ID
-		change, err := parseChange(r.Queue, e.FieldValues)
+		change, err := parseChange(r, e.FieldValues)
 		if err != nil {
 			s.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", r.Queue, "entry", e.ID, "error", err)
 			continue
@@ -110,7 +110,7 @@ func (s *Store) readStream(ctx context.Context, key string, r matchmaking.Change
 
 // parseChange parses an entry: id, expires and ticket of a new ticket; id and released of a released one; id alone of a
 // cancelled one.
-func parseChange(queue string, fields map[string]string) (matchmaking.Change, error) {
+func parseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchmaking.Change, error) {
 	id, ok := fields["id"]
 	if !ok {
 		return matchmaking.Change{}, fmt.Errorf("%w: a change without a ticket", errTicketRecord)
@@ -130,7 +130,8 @@ func parseChange(queue string, fields map[string]string) (matchmaking.Change, er
 	if err != nil {
 		return matchmaking.Change{}, err
 	}
-	t := record.ticket(queue, id, time.UnixMilli(expires).UTC())
+	record.spec.Keep(r.Fields)
+	t := record.ticket(r.Queue, id, time.UnixMilli(expires).UTC())
 	return matchmaking.Change{Added: &t}, nil
 }
 

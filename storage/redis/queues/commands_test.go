@@ -82,7 +82,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"cancel again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"undo", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
 		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
-		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.Name)) }},
+		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error {
+			return rig.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
+		}},
 		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1", "1-2"}) }},
 		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 10)) }},

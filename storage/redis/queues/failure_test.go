@@ -31,7 +31,9 @@ func (h *hall) queueCalls() []rig.Call {
 		{Name: "ticket", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
 		{Name: "create again", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("mine"))) }},
 		{Name: "renew", Do: func(ctx context.Context) error { return h.Renew(ctx, h.Name, []string{"free", "mine"}) }},
-		{Name: "snapshot", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Snapshot(ctx, h.Name)) }},
+		{Name: "snapshot", Do: func(ctx context.Context) error {
+			return rig.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
+		}},
 		{Name: "changes", Do: func(ctx context.Context) error {
 			return rig.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.Name, After: "0-0", Limit: 10}))
 		}},

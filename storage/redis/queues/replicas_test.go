@@ -102,7 +102,7 @@ func TestQueueSnapshotOfAReplica(t *testing.T) {
 	})
 	require.NoError(t, replica.Do(t, "CONFIG", "RESETSTAT").Error())
 	want := h.Whole(t)
-	found, err := q.Snapshot(t.Context(), h.Name)
+	found, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll})
 	require.NoError(t, err)
 	want.Now = found.Now
 	require.Equal(t, want, found)

@@ -103,7 +103,7 @@ func TestChangesThatCannotBeRead(t *testing.T) {
 		{}, {"ticket": "S1 2 3 4 a  {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a  {}"},
 		{"id": "a", "ticket": "S1 2 3 4 a  {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
 	} {
-		_, err := parseChange("duel", fields)
+		_, err := parseChange(matchmaking.ChangesRequest{}, fields)
 		require.ErrorIs(t, err, errTicketRecord, "%v", fields)
 	}
 }

@@ -104,7 +104,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return err
 	}, func(*testing.T, *hall) {}},
 	{"snapshot", func(ctx context.Context, h *hall) error {
-		found, err := h.Snapshot(ctx, h.Name)
+		found, err := h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll})
 		if err == nil && (len(found.Tickets) != 2 || len(found.Held) != 1) {
 			return fmt.Errorf("a snapshot of %+v", found)
 		}

@@ -18,7 +18,7 @@ var snapshotScript = lua.Must("queues/snapshot")
 
 const (
 	pageSize       = 1000 // tickets of a page
-	contentsAtOnce = 100  // tickets that Waiting holds in memory at once
+	contentsAtOnce = 32   // tickets that are read at once: each may be as large as the queue allows
 	pagesAtOnce    = 4    // whose contents a snapshot reads at the same time
 )
 
@@ -35,17 +35,17 @@ type waitingTicket struct {
 	expires, heldFor time.Time
 }
 
-// Snapshot reads pages, and meanwhile the contents of their tickets with one command a page. What happens in between is
-// among the changes after the snapshot's point, which is that of the first page.
+// Snapshot reads pages, and meanwhile the contents of their tickets, contentsAtOnce with each command. What happens in
+// between is among the changes after the snapshot's point, which is that of the first page.
 //
 // The pages are the primary's, so that the snapshot has each ticket that waits, whatever a replica lags behind. Contents
 // never change: they may be a replica's.
-func (s *Store) Snapshot(ctx context.Context, queue string) (matchmaking.Snapshot, error) {
+func (s *Store) Snapshot(ctx context.Context, r matchmaking.WaitingRequest) (matchmaking.Snapshot, error) {
 	whole := matchmaking.Snapshot{Held: map[string]time.Time{}}
 	var parts []*[]*matchmaking.Ticket
 	group, reading := errgroup.WithContext(ctx)
 	group.SetLimit(pagesAtOnce)
-	err := pages{s, queue}.Each(reading, func(p page) error {
+	err := pages{s, r.Queue}.Each(reading, func(p page) error {
 		if whole.Now = p.now; whole.After == "" {
 			whole.After = p.point
 		}
@@ -56,9 +56,15 @@ func (s *Store) Snapshot(ctx context.Context, queue string) (matchmaking.Snapsho
 		}
 		part := new([]*matchmaking.Ticket)
 		parts = append(parts, part)
-		group.Go(func() (err error) {
-			*part, err = s.contents(reading, matchmaking.WaitingRequest{Queue: queue, Fields: matchmaking.FieldsAll}, p)
-			return err
+		group.Go(func() error {
+			for some := range slices.Chunk(p.tickets, contentsAtOnce) {
+				tickets, err := s.contents(reading, r, page{now: p.now, tickets: some})
+				if err != nil {
+					return err
+				}
+				*part = append(*part, tickets...)
+			}
+			return nil
 		})
 		return nil
 	})

@@ -31,6 +31,16 @@ func changes(t *testing.T, q *Queue) {
 	require.Equal(t, found.CreateTime.Truncate(time.Millisecond).Add(LongTTL), added.Expires)
 	require.Equal(t, LongTTL, added.TTL)
 
+	// Fields that aren't asked for aren't returned.
+	for fields, want := range map[matchmaking.Fields]matchmaking.Spec{
+		matchmaking.FieldsSearch:   {SearchFields: Spec("b").SearchFields, Statistics: Spec("b").Statistics},
+		matchmaking.FieldsMatching: {Statistics: Spec("b").Statistics},
+	} {
+		part, err := q.Changes(t.Context(), matchmaking.ChangesRequest{Queue: q.Name, After: start.After, Limit: 10, Fields: fields})
+		require.NoError(t, err)
+		require.Equal(t, want, part.Changes[1].Added.Spec)
+	}
+
 	one := q.ChangesAfter(t, start.After, 1)
 	require.Equal(t, []string{"a"}, Told(one.Changes))
 	require.Equal(t, []string{"b", "-a"}, Told(q.ChangesAfter(t, one.After, 10).Changes))
@@ -130,14 +140,16 @@ func waiting(t *testing.T, q *Queue) {
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids[7])
 	same := func() {
-		whole, err := q.Snapshot(t.Context(), q.Name)
+		whole, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsAll})
 		require.NoError(t, err)
 		require.Len(t, whole.Tickets, len(ids))
 		require.Equal(t, whole.Tickets, q.walk(t, matchmaking.FieldsAll))
+		matching, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsMatching})
+		require.NoError(t, err)
 		search, none := q.walk(t, matchmaking.FieldsSearch), q.walk(t, matchmaking.FieldsNone)
 		for i, ticket := range whole.Tickets {
 			require.Equal(t, ticket.SearchFields, search[i].SearchFields)
-			require.Empty(t, search[i].Message)
+			require.Equal(t, matchmaking.Spec{Statistics: ticket.Statistics}, matching.Tickets[i].Spec)
 			for _, found := range []*matchmaking.Ticket{search[i], none[i]} {
 				require.Equal(t, ticket.ID, found.ID)
 				require.Equal(t, ticket.CreateTime, found.CreateTime)

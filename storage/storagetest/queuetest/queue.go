@@ -161,7 +161,7 @@ func (q *Queue) ClaimToken() string { return strconv.FormatUint(q.Fence, 10) + "
 // ChangesAfter returns changes of the queue.
 func (q *Queue) ChangesAfter(t testing.TB, after string, limit int) matchmaking.Changes {
 	t.Helper()
-	found, err := q.Changes(t.Context(), matchmaking.ChangesRequest{Queue: q.Name, After: after, Limit: limit})
+	found, err := q.Changes(t.Context(), matchmaking.ChangesRequest{Queue: q.Name, After: after, Limit: limit, Fields: matchmaking.FieldsAll})
 	require.NoError(t, err)
 	return found
 }
@@ -169,7 +169,7 @@ func (q *Queue) ChangesAfter(t testing.TB, after string, limit int) matchmaking.
 // Whole returns a snapshot of the queue.
 func (q *Queue) Whole(t testing.TB) matchmaking.Snapshot {
 	t.Helper()
-	found, err := q.Snapshot(t.Context(), q.Name)
+	found, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsAll})
 	require.NoError(t, err)
 	return found
 }

@@ -63,7 +63,7 @@ func undoComesFirst(t *testing.T, q *Queue) {
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, made, q.Get(t, "a"))
-	seen, err := q.Snapshot(t.Context(), q.Name)
+	seen, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsAll})
 	require.NoError(t, err)
 	require.Len(t, seen.Tickets, 1)
 }
