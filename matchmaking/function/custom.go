@@ -57,7 +57,7 @@ type custom struct {
 
 type customPool struct {
 	matchmaking.Pool
-	tickets *sample.Line
+	tickets *sample.Line[*matchmaking.Ticket]
 }
 
 func newCustomPool(pool matchmaking.Pool) customPool {

@@ -1,4 +1,4 @@
-// Package sample takes some of many tickets.
+// Package sample takes some of many values.
 package sample
 
 import (
@@ -6,46 +6,44 @@ import (
 	"slices"
 
 	"github.com/tidwall/btree"
-
-	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
-// Line is tickets in an order. It must be used by one goroutine at a time.
-type Line struct {
-	less  func(a, b *matchmaking.Ticket) bool
-	all   *btree.BTreeG[*matchmaking.Ticket]
-	fresh *btree.BTreeG[*matchmaking.Ticket] // those that were never taken
+// Line is values in an order. It must be used by one goroutine at a time.
+type Line[T comparable] struct {
+	less  func(a, b T) bool
+	all   *btree.BTreeG[T]
+	fresh *btree.BTreeG[T] // those that were never taken
 }
 
 // New returns an empty Line.
-func New(less func(a, b *matchmaking.Ticket) bool) *Line {
-	tree := func() *btree.BTreeG[*matchmaking.Ticket] {
+func New[T comparable](less func(a, b T) bool) *Line[T] {
+	tree := func() *btree.BTreeG[T] {
 		return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
 	}
-	return &Line{less: less, all: tree(), fresh: tree()}
+	return &Line[T]{less: less, all: tree(), fresh: tree()}
 }
 
-// Add adds a ticket.
-func (l *Line) Add(t *matchmaking.Ticket) {
+// Add adds a value.
+func (l *Line[T]) Add(t T) {
 	l.all.Set(t)
 	l.fresh.Set(t)
 }
 
-// Remove removes a ticket, if it is there.
-func (l *Line) Remove(t *matchmaking.Ticket) {
+// Remove removes a value, if it is there.
+func (l *Line[T]) Remove(t T) {
 	l.all.Delete(t)
 	l.fresh.Delete(t)
 }
 
-// Take returns tickets in order, as many as limit at most, and reports whether these are all; a limit of 0 is none. Those
+// Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none. Those
 // that were never taken come first, so that none waits for its turn forever; the others are chosen at random, so that any two
 // of them are taken together sooner or later.
-func (l *Line) Take(limit int) (some []*matchmaking.Ticket, all bool) {
+func (l *Line[T]) Take(limit int) (some []T, all bool) {
 	if limit == 0 || l.all.Len() <= limit {
 		l.fresh.Clear()
 		return l.all.Items(), true
 	}
-	taken := make(map[*matchmaking.Ticket]bool, limit)
+	taken := make(map[T]bool, limit)
 	for len(some) < limit {
 		t, ok := l.fresh.PopMin()
 		if !ok {
@@ -62,7 +60,7 @@ func (l *Line) Take(limit int) (some []*matchmaking.Ticket, all bool) {
 			some = append(some, t)
 		}
 	}
-	slices.SortFunc(some, func(a, b *matchmaking.Ticket) int {
+	slices.SortFunc(some, func(a, b T) int {
 		if l.less(a, b) {
 			return -1
 		}

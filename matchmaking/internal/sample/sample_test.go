@@ -1,27 +1,26 @@
 package sample_test
 
 import (
+	"cmp"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/sample"
 )
 
 func TestTake(t *testing.T) {
 	t.Parallel()
-	l := sample.New(func(a, b *matchmaking.Ticket) bool { return a.ID < b.ID })
-	ticket := func(i int) *matchmaking.Ticket { return &matchmaking.Ticket{ID: strconv.Itoa(i)} }
+	l := sample.New(cmp.Less[int])
 	for i := range 10 {
-		l.Add(ticket(9 - i))
+		l.Add(9 - i)
 	}
-	l.Add(ticket(3))
+	l.Add(3)
 	take := func(limit int) (ids string, all bool) {
 		some, all := l.Take(limit)
 		for _, one := range some {
-			ids += one.ID
+			ids += strconv.Itoa(one)
 		}
 		return ids, all
 	}
@@ -47,10 +46,10 @@ func TestTake(t *testing.T) {
 		require.True(t, all)
 	}
 	for i := range 10 {
-		l.Add(ticket(i)) // each anew
+		l.Add(i) // each anew
 	}
-	l.Remove(ticket(0))
-	l.Remove(ticket(77))
+	l.Remove(0)
+	l.Remove(77)
 	ids, _ = take(2)
 	require.Equal(t, "12", ids)
 }
