@@ -169,6 +169,7 @@ type AssignOutcome struct {
 type Conflict struct {
 	ID     string
 	Reason ConflictReason
+	Until  time.Time // of ConflictClaim, if another token holds the ticket: that claim's deadline
 }
 
 // ConflictReason is why a ticket could not be assigned.

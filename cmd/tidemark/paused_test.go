@@ -54,7 +54,7 @@ func pausedUnderLoad(t *testing.T, url, prefix string) {
 	startPair(t, url, prefix, "500ms").pauseAgainAndAgain(t)
 }
 
-// pausedWithStaticPlaces does so with an assigner that makes the other process take over the claims before their deadline.
+// pausedWithStaticPlaces does so with an assigner for which tickets aren't claimed.
 func pausedWithStaticPlaces(t *testing.T, url, prefix string) {
 	t.Helper()
 	static := fmt.Sprintf(`{"kind":"static","connection":%q}`, placeFor("{match}"))

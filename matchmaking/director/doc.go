@@ -11,7 +11,7 @@
 //	                                    sweeper  takes expired tickets out of the storage       (goroutine)
 //	                                    pool     the tickets in memory                          (package pool)
 //	                                    round    forms matches of the pool                      (package round)
-//	                                    maker    claims, allocates, assigns, gives back         (package maker)
+//	                                    maker    claims if need be, allocates, assigns          (package maker)
 //	                                    losses   looks for tickets that the storage has lost
 //
 // The pool is a hint: the store's Claim and Assign decide. A failing store, match function or assigner is logged once when

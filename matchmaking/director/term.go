@@ -21,7 +21,7 @@ import (
 //
 //	for {
 //	    update the pool: what the feed read, expired tickets, what became of matches    (never waits)
-//	    if a round is due: form matches of the pool; the maker claims them and makes them in the background
+//	    if a round is due: form matches of the pool; the maker makes them in the background, after claiming them if need be
 //	    else wait for any of these
 //	}
 type term struct {
@@ -46,10 +46,12 @@ type loopState struct {
 	lost      context.CancelCauseFunc
 	busy      time.Time // when there was something to do last
 	idleAfter time.Duration
+	full      int // tickets in matches that are being made, with which no round is held
 }
 
-// How many tickets can be in matches that are being made; no round is held while there are as many. With an assigner that
-// is not immediate they wait for their turn while their claim's deadline comes nearer, so there can't be many.
+// How many tickets can be in matches that are being made. With an assigner that is not immediate they wait for their turn
+// while their claim's deadline comes nearer, so there can't be many. With an immediate one the matches of one round are
+// made before the next one is held: what arrives meanwhile is matched, and assigned, together.
 const (
 	maxClaimedImmediate = 20_000
 	maxClaimedSlow      = 2_000
@@ -62,7 +64,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		loop:     loopState{outcomes: make(chan maker.Outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter},
+		loop:     loopState{outcomes: make(chan maker.Outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxClaimedSlow},
 	}
 	immediate := maker.IsImmediate(parts.Assigner)
 	t.round = &round.Round{
@@ -71,7 +73,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxClaimed: maxClaimedSlow,
 	}
 	if immediate {
-		t.round.MaxClaimed = maxClaimedImmediate
+		t.round.MaxClaimed, t.loop.full = maxClaimedImmediate, 1
 	}
 	t.pool = pool.New(parts.Matcher)
 	t.maker = &maker.Maker{
@@ -188,11 +190,15 @@ func (t *term) remove(ids []string) {
 
 func (t *term) takeOutcome(o maker.Outcome) {
 	now := time.Now()
-	for _, id := range o.Finished {
+	for _, id := range o.Assigned {
 		t.pool.Finish(id)
 	}
 	for _, id := range o.PutBack {
 		t.pool.PutBack(id, now, o.From, o.Uncertain)
+	}
+	t.takeMissed(o.Missed)
+	if o.Lost != nil {
+		t.end(o.Lost)
 	}
 }
 
@@ -206,8 +212,8 @@ func (t *term) report(o maker.Outcome) {
 
 // nextRound returns when the next round is due by this server's clock, if one is.
 func (t *term) nextRound() (at time.Time, ok bool) {
-	if t.pool.Claimed() >= t.round.MaxClaimed {
-		return at, false // outcomes make room
+	if t.pool.Claimed() >= t.loop.full {
+		return at, false // until outcomes have arrived
 	}
 	later := t.round.Matcher.Next()
 	if !later.IsZero() {
@@ -248,7 +254,7 @@ func (t *term) holdRound(ctx context.Context) {
 		return
 	}
 	for rest := f.Matches; len(rest) > 0; {
-		n := maker.NextClaim(rest)
+		n := t.maker.Next(rest)
 		not, err := t.maker.Start(ctx, rest[:n])
 		if err != nil {
 			t.end(err)
@@ -278,21 +284,21 @@ func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
 	return true
 }
 
-// end is called after a claim that failed for good. The term ends if it has lost its lease; else its context has ended.
+// end is called when matches can't be made any more. The term ends if it has lost its lease; else its context has ended.
 func (t *term) end(err error) {
 	if errors.Is(err, lease.ErrLost) {
 		t.loop.lost(err)
 	}
 }
 
-// takeMissed updates the tickets that a claim did not get.
+// takeMissed updates the tickets that could not be claimed or assigned.
 func (t *term) takeMissed(not maker.Missed) {
 	var lost []string
 	for _, id := range not.Gone {
 		if t.pool.IsCertain(id) {
 			lost = append(lost, id)
 		}
-		t.pool.Remove(id)
+		t.pool.Finish(id)
 	}
 	t.losses.check(lost)
 	now := time.Now()

@@ -23,17 +23,17 @@ func directs(t *testing.T, s *service.Service, queue string) {
 	require.NoError(t, s.Cancel(t.Context(), made.ID))
 }
 
-// A director is paused between claim and assign. Meanwhile its successor takes its tickets over.
-func TestClaimsAreTakenOver(t *testing.T) {
+// A director is paused before it assigns a match. Meanwhile its successor matches the tickets.
+func TestAPausedDirectorAssignsNothing(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {
-		o := w.options(t, define(t, "duel", `{"pendingTimeout":"10m"}`))
+		o := w.options(t, define(t, "duel", `{}`))
 		_, queues := w.connect(t)
 		paused := &tampered{Store: queues}
-		claimed, awake, outcomes := make(chan struct{}, 16), make(chan struct{}), make(chan []matchmaking.AssignOutcome, 16)
+		matched, awake, outcomes := make(chan struct{}, 16), make(chan struct{}), make(chan []matchmaking.AssignOutcome, 16)
 		paused.assign = func(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
 			paused.dead.Store(true) // its lease isn't renewed
-			claimed <- struct{}{}
+			matched <- struct{}{}
 			<-awake
 			paused.dead.Store(false)
 			made := queues.Assign(ctx, r)
@@ -46,13 +46,12 @@ func TestClaimsAreTakenOver(t *testing.T) {
 		background(t, a.Run)
 		directs(t, a, "duel")
 		x, y := create(t, a, service.NewTicket{Queue: "duel"}), create(t, a, service.NewTicket{Queue: "duel"})
-		<-claimed
+		<-matched
 		background(t, newService(t, o).Run)
 		w.requireMatched(t, x.ID, y.ID)
 		close(awake)
 		for _, outcome := range <-outcomes {
-			require.NoError(t, outcome.Err)
-			require.NotEmpty(t, outcome.Conflicts, "it holds nothing")
+			require.ErrorIs(t, outcome.Err, lease.ErrLost)
 		}
 		w.requireNoMore(t, "duel", x.ID, y.ID)
 	})

@@ -3,9 +3,11 @@ package maker
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
@@ -18,6 +20,7 @@ type results struct {
 	assigned  []string     // tickets
 	unplaced  []placed     // no place was found
 	conflicts []conflicted // a ticket could not be assigned
+	lost      []placed     // the lease was lost before they were assigned
 	refused   []placed     // the storage will never accept them
 	unknown   []placed     // the storage did not answer
 }
@@ -32,7 +35,7 @@ type conflicted struct {
 func (m *Maker) assign(ctx context.Context, c claim, batch []placed) {
 	var r results
 	todo := make([]placed, 0, len(batch))
-	request := matchmaking.AssignRequest{Queue: m.Definition.Name, Token: c.token, Keep: m.Definition.AssignmentTTL.Std()}
+	request := matchmaking.AssignRequest{Queue: m.Definition.Name, Token: c.token, Fence: c.fence, Keep: m.Definition.AssignmentTTL.Std()}
 	for _, p := range batch {
 		var assignments matchmaking.AssignMatch
 		if p.err == nil {
@@ -81,6 +84,9 @@ func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 		case errors.Is(o.Err, matchmaking.ErrNotAssigned):
 			p.err = o.Err
 			r.refused = append(r.refused, p)
+		case errors.Is(o.Err, lease.ErrLost):
+			p.err = o.Err
+			r.lost = append(r.lost, p)
 		case o.Err != nil:
 			storageErr = o.Err
 			todo, again = append(todo, p), append(again, a.assignments[i])
@@ -109,22 +115,22 @@ func outgoing(matchID string, m matchmaking.AssignMatch, entries []string) []mat
 
 // conclude ends a batch: it gives back what was not assigned, and reports the tickets to the term.
 func (m *Maker) conclude(ctx context.Context, c claim, r results) {
-	outcomes := []Outcome{m.dropConflicts(ctx, r.assigned, r.conflicts), m.dropUnplaced(r.unplaced), m.dropRefused(ctx, r.refused), {}}
-	for _, p := range r.unknown {
-		// Players may know the place, so it is not given back. Their tickets can be claimed again if they do not.
-		o := &outcomes[3]
-		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.IDs...), c.deadline, true
-		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets", p.IDs, "connection", p.place.Connection)
+	outcomes := []Outcome{
+		m.dropConflicts(ctx, r.assigned, r.conflicts), m.dropUnplaced(r.unplaced), m.dropRefused(ctx, r.refused), m.dropLost(r.lost),
+		m.dropUnknown(ctx, c, r.unknown),
 	}
-	var ids []string
+	if c.fence == 0 {
+		var ids []string
+		for _, o := range outcomes {
+			ids = append(ids, o.PutBack...)
+			ids = slices.AppendSeq(ids, maps.Keys(o.Held))
+		}
+		if len(ids) > 0 {
+			m.release(ctx, c, ids)
+		}
+	}
 	for _, o := range outcomes {
-		ids = append(ids, o.PutBack...)
-	}
-	if len(ids) > 0 {
-		m.release(ctx, c, ids)
-	}
-	for _, o := range outcomes {
-		if len(o.Finished)+len(o.PutBack) > 0 {
+		if len(o.Assigned)+len(o.PutBack)+len(o.Gone)+len(o.Held) > 0 {
 			m.Report(o)
 		}
 	}
@@ -132,15 +138,53 @@ func (m *Maker) conclude(ctx context.Context, c claim, r results) {
 
 // dropConflicts returns the outcome of tickets that were assigned and of matches that could not be.
 func (m *Maker) dropConflicts(ctx context.Context, assigned []string, matches []conflicted) Outcome {
-	o := Outcome{Finished: assigned}
+	o := Outcome{Assigned: assigned, Missed: Missed{Held: map[string]time.Time{}}}
 	for i := range matches {
 		p := &matches[i]
 		m.Metrics.Conflict(p.conflicts[0].Reason)
 		m.Log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason", p.conflicts[0].Reason)
 		m.giveBack(&p.placed)
-		gone, left := p.split()
-		o.Finished = append(o.Finished, gone...)
-		o.PutBack = append(o.PutBack, left...)
+		m.split(p, &o)
+	}
+	return o
+}
+
+// split adds the tickets of a match that could not be assigned to an outcome: those that prevented it, and the others,
+// which are available again.
+func (m *Maker) split(f *conflicted, o *Outcome) {
+	why := make(map[string]matchmaking.Conflict, len(f.conflicts))
+	for _, c := range f.conflicts {
+		why[c.ID] = c
+	}
+	for _, id := range f.IDs {
+		switch c := why[id]; {
+		case c.Reason == matchmaking.ConflictGone:
+			o.Gone = append(o.Gone, id)
+		case !c.Until.IsZero():
+			o.Held[id] = m.Clock.Local(c.Until).Add(heldMargin)
+		default:
+			o.PutBack = append(o.PutBack, id)
+		}
+	}
+}
+
+// dropLost returns the outcome of matches that were not assigned because the lease was lost.
+func (m *Maker) dropLost(matches []placed) (o Outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.Lost = append(o.PutBack, p.IDs...), p.err
+		m.giveBack(p)
+	}
+	return o
+}
+
+// dropUnknown returns the outcome of matches of which it isn't known whether they were assigned. Players may know the place,
+// so it is not given back. Their tickets can be matched again if they do not.
+func (m *Maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o Outcome) {
+	for i := range matches {
+		p := &matches[i]
+		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.IDs...), c.deadline, true
+		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets", p.IDs, "connection", p.place.Connection)
 	}
 	return o
 }
@@ -167,19 +211,4 @@ func (m *Maker) dropRefused(ctx context.Context, matches []placed) (o Outcome) {
 		m.giveBack(p)
 	}
 	return o
-}
-
-// split returns the tickets that cannot be assigned any more, and the others.
-func (f *conflicted) split() (gone, left []string) {
-	for _, c := range f.conflicts {
-		if c.Reason == matchmaking.ConflictGone {
-			gone = append(gone, c.ID)
-		}
-	}
-	for _, id := range f.IDs {
-		if !slices.Contains(gone, id) {
-			left = append(left, id)
-		}
-	}
-	return gone, left
 }

@@ -7,6 +7,9 @@
 // A term calls [Maker.Start], which claims. All that follows runs in [Tasks], which may outlive the term: the storage
 // decides whether a match is assigned. While the storage fails they try again; what became of tickets they report to the
 // term as an [Outcome].
+//
+// With an assigner that is immediate nothing is claimed: the tickets need not be held while nothing is waited for. All
+// matches of a round are assigned by one call, which the storage carries out only for the holder of the queue's lease.
 package maker
 
 import (
@@ -40,7 +43,7 @@ type Maker struct {
 	Fence      uint64        // of the term's lease
 	Report     func(Outcome) // called by tasks
 
-	claims int // made so far: the last part of a claim's token
+	tokens int // used so far: the last part of a token
 }
 
 // Outbox carries assignments to their players.
@@ -83,21 +86,24 @@ func NewHealth(log *slog.Logger) *Health {
 	}
 }
 
-// Outcome is what became of tickets whose match was claimed.
+// Outcome is what became of tickets of matches.
 type Outcome struct {
-	Finished  []string  // assigned, or gone
+	Missed
+	Assigned  []string
 	PutBack   []string  // available again
 	From      time.Time // when those are available; zero: now
 	Uncertain bool      // those may be assigned
+	Lost      error     // lease.ErrLost: the term has lost its lease
 }
 
-// claim is a claim that the storage gave.
+// claim is a claim that the storage gave, or what stands for one with an immediate assigner.
 type claim struct {
 	token    string
-	deadline time.Time // by this server's clock, a little early
+	fence    uint64    // of the lease that assigns without a claim; 0: the token holds the tickets
+	deadline time.Time // by this server's clock, a little early; zero: nothing is held
 }
 
-// Missed is what a claim did not get.
+// Missed is tickets that could not be claimed or assigned.
 type Missed struct {
 	Gone []string             // assigned, cancelled, expired, or never there
 	Held map[string]time.Time // by another claim, until then by this server's clock
@@ -110,8 +116,12 @@ const (
 	heldMargin = 2 * time.Millisecond
 )
 
-// NextClaim returns how many of the matches, but at least one, fit into one claim.
-func NextClaim(matches []round.Match) int {
+// Next returns how many of the matches, but at least one, are started together: as many as fit into one claim, or all of
+// them if nothing is claimed.
+func (m *Maker) Next(matches []round.Match) int {
+	if IsImmediate(m.Assigner) {
+		return len(matches)
+	}
 	tickets := 0
 	for n, m := range matches {
 		if tickets += len(m.IDs); tickets > claimTickets {
@@ -121,15 +131,25 @@ func NextClaim(matches []round.Match) int {
 	return len(matches)
 }
 
-// Start claims the tickets of matches and begins to make the matches that are complete. The tickets that it got of others
-// are given up again. An error means that the term must end: lease.ErrLost, or that ctx has ended.
+// Start begins to make matches. If their tickets must be claimed it waits until they are, gives up again those of matches
+// that are incomplete, and returns what it missed. An error means that the term must end: lease.ErrLost, or that ctx has
+// ended.
 func (m *Maker) Start(ctx context.Context, matches []round.Match) (Missed, error) {
+	m.tokens++
+	c := claim{token: strconv.FormatUint(m.Fence, 10) + "." + strconv.Itoa(m.tokens)}
+	if IsImmediate(m.Assigner) {
+		c.fence = m.Fence
+		m.Tasks.Start(func(ctx context.Context) { m.makeAtOnce(ctx, c, matches) })
+		return Missed{}, nil
+	}
+	return m.startClaimed(ctx, c, matches)
+}
+
+func (m *Maker) startClaimed(ctx context.Context, c claim, matches []round.Match) (Missed, error) {
 	var ids []string
 	for i := range matches {
 		ids = append(ids, matches[i].IDs...)
 	}
-	m.claims++
-	c := claim{token: strconv.FormatUint(m.Fence, 10) + "." + strconv.Itoa(m.claims)}
 	got, sent, err := m.claim(ctx, c.token, ids)
 	if err != nil {
 		return Missed{}, err
@@ -220,20 +240,23 @@ func (m *Maker) release(ctx context.Context, c claim, ids []string) {
 	}
 }
 
+// makeAtOnce allocates places for matches without waiting, and assigns all of them together.
+func (m *Maker) makeAtOnce(ctx context.Context, c claim, matches []round.Match) {
+	allocating, cancel := context.WithTimeout(ctx, m.Definition.PendingTimeout.Std())
+	defer cancel()
+	all := make([]placed, len(matches))
+	for i, match := range matches {
+		all[i] = m.allocate(allocating, match)
+	}
+	m.assign(ctx, c, all)
+}
+
 // make allocates places for matches and assigns them: each as soon as it has a place, and those that have one at the same
 // time together.
 func (m *Maker) make(ctx context.Context, c claim, matches []round.Match) {
 	margin := min(max(m.Definition.PendingTimeout.Std()/10, 20*time.Millisecond), time.Second)
 	allocating, cancel := context.WithDeadline(ctx, c.deadline.Add(-margin))
 	defer cancel()
-	if IsImmediate(m.Assigner) {
-		all := make([]placed, len(matches))
-		for i, match := range matches {
-			all[i] = m.allocate(allocating, match)
-		}
-		m.assign(ctx, c, all)
-		return
-	}
 	found := make(chan placed, len(matches))
 	for _, match := range matches {
 		m.Tasks.Start(func(context.Context) { found <- m.allocateInTurn(allocating, match) })

@@ -71,8 +71,12 @@ func (w *world) Claim(_ context.Context, r matchmaking.ClaimRequest) (matchmakin
 
 func (w *world) Assign(_ context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
 	var all []matchmaking.AssignOutcome
+	var ids []string
 	for _, m := range r.Matches {
-		w.note("assign", r.Token, m.ID)
+		ids = append(ids, m.ID)
+	}
+	w.note("assign", r.Token, strings.Join(ids, ","), map[bool]string{true: "claimed", false: "unclaimed"}[r.Fence == 0])
+	for _, m := range r.Matches {
 		o := matchmaking.AssignOutcome{Waits: make([]time.Duration, len(m.Assignments))}
 		for _, t := range m.Assignments {
 			o.Entries = append(o.Entries, "entry-"+t.ID)
@@ -154,29 +158,47 @@ func match(id string, tickets ...string) round.Match {
 
 func TestMatchesAreAssigned(t *testing.T) {
 	t.Parallel()
-	w := &world{}
-	missed, err := w.run(t.Context(), match("m1", "a", "b"), match("m2", "c"))
-	require.NoError(t, err)
-	require.Empty(t, missed.Gone)
-	require.Empty(t, missed.Held)
-	require.Equal(t, []string{"claim 7.1 a,b,c", "allocate m1", "allocate m2", "assign 7.1 m1", "assign 7.1 m2", "matched", "matched", "report"}, w.log)
-	require.Equal(t, []maker.Outcome{{Finished: []string{"a", "b", "c"}}}, w.outcomes)
-	require.Len(t, w.entries, 3)
-	require.Equal(t, "entry-b", w.entries[1].Entry)
-	require.Equal(t, "m1", w.entries[1].MatchID)
-	require.JSONEq(t, `{"ticketId":"b","matchId":"m1","queue":"q","connection":"at-m1","team":0}`, string(w.entries[1].Content))
+	for name, test := range map[string]struct {
+		waits bool
+		log   []string
+	}{
+		"after a claim":   {true, []string{"claim 7.1 a,b", "allocate m1", "assign 7.1 m1 claimed", "matched", "report"}},
+		"without a claim": {false, []string{"allocate m1", "allocate m2", "assign 7.1 m1,m2 unclaimed", "matched", "matched", "report"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{waits: test.waits}
+			matches, tickets := []round.Match{match("m1", "a", "b")}, []string{"a", "b"}
+			if !test.waits {
+				matches, tickets = append(matches, match("m2", "c")), append(tickets, "c")
+			}
+			missed, err := w.run(t.Context(), matches...)
+			require.NoError(t, err)
+			require.Empty(t, missed.Gone)
+			require.Empty(t, missed.Held)
+			require.Equal(t, test.log, w.log)
+			require.Equal(t, []maker.Outcome{{Assigned: tickets, Missed: none}}, w.outcomes)
+			require.Len(t, w.entries, len(tickets))
+			require.Equal(t, "entry-b", w.entries[1].Entry)
+			require.Equal(t, "m1", w.entries[1].MatchID)
+			require.JSONEq(t, `{"ticketId":"b","matchId":"m1","queue":"q","connection":"at-m1","team":0}`, string(w.entries[1].Content))
+		})
+	}
 }
+
+// none is what an outcome of an assignment missed without conflicts.
+var none = maker.Missed{Held: map[string]time.Time{}}
 
 func TestMatchesThatCannotBeClaimedWhole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{held: map[string]time.Duration{"b": time.Second}, gone: []string{"e"}}
+		w := &world{waits: true, held: map[string]time.Duration{"b": time.Second}, gone: []string{"e"}}
 		began := time.Now()
 		missed, err := w.run(t.Context(), match("m1", "a", "b"), match("m2", "c"), match("m3", "d", "e"))
 		require.NoError(t, err)
 		require.Equal(t, []string{"e"}, missed.Gone)
 		require.True(t, missed.Held["b"].After(began.Add(time.Second)), "just after the other claim's deadline")
-		require.Contains(t, w.log, "assign 7.1 m2")
+		require.Contains(t, w.log, "assign 7.1 m2 claimed")
 		require.NotContains(t, w.log, "allocate m1")
 		require.Contains(t, w.log, "release 7.1 a,d")
 		require.Contains(t, w.outcomes, maker.Outcome{PutBack: []string{"a", "d"}})
@@ -185,20 +207,19 @@ func TestMatchesThatCannotBeClaimedWhole(t *testing.T) {
 
 func TestClaimThatFails(t *testing.T) {
 	t.Parallel()
-	down := errors.New("down")
 	for name, test := range map[string]struct {
 		claims []error
 		err    error
 		log    []string
 	}{
-		"is tried again with its token": {[]error{down, down, nil}, nil, []string{"claim 7.1 a", "claim 7.1 a", "claim 7.1 a", "allocate m", "assign 7.1 m", "matched", "report"}},
+		"is tried again with its token": {[]error{errDown, errDown, nil}, nil, []string{"claim 7.1 a", "claim 7.1 a", "claim 7.1 a", "allocate m", "assign 7.1 m claimed", "matched", "report"}},
 		"for good":                      {[]error{lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a"}},
-		"after one that may have held":  {[]error{down, lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a", "claim 7.1 a", "release 7.1 a"}},
+		"after one that may have held":  {[]error{errDown, lease.ErrLost}, lease.ErrLost, []string{"claim 7.1 a", "claim 7.1 a", "release 7.1 a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{claims: test.claims}
+				w := &world{waits: true, claims: test.claims}
 				_, err := w.run(t.Context(), match("m", "a"))
 				require.ErrorIs(t, err, test.err)
 				require.Equal(t, test.log, w.log)
@@ -206,7 +227,7 @@ func TestClaimThatFails(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{claims: slices.Repeat([]error{down}, 1000)}
+		w := &world{waits: true, claims: slices.Repeat([]error{errDown}, 1000)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := w.run(ctx, match("m", "a"))
@@ -215,71 +236,129 @@ func TestClaimThatFails(t *testing.T) {
 	})
 }
 
+var errDown = errors.New("down")
+
+// conflict is the outcome of a match that one ticket prevents.
+func conflict(id string, reason matchmaking.ConflictReason, until time.Duration) matchmaking.AssignOutcome {
+	c := matchmaking.Conflict{ID: id, Reason: reason}
+	if until > 0 {
+		c.Until = time.Now().Add(until)
+	}
+	return matchmaking.AssignOutcome{Conflicts: []matchmaking.Conflict{c}}
+}
+
 // TestMatchesThatFail tests that what was taken for a match is given back before its tickets are available again.
 func TestMatchesThatFail(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
+	both := maker.Outcome{PutBack: []string{"a", "b"}}
 	for name, test := range map[string]struct {
-		assign   matchmaking.AssignOutcome
+		assign   func() matchmaking.AssignOutcome
 		allocate error
-		log      []string
-		outcomes []maker.Outcome
-		later    bool // the tickets are available later
+		log      []string // besides claim, allocate, assign and report
+		outcome  maker.Outcome
+		released string // of the claim, if there is one
+		later    bool   // the tickets are available later
 	}{
 		"no place": {
-			allocate: broken, later: true,
-			log:      []string{"claim 7.1 a,b", "allocate m", "allocation failed", "give back m ", "release 7.1 a,b", "report"},
-			outcomes: []maker.Outcome{{PutBack: []string{"a", "b"}}},
+			allocate: errDown, later: true, log: []string{"allocation failed", "give back m "}, outcome: both, released: "a,b",
 		},
 		"a ticket is gone": {
-			assign:   matchmaking.AssignOutcome{Conflicts: []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}},
-			log:      []string{"claim 7.1 a,b", "allocate m", "assign 7.1 m", "conflict gone", "give back m at-m", "release 7.1 b", "report"},
-			outcomes: []maker.Outcome{{Finished: []string{"a"}, PutBack: []string{"b"}}},
+			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictGone, 0) },
+			log:    []string{"conflict gone", "give back m at-m"}, released: "b",
+			outcome: maker.Outcome{Missed: maker.Missed{Gone: []string{"a"}, Held: none.Held}, PutBack: []string{"b"}},
 		},
-		"the claim is over": {
-			assign:   matchmaking.AssignOutcome{Conflicts: []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictClaim}}},
-			log:      []string{"claim 7.1 a,b", "allocate m", "assign 7.1 m", "conflict claim", "give back m at-m", "release 7.1 a,b", "report"},
-			outcomes: []maker.Outcome{{PutBack: []string{"a", "b"}}},
+		"a ticket isn't held": {
+			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictClaim, 0) },
+			log:    []string{"conflict claim", "give back m at-m"}, released: "a,b",
+			outcome: maker.Outcome{Missed: none, PutBack: []string{"a", "b"}},
+		},
+		"another claim holds a ticket": {
+			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictClaim, time.Second) },
+			log:    []string{"conflict claim", "give back m at-m"}, released: "a,b",
+			outcome: maker.Outcome{Missed: maker.Missed{Held: map[string]time.Time{"a": {}}}, PutBack: []string{"b"}},
 		},
 		"refused for good": {
-			assign: matchmaking.AssignOutcome{Err: matchmaking.ErrNotAssigned}, later: true,
-			log:      []string{"claim 7.1 a,b", "allocate m", "assign 7.1 m", "refused", "give back m at-m", "release 7.1 a,b", "report"},
-			outcomes: []maker.Outcome{{PutBack: []string{"a", "b"}}},
+			assign: func() matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: matchmaking.ErrNotAssigned} },
+			later:  true, log: []string{"refused", "give back m at-m"}, outcome: both, released: "a,b",
+		},
+		"the lease is lost": {
+			assign: func() matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: lease.ErrLost} },
+			log:    []string{"give back m at-m"}, released: "a,b",
+			outcome: maker.Outcome{PutBack: []string{"a", "b"}, Lost: lease.ErrLost},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := &world{assign: func(string) matchmaking.AssignOutcome { return test.assign }}
-				w.allocate = func(context.Context, string) error { return test.allocate }
-				began := time.Now()
-				_, err := w.run(t.Context(), match("m", "a", "b"))
-				require.NoError(t, err)
-				require.ElementsMatch(t, test.log, w.log)
-				released := slices.IndexFunc(w.log, func(l string) bool { return strings.HasPrefix(l, "release") })
-				require.Less(t, released, slices.Index(w.log, "report"))
-				for i := range w.outcomes {
-					require.Equal(t, test.later, w.outcomes[i].From.After(began))
-					w.outcomes[i].From = time.Time{}
-				}
-				require.Equal(t, test.outcomes, w.outcomes)
-				require.Empty(t, w.entries)
+		for _, waits := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", claimed: ", waits), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := &world{waits: waits, assign: func(string) matchmaking.AssignOutcome { return test.assign() }}
+					w.allocate = func(context.Context, string) error { return test.allocate }
+					want := append([]string{"allocate m", "report"}, test.log...)
+					if test.allocate == nil {
+						want = append(want, "assign 7.1 m "+map[bool]string{true: "claimed", false: "unclaimed"}[waits])
+					}
+					if waits {
+						want = append(want, "claim 7.1 a,b", "release 7.1 "+test.released)
+					}
+					began := time.Now()
+					_, err := w.run(t.Context(), match("m", "a", "b"))
+					require.NoError(t, err)
+					require.ElementsMatch(t, want, w.log)
+					released := slices.IndexFunc(w.log, func(l string) bool { return strings.HasPrefix(l, "release") })
+					require.Less(t, released, slices.Index(w.log, "report"))
+					require.Len(t, w.outcomes, 1)
+					o := &w.outcomes[0]
+					require.Equal(t, test.later, o.From.After(began))
+					o.From = time.Time{}
+					for id, until := range o.Held {
+						require.True(t, until.After(began.Add(time.Second)), "just after the other claim's deadline")
+						o.Held[id] = time.Time{}
+					}
+					require.Equal(t, test.outcome, *o)
+					require.Empty(t, w.entries)
+				})
 			})
-		})
+		}
 	}
+}
+
+// TestAssignIsRepeated tests that only matches are assigned again of which it isn't known what became of them.
+func TestAssignIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := map[string]int{}
+		w := &world{assign: func(match string) matchmaking.AssignOutcome {
+			if asked[match]++; match == "m2" && asked[match] < 3 {
+				return matchmaking.AssignOutcome{Err: errDown} // the reply is lost
+			}
+			return matchmaking.AssignOutcome{} // m2 exists
+		}}
+		_, err := w.run(t.Context(), match("m1", "a"), match("m2", "b"))
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"m1": 1, "m2": 3}, asked)
+		require.Equal(t, []maker.Outcome{{Assigned: []string{"a", "b"}, Missed: none}}, w.outcomes)
+	})
 }
 
 func TestOutcomeThatIsNeverKnown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{assign: func(string) matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: errors.New("down")} }}
-		began := time.Now()
-		_, err := w.run(t.Context(), match("m", "a"))
-		require.NoError(t, err)
-		require.Equal(t, []maker.Outcome{{PutBack: []string{"a"}, From: began.Add(hold), Uncertain: true}}, w.outcomes)
-		require.NotContains(t, w.log, "give back m at-m", "players may know the place")
-		require.Greater(t, len(w.log), 20, "it was asked again for a while")
-	})
+	for name, waits := range map[string]bool{"after a claim": true, "without a claim": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{waits: waits, assign: func(string) matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: errDown} }}
+				want := maker.Outcome{PutBack: []string{"a"}, Uncertain: true}
+				if waits {
+					want.From = time.Now().Add(hold)
+				}
+				_, err := w.run(t.Context(), match("m", "a"))
+				require.NoError(t, err)
+				require.Equal(t, []maker.Outcome{want}, w.outcomes)
+				require.NotContains(t, w.log, "give back m at-m", "players may know the place")
+				require.Greater(t, len(w.log), 20, "it was asked again for a while")
+			})
+		})
+	}
 }
 
 func TestAllocationsAtOnce(t *testing.T) {
@@ -309,17 +388,20 @@ func TestAllocationsAtOnce(t *testing.T) {
 		require.Equal(t, 64, most)
 		finished, later := 0, 0
 		for _, o := range w.outcomes {
-			finished, later = finished+len(o.Finished), later+len(o.PutBack)
+			finished, later = finished+len(o.Assigned), later+len(o.PutBack)
 		}
 		require.Equal(t, 1000, finished+later)
 		require.Equal(t, 11*64, finished, "those that got a place before the claim's deadline")
 	})
 }
 
-func TestNextClaim(t *testing.T) {
+func TestNext(t *testing.T) {
 	t.Parallel()
 	hundred := match("m", make([]string, 100)...)
-	require.Equal(t, 1, maker.NextClaim([]round.Match{match("m", make([]string, 501)...), hundred}))
-	require.Equal(t, 5, maker.NextClaim(slices.Repeat([]round.Match{hundred}, 7)))
-	require.Equal(t, 2, maker.NextClaim(slices.Repeat([]round.Match{hundred}, 2)))
+	m := maker.Maker{Assigner: assigner{&world{waits: true}}}
+	require.Equal(t, 1, m.Next([]round.Match{match("m", make([]string, 501)...), hundred}))
+	require.Equal(t, 5, m.Next(slices.Repeat([]round.Match{hundred}, 7)))
+	require.Equal(t, 2, m.Next(slices.Repeat([]round.Match{hundred}, 2)))
+	m.Assigner = assigner{&world{}}
+	require.Equal(t, 700, m.Next(slices.Repeat([]round.Match{hundred}, 700)), "nothing is claimed")
 }

@@ -2,6 +2,7 @@ package sample_test
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -32,6 +33,11 @@ func TestTake(t *testing.T) {
 	ids, _ := take(4)
 	require.Contains(t, ids, "89")
 	require.Len(t, ids, 4)
+	for range 100 {
+		l.Add(3)
+		ids, _ := take(9)
+		require.Len(t, slices.Compact([]byte(ids)), 9, "none twice")
+	}
 	pairs := map[string]bool{}
 	for range 2000 {
 		ids, _ := take(2)

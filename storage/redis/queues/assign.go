@@ -177,7 +177,7 @@ func assignOutcome(d *redis.Decoder) (o matchmaking.AssignOutcome) {
 		})
 	case statusConflict:
 		d.Each(func(list *redis.Decoder) {
-			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: list.Text(), Reason: reason(list)})
+			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: list.Text(), Reason: reason(list), Until: list.Millis()})
 		})
 	case statusLease:
 		o.Err = lease.ErrLost

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -71,7 +72,7 @@ func assignConflicts(t *testing.T, q *Queue) {
 	_, _, err := q.Create(t.Context(), r)
 	require.NoError(t, err)
 	q.Hold(t, "token", "good", "cancelled", "matched", "expired")
-	q.Hold(t, "another", "other")
+	held := map[string]time.Time{"other": q.ClaimIDs(t, "another", "other").Deadline}
 	_, err = q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Hold: Shortest, IDs: []string{"late"}})
 	require.NoError(t, err)
 	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
@@ -89,7 +90,7 @@ func assignConflicts(t *testing.T, q *Queue) {
 	} {
 		outcomes := q.AssignMatches(t.Context(), "token", q.Match("m-"+id, "good", id))
 		require.NoError(t, outcomes[0].Err)
-		require.Equal(t, []matchmaking.Conflict{{ID: id, Reason: reason}}, outcomes[0].Conflicts, id)
+		require.Equal(t, []matchmaking.Conflict{{ID: id, Reason: reason, Until: held[id]}}, outcomes[0].Conflicts, id)
 		require.Empty(t, outcomes[0].Entries)
 		conflicts++
 	}
@@ -143,7 +144,7 @@ func assignOfManyMatches(t *testing.T, q *Queue) {
 func assignUnderTheLease(t *testing.T, q *Queue) {
 	t.Helper()
 	q.Add(t, "a", "b", "c", "d", "e", "f")
-	q.Hold(t, "another", "c")
+	until := q.ClaimIDs(t, "another", "c").Deadline
 	q.Hold(t, "mine", "d")
 	require.NoError(t, q.Lead(t.Context(), "first", LongTTL))
 	under := func(fence uint64, token string, matches ...matchmaking.AssignMatch) []matchmaking.AssignOutcome {
@@ -153,7 +154,7 @@ func assignUnderTheLease(t *testing.T, q *Queue) {
 	}
 	first := q.Fence
 	made := under(first, "mine", q.Match("m1", "a", "d"), q.Match("m2", "b", "c"), q.Match("m3", "e"))
-	require.Equal(t, []matchmaking.Conflict{{ID: "c", Reason: matchmaking.ConflictClaim}}, made[1].Conflicts)
+	require.Equal(t, []matchmaking.Conflict{{ID: "c", Reason: matchmaking.ConflictClaim, Until: until}}, made[1].Conflicts)
 	for i, entries := range []int{2, 0, 1} {
 		require.NoError(t, made[i].Err)
 		require.Len(t, made[i].Entries, entries)

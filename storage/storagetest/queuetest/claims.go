@@ -70,7 +70,7 @@ func claimIsTakenOver(t *testing.T, q *Queue) {
 
 	outcomes := q.AssignMatches(t.Context(), "dead", q.Match("m1", "a", "b"))
 	require.NoError(t, outcomes[0].Err)
-	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: "claim"}, {ID: "b", Reason: "claim"}}, outcomes[0].Conflicts)
+	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: "claim", Until: taken.Deadline}, {ID: "b", Reason: "claim"}}, outcomes[0].Conflicts)
 	require.NoError(t, q.Release(t.Context(), q.Name, "dead", []string{"a", "b"}))
 	require.Equal(t, matchmaking.Pending, q.Status(t, "a"), "another token's claim can't be released")
 	q.AssignOne(t, "heir", "m2", "a")

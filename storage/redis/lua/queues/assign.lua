@@ -25,8 +25,8 @@
 --
 -- Returns {"OK", {outcome, …}} if a match was assigned, {"EXISTS", {outcome, …}} if one was assigned before and none now, or
 -- {"CONFLICT", {outcome, …}}. An outcome is {"OK", {entry, …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} if
--- this was done before, {"CONFLICT", {id, reason, …}} with the reasons "gone" and "claim", or {"LEASE"} if the lease isn't
--- held. The last three change nothing but the count of conflicts.
+-- this was done before, {"CONFLICT", {id, reason, until_ms or "", …}} with the reasons "gone" and "claim", and until when
+-- another token holds the ticket, or {"LEASE"} if the lease isn't held. The last three change nothing but the count of conflicts.
 -- Safe to run twice: yes, the second run is EXISTS for as long as the tickets can be read, and for a minute.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, matched_key, stats_key, director_key, all = KEYS[5], KEYS[6], KEYS[7], KEYS[8], from(KEYS, 9)

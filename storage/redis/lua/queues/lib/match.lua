@@ -43,7 +43,7 @@ end
 -- define: judge
 -- uses: many.gather
 -- judge returns when each of some tickets was made, and a function that returns why the i-th can't be assigned, if it can't:
--- any is whether one that nobody holds can be.
+-- any is whether one that nobody holds can be. If another token holds it, it also returns until when, in milliseconds.
 local function judge(now_ms, keys, ids, token, any)
   local created, expires = gather('ZMSCORE', keys.waiting, ids), gather('ZMSCORE', keys.expiries, ids)
   local ends, holders = gather('ZMSCORE', keys.proposed, ids), gather('HMGET', keys.claims, ids)
@@ -54,20 +54,21 @@ local function judge(now_ms, keys, ids, token, any)
     end
     local held = ends[i] and tonumber(ends[i]) > now_ms
     if held and holders[i] ~= token or not held and not any then
-      return 'claim'
+      return 'claim', held and ends[i]
     end
   end
 end
 
 -- define: take
 -- take marks the tickets of a match as taken, if each can be and none is. Otherwise it returns those that can't be, each
--- followed by the reason.
+-- followed by the reason, and by until when another token holds it or "".
 local function take(match, ids, texts, taken, reason)
   local conflicts = {}
   for i = match.first, match.last do
-    local why = taken[ids[i]] and 'gone' or reason(i, texts[match.texts + 4 * i + 1])
-    if why then
-      conflicts[#conflicts + 1], conflicts[#conflicts + 2] = ids[i], why
+    local why, ends = reason(i, texts[match.texts + 4 * i + 1])
+    if taken[ids[i]] or why then
+      local n = #conflicts
+      conflicts[n + 1], conflicts[n + 2], conflicts[n + 3] = ids[i], taken[ids[i]] and 'gone' or why, ends or ''
     else
       taken[ids[i]] = match
     end
