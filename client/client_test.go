@@ -210,7 +210,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrReceiptMalformed, client.ErrReceiptForged, client.ErrReceiptChannel, client.ErrReceiptSubscriber,
 		client.ErrReceiptEpoch, client.ErrReceiptAhead, client.ErrReceiptSuperseded, client.ErrStorageFull,
 		client.ErrUnavailable, client.ErrNotReplicated, client.ErrDraining, client.ErrOverloaded, client.ErrInternal,
-		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists,
+		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists, client.ErrNoMatch,
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
 	}

@@ -59,6 +59,7 @@ var (
 	ErrInvalidQueue      = named(fault.SlugInvalidQueue) // its name, or its definition
 	ErrNoTicket          = named(fault.SlugNoTicket)
 	ErrNoQueue           = named(fault.SlugNoQueue)
+	ErrNoMatch           = named(fault.SlugNoMatch)       // or its record isn't kept any more
 	ErrTicketExists      = named(fault.SlugTicketExists)  // a ticket of another queue has the ID
 	ErrTicketMatched     = named(fault.SlugTicketMatched) // it has its assignment, or will have it
 	ErrTicketTooLarge    = named(fault.SlugTicketTooLarge)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -41,6 +42,12 @@ type Ticket = wire.Ticket
 
 // Assignment says where a player plays, and with whom.
 type Assignment = wire.Assignment
+
+// Match is a match that was assigned.
+type Match = wire.Match
+
+// MatchedTicket is a ticket of a match.
+type MatchedTicket = wire.MatchedTicket
 
 // Statuses of tickets.
 const (
@@ -86,6 +93,18 @@ func (c *Client) CancelTicket(ctx context.Context, id string) error {
 	r := request{what: "cancel ticket " + id, method: http.MethodDelete, path: []string{"tickets", id}}
 	_, err := c.call(ctx, r, nil)
 	return err
+}
+
+// Match returns a match that was assigned, for as long as its queue keeps it. queue may be empty if the service made the
+// match's ID, which then names it. Errors: ErrNoMatch, ErrInvalidQueue, ErrUnavailable.
+func (c *Client) Match(ctx context.Context, queue, id string) (Match, error) {
+	r := request{what: "get match " + id, method: http.MethodGet, path: []string{"matches", id}}
+	if queue != "" {
+		r.query = url.Values{"queue": {queue}}
+	}
+	var m Match
+	_, err := c.call(ctx, r, &m)
+	return m, err
 }
 
 const (

@@ -144,6 +144,13 @@ func TestAwaitAssignmentAgainstTheService(t *testing.T) {
 		a, err := c.AwaitAssignment(ctx, "ann")
 		require.NoError(t, err)
 		require.Equal(t, "127.0.0.1:7777", a.Connection)
+		for _, queue := range []string{"", "duel"} {
+			match, err := c.Match(ctx, queue, a.MatchID)
+			require.NoError(t, err)
+			require.Equal(t, [][]client.MatchedTicket{{{ID: "ann", Players: 1}}, {{ID: "bob", Players: 1}}}, match.Teams)
+		}
+		_, err = c.Match(ctx, "default", a.MatchID)
+		require.ErrorIs(t, err, client.ErrNoMatch)
 	}
 	require.ErrorIs(t, c.CancelTicket(ctx, "ann"), client.ErrTicketMatched)
 }

@@ -263,6 +263,11 @@ var entries = []Entry{
 		Remedy: "Create it, or use another queue.",
 	},
 	{
+		Slug: SlugNoMatch, Kinds: []Kind{NotFound}, Title: "Match not found",
+		Cause:  "No match of the queue has the ID, or its record is not kept any more.",
+		Remedy: "Use the `matchId` and the queue of an assignment, within the queue's `assignmentTTL`.",
+	},
+	{
 		Slug: SlugTicketExists, Kinds: []Kind{Conflict}, Title: "Ticket of another queue",
 		Cause:  "A ticket of another queue has the ID.",
 		Remedy: "Use another ID, or cancel the other ticket.",

@@ -18,8 +18,8 @@ type Assignment struct {
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
-// Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment as JSON. An
-// extension of the assigner replaces one of the match function with the same name.
+// Assignments returns the match that the store is to assign: for each ticket of a proposal its Assignment as JSON, and an
+// AssignedMatch as its record. An extension of the assigner replaces one of the match function with the same name.
 func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, error) {
 	shared, err := writeShared(Assignment{
 		MatchID: p.ID, Queue: d.Name, Connection: place.Connection, Extensions: merge(p.Extensions, place.Extensions),
@@ -31,7 +31,7 @@ func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, er
 	for _, team := range p.Teams {
 		tickets += len(team)
 	}
-	match := AssignMatch{ID: p.ID, Assignments: make([]AssignTicket, 0, tickets)}
+	match := AssignMatch{ID: p.ID, Assignments: make([]AssignTicket, 0, tickets), Record: shared.record(p.Teams, tickets)}
 	for number, team := range p.Teams {
 		for _, ticket := range team {
 			var others []*Ticket

@@ -3,6 +3,7 @@ package matchmaking_test
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,4 +82,35 @@ func TestAssignmentsAreJSON(t *testing.T) {
 			require.Equal(t, string(again), string(written.Content))
 		}
 	}
+}
+
+// TestRecord shows that the record of a match is the JSON of AssignedMatch, and that its extensions are left out if it would
+// be too large.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	pair := &matchmaking.Ticket{ID: "b", Spec: matchmaking.Spec{Players: 2}}
+	p := &matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{{{ID: "a"}, pair}, {{ID: "c", Spec: matchmaking.Spec{Players: 1}}}, {}}}
+	want := matchmaking.AssignedMatch{
+		ID: "m", Queue: "duel", Connection: `h:1"`, AssignTime: time.Unix(7, 0),
+		Teams: [][]matchmaking.MatchedTicket{{{ID: "a"}, {ID: "b", Players: 2}}, {{ID: "c"}}, {}},
+	}
+	for _, bytes := range []int{0, 100, 65 << 10} {
+		if bytes > 0 {
+			p.Extensions = map[string]json.RawMessage{"x": json.RawMessage(`"` + strings.Repeat("x", bytes) + `"`)}
+		}
+		want.Extensions = nil
+		if bytes == 100 {
+			want.Extensions = p.Extensions
+		}
+		match, err := (&matchmaking.Definition{Name: "duel"}).Assignments(p, matchmaking.Allocation{Connection: `h:1"`})
+		require.NoError(t, err)
+		got, err := matchmaking.ParseMatch(match.Record, time.Unix(7, 0))
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(match.Record))
+	}
+	_, err := matchmaking.ParseMatch([]byte("{"), time.Time{})
+	require.Error(t, err)
 }

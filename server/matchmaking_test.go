@@ -125,6 +125,23 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, &forAnn, got.Assignment)
 	h.do("DELETE", "/v1/tickets/ann", "").problem(409, fault.SlugTicketMatched)
 
+	want := wire.Match{
+		ID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777",
+		Teams: [][]wire.MatchedTicket{{{ID: "ann", Players: 1}}, {{ID: bob.ID, Players: 1}}},
+	}
+	for _, query := range []string{"", "?queue=duel"} {
+		match := decode[wire.Match](h.do("GET", "/v1/matches/"+forAnn.MatchID+query, ""))
+		require.False(t, match.AssignTime.Before(bob.CreateTime))
+		want.AssignTime = match.AssignTime
+		require.Equal(t, want, match)
+	}
+	h.do("GET", "/v1/matches/"+forAnn.MatchID+"?queue=trio", "").problem(404, fault.SlugNoMatch)
+	h.do("GET", "/v1/matches/m?queue=duel", "").problem(404, fault.SlugNoMatch)
+	h.do("GET", "/v1/matches/a%7Bb?queue=duel", "").problem(404, fault.SlugNoMatch)
+	require.Equal(t, "queue", h.do("GET", "/v1/matches/m", "").problem(400, fault.SlugInvalidQueue).Field)
+	require.Equal(t, "queue", h.do("GET", "/v1/matches/m?queue=a%7Bb", "").problem(400, fault.SlugInvalidQueue).Field)
+	require.Equal(t, "q", h.do("GET", "/v1/matches/m?q=duel", "").problem(400, fault.SlugInvalidQuery).Field)
+
 	again := h.do("POST", "/v1/tickets", `{"queue":"duel","id":"ann"}`)
 	require.Equal(t, http.StatusOK, again.status)
 	require.Empty(t, again.header.Get("Location"))

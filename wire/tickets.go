@@ -103,6 +103,22 @@ type Assignment struct {
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
+// Match is a match that was assigned.
+type Match struct {
+	ID         string                     `json:"id"`
+	Queue      string                     `json:"queue"`
+	AssignTime time.Time                  `json:"assignTime"` // Redis time, to the microsecond
+	Connection string                     `json:"connection"`
+	Teams      [][]MatchedTicket          `json:"teams"`                // in order, which assignments count from 0
+	Extensions map[string]json.RawMessage `json:"extensions,omitempty"` // as in its assignments
+}
+
+// MatchedTicket is a ticket of a match.
+type MatchedTicket struct {
+	ID      string `json:"id"`
+	Players int    `json:"players"` // how many players it stands for
+}
+
 // AppendJSON appends the JSON of t. Its strings must be names, which need no escapes.
 func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"id":"`...)

@@ -11,6 +11,7 @@ import (
 // Clients returns the commands that are clients of a service.
 func Clients(t cli.Terminal) []*cobra.Command {
 	return []*cobra.Command{
-		newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newQueue(t),
+		newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newMatch(t),
+		newQueue(t),
 	}
 }

@@ -9,12 +9,20 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// The parameters of queries.
+var (
+	fetchParameters = []string{"max", "wait"}
+	pageParameters  = []string{"cursor", "limit"}
+	queueParameters = []string{"queue"}
 )
 
 // fetchQuery reads max and wait.
 func fetchQuery(raw string, q *channel.Query) error {
-	return readQuery(raw, [2]string{"max", "wait"}, func(name, value string) (err error) {
+	return readQuery(raw, fetchParameters, func(name, value string) (err error) {
 		if name == "max" {
 			q.Max, err = wire.ParseMax(value)
 		} else {
@@ -26,7 +34,7 @@ func fetchQuery(raw string, q *channel.Query) error {
 
 // pageQuery reads cursor and limit.
 func pageQuery(raw string, p *channel.Page) error {
-	return readQuery(raw, [2]string{"cursor", "limit"}, func(name, value string) error {
+	return readQuery(raw, pageParameters, func(name, value string) error {
 		if name == "cursor" {
 			n, err := strconv.ParseUint(value, 10, 64)
 			if err != nil {
@@ -44,10 +52,19 @@ func pageQuery(raw string, p *channel.Page) error {
 	})
 }
 
-// readQuery calls read with each of two parameters, and refuses unknown and repeated ones. Unlike url.ParseQuery it makes
+// queueQuery reads queue.
+func queueQuery(raw string) (queue string, err error) {
+	err = readQuery(raw, queueParameters, func(_, value string) error {
+		queue = value
+		return matchmaking.CheckQueueName(value)
+	})
+	return queue, err
+}
+
+// readQuery calls read with each of a few parameters, and refuses unknown and repeated ones. Unlike url.ParseQuery it makes
 // no map.
-func readQuery(raw string, known [2]string, read func(name, value string) error) error {
-	var seen [len(known)]bool
+func readQuery(raw string, known []string, read func(name, value string) error) error {
+	seen := 0 // a bit for each
 	for raw != "" {
 		var pair string
 		pair, raw, _ = strings.Cut(raw, "&")
@@ -58,14 +75,14 @@ func readQuery(raw string, known [2]string, read func(name, value string) error)
 		if err != nil {
 			return err
 		}
-		i := slices.Index(known[:], name)
+		i := slices.Index(known, name)
 		switch {
 		case i < 0:
-			return badQuery(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s and %s", name, known[0], known[1]))
-		case seen[i]:
+			return badQuery(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name, strings.Join(known, " and ")))
+		case seen&(1<<i) != 0:
 			return badQuery(name, "the query parameter "+name+" is given twice")
 		}
-		seen[i] = true
+		seen |= 1 << i
 		if err := read(name, value); err != nil {
 			return err
 		}

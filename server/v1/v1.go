@@ -14,16 +14,17 @@ type Channels interface {
 	Describer
 }
 
-// Matchmaking is what the handlers of tickets and queues call.
+// Matchmaking is what the handlers of tickets, matches and queues call.
 type Matchmaking interface {
 	Tickets
+	Matches
 	Queues
 }
 
 // Options configures the API.
 type Options struct {
 	Channels    Channels
-	Matchmaking Matchmaking // nil: there are no routes of tickets and queues
+	Matchmaking Matchmaking // nil: there are no routes of tickets, matches and queues
 	Info        Info
 	Write       web.Wrapper // wraps the handlers that write to a channel, the path's first parameter
 }
@@ -56,15 +57,17 @@ func registerChannels(a web.API, o Options) {
 }
 
 func registerMatchmaking(a web.API, m Matchmaking) {
-	t, q := &tickets{m}, &queues{m}
+	t, q, one := &tickets{m}, &queues{m}, &matches{m}
 	a.Add(http.MethodPost, "/v1/tickets", web.QueryRefused, t.create)
 	a.AddGet("/v1/tickets/:id", web.QueryRefused, t.show)
 	a.Add(http.MethodDelete, "/v1/tickets/:id", web.QueryRefused, t.cancel)
+	a.AddGet("/v1/matches/:id", web.QueryRead, one.show)
 	a.AddGet("/v1/queues", web.QueryRefused, q.list)
 	a.AddGet("/v1/queues/:queue", web.QueryRefused, q.describe)
 	a.Add(http.MethodPut, "/v1/queues/:queue", web.QueryRefused, q.put)
 	a.Add(http.MethodDelete, "/v1/queues/:queue", web.QueryRefused, q.delete)
 	a.NothingBelow("/v1/tickets/:id")
+	a.NothingBelow("/v1/matches/:id")
 	a.NothingBelow("/v1/queues/:queue")
 }
 

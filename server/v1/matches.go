@@ -1,0 +1,40 @@
+package v1
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Matches reads matches.
+type Matches interface {
+	Match(ctx context.Context, queue, id string) (matchmaking.AssignedMatch, error)
+}
+
+type matches struct{ service Matches }
+
+// show is GET /v1/matches/{id}.
+func (h *matches) show(c *web.Call) error {
+	queue, err := queueQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	m, err := h.service.Match(c.Context(), queue, c.Param(0))
+	if err != nil {
+		return err
+	}
+	answer := wire.Match{
+		ID: m.ID, Queue: m.Queue, AssignTime: m.AssignTime.UTC(), Connection: m.Connection, Extensions: m.Extensions,
+		Teams: make([][]wire.MatchedTicket, len(m.Teams)),
+	}
+	for i, team := range m.Teams {
+		answer.Teams[i] = make([]wire.MatchedTicket, len(team))
+		for j, t := range team {
+			answer.Teams[i][j] = wire.MatchedTicket{ID: t.ID, Players: max(t.Players, 1)}
+		}
+	}
+	return c.Value(http.StatusOK, answer)
+}
