@@ -126,6 +126,9 @@ func (s *Server) drain(ctx context.Context, hs *http.Server, failed bool) error 
 	defer cancel()
 	s.router.Drain()
 	s.service.Drain()
+	if s.options.Matchmaking != nil {
+		s.options.Matchmaking.Drain()
+	}
 	s.log.Info("draining", "grace", s.options.Grace) // after the fact, for those who act on the log
 	if s.options.DrainDelay > 0 && !failed {
 		delay := time.NewTimer(s.options.DrainDelay)

@@ -33,6 +33,7 @@ type CORS = web.CORS
 type Matchmaking interface {
 	v1.Matchmaking
 	grpc.Matchmaking
+	Drain() // ends what waits, now and later
 	players
 }
 
@@ -123,7 +124,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	if o.Matchmaking != nil {
 		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking}, refuseTicketChannels
 		s.services = grpc.New(grpc.Options{
-			Router: s.router, Matchmaking: o.Matchmaking, Channels: s.service,
+			Router: s.router, Matchmaking: o.Matchmaking,
 			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
 		})
 		s.services.AddRoutes()

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -30,14 +29,9 @@ type Players interface {
 	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
 	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
 	Cancel(ctx context.Context, id string) error
-	Attend(ctx context.Context, id string) (stop func()) // the ticket's player is present until stop is called
+	// Await waits for the assignment of a ticket, whose player is present meanwhile. Drain ends it.
+	Await(ctx context.Context, id string) (*matchmaking.Assignment, error)
 	Definitions() []matchmaking.Definition
-}
-
-// Channels is where assignments arrive. *channel.Service implements it.
-type Channels interface {
-	Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error)
-	Limits() channel.Limits
 }
 
 // metadataOf returns the client's metadata with a name, which is in lower case.
@@ -52,9 +46,8 @@ func metadataOf(ctx context.Context, name string) string {
 type frontend struct {
 	openmatch.UnimplementedFrontendServiceServer
 
-	players  Players
-	channels Channels
-	drained  <-chan struct{}
+	players Players
+	drained <-chan struct{}
 }
 
 // CreateTicket creates a ticket in the queue that the metadata names, or in the default one.
@@ -69,7 +62,7 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	}
 	t, created, err := f.players.Create(ctx, service.NewTicket{
 		Queue: metadataOf(ctx, metadataQueue), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
-		PersistentTTL: convert.TTLOf(asked),
+		PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
 	})
 	if err != nil {
 		return nil, err

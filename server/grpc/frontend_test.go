@@ -58,7 +58,7 @@ func TestTicketByEveryProtocol(t *testing.T) {
 
 		first := h.watch(f, made.GetId())
 		h.awaitWaiting(1)
-		h.matches.assign(t, made.GetId(), "host:1")
+		h.matches.assign(made.GetId(), "host:1")
 		assigned := first.receives(t)
 		require.Equal(t, "host:1", assigned.GetConnection())
 		require.Contains(t, assigned.GetExtensions(), "region")
@@ -76,7 +76,7 @@ func TestDeleteTicket(t *testing.T) {
 	for _, p := range servertest.Protocols {
 		f := h.frontend(p)
 		matched, deleted := h.newID(f), h.newID(f)
-		h.matches.assign(t, matched, "host:1")
+		h.matches.assign(matched, "host:1")
 		for _, id := range []string{matched, deleted, deleted, "never-was", "not an ID"} {
 			_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: id})
 			require.NoError(t, err)

@@ -19,11 +19,10 @@ type Matchmaking interface {
 	Pools
 }
 
-// Options configures the services. Router, Matchmaking and Channels are required.
+// Options configures the services. Router and Matchmaking are required.
 type Options struct {
 	Router      *web.Router // counts, logs, knows whether the service is ready, and has the routes of AddRoutes
 	Matchmaking Matchmaking
-	Channels    Channels
 	Limits      Limits
 }
 
@@ -66,7 +65,7 @@ func New(o Options) *Services {
 	}
 	s := &Services{router: o.Router, limits: limits}
 	s.served = []served{
-		{&openmatch.FrontendService_ServiceDesc, &frontend{players: o.Matchmaking, channels: o.Channels, drained: o.Router.Draining()}},
+		{&openmatch.FrontendService_ServiceDesc, &frontend{players: o.Matchmaking, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, newQuery(o.Matchmaking, limits.QueryPage)},
 		{&grpc_health_v1.Health_ServiceDesc, &healthCheck{router: o.Router}},
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -31,22 +31,21 @@ import (
 
 // harness serves the services on a matchmaker whose matches the test makes, and on channels in memory.
 type harness struct {
-	t        testing.TB
-	router   *web.Router
-	matches  *matches
-	channels *channels
-	logs     *servertest.Logs
-	url      string                // of the HTTP port
-	address  string                // of the listener of gRPC
-	ready    atomic.Pointer[error] // of the readiness check; nil: it succeeds
+	t       testing.TB
+	router  *web.Router
+	matches *matches
+	logs    *servertest.Logs
+	url     string                // of the HTTP port
+	address string                // of the listener of gRPC
+	ready   atomic.Pointer[error] // of the readiness check; nil: it succeeds
 }
 
 const maxBodyBytes = 64 << 10
 
 func start(t testing.TB) *harness {
 	t.Helper()
-	h := &harness{t: t, logs: servertest.NewLogs(), channels: &channels{topics: map[string]*topic{}}}
-	h.matches = &matches{channels: h.channels, tickets: map[string]*matchmaking.Ticket{}}
+	h := &harness{t: t, logs: servertest.NewLogs()}
+	h.matches = &matches{tickets: map[string]*matchmaking.Ticket{}}
 	h.router = web.New(web.Options{
 		Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), MaxBodyBytes: maxBodyBytes, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
 		Ready: func(context.Context) error {
@@ -57,7 +56,7 @@ func start(t testing.TB) *harness {
 		},
 	})
 	services := grpc.New(grpc.Options{
-		Router: h.router, Matchmaking: h.matches, Channels: h.channels, Limits: grpc.Limits{MessageBytes: maxBodyBytes},
+		Router: h.router, Matchmaking: h.matches, Limits: grpc.Limits{MessageBytes: maxBodyBytes},
 	})
 	services.AddRoutes()
 	h.url = servertest.Serve(t, h.router, time.Minute)
@@ -77,7 +76,7 @@ func start(t testing.TB) *harness {
 
 func (h *harness) drain() {
 	h.router.Drain()
-	h.channels.drain()
+	h.matches.Drain()
 }
 
 func (h *harness) frontend(p servertest.Protocol) openmatch.FrontendServiceClient {
@@ -116,100 +115,25 @@ func isError(t testing.TB, err error, code codes.Code, text string) {
 	require.Equal(t, text, status.Convert(err).Message())
 }
 
-// channels keeps messages in memory. Every fetch returns all messages of a channel.
-type channels struct {
-	fetches atomic.Int64
-
-	mu      sync.Mutex
-	topics  map[string]*topic
-	changed chan struct{} // closed with the next change; nil: nobody waits for it
-	drained bool
-	waiting int
-	fail    error // of all fetches
-}
-
-type topic struct{ messages []channel.Message }
-
-// change applies a change, and wakes all fetches.
-func (c *channels) change(apply func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	apply()
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
-}
-
-func (c *channels) open(name string)   { c.change(func() { c.topics[name] = &topic{} }) }
-func (c *channels) remove(name string) { c.change(func() { delete(c.topics, name) }) }
-func (c *channels) drain()             { c.change(func() { c.drained = true }) }
-
-func (c *channels) publish(name, id, content string) {
-	c.change(func() {
-		t := c.topics[name]
-		t.messages = append(t.messages, channel.Message{ID: id, Content: []byte(content)})
-	})
-}
-
-func (c *channels) Limits() channel.Limits { return channel.DefaultLimits() }
-
-func (c *channels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
-	c.fetches.Add(1)
-	for {
-		c.mu.Lock()
-		t := c.topics[q.Channel]
-		switch {
-		case c.fail != nil:
-			defer c.mu.Unlock()
-			return channel.Delivery{}, c.fail
-		case t == nil:
-			defer c.mu.Unlock()
-			return channel.Delivery{}, channel.ErrNoSubscriber
-		case len(t.messages) > 0 || c.drained:
-			defer c.mu.Unlock()
-			return channel.Delivery{Messages: slices.Clone(t.messages)}, nil
-		}
-		if c.changed == nil {
-			c.changed = make(chan struct{})
-		}
-		changed := c.changed
-		c.waiting++
-		c.mu.Unlock()
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
-		c.mu.Lock()
-		c.waiting--
-		c.mu.Unlock()
-		if ctx.Err() != nil {
-			return channel.Delivery{}, ctx.Err()
-		}
-	}
-}
-
-// awaitWaiting waits until exactly n fetches wait.
+// awaitWaiting waits until exactly n watches wait.
 func (h *harness) awaitWaiting(n int) {
 	h.t.Helper()
-	require.Eventually(h.t, func() bool {
-		h.channels.mu.Lock()
-		defer h.channels.mu.Unlock()
-		return h.channels.waiting == n
+	require.Eventually(h.t, func() (reached bool) {
+		h.matches.set(func() { reached = h.matches.waiting == n })
+		return reached
 	}, servertest.Patience, servertest.Step)
 }
 
 // matches is a matchmaker whose matches the test makes.
 type matches struct {
-	channels *channels
-
 	mu          sync.Mutex
+	changed     chan struct{} // closed with the next change; nil: nobody waits for it
+	drained     bool
+	waiting     int          // calls of Await
 	fail        func() error // of all calls that can fail; nil: they succeed
 	tickets     map[string]*matchmaking.Ticket
 	definitions []matchmaking.Definition
 	walking     func() // called before a queue's tickets are read; may be nil
-	attending   int
-	reads       int // calls of Ticket
 }
 
 // locked runs call under the lock, unless the test makes calls fail.
@@ -233,7 +157,6 @@ func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchm
 			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", len(m.tickets))), Queue: n.Queue, Spec: n.Spec,
 			CreateTime: time.Now().UTC().Truncate(time.Microsecond), Status: matchmaking.Searching,
 		}
-		m.channels.open(matchmaking.ChannelOf(created.ID))
 		kept := created
 		m.tickets[created.ID] = &kept
 		return nil
@@ -243,7 +166,6 @@ func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchm
 
 func (m *matches) Ticket(_ context.Context, id string) (ticket matchmaking.Ticket, err error) {
 	err = m.locked(func() error {
-		m.reads++
 		if t := m.tickets[id]; t != nil {
 			ticket = *t
 			return nil
@@ -263,14 +185,56 @@ func (m *matches) Cancel(_ context.Context, id string) error {
 		default:
 			t.Status = matchmaking.Cancelled
 		}
-		m.channels.remove(matchmaking.ChannelOf(id))
+		m.wake()
 		return nil
 	})
 }
 
-func (m *matches) Attend(context.Context, string) (stop func()) {
-	m.set(func() { m.attending++ })
-	return func() { m.set(func() { m.attending-- }) }
+func (m *matches) Await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
+	m.set(func() { m.waiting++ })
+	defer m.set(func() { m.waiting-- })
+	for {
+		var a *matchmaking.Assignment
+		var changed <-chan struct{}
+		err := m.locked(func() error {
+			t := m.tickets[id]
+			switch {
+			case m.drained:
+				return fault.ErrUnavailable
+			case t == nil || t.Status == matchmaking.Cancelled || t.Status == matchmaking.Expired:
+				return matchmaking.ErrNoTicket
+			}
+			if m.changed == nil {
+				m.changed = make(chan struct{})
+			}
+			a, changed = t.Assignment, m.changed
+			return nil
+		})
+		if a != nil || err != nil {
+			return a, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Drain ends all calls of Await.
+func (m *matches) Drain() {
+	m.set(func() {
+		m.drained = true
+		m.wake()
+	})
+}
+
+// wake makes all calls of Await look again. The lock is held.
+func (m *matches) wake() {
+	if m.changed != nil {
+		close(m.changed)
+		m.changed = nil
+	}
 }
 
 func (m *matches) Waiting(_ context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error {
@@ -297,17 +261,16 @@ func (m *matches) Definitions() []matchmaking.Definition {
 	return m.definitions
 }
 
-// assign gives a ticket its match, and publishes the assignment.
-func (m *matches) assign(t testing.TB, id, connection string) {
-	t.Helper()
-	a := matchmaking.Assignment{
-		TicketID: id, MatchID: "m-" + id, Queue: "q", Connection: connection,
-		Extensions: map[string]json.RawMessage{"region": json.RawMessage(`"eu"`)},
-	}
-	content, err := json.Marshal(a)
-	require.NoError(t, err)
-	m.set(func() { m.tickets[id].Status, m.tickets[id].Assignment = matchmaking.MatchFound, &a })
-	m.channels.publish(matchmaking.ChannelOf(id), matchmaking.MessagePrefix+a.MatchID, string(content))
+// assign gives a ticket its match.
+func (m *matches) assign(id, connection string) {
+	m.set(func() {
+		m.tickets[id].Status = matchmaking.MatchFound
+		m.tickets[id].Assignment = &matchmaking.Assignment{
+			TicketID: id, MatchID: "m-" + id, Queue: "q", Connection: connection,
+			Extensions: map[string]json.RawMessage{"region": json.RawMessage(`"eu"`)},
+		}
+		m.wake()
+	})
 }
 
 // set runs change under the lock.

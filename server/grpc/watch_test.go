@@ -2,7 +2,6 @@ package grpc_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -115,7 +114,7 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment expires.
+// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment expires; or if it can't be read.
 func TestWatchEndsWithItsTicket(t *testing.T) {
 	t.Parallel()
 	h := start(t)
@@ -136,9 +135,11 @@ func TestWatchEndsWithItsTicket(t *testing.T) {
 	_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: deleted})
 	require.NoError(t, err)
 	isGone(first, deleted)
-	h.matches.assign(t, assigned, "host:1")
+	h.matches.assign(assigned, "host:1")
 	second.receives(t)
 	isGone(second, assigned)
+	h.matches.set(func() { h.matches.fail = func() error { return fault.ErrUnavailable } })
+	isError(t, h.watch(f, assigned).ends(t), codes.Unavailable, fault.ErrUnavailable.Detail)
 }
 
 // TestWatchAtDrain ends watches that wait and those that have their assignment.
@@ -150,7 +151,7 @@ func TestWatchAtDrain(t *testing.T) {
 		f := h.frontend(p)
 		waits, assigned := h.newID(f), h.newID(f)
 		first, second := h.watch(f, waits), h.watch(f, assigned)
-		h.matches.assign(t, assigned, "host:1")
+		h.matches.assign(assigned, "host:1")
 		second.receives(t)
 		watches = append(watches, first, second)
 	}
@@ -178,59 +179,7 @@ func TestWatcherGoes(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, status.Code(w.ends(t)))
 		cancel()
 		h.awaitWaiting(0)
-		require.Eventually(t, func() (gone bool) {
-			h.matches.set(func() { gone = h.matches.attending == 0 })
-			return gone
-		}, servertest.Patience, servertest.Step)
 	}
-}
-
-// TestWatchCostsOneFetch, and no read of the ticket.
-func TestWatchCostsOneFetch(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	f := h.frontend(servertest.GRPC)
-	id := h.newID(f)
-	w := h.watch(f, id)
-	h.awaitWaiting(1)
-	h.matches.assign(t, id, "host:1")
-	w.receives(t)
-	require.EqualValues(t, 1, h.channels.fetches.Load())
-	h.matches.set(func() { require.Zero(t, h.matches.reads) })
-}
-
-// TestWatchSkipsOtherMessages: it finds the assignment among messages that aren't the ticket's, and doesn't fetch those
-// over and over.
-func TestWatchSkipsOtherMessages(t *testing.T) {
-	t.Parallel()
-	h := start(t)
-	f := h.frontend(servertest.GRPC)
-	id := h.newID(f)
-	name := matchmaking.ChannelOf(id)
-	for i := range 100 {
-		h.channels.publish(name, fmt.Sprint(i), "1")
-	}
-	for messageID, content := range map[string]string{
-		"assignment-x": `1`,
-		"assignment-y": `{"ticketId":"` + id + `","matchId":"z","connection":"forged"}`,
-		"assignment-v": `{"ticketId":"another","matchId":"v","connection":"forged"}`,
-		"hello":        `{"ticketId":"` + id + `","matchId":"m","connection":"forged"}`,
-	} {
-		h.channels.publish(name, messageID, content)
-	}
-	w := h.watch(f, id)
-	require.Eventually(t, func() bool { return h.channels.fetches.Load() > 0 }, servertest.Patience, servertest.Step)
-	<-time.After(300 * time.Millisecond) // hundreds of fetches, if there was no pause between them
-	h.matches.assign(t, id, "the match's")
-	require.Equal(t, "the match's", w.receives(t).GetConnection())
-	require.Less(t, h.channels.fetches.Load(), int64(10))
-
-	expired := h.newID(f)
-	h.channels.publish(matchmaking.ChannelOf(expired), "other", "1")
-	h.matches.set(func() { h.matches.tickets[expired].Status = matchmaking.Expired })
-	isError(t, h.watch(f, expired).ends(t), codes.NotFound, "Ticket id: "+expired+" not found")
-	h.channels.change(func() { h.channels.fail = fault.ErrUnavailable })
-	isError(t, h.watch(f, id).ends(t), codes.Unavailable, fault.ErrUnavailable.Detail)
 }
 
 // TestWatchOutlivesTheLimits that net/http has for requests and for answers.
@@ -248,7 +197,7 @@ func TestWatchOutlivesTheLimits(t *testing.T) {
 	h.awaitWaiting(len(servertest.Protocols))
 	<-time.After(2 * limit)
 	for id, w := range watches {
-		h.matches.assign(t, id, "host:1")
+		h.matches.assign(id, "host:1")
 		w.receives(t)
 	}
 	<-time.After(2 * limit) // watches that have their assignment stay open too
