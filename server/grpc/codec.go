@@ -1,18 +1,24 @@
 package grpc
 
 import (
+	"errors"
+	"strings"
+
+	"connectrpc.com/connect"
+	"connectrpc.com/vanguard"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/encoding/proto"
+	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // codec is grpc-go's own, but keeps the error of a message that isn't protobuf: grpc-go would call it an internal error, and
 // tell the client, before an interceptor sees it.
 type codec struct{ encoding.CodecV2 }
 
-func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
+func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
 // received is a message for codec to read into.
 type received struct {
@@ -31,3 +37,18 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 }
 
 var errNotProtobuf = status.Error(codes.InvalidArgument, "the message isn't valid protobuf")
+
+// jsonCodec is vanguard's own, but calls malformed JSON the client's fault, and not an unknown error.
+type jsonCodec struct{ *vanguard.JSONCodec }
+
+func newJSONCodec(types vanguard.TypeResolver) vanguard.Codec {
+	return jsonCodec{vanguard.NewJSONCodec(types)}
+}
+
+// Unmarshal reads a message.
+func (c jsonCodec) Unmarshal(data []byte, m proto.Message) error {
+	if err := c.JSONCodec.Unmarshal(data, m); err != nil {
+		return connect.NewError(connect.CodeInvalidArgument, errors.New(strings.ToValidUTF8(err.Error(), "\uFFFD")))
+	}
+	return nil
+}

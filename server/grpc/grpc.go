@@ -46,8 +46,15 @@ type Services struct {
 	router   *web.Router
 	limits   Limits
 	served   []served
-	native   *grpc.Server // on a listener of its own
-	onRoutes *grpc.Server // on the HTTP port
+	native   *grpc.Server        // on a listener of its own
+	onRoutes *grpc.Server        // on the HTTP port
+	lines    map[string]streamed // of the HTTP port, by path
+}
+
+// streamed is a method whose answer is a stream.
+type streamed struct {
+	handler grpc.StreamHandler
+	impl    any
 }
 
 // served is a service and its description.
@@ -63,7 +70,7 @@ func New(o Options) *Services {
 		Streams:      cmp.Or(o.Limits.Streams, DefaultStreams),
 		QueryPage:    min(cmp.Or(o.Limits.QueryPage, DefaultQueryPage), LargestQueryPage),
 	}
-	s := &Services{router: o.Router, limits: limits}
+	s := &Services{router: o.Router, limits: limits, lines: map[string]streamed{}}
 	s.served = []served{
 		{&openmatch.FrontendService_ServiceDesc, &frontend{players: o.Matchmaking, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, newQuery(o.Matchmaking, limits.QueryPage)},
@@ -93,13 +100,19 @@ func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Ser
 		grpc.UnknownServiceHandler(intercept(stray, unknown)),
 	)...)
 	for _, one := range s.served {
-		made.RegisterService(intercepted(one.desc, func(path string) *method {
+		desc := intercepted(one.desc, func(path string) *method {
 			m := &method{path: path, http: onRoutes, drained: s.router.Draining()}
 			if !onRoutes {
 				m.counts = s.router.Procedure(path)
 			}
 			return m
-		}), one.impl)
+		})
+		made.RegisterService(desc, one.impl)
+		for _, d := range desc.Streams {
+			if onRoutes {
+				s.lines["/"+desc.ServiceName+"/"+d.StreamName] = streamed{handler: d.Handler, impl: one.impl}
+			}
+		}
 	}
 	return made
 }

@@ -33,7 +33,7 @@ var (
 // AddRoutes adds a route for each procedure to the router, for clients of gRPC, gRPC-Web and Connect, and Open Match's JSON
 // paths. It must be called at most once.
 func (s *Services) AddRoutes() {
-	r := &routes{router: s.router, calls: s.transcoder(), messageBytes: s.limits.MessageBytes}
+	r := &routes{Services: s, calls: s.transcoder()}
 	for _, one := range s.served {
 		methods := descriptorOf(one.desc.ServiceName).Methods()
 		for i := range methods.Len() {
@@ -53,7 +53,7 @@ func (s *Services) transcoder() http.Handler {
 		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
 		vanguard.WithMaxMessageBufferBytes(largestAnswer),
 		vanguard.WithNoTargetCompression(),
-	), vanguard.WithCompression(vanguard.CompressionGzip, newCompressor, s.newDecompressor))
+	), vanguard.WithCodec(newJSONCodec), vanguard.WithCompression(vanguard.CompressionGzip, newCompressor, s.newDecompressor))
 	if err != nil {
 		panic(fmt.Sprintf("translate the protocols of HTTP: %v", err)) // impossible: the services are generated
 	}
@@ -70,88 +70,104 @@ func descriptorOf(service string) protoreflect.ServiceDescriptor {
 
 // routes serves the services on the HTTP port.
 type routes struct {
-	router       *web.Router
-	calls        http.Handler // translates requests into calls
-	messageBytes int          // of a client's message
+	*Services
+	calls http.Handler // translates requests into calls
 }
 
-// add adds the route of a method, so that each has its own metrics.
-func (r *routes) add(m protoreflect.MethodDescriptor) {
-	api := web.API{Router: r.router, Fail: web.Fail}
-	path := "/" + string(m.Parent().FullName()) + "/" + string(m.Name())
-	serve := r.serve
-	if m.IsStreamingClient() {
-		serve = r.serveStream
-	}
-	api.Add(http.MethodPost, path, web.QueryIgnored, serve)
-}
-
-// serve serves a request that has one message.
-func (r *routes) serve(c *web.Call) error {
-	body, err := c.Body()
-	if err != nil {
-		failCall(c, err)
-		return nil
-	}
-	message := &messageBody{Reader: bytes.NewReader(body.Bytes), buffer: body}
-	defer message.release()
-	if err := r.check(c, body.Bytes); err != nil {
-		failCall(c, err)
-		return nil
-	}
-	r.call(c, message)
-	return nil
-}
-
-// serveStream serves a request whose messages come while it is answered.
-func (r *routes) serveStream(c *web.Call) error {
-	r.call(c, c.Request().Body)
-	return nil
+// procedure is a route of a method.
+type procedure struct {
+	*routes
+	method string
+	most   int // bytes of a message
+	fail   func(*web.Call, error)
+	json   bool // the route is a JSON path
 }
 
 // shortRequestBytes is the largest message of procedures that need no larger one: a call that lasts can keep its message.
 const shortRequestBytes = 4 << 10
 
-// check checks the message of a request before memory is taken for what it announces.
-func (r *routes) check(c *web.Call, body []byte) error {
-	path, kind := c.Request().URL.Path, c.Request().Header.Get("Content-Type")
-	most := r.messageBytes
-	if path != openmatch.FrontendService_CreateTicket_FullMethodName && !strings.HasPrefix(path, "/"+openmatch.QueryService_ServiceDesc.ServiceName+"/") {
-		most = min(most, shortRequestBytes)
+// add adds the routes of a method, so that each has its own metrics.
+func (r *routes) add(m protoreflect.MethodDescriptor) {
+	p := procedure{
+		routes: r, method: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()), most: r.limits.MessageBytes, fail: failCall,
 	}
-	length := len(body)
-	if strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+") {
+	if p.method != openmatch.FrontendService_CreateTicket_FullMethodName && string(m.Parent().FullName()) != openmatch.QueryService_ServiceDesc.ServiceName {
+		p.most = min(p.most, shortRequestBytes)
+	}
+	api := web.API{Router: r.router, Fail: web.Fail}
+	if m.IsStreamingClient() {
+		api.Add(http.MethodPost, p.method, web.QueryIgnored, func(c *web.Call) error { p.call(c, c.Request().Body); return nil })
+		return
+	}
+	api.Add(http.MethodPost, p.method, web.QueryIgnored, p.serve)
+	if path, ok := jsonPathOf(m); ok {
+		p.json, p.fail = true, failJSON
+		serve := p.serve
+		if m.IsStreamingServer() {
+			serve = jsonLines{procedure: p, jsonPath: path}.serve
+		}
+		api.Add(path.verb, path.path, web.QueryIgnored, serve)
+	}
+}
+
+// serve serves a request that has one message.
+func (p procedure) serve(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		p.fail(c, err)
+		return nil
+	}
+	message := &messageBody{Reader: bytes.NewReader(body.Bytes), buffer: body}
+	defer message.release()
+	if err := p.check(c, body.Bytes); err != nil {
+		p.fail(c, err)
+		return nil
+	}
+	p.call(c, message)
+	return nil
+}
+
+// check checks the message of a request before memory is taken for what it announces.
+func (p procedure) check(c *web.Call, body []byte) error {
+	kind, length := c.Request().Header.Get("Content-Type"), len(body)
+	if !p.json && (strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+")) {
 		const prefix = 5 // a byte of flags, and the length
 		if len(body) < prefix || len(body)-prefix != int(binary.BigEndian.Uint32(body[1:])) {
 			return badRequest("the body isn't one message")
 		}
 		length -= prefix
 	}
-	if length > most {
-		return tooLarge(int64(most))
+	if length > p.most {
+		return tooLarge(int64(p.most))
 	}
 	return nil
 }
 
 // call lets the services answer a request.
-func (r *routes) call(c *web.Call, body io.ReadCloser) {
+func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	c.SetOutcome(http.StatusBadRequest, errUnreadCall) // for metrics and log, if the service isn't called
 	c.SetHeaders()
 	from := &request{call: c}
 	defer from.end()
 	translated := c.Request().WithContext(context.WithValue(c.Context(), requestKey{}, from))
 	translated.Body, translated.ContentLength = body, -1
-	if connectCall(translated.Header) {
-		translated.Header = translated.Header.Clone()
-		translated.Header.Set("Connect-Protocol-Version", "1")
-	}
-	r.calls.ServeHTTP(c.Response(), translated)
+	p.declare(translated)
+	p.calls.ServeHTTP(c.Response(), translated)
 }
 
-// connectCall reports whether a request is a Connect call that doesn't say so, which vanguard needs.
-func connectCall(h http.Header) bool {
-	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
-	return (kind == "application/json" || kind == "application/proto") && h.Get("Connect-Protocol-Version") == ""
+// declare sets headers by which vanguard recognizes the protocol, if clients need not send them.
+func (p procedure) declare(r *http.Request) {
+	const version, kind = "Connect-Protocol-Version", "Content-Type"
+	sent, _, _ := strings.Cut(r.Header.Get(kind), ";")
+	switch {
+	case p.json:
+		r.Header = r.Header.Clone()
+		r.Header.Set(kind, "application/json")
+		r.Header.Del(version)
+	case (sent == "application/json" || sent == "application/proto") && r.Header.Get(version) == "":
+		r.Header = r.Header.Clone()
+		r.Header.Set(version, "1")
+	}
 }
 
 // errUnreadCall is the error of a call that could not be read. It tells only the client more.

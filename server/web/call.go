@@ -68,6 +68,9 @@ func (c *Call) Param(i int) string {
 // SetOutcome sets the status and the error that metrics and log show, for handlers that write the answer themselves.
 func (c *Call) SetOutcome(status int, err error) { c.status, c.err = status, err }
 
+// Status returns the status that SetOutcome has set.
+func (c *Call) Status() int { return c.status }
+
 // StatusClientGone is the status, in metrics and log only, of a request whose client went away before its answer.
 const StatusClientGone = 499
 

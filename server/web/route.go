@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -36,11 +37,11 @@ type API struct {
 	Always bool               // the routes are served on connections beyond the limit too
 }
 
-// Add registers a route. Parameters in the path have the form :name.
+// Add registers a route. Parameters in the path have the form :name; any other colon is escaped as \:.
 func (a API) Add(method, path string, query Query, handle Handler) {
 	r := &route{
 		router: a.Router, handle: handle, fail: a.Fail, query: query, always: a.Always,
-		metrics: a.Router.metrics.route(path, method),
+		metrics: a.Router.metrics.route(strings.ReplaceAll(path, `\:`, ":"), method),
 	}
 	a.Router.echo.Add(method, path, r.serve)
 }

@@ -1,0 +1,197 @@
+package grpc
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// jsonPath is a path of Open Match's for callers of HTTP with JSON, from the annotation of its method.
+type jsonPath struct {
+	verb      string
+	path      string // as the router has it
+	parameter string // the field of the message that is in the path; "": none
+	hasBody   bool   // which is the message
+}
+
+// jsonPathOf returns the path of a method. ok is false if it has none.
+func jsonPathOf(m protoreflect.MethodDescriptor) (p jsonPath, ok bool) {
+	rule, ok := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+	if !ok || rule == nil {
+		return jsonPath{}, false
+	}
+	p.hasBody = rule.GetBody() != ""
+	switch pattern := rule.GetPattern().(type) {
+	case *annotations.HttpRule_Get:
+		p.verb, p.path = http.MethodGet, pattern.Get
+	case *annotations.HttpRule_Post:
+		p.verb, p.path = http.MethodPost, pattern.Post
+	case *annotations.HttpRule_Patch:
+		p.verb, p.path = http.MethodPatch, pattern.Patch
+	case *annotations.HttpRule_Delete:
+		p.verb, p.path = http.MethodDelete, pattern.Delete
+	}
+	p.path = strings.ReplaceAll(p.path, ":", `\:`) // the router's parameters begin with a colon
+	if before, rest, found := strings.Cut(p.path, "{"); found {
+		name, after, _ := strings.Cut(rest, "}")
+		p.path, p.parameter = before+":"+name+after, name
+	}
+	return p, true
+}
+
+// jsonLines is a route of a method whose answer is a stream.
+type jsonLines struct {
+	procedure
+	jsonPath
+}
+
+// serve answers with a line for each message.
+func (p jsonLines) serve(c *web.Call) error {
+	body, err := c.Body()
+	if err == nil {
+		defer body.Release()
+		err = p.check(c, body.Bytes)
+	}
+	if err != nil {
+		p.fail(c, err)
+		return nil
+	}
+	c.SetHeaders()
+	from := &request{call: c}
+	defer from.end()
+	ctx := metadataIn(context.WithValue(c.Context(), requestKey{}, from), c.Request().Header)
+	stream := &jsonStream{ctx: ctx, response: c.Response(), fill: func(m proto.Message) error { return p.fill(m, c, body) }}
+	method := p.lines[p.method]
+	if err := method.handler(method.impl, stream); err != nil {
+		told := status.Convert(err)
+		stream.end(c.Status(), told)
+	}
+	return nil
+}
+
+// fill reads the request. What is in the path is set after what is in the body. The body isn't needed any more then.
+func (p jsonLines) fill(m proto.Message, c *web.Call, body *web.Buffer) error {
+	if p.hasBody && len(body.Bytes) > 0 {
+		if err := jsonIn.Unmarshal(body.Bytes, m); err != nil {
+			return badRequest(err.Error())
+		}
+	}
+	if p.parameter != "" {
+		field := m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(p.parameter))
+		m.ProtoReflect().Set(field, protoreflect.ValueOfString(c.Param(0)))
+	}
+	return nil
+}
+
+// jsonStream is the stream of a JSON path whose answer has many messages, each a line {"result": …}, and at the end a line
+// {"error": …} if the call failed, as grpc-gateway has it in Open Match. vanguard doesn't translate streams to JSON.
+type jsonStream struct {
+	grpc.ServerStream                 // nil: RecvMsg, SendMsg, Context and SetHeader are all that is called
+	ctx               context.Context //nolint:containedctx // of the call, as in grpc-go
+	response          http.ResponseWriter
+	fill              func(proto.Message) error // reads the request
+	begun             bool
+}
+
+// Context returns the context of the call, with the request's headers as metadata.
+func (s *jsonStream) Context() context.Context { return s.ctx }
+
+// SetHeader does nothing: the headers are the plumbing's.
+func (s *jsonStream) SetHeader(metadata.MD) error { return nil }
+
+// RecvMsg reads the only message of the request.
+func (s *jsonStream) RecvMsg(message any) error {
+	if s.fill == nil {
+		return io.EOF
+	}
+	fill := s.fill
+	s.fill = nil
+	if in, ok := message.(*received); ok {
+		message = in.message
+	}
+	return fill(message.(proto.Message))
+}
+
+// SendMsg writes a line.
+func (s *jsonStream) SendMsg(message any) error {
+	line, err := jsonOut.Marshal(message.(proto.Message))
+	if err != nil {
+		return err
+	}
+	return s.write(http.StatusOK, append(append([]byte(`{"result":`), line...), '}', '\n'))
+}
+
+// write writes a part of the answer. The status is that of the first part.
+func (s *jsonStream) write(code int, data []byte) error {
+	if !s.begun {
+		s.begun = true
+		s.response.Header().Set("Content-Type", "application/json")
+		s.response.WriteHeader(code)
+	}
+	if _, err := s.response.Write(data); err != nil {
+		return err
+	}
+	return http.NewResponseController(s.response).Flush()
+}
+
+var (
+	jsonOut = protojson.MarshalOptions{EmitUnpopulated: true}
+	jsonIn  = protojson.UnmarshalOptions{DiscardUnknown: true}
+)
+
+// jsonError is the error of a JSON path: google.rpc.Status.
+type jsonError struct {
+	Code    codes.Code `json:"code"`
+	Message string     `json:"message"`
+	Details []struct{} `json:"details"`
+}
+
+func newJSONError(told *status.Status) jsonError {
+	return jsonError{Code: told.Code(), Message: told.Message(), Details: []struct{}{}}
+}
+
+// end writes the error of the call.
+func (s *jsonStream) end(code int, told *status.Status) {
+	var line any = newJSONError(told)
+	if s.begun {
+		line = struct {
+			Error any `json:"error"`
+		}{line}
+	}
+	data, err := json.Marshal(line)
+	if err != nil {
+		return // impossible: it has only texts and a number
+	}
+	_ = s.write(code, append(data, '\n')) // fails only if the client has gone
+}
+
+// failJSON answers a call of a JSON path that no service has seen.
+func failJSON(c *web.Call, err error) {
+	told := toldOf(c.Context(), err)
+	code := statusOf(told.Code(), err)
+	c.SetOutcome(code, err)
+	c.SetHeaders()
+	(&jsonStream{response: c.Response()}).end(code, told)
+}
+
+// metadataIn returns a context with the headers of a request as metadata of its call.
+func metadataIn(ctx context.Context, header http.Header) context.Context {
+	sent := metadata.MD{}
+	for name, values := range header {
+		sent.Append(name, values...)
+	}
+	return metadata.NewIncomingContext(ctx, sent)
+}

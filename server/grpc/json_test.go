@@ -1,0 +1,99 @@
+package grpc_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+)
+
+// send calls a JSON path, as curl does.
+func (h *harness) send(method, path, body string) *http.Response {
+	h.t.Helper()
+	request, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, strings.NewReader(body))
+	require.NoError(h.t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Tidemark-Queue", "q")
+	response, err := servertest.Client(h.t, false).Do(request)
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { require.NoError(h.t, response.Body.Close()) })
+	return response
+}
+
+// answers calls a JSON path, and returns the answer.
+func (h *harness) answers(status int, method, path, body string) (answer map[string]any) {
+	h.t.Helper()
+	response := h.send(method, path, body)
+	require.NotEmpty(h.t, response.Header.Get("X-Request-Id"))
+	data, err := io.ReadAll(response.Body)
+	require.NoError(h.t, err)
+	require.Equal(h.t, status, response.StatusCode, "%s", data)
+	require.Equal(h.t, "application/json", response.Header.Get("Content-Type"))
+	require.NoError(h.t, json.Unmarshal(data, &answer), "%s", data)
+	return answer
+}
+
+// TestJSONPaths of Open Match, with its bodies and errors.
+func TestJSONPaths(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	const tickets = "/v1/frontendservice/tickets"
+	made := h.answers(200, "POST", tickets, `{"ticket":{"searchFields":{"tags":["eu"]}}}`)
+	id := made["id"].(string)
+	require.Equal(t, "q", h.matches.get(id).Queue)
+	require.Equal(t, made, h.answers(200, "GET", tickets+"/"+id, ""))
+
+	h.matches.assign(t, id, "host:1")
+	watch := h.send("GET", tickets+"/"+id+"/assignments", "")
+	lines := bufio.NewScanner(watch.Body)
+	require.True(t, lines.Scan())
+	require.Equal(t, http.StatusOK, watch.StatusCode)
+	var line struct {
+		Result struct {
+			Assignment struct{ Connection string }
+		}
+		Error struct {
+			Code    int
+			Message string
+		}
+	}
+	require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+	require.Equal(t, "host:1", line.Result.Assignment.Connection)
+
+	other := h.answers(200, "POST", tickets, `{"ticket":{}}`)["id"].(string)
+	query := h.answers(200, "POST", "/v1/queryservice/tickets:query", `{"pool":{}}`)
+	require.Len(t, query["result"].(map[string]any)["tickets"], 1)
+	query = h.answers(200, "POST", "/v1/queryservice/ticketids:query", `{"pool":{"name":"all"}}`)
+	require.Equal(t, map[string]any{"ids": []any{other}}, query["result"])
+	require.Empty(t, h.answers(200, "DELETE", tickets+"/"+other, ""))
+
+	failure := func(code float64, message string) map[string]any {
+		return map[string]any{"code": code, "message": message, "details": []any{}}
+	}
+	gone := failure(5, "Ticket id: "+other+" not found")
+	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other, ""))
+	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other+"/assignments", ""))
+	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, `{}`))
+	require.Equal(t, failure(3, ".pool is required"), h.answers(400, "POST", "/v1/queryservice/tickets:query", ``))
+	for _, path := range []string{tickets, "/v1/queryservice/tickets:query"} {
+		for _, body := range []string{`{`, `[]`, `{"ticket":1,"pool":1}`, "\xff"} {
+			require.Equal(t, float64(3), h.answers(400, "POST", path, body)["code"], "%q", body)
+		}
+		large := `{"ticket":{"id":"` + strings.Repeat("x", maxBodyBytes) + `"}}`
+		require.Equal(t, float64(8), h.answers(413, "POST", path, large)["code"], path)
+	}
+	require.InDelta(t, 12, h.answers(501, "GET", "/v1/frontendservice/backfills/b", "")["code"], 0)
+
+	h.drain()
+	require.True(t, lines.Scan())
+	require.NoError(t, json.Unmarshal(lines.Bytes(), &line))
+	require.Equal(t, 14, line.Error.Code)
+	require.Equal(t, "the server is shutting down", line.Error.Message)
+	require.False(t, lines.Scan())
+}
