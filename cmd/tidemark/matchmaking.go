@@ -25,6 +25,7 @@ type matchmakingNeeds struct {
 	lookup   matchmaking.Lookup
 	channels *channel.Service
 	log      *slog.Logger
+	counts   *queuemetrics.Metrics
 	metrics  prometheus.Registerer
 	parts    *lifecycle.Stack
 }
@@ -38,15 +39,11 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 	if err != nil {
 		return nil, fmt.Errorf("callout-allow: %w", err)
 	}
-	metrics, err := queuemetrics.New(needs.metrics)
-	if err != nil {
-		return nil, fmt.Errorf("matchmaking metrics: %w", err)
-	}
 	s, err := service.New(service.Options{
 		Store: needs.queues, Lookup: needs.lookup, Channels: onchannels.New(needs.channels),
 		Build: parts.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues,
 		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(), Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
-		Logger: needs.log, Metrics: metrics,
+		Logger: needs.log, Metrics: needs.counts,
 	})
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	}
 	parts.Run(ctx, "channel service", service.Run)
 	matches, err := startMatchmaking(ctx, c, matchmakingNeeds{
-		queues: stores.queues, lookup: stores.lookup, channels: service, log: log, metrics: metrics, parts: parts,
+		queues: stores.queues, lookup: stores.lookup, channels: service, log: log, counts: stores.metrics, metrics: metrics, parts: parts,
 	})
 	if err != nil {
 		return err

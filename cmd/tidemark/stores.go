@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -30,6 +31,7 @@ type stores struct {
 	channels *channels.Store // on conn
 	lookup   *queues.Lookup  // on conn
 	queues   *queues.Store   // on tickets; nil: no matchmaking
+	metrics  *queuemetrics.Metrics
 	storage  storage.Description
 }
 
@@ -59,8 +61,11 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 			return stores{}, err
 		}
 	}
+	if s.metrics, err = queuemetrics.New(needs.metrics); err != nil {
+		return stores{}, fmt.Errorf("matchmaking metrics: %w", err)
+	}
 	s.queues = queues.New(s.tickets, queues.Options{
-		Replicas: readReplicas(c.Matchmaking, options), Confirmations: c.Matchmaking.Replicas,
+		Replicas: readReplicas(c.Matchmaking, options), Confirmations: c.Matchmaking.Replicas, Slowed: s.metrics.CreatePaused,
 	})
 	needs.parts.OnStop(s.queues.Close)
 	return s, nil

@@ -33,6 +33,7 @@ type vectors struct {
 	refusedProposals *prometheus.CounterVec
 	director         *prometheus.GaugeVec
 	created          *prometheus.CounterVec
+	createPauses     *prometheus.CounterVec
 	cancelled        *prometheus.CounterVec
 	expired          *prometheus.CounterVec
 }
@@ -77,6 +78,8 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 	m.refusedProposals = counter("tidemark_proposals_refused_total", "Proposals of a match function or evaluator that cannot be matches, such as those with too many tickets.")
 	m.director = gauge("tidemark_director", "1 if this server directs the queue.")
 	m.created = counter("tidemark_tickets_created_total", "Tickets created on this server.")
+	m.createPauses = counter("tidemark_ticket_create_pause_seconds_total",
+		"Time for which this server created no tickets, because many assignments were on their way to their players.")
 	m.cancelled = counter("tidemark_tickets_cancelled_total", "Tickets whose cancellation succeeded on this server, repetitions included.")
 	m.expired = counter("tidemark_tickets_expired_total", "Tickets that this server found to have expired.")
 	for _, v := range m.all() {
@@ -107,7 +110,7 @@ type vector interface {
 func (m *vectors) all() []vector {
 	return []vector{
 		m.tickets, m.wait, m.matches, m.conflicts, m.relayLag, m.matchErrors, m.allocationErrors, m.refusedProposals, m.director,
-		m.created, m.cancelled, m.expired,
+		m.created, m.createPauses, m.cancelled, m.expired,
 	}
 }
 
@@ -139,6 +142,11 @@ func (m *Metrics) Forget(queue string) {
 
 // Created counts a ticket that was created on this server.
 func (m *Metrics) Created(queue string) { m.created.WithLabelValues(queue).Inc() }
+
+// CreatePaused counts the time for which this server creates no tickets in a queue.
+func (m *Metrics) CreatePaused(queue string, by time.Duration) {
+	m.createPauses.WithLabelValues(queue).Add(by.Seconds())
+}
 
 // Cancelled counts a cancellation that succeeded on this server.
 func (m *Metrics) Cancelled(queue string) { m.cancelled.WithLabelValues(queue).Inc() }

@@ -22,7 +22,7 @@ type plan struct {
 	ttl    time.Duration // of its ticket; 0: the queue's
 	leaves time.Duration // after which it cancels; 0: never
 	looks  int           // how often it reads its ticket
-	hasty  bool          // it creates its ticket twice and cancels it, all at the same time
+	hasty  bool          // it creates its ticket twice and cancels it, at the same time or once it knows of it
 	beside *server       // its current server; nil: any
 	unsure bool          // Redis may lose what the player was told
 }
@@ -151,15 +151,22 @@ func (p *player) create(ctx context.Context) error {
 	return nil
 }
 
-// createHastily creates the ticket twice and cancels it, all on one server at the same time. A cancellation that comes first
+// createHastily creates the ticket twice on one server, and cancels it at the same time or after an answer. A cancellation that comes first
 // changes nothing.
 func (p *player) createHastily(ctx context.Context) error {
 	p.server()
 	again, leaver := *p, *p
 	again.random, leaver.random = p.arena.random(-2_000_000-p.number), p.arena.random(-3_000_000-p.number)
 	var group errgroup.Group
-	group.Go(func() error { return again.create(ctx) })
+	made := make(chan struct{})
 	group.Go(func() error {
+		defer close(made)
+		return again.create(ctx)
+	})
+	group.Go(func() error {
+		if leaver.random.IntN(2) == 0 {
+			<-made
+		}
 		return leaver.insist(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
 	})
 	if err := p.create(ctx); err != nil {

@@ -55,9 +55,9 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	}{
 		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.KeepLease(ctx, "token") }},
-		{"create", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
-		{"create again", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
-		{"create with a limit", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
+		{"create", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create again", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create with a limit", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
 		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
 		{"states", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
 			return rig.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))

@@ -1,14 +1,18 @@
 package queues
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -18,28 +22,109 @@ var (
 	undoScript   = lua.Must("queues/undo")
 )
 
-// Create runs create.lua.
-func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+// Limits of one call of create.lua.
+const (
+	createTickets = 64
+	createBytes   = 256 << 10
+)
+
+// creation is a ticket that a call of create.lua is to create.
+type creation struct {
+	matchmaking.CreateRequest
+	spec string // encoded
+}
+
+// size returns about how many bytes the arguments of a creation have.
+func (c creation) size() int { return len(c.spec) + 2*len(c.ID) + 200 }
+
+// newCreations returns the group in which concurrent calls of Create share calls of create.lua: one at a time for each queue.
+func (s *Store) newCreations() *group.Group[creation, *redis.Decoder] {
+	return group.New(group.Options[creation, *redis.Decoder]{
+		Run: s.createAll, Size: creation.size, Items: createTickets, Bytes: createBytes,
+	})
+}
+
+// createAll runs create.lua. It returns the outcome of each creation, and how long the queue is to take no tickets then.
+func (s *Store) createAll(ctx context.Context, queue string, all []creation) ([]*redis.Decoder, time.Duration, error) {
+	keys, args := s.createCall(queue, all)
+	rep, err := s.conn.Run(ctx, createScript, keys, args)
+	if err != nil {
+		return nil, 0, err
+	}
+	outcomes, outgoing, err := createOutcomes(rep, len(all))
+	pause := createPause(outgoing)
+	if pause > 0 {
+		s.slowed(queue, pause)
+	}
+	return outcomes, pause, err
+}
+
+// createPause returns how long a queue takes no tickets if so many assignments are on their way to their players: the
+// players of new tickets would only wait longer for theirs.
+func createPause(outgoing int) time.Duration {
+	const enough, perEntry, longest = 2000, 50 * time.Microsecond, 100 * time.Millisecond
+	return min(time.Duration(max(outgoing-enough, 0))*perEntry, longest)
+}
+
+func (s *Store) createCall(queue string, all []creation) (keys, args []string) {
+	k := s.keys(queue)
+	keys = append(make([]string, 0, 5+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox())
+	args = append(make([]string, 0, 1+7*len(all)), k.nudges())
+	for _, r := range all {
+		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
+		args = append(args, r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)),
+			strconv.Itoa(r.MaxTickets), r.Attempt+" "+epochText(r.Epoch), r.spec)
+	}
+	return keys, args
+}
+
+// createOutcomes decodes what create.lua returns for n tickets. Each caller decodes its own outcome.
+func createOutcomes(r redis.Reply, n int) (outcomes []*redis.Decoder, outgoing int, err error) {
+	if r.Status != redis.OK {
+		return nil, 0, refusals.Error(r)
+	}
+	d := r.Decoder()
+	outgoing = int(d.Int64())
+	d.Each(func(list *redis.Decoder) { outcomes = append(outcomes, list.List()) })
+	if len(outcomes) != n {
+		d.Fail(fmt.Errorf("%d outcomes of %d tickets", len(outcomes), n))
+	}
+	return outcomes, outgoing, d.End()
+}
+
+// Create runs create.lua, together with what else is to be created in the queue at the same time.
+func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool, err error) {
 	spec, err := convert.Encode(r.Spec)
 	if err != nil {
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", r.ID, err)
 	}
-	k := s.keys(r.Queue)
-	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.changes()}
-	args := []string{
-		r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets),
-		r.Attempt + " " + epochText(r.Epoch), string(spec), k.nudges(),
-	}
-	rep, err := s.conn.Run(ctx, createScript, keys, args)
+	var outcome *redis.Decoder
+	err = s.conn.Retry(ctx, createScript.Name(), func(ctx context.Context) (err error) {
+		outcome, err = s.creations.Do(ctx, r.Queue, creation{CreateRequest: r, spec: string(spec)})
+		if errors.Is(err, group.ErrClosed) {
+			return fault.ErrUnavailable.WithCause(err)
+		}
+		return err
+	})
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
-	if rep.Status == statusExists {
-		t, err := decodeTicket(rep, r.Queue, r.ID)
+	return createOutcome(outcome, r)
+}
+
+// createOutcome decodes the outcome of one creation.
+func createOutcome(d *redis.Decoder, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool, err error) {
+	switch status := redis.Status(d.Text()); status {
+	case statusExists:
+		t, err = decodeTicket(d, r.Queue, r.ID)
 		return t, false, err
+	case statusCreated:
+		record := ticketRecord{created: d.Micros(), ttl: r.TTL, life: max(r.Life, r.TTL), epoch: r.Epoch, spec: r.Spec}
+		t = record.ticket(r.Queue, r.ID, d.Millis())
+		return t, true, d.End()
+	default:
+		return matchmaking.Ticket{}, false, cmp.Or(d.Err(), refusals.Error(redis.Reply{Status: status}))
 	}
-	t, err := createdTicket(rep, r)
-	return t, err == nil, err
 }
 
 // Find runs find.lua.
@@ -54,18 +139,7 @@ func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmak
 	if rep.Status != statusExists {
 		return matchmaking.Ticket{}, refusals.Error(rep)
 	}
-	return decodeTicket(rep, r.Queue, r.ID)
-}
-
-// createdTicket decodes what create.lua returns for a ticket that it created.
-func createdTicket(r redis.Reply, made matchmaking.CreateRequest) (matchmaking.Ticket, error) {
-	if r.Status != statusCreated {
-		return matchmaking.Ticket{}, refusals.Error(r)
-	}
-	d := r.Decoder()
-	record := ticketRecord{created: d.Micros(), ttl: made.TTL, life: max(made.Life, made.TTL), epoch: made.Epoch, spec: made.Spec}
-	expires := d.Millis()
-	return record.ticket(made.Queue, made.ID, expires), d.End()
+	return decodeTicket(rep.Decoder(), r.Queue, r.ID)
 }
 
 // errUndone is the error of a creation that was undone before it arrived. Its caller has already got an error.

@@ -14,8 +14,14 @@ import (
 
 // queueDecoders decode a reply to each operation on a queue, and give only the error.
 var queueDecoders = map[string]func(r redis.Reply) error{
-	"create": func(r redis.Reply) error { return rig.ErrorOf(createdTicket(r, matchmaking.CreateRequest{})) },
-	"ticket": func(r redis.Reply) error { return rig.ErrorOf(decodeTicket(r, "duel", "a")) },
+	"create": func(r redis.Reply) error {
+		outcomes, _, err := createOutcomes(r, 1)
+		if err != nil {
+			return err
+		}
+		return errorOf2(createOutcome(outcomes[0], matchmaking.CreateRequest{}))
+	},
+	"ticket": func(r redis.Reply) error { return rig.ErrorOf(decodeTicket(r.Decoder(), "duel", "a")) },
 	"claim": func(r redis.Reply) error {
 		return addClaimed(r, &matchmaking.Claimed{Held: map[string]time.Time{}})
 	},
@@ -33,7 +39,9 @@ const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	right := map[string][]string{
-		"create": {`{'CREATED', '1704067200000000', '1704067800000'}`},
+		"create": {
+			`{'OK', 0, {{'CREATED', '1704067200000000', '1704067800000'}}}`, `{'OK', 5, {{'EXISTS', 'EXPIRED', '', ` + someTicket + `, ''}}}`,
+		},
 		"ticket": {
 			`{'OK', 'SEARCHING', '1704067800000', ` + someTicket + `, ''}`, `{'EXISTS', 'EXPIRED', '', ` + someTicket + `, ''}`,
 			`{'OK', 'MATCH_FOUND', '', ` + someTicket + `, '{"matchId":"m1"}'}`,
@@ -49,7 +57,11 @@ func TestReplies(t *testing.T) {
 		},
 	}
 	wrong := map[string][]string{
-		"create": {`{'CREATED'}`, `{'CREATED', '1'}`, `{'CREATED', '1', 'x'}`, `{'CREATED', 'x', '1'}`, `{'CREATED', '1', '2', '3'}`, `{'OK'}`},
+		"create": {
+			`{'OK'}`, `{'OK', 0}`, `{'OK', 'x', {{'CREATED', '1', '2'}}}`, `{'OK', 0, {}}`, `{'OK', 0, {'CREATED'}}`, `{'OK', 0, {{'CREATED', '1', '2'}}, 1}`,
+			`{'OK', 0, {{'CREATED'}}}`, `{'OK', 0, {{'CREATED', '1'}}}`, `{'OK', 0, {{'CREATED', '1', 'x'}}}`, `{'OK', 0, {{'CREATED', 'x', '1'}}}`,
+			`{'OK', 0, {{'CREATED', '1', '2', '3'}}}`, `{'OK', 0, {{'EXISTS', 'EXPIRED'}}}`, `{'OK', 0, {{'OK'}}}`, `{'OK', 0, {{}}}`, `{'CREATED'}`,
+		},
 		"ticket": {
 			`{'OK'}`, `{'OK', 'SEARCHING', '1', ` + someTicket + `}`, `{'OK', 'SEARCHING', 'x', ` + someTicket + `, ''}`,
 			`{'OK', 'LOST', '1', ` + someTicket + `, ''}`, `{'OK', 'SEARCHING', '1', 'S1 2 3', ''}`, `{'OK', 'SEARCHING', '1', 'X1 2 3 4 a  {}', ''}`,

@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 )
 
 // Store keeps queues and their tickets in Redis. It may be used by many goroutines.
@@ -24,6 +25,8 @@ type Store struct {
 	conn          *redis.Conn
 	replicas      *redis.Replicas // nil: tickets are read from the primary
 	confirmations int             // replicas that must have a claim, or an assignment, before it counts
+	creations     *group.Group[creation, *redis.Decoder]
+	slowed        func(queue string, by time.Duration)
 
 	mu    sync.Mutex
 	feeds map[string]feed // how far the changes of each queue were read
@@ -39,11 +42,18 @@ type Options struct {
 	// Confirmations is how many replicas must have a claim or an assignment before it counts: otherwise a fail-over that
 	// loses writes can put a ticket into two matches. Zero: none.
 	Confirmations int
+	// Slowed is called when a queue begins to take no tickets for some time, because many of its assignments are on their
+	// way to their players; nil: it isn't.
+	Slowed func(queue string, by time.Duration)
 }
 
 // New returns the queues in the Redis of a connection. Close it before the connection.
 func New(conn *redis.Conn, o Options) *Store {
-	s := &Store{conn: conn, confirmations: o.Confirmations, feeds: map[string]feed{}}
+	s := &Store{conn: conn, confirmations: o.Confirmations, slowed: o.Slowed, feeds: map[string]feed{}}
+	if s.slowed == nil {
+		s.slowed = func(string, time.Duration) {}
+	}
+	s.creations = s.newCreations()
 	if o.Replicas != nil {
 		replicas := *o.Replicas
 		replicas.Logger = conn.Logger()
@@ -52,8 +62,9 @@ func New(conn *redis.Conn, o Options) *Store {
 	return s
 }
 
-// Close closes the connections to replicas.
+// Close ends what is being created, and closes the connections to replicas.
 func (s *Store) Close() {
+	s.creations.Close()
 	if s.replicas != nil {
 		s.replicas.Close()
 	}

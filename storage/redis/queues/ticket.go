@@ -20,8 +20,7 @@ var (
 )
 
 // decodeTicket decodes a status, an expiry, a ticket and its assignment.
-func decodeTicket(r redis.Reply, queue, id string) (matchmaking.Ticket, error) {
-	d := r.Decoder()
+func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error) {
 	status, expires, value, assigned := matchmaking.Status(d.Text()), d.Millis(), d.Bytes(), d.Bytes()
 	if err := d.End(); err != nil {
 		return matchmaking.Ticket{}, err
@@ -51,7 +50,7 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 	keys, args := []string{k.ticket(id), k.assignment(id), k.expiries(), k.proposed()}, []string{id}
 	if s.replicas != nil {
 		if rep, ok := s.replicas.Run(ctx, ticketScript, keys, args); ok {
-			return decodeTicket(rep, queue, id)
+			return decodeTicket(rep.Decoder(), queue, id)
 		}
 	}
 	rep, err := s.conn.Run(ctx, ticketScript, keys, args)
@@ -61,7 +60,7 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 	if rep.Status != redis.OK {
 		return matchmaking.Ticket{}, refusals.Error(rep)
 	}
-	return decodeTicket(rep, queue, id)
+	return decodeTicket(rep.Decoder(), queue, id)
 }
 
 // Cancel runs cancel.lua.

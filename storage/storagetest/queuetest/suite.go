@@ -22,6 +22,7 @@ func Run(t *testing.T, open func(t *testing.T) matchmaking.Store) {
 
 var cases = map[string]func(t *testing.T, q *Queue){
 	"a ticket is created once":                         create,
+	"tickets are created at once":                      createAtOnce,
 	"a create finds a ticket in every status":          createFindsATicketInEveryStatus,
 	"a full queue takes no more":                       full,
 	"a ticket is cancelled":                            cancel,

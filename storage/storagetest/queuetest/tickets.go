@@ -2,11 +2,15 @@ package queuetest
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
@@ -43,6 +47,59 @@ func create(t *testing.T, q *Queue) {
 	require.NoError(t, err)
 	require.Equal(t, 1, q.counts(t).Searching)
 	require.Equal(t, []string{"a"}, Told(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
+}
+
+// Of many attempts at once each ID has one that makes its ticket, no more make one than may wait, and a player who leaves at
+// the same moment has left, or finds no ticket.
+func createAtOnce(t *testing.T, q *Queue) {
+	t.Helper()
+	const limit, attempts = 100, 3
+	ids := Numbered("t", 2*limit)
+	var mu sync.Mutex
+	made, found, refused := map[string]matchmaking.Ticket{}, map[string]matchmaking.Ticket{}, 0
+	attempt := func(id string) error {
+		r := q.Request(id)
+		r.MaxTickets = limit
+		ticket, created, err := q.Create(t.Context(), r)
+		mu.Lock()
+		defer mu.Unlock()
+		switch _, twice := made[id]; {
+		case errors.Is(err, matchmaking.ErrQueueFull):
+			refused++
+			return nil
+		case created && twice:
+			return fmt.Errorf("%s was created twice", id)
+		case created:
+			made[id] = ticket
+		}
+		found[id] = ticket
+		return err
+	}
+	var g errgroup.Group
+	for _, id := range ids {
+		for range attempts {
+			g.Go(func() error { return attempt(id) })
+		}
+	}
+	require.NoError(t, g.Wait())
+	require.Len(t, made, limit)
+	require.Equal(t, made, found)
+	require.Equal(t, attempts*limit, refused)
+	require.Equal(t, limit, q.counts(t).Searching)
+	require.Len(t, q.ChangesAfter(t, "0-0", 1000).Changes, limit)
+
+	for id := range made {
+		r := q.Request("again-" + id)
+		for _, leave := range []func() error{
+			func() error { return errorOf2(q.Create(t.Context(), r)) },
+			func() error { return q.CancelID(t.Context(), id) },
+			func() error { return errorOf(q.Undo(t.Context(), q.Name, r.ID, r.Attempt)) },
+		} {
+			g.Go(func() error { return Ignoring(leave(), matchmaking.ErrUndone) })
+		}
+	}
+	require.NoError(t, g.Wait())
+	require.Equal(t, matchmaking.QueueState{Cancelled: limit}, q.counts(t))
 }
 
 func createFindsATicketInEveryStatus(t *testing.T, q *Queue) {

@@ -1,0 +1,167 @@
+// Package group lets many goroutines share calls: group commit. The first item goes at once, and what arrives while it is on
+// its way goes together in the next call. Start from [New].
+package group
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrClosed is the error of Do after Close.
+var ErrClosed = errors.New("the group is closed")
+
+// Options configures a Group. All fields are required.
+type Options[T, R any] struct {
+	// Run makes one call with the items of a key, and returns a result for each, in order. Its error is that of all of them.
+	// The key's next call begins after pause. ctx has the values of one caller's context, and ends with the group.
+	Run   func(ctx context.Context, key string, items []T) (results []R, pause time.Duration, err error)
+	Size  func(T) int // bytes of an item
+	Items int         // of a call at most
+	Bytes int         // of the items of a call at most; a larger item has a call of its own
+}
+
+// Group makes calls for many goroutines, for each key one at a time. A key without items has no goroutine and no memory.
+type Group[T, R any] struct {
+	o       Options[T, R]
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	lanes  map[string]*lane[T, R] // of the keys with calls
+}
+
+// lane is the items of one key that no call has taken yet. Its goroutine makes the calls.
+type lane[T, R any] struct {
+	items  []*item[T, R]
+	cancel context.CancelFunc
+}
+
+// item is an item and its outcome. Only its lane's goroutine writes result and err, before it closes done.
+type item[T, R any] struct {
+	value  T
+	left   bool // its caller doesn't wait any more; guarded by the group's lock
+	done   chan struct{}
+	result R
+	err    error
+}
+
+// New returns a group. Close it.
+func New[T, R any](o Options[T, R]) *Group[T, R] {
+	return &Group[T, R]{o: o, lanes: map[string]*lane[T, R]{}}
+}
+
+// Do returns the result of a call with a value, and of what others have for the key at the same time. If ctx ends before the
+// value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of Run, that of ctx,
+// and ErrClosed.
+func (g *Group[T, R]) Do(ctx context.Context, key string, value T) (result R, err error) {
+	if err := ctx.Err(); err != nil {
+		return result, err
+	}
+	it := &item[T, R]{value: value, done: make(chan struct{})}
+	if err := g.add(ctx, key, it); err != nil {
+		return result, err
+	}
+	select {
+	case <-it.done:
+		return it.result, it.err
+	case <-ctx.Done():
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		it.left = true
+		return result, ctx.Err()
+	}
+}
+
+func (g *Group[T, R]) add(ctx context.Context, key string, it *item[T, R]) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
+	l := g.lanes[key]
+	if l == nil {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		l = &lane[T, R]{cancel: cancel}
+		g.lanes[key] = l
+		g.running.Go(func() {
+			defer cancel()
+			g.drain(ctx, key, l)
+		})
+	}
+	l.items = append(l.items, it)
+	return nil
+}
+
+// drain makes calls until the key has no items.
+func (g *Group[T, R]) drain(ctx context.Context, key string, l *lane[T, R]) {
+	for {
+		items := g.take(key, l)
+		if len(items) == 0 {
+			return
+		}
+		pause := g.call(ctx, key, items)
+		if pause <= 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// take takes the items of the next call. If there are none it removes the lane.
+func (g *Group[T, R]) take(key string, l *lane[T, R]) (items []*item[T, R]) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	taken, bytes := 0, 0
+	for _, it := range l.items {
+		size := g.o.Size(it.value)
+		if !it.left {
+			if len(items) == g.o.Items || len(items) > 0 && bytes+size > g.o.Bytes {
+				break
+			}
+			items, bytes = append(items, it), bytes+size
+		}
+		taken++
+	}
+	l.items = slices.Delete(l.items, 0, taken)
+	if len(items) == 0 {
+		delete(g.lanes, key)
+	}
+	return items
+}
+
+// call makes one call and tells the callers its outcome. It returns how long the next one is to wait.
+func (g *Group[T, R]) call(ctx context.Context, key string, items []*item[T, R]) (pause time.Duration) {
+	values := make([]T, len(items))
+	for i, it := range items {
+		values[i] = it.value
+	}
+	results, pause, err := g.o.Run(ctx, key, values)
+	if err == nil && len(results) != len(items) {
+		err = fmt.Errorf("%d results of %d items", len(results), len(items))
+	}
+	for i, it := range items {
+		if it.err = err; err == nil {
+			it.result = results[i]
+		}
+		close(it.done)
+	}
+	return pause
+}
+
+// Close ends the contexts of the calls in progress, and returns when all have ended.
+func (g *Group[T, R]) Close() {
+	g.mu.Lock()
+	g.closed = true
+	for _, l := range g.lanes {
+		l.cancel()
+	}
+	g.mu.Unlock()
+	g.running.Wait()
+}
