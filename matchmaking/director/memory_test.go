@@ -57,7 +57,7 @@ func (m *memory) Watch(ctx context.Context, _ string, notify func(bool)) {
 	<-ctx.Done()
 }
 
-func (m *memory) Snapshot(context.Context, string) (matchmaking.Snapshot, error) {
+func (m *memory) Snapshot(context.Context, matchmaking.WaitingRequest) (matchmaking.Snapshot, error) {
 	return matchmaking.Snapshot{Now: time.Now()}, nil // all are changes
 }
 

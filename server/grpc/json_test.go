@@ -49,7 +49,7 @@ func TestJSONPaths(t *testing.T) {
 	require.Equal(t, "q", h.matches.get(id).Queue)
 	require.Equal(t, made, h.answers(200, "GET", tickets+"/"+id, ""))
 
-	h.matches.assign(t, id, "host:1")
+	h.matches.assign(id, "host:1")
 	watch := h.send("GET", tickets+"/"+id+"/assignments", "")
 	lines := bufio.NewScanner(watch.Body)
 	require.True(t, lines.Scan())
