@@ -3,7 +3,6 @@ module github.com/tidemark-dev/tidemark/tools
 go 1.26.0
 
 tool (
-	connectrpc.com/connect/cmd/protoc-gen-connect-go
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	google.golang.org/grpc/cmd/protoc-gen-go-grpc
 	google.golang.org/protobuf/cmd/protoc-gen-go

@@ -41,7 +41,7 @@ func cutConnections(s *stage) {
 
 // silenceConnections holds the connections of the first service, then of both.
 func silenceConnections(s *stage) {
-	for n := 1; n <= len(s.proxies); n++ {
+	for n := 2; n <= len(s.proxies); n += 2 { // a service has one for HTTP, and one for gRPC
 		for _, p := range s.proxies[:n] {
 			p.Hold()
 		}

@@ -38,7 +38,7 @@ const (
 	sentinel                 // a primary and a replica, with three Sentinels
 )
 
-// link names the connections that go through proxies, one proxy per service.
+// link names the connections that go through proxies, two proxies per service.
 type link int
 
 const (

@@ -247,25 +247,25 @@ func (s *stage) startProxy(target string) *proxy.Proxy {
 	return p
 }
 
-// urls returns the base URLs of the services for clients.
-func (s *stage) urls() []string {
-	var urls []string
+// addresses returns where clients find the services.
+func (s *stage) addresses() []load.Address {
+	var all []load.Address
 	for _, one := range s.services {
+		address := load.Address{URL: one.URL(), GRPC: one.GRPC}
 		if s.proxied == fromClients {
-			p := s.startProxy(one.Addr)
-			s.proxies = append(s.proxies, p)
-			urls = append(urls, "http://"+p.Addr())
-			continue
+			rest, grpc := s.startProxy(one.Addr), s.startProxy(one.GRPC)
+			s.proxies = append(s.proxies, rest, grpc)
+			address = load.Address{URL: "http://" + rest.Addr(), GRPC: grpc.Addr()}
 		}
-		urls = append(urls, one.URL())
+		all = append(all, address)
 	}
-	return urls
+	return all
 }
 
 // startLoad starts the clients. stop waits until they have received everything, or a limit has passed.
 func (s *stage) startLoad() (stop func()) {
 	requests := oracle.NewRequests()
-	servers, err := load.Connect(s.urls(), requests)
+	servers, err := load.Connect(s.addresses(), requests)
 	s.must(err)
 	rules := oracle.Rules{Failover: s.failover}
 	s.load = &load.Load{

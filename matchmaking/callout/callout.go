@@ -27,7 +27,7 @@ func Function(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targ
 	case matchmaking.MatchHTTP:
 		return newHTTPFunction(d, targets), nil
 	case matchmaking.MatchGRPC:
-		return newGRPCFunction(d, log, targets), nil
+		return newGRPCFunction(d, log, targets)
 	default:
 		return nil, matchmaking.InvalidKey("match.function", fmt.Errorf("%q is not http or grpc", d.Match.Function))
 	}
@@ -43,7 +43,11 @@ func Evaluator(d matchmaking.Definition, targets *jsonhttp.Targets) (matchmaking
 	case EvaluatorHTTP:
 		return &evaluator{queue: d.Name, call: newHTTPEvaluator(d, targets).call}, nil
 	case EvaluatorGRPC:
-		return &evaluator{queue: d.Name, call: newGRPCEvaluator(d, targets).call}, nil
+		e, err := newGRPCEvaluator(d, targets)
+		if err != nil {
+			return nil, err
+		}
+		return &evaluator{queue: d.Name, call: e.call}, nil
 	}
 	return nil, matchmaking.InvalidKey("evaluator.kind", fmt.Errorf("%q is not http or grpc", d.Evaluator.Kind))
 }

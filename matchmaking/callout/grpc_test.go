@@ -3,20 +3,25 @@ package callout
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -26,54 +31,61 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
 type (
-	runRequest = connect.Request[openmatch.RunRequest]
-	runStream  = connect.ServerStream[openmatch.RunResponse]
-	evalStream = connect.BidiStream[openmatch.EvaluateRequest, openmatch.EvaluateResponse]
+	runStream  = grpc.ServerStreamingServer[openmatch.RunResponse]
+	evalStream = grpc.BidiStreamingServer[openmatch.EvaluateRequest, openmatch.EvaluateResponse]
 )
 
 // run is a MatchFunction, and evaluate an Evaluator, of one function.
 type (
-	run      func(context.Context, *runRequest, *runStream) error
-	evaluate func(context.Context, *evalStream) error
+	run      func(context.Context, *openmatch.RunRequest, runStream) error
+	evaluate func(context.Context, evalStream) error
 )
 
-func (f run) Run(ctx context.Context, r *runRequest, s *runStream) error  { return f(ctx, r, s) }
-func (f evaluate) Evaluate(ctx context.Context, stream *evalStream) error { return f(ctx, stream) }
-
-// serveH2C serves HTTP/2 without TLS, and nothing else, as gRPC servers do. A server doesn't wait for its handlers
-// when it closes, as those of HTTP/1 do: the test does.
-func serveH2C(t *testing.T, path string, handler http.Handler) string {
-	t.Helper()
-	var handling sync.WaitGroup
-	t.Cleanup(handling.Wait)
-	mux := http.NewServeMux()
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		handling.Add(1)
-		defer handling.Done()
-		handler.ServeHTTP(w, r)
-	})
-	server := httptest.NewUnstartedServer(mux)
-	server.Config.Protocols = &http.Protocols{}
-	server.Config.Protocols.SetUnencryptedHTTP2(true)
-	server.Start()
-	t.Cleanup(server.Close)
-	return server.URL
+type functionServer struct {
+	openmatch.UnimplementedMatchFunctionServer
+	run run
 }
 
-func serveFunction(t *testing.T, f run) string {
+func (f functionServer) Run(r *openmatch.RunRequest, s runStream) error {
+	return f.run(s.Context(), r, s)
+}
+
+type evaluatorServer struct {
+	openmatch.UnimplementedEvaluatorServer
+	evaluate evaluate
+}
+
+func (f evaluatorServer) Evaluate(stream evalStream) error {
+	return f.evaluate(stream.Context(), stream)
+}
+
+// serveGRPC serves a service until the test ends, and returns its address.
+func serveGRPC(t *testing.T, register func(*grpc.Server), options ...grpc.ServerOption) string {
 	t.Helper()
-	path, handler := openmatchconnect.NewMatchFunctionHandler(f)
-	return serveH2C(t, path, handler)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := grpc.NewServer(append(options, grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(64<<20), grpc.MaxSendMsgSize(64<<20))...)
+	register(server)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Stop()
+		require.NoError(t, <-ended)
+	})
+	return l.Addr().String()
+}
+
+func serveFunction(t *testing.T, f run, options ...grpc.ServerOption) string {
+	t.Helper()
+	return "http://" + serveGRPC(t, func(s *grpc.Server) { openmatch.RegisterMatchFunctionServer(s, functionServer{run: f}) }, options...)
 }
 
 func serveEvaluator(t *testing.T, f evaluate) string {
 	t.Helper()
-	path, handler := openmatchconnect.NewEvaluatorHandler(f)
-	return serveH2C(t, path, handler)
+	return "http://" + serveGRPC(t, func(s *grpc.Server) { openmatch.RegisterEvaluatorServer(s, evaluatorServer{evaluate: f}) })
 }
 
 func grpcMatch(url string) matchmaking.Match {
@@ -103,7 +115,7 @@ func packed(t *testing.T, m proto.Message) *anypb.Any {
 
 // proposing is a function that always proposes the same.
 func proposing(matches ...*openmatch.Match) run {
-	return func(_ context.Context, _ *runRequest, stream *runStream) error {
+	return func(_ context.Context, _ *openmatch.RunRequest, stream runStream) error {
 		for _, m := range matches {
 			if err := stream.Send(&openmatch.RunResponse{Proposal: m}); err != nil {
 				return err
@@ -122,8 +134,9 @@ func TestGRPCFunctionProposes(t *testing.T) {
 	}
 	custom := proposalOf("m2", "a")
 	custom.Extensions = map[string]*anypb.Any{convert.EvaluationInput: packed(t, wrapperspb.String("mine"))}
-	got := make(chan *runRequest, 1)
-	url := serveFunction(t, func(ctx context.Context, r *runRequest, stream *runStream) error {
+	got, queues := make(chan *openmatch.RunRequest, 1), make(chan string, 1)
+	url := serveFunction(t, func(ctx context.Context, r *openmatch.RunRequest, stream runStream) error {
+		queues <- metadata.ValueFromIncomingContext(ctx, "tidemark-queue")[0]
 		got <- r
 		return proposing(first, custom, proposalOf("", "c", "b", "d"))(ctx, r, stream)
 	})
@@ -145,8 +158,8 @@ func TestGRPCFunctionProposes(t *testing.T) {
 	require.Equal(t, [][]string{{"c", "d"}, {"b"}}, teamsOf(made[2]))
 
 	request := <-got
-	require.Equal(t, "duel", request.Header().Get("tidemark-queue"))
-	sent := request.Msg.GetProfile()
+	require.Equal(t, "duel", <-queues)
+	sent := request.GetProfile()
 	require.Equal(t, "ranked", sent.GetName())
 	require.Len(t, sent.GetPools(), 1)
 	filter := sent.GetPools()[0].GetDoubleRangeFilters()[0]
@@ -160,8 +173,8 @@ func TestGRPCFunctionProposes(t *testing.T) {
 func TestGRPCFunctionWithoutPoolsGetsTheQueues(t *testing.T) {
 	t.Parallel()
 	got := make(chan *openmatch.MatchProfile, 1)
-	url := serveFunction(t, func(_ context.Context, r *runRequest, _ *runStream) error {
-		got <- r.Msg.GetProfile()
+	url := serveFunction(t, func(_ context.Context, r *openmatch.RunRequest, _ runStream) error {
+		got <- r.GetProfile()
 		return nil
 	})
 	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, map[string][]*matchmaking.Ticket{"all": ticketsNamed("a")})
@@ -224,7 +237,7 @@ func TestGRPCFunctionInvalidResponse(t *testing.T) {
 		"nothing":         {[]*openmatch.Match{nil}, `match "" has no teams`},
 		"malformed score": {[]*openmatch.Match{malformed}, `match "m1": extensions.evaluation_input: `},
 		"backfill":        {[]*openmatch.Match{backfill}, `match "m1" has a backfill`},
-		"too large":       {[]*openmatch.Match{large}, "resource_exhausted"},
+		"too large":       {[]*openmatch.Match{large}, "code = ResourceExhausted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -238,7 +251,7 @@ func TestGRPCFunctionInvalidResponse(t *testing.T) {
 
 func TestGRPCFunctionResponseLimit(t *testing.T) {
 	t.Parallel()
-	url := serveFunction(t, func(_ context.Context, _ *runRequest, stream *runStream) error {
+	url := serveFunction(t, func(_ context.Context, _ *openmatch.RunRequest, stream runStream) error {
 		m := proposalOf("", "gone", strings.Repeat("x", 400))
 		for {
 			if err := stream.Send(&openmatch.RunResponse{Proposal: m}); err != nil {
@@ -246,7 +259,7 @@ func TestGRPCFunctionResponseLimit(t *testing.T) {
 			}
 		}
 	})
-	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(url)}, slog.New(slog.DiscardHandler), nil)
+	f := function(t, grpcMatch(url)).(*grpcFunction)
 	require.Equal(t, responseBytes, f.limit)
 	f.limit = 1000
 	_, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
@@ -255,14 +268,14 @@ func TestGRPCFunctionResponseLimit(t *testing.T) {
 
 func TestGRPCFunctionFails(t *testing.T) {
 	t.Parallel()
-	url := serveFunction(t, func(ctx context.Context, r *runRequest, stream *runStream) error {
+	url := serveFunction(t, func(ctx context.Context, r *openmatch.RunRequest, stream runStream) error {
 		if err := proposing(proposalOf("m1", "a", "b"))(ctx, r, stream); err != nil {
 			return err
 		}
-		return connect.NewError(connect.CodeUnavailable, errors.New("no memory left"))
+		return status.Error(codes.Unavailable, "no memory left")
 	})
 	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, pools())
-	require.ErrorContains(t, err, "call the match function of queue duel: unavailable: no memory left")
+	require.ErrorContains(t, err, "call the match function of queue duel: rpc error: code = Unavailable desc = no memory left")
 	require.Empty(t, made)
 }
 
@@ -277,26 +290,33 @@ func TestGRPCFunctionUnreachable(t *testing.T) {
 
 func TestGRPCUsesTLSForHTTPS(t *testing.T) {
 	t.Parallel()
-	path, handler := openmatchconnect.NewMatchFunctionHandler(proposing())
-	mux := http.NewServeMux()
-	mux.Handle(path, handler)
-	server := httptest.NewUnstartedServer(mux)
-	server.EnableHTTP2 = true
-	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	_, err := function(t, grpcMatch(server.URL)).Match(t.Context(), matchmaking.Profile{}, pools())
+	certified := httptest.NewTLSServer(http.NotFoundHandler()) // for its certificate
+	t.Cleanup(certified.Close)
+	security := credentials.NewTLS(&tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	url := strings.Replace(serveFunction(t, proposing(), grpc.Creds(security)), "http:", "https:", 1)
+	_, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorContains(t, err, "x509: certificate signed by unknown authority")
+	_, err = function(t, grpcMatch(strings.Replace(url, "https:", "http:", 1))).Match(t.Context(), matchmaking.Profile{}, pools())
+	require.Error(t, err)
+}
 
-	f := newGRPCFunction(matchmaking.Definition{Name: "duel", Match: grpcMatch(server.URL)}, slog.New(slog.DiscardHandler), nil)
-	f.client = openmatchconnect.NewMatchFunctionClient(server.Client(), server.URL, grpcOptions()...)
-	_, err = f.Match(t.Context(), matchmaking.Profile{}, pools())
+// TestGRPCFunctionOfAURL with a path and credentials calls the methods below it.
+func TestGRPCFunctionOfAURL(t *testing.T) {
+	t.Parallel()
+	calls := make(chan []string, 1)
+	url := serveFunction(t, proposing(), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		method, _ := grpc.MethodFromServerStream(stream)
+		calls <- append([]string{method}, metadata.ValueFromIncomingContext(stream.Context(), "authorization")...)
+		return stream.RecvMsg(new(openmatch.RunRequest))
+	}))
+	_, err := function(t, grpcMatch(strings.Replace(url, "//", "//ann:secret@", 1)+"/base/")).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.NoError(t, err)
+	require.Equal(t, []string{"/base/openmatch.MatchFunction/Run", "Basic YW5uOnNlY3JldA=="}, <-calls)
 }
 
 func TestGRPCFunctionTimeout(t *testing.T) {
 	t.Parallel()
-	url := serveFunction(t, func(ctx context.Context, _ *runRequest, _ *runStream) error {
+	url := serveFunction(t, func(ctx context.Context, _ *openmatch.RunRequest, _ runStream) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
@@ -313,9 +333,9 @@ func TestGRPCFunctionTimeout(t *testing.T) {
 
 // accepting returns an evaluator that reads all matches and then accepts some.
 func accepting(ids ...string) evaluate {
-	return func(_ context.Context, stream *evalStream) error {
+	return func(_ context.Context, stream evalStream) error {
 		for {
-			if _, err := stream.Receive(); errors.Is(err, io.EOF) {
+			if _, err := stream.Recv(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				return err
@@ -334,10 +354,10 @@ func TestGRPCEvaluatorChooses(t *testing.T) {
 	t.Parallel()
 	got := make(chan *openmatch.Match, 8)
 	var queue string
-	url := serveEvaluator(t, func(ctx context.Context, stream *evalStream) error {
-		queue = stream.RequestHeader().Get("tidemark-queue")
+	url := serveEvaluator(t, func(ctx context.Context, stream evalStream) error {
+		queue = metadata.ValueFromIncomingContext(ctx, "tidemark-queue")[0]
 		for {
-			r, err := stream.Receive()
+			r, err := stream.Recv()
 			if errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
@@ -375,9 +395,9 @@ func TestGRPCEvaluatorChooses(t *testing.T) {
 
 func TestGRPCEvaluatorRespondsWhileItReceives(t *testing.T) {
 	t.Parallel()
-	url := serveEvaluator(t, func(_ context.Context, stream *evalStream) error {
+	url := serveEvaluator(t, func(_ context.Context, stream evalStream) error {
 		for {
-			r, err := stream.Receive()
+			r, err := stream.Recv()
 			if errors.Is(err, io.EOF) {
 				return nil
 			} else if err != nil {
@@ -400,7 +420,7 @@ func TestGRPCEvaluatorRespondsWhileItReceives(t *testing.T) {
 
 func TestGRPCEvaluatorEndsEarly(t *testing.T) {
 	t.Parallel()
-	url := serveEvaluator(t, func(_ context.Context, stream *evalStream) error {
+	url := serveEvaluator(t, func(_ context.Context, stream evalStream) error {
 		return stream.Send(&openmatch.EvaluateResponse{MatchId: "m1"})
 	})
 	proposals := proposed3()
@@ -417,9 +437,9 @@ func TestGRPCEvaluatorInvalidResponse(t *testing.T) {
 		want string
 	}{
 		"too many": {accepting("m1", "m1", "m1", "m1"), "more matches accepted than proposed"},
-		"fails": {func(context.Context, *evalStream) error {
-			return connect.NewError(connect.CodeInternal, errors.New("oh"))
-		}, "call the evaluator of queue duel: internal: oh"},
+		"fails": {func(context.Context, evalStream) error {
+			return status.Error(codes.Internal, "oh")
+		}, "call the evaluator of queue duel: rpc error: code = Internal desc = oh"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -432,7 +452,7 @@ func TestGRPCEvaluatorInvalidResponse(t *testing.T) {
 
 func TestGRPCEvaluatorTimeout(t *testing.T) {
 	t.Parallel()
-	url := serveEvaluator(t, func(ctx context.Context, _ *evalStream) error {
+	url := serveEvaluator(t, func(ctx context.Context, _ evalStream) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})

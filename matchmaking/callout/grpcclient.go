@@ -2,12 +2,20 @@ package callout
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/base64"
 	"errors"
-	"net/http"
+	"net"
+	"net/url"
 	"strings"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
@@ -20,32 +28,68 @@ const (
 
 const (
 	grpcMessageBytes = 4 << 20 // of one message, the default of gRPC's own servers
+	grpcHeaderBytes  = 64 << 10
 	grpcPingAfter    = 15 * time.Second
 	grpcPingTimeout  = 5 * time.Second
+	grpcIdle         = 30 * time.Second // a connection that isn't used is closed
 )
 
-// newHTTP2 returns the HTTP client of a gRPC service. For an http:// URL it uses HTTP/2 with prior knowledge, as gRPC
-// servers without TLS expect. Pings detect dead connections, which are then closed.
-func newHTTP2(url string, targets *jsonhttp.Targets) *http.Client {
-	protocols := &http.Protocols{}
-	if strings.HasPrefix(url, "http:") {
-		protocols.SetUnencryptedHTTP2(true)
-	} else {
-		protocols.SetHTTP2(true)
+// grpcBackoff is how long a service that can't be reached is left alone. Calls fail at once meanwhile.
+var grpcBackoff = backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
+
+// dialGRPC returns a client of a gRPC service, which connects with its first call. For an http:// URL it uses HTTP/2 with
+// prior knowledge, as gRPC servers without TLS expect. The address is checked at each connection, as targets say.
+func dialGRPC(address string, targets *jsonhttp.Targets) (*grpc.ClientConn, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, errors.New("invalid URL")
 	}
-	transport := &http.Transport{
-		Protocols: protocols, Proxy: http.ProxyFromEnvironment, IdleConnTimeout: 30 * time.Second,
-		HTTP2: &http.HTTP2Config{SendPingTimeout: grpcPingAfter, PingTimeout: grpcPingTimeout},
+	security, port := insecure.NewCredentials(), "80"
+	if u.Scheme == "https" {
+		security, port = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12}), "443"
 	}
-	targets.Restrict(transport)
-	return &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	if u.Port() != "" {
+		port = u.Port()
+	}
+	options := []grpc.DialOption{
+		grpc.WithTransportCredentials(security), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(grpcMessageBytes)), grpc.WithMaxHeaderListSize(grpcHeaderBytes),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: grpcPingAfter, Timeout: grpcPingTimeout}),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: grpcBackoff, MinConnectTimeout: jsonhttp.DialTimeout}),
+		grpc.WithIdleTimeout(grpcIdle), grpc.WithStreamInterceptor(withURL(u)),
+	}
+	if targets != nil {
+		dialer := targets.Dialer()
+		options = append(options, grpc.WithNoProxy(), grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "tcp", addr)
+		}))
+	}
+	return grpc.NewClient("passthrough:///"+net.JoinHostPort(u.Hostname(), port), options...)
+}
+
+// closeConn closes the connection of a function or an evaluator that is garbage: nothing else ends them.
+func closeConn(conn *grpc.ClientConn) { _ = conn.Close() }
+
+// withURL returns what adds a URL's path to methods, and its credentials to calls.
+func withURL(u *url.URL) grpc.StreamClientInterceptor {
+	path, authorization := strings.TrimSuffix(u.Path, "/"), ""
+	if u.User != nil {
+		password, _ := u.User.Password()
+		authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password))
+	}
+	return func(
+		ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, next grpc.Streamer, options ...grpc.CallOption,
+	) (grpc.ClientStream, error) {
+		if authorization != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", authorization)
+		}
+		return next(ctx, desc, conn, path+method, options...)
 	}
 }
 
-func grpcOptions() []connect.ClientOption {
-	return []connect.ClientOption{connect.WithGRPC(), connect.WithReadMaxBytes(grpcMessageBytes)}
+// inQueue returns the context of a call about a queue.
+func inQueue(ctx context.Context, queue string) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, metadataQueue, queue)
 }
 
 // callError returns why a call failed whose context, call, was derived from ctx: the end of ctx, the call's timeout, or err.

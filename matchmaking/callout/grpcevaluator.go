@@ -6,34 +6,40 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
 // grpcEvaluator calls Open Match's Evaluator service.
 type grpcEvaluator struct {
-	client  openmatchconnect.EvaluatorClient
+	conn    *grpc.ClientConn
 	queue   string
 	profile string
 	timeout time.Duration
 }
 
-func newGRPCEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) *grpcEvaluator {
-	return &grpcEvaluator{
-		client:  openmatchconnect.NewEvaluatorClient(newHTTP2(d.Evaluator.URL, targets), d.Evaluator.URL, grpcOptions()...),
+func newGRPCEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) (*grpcEvaluator, error) {
+	conn, err := dialGRPC(d.Evaluator.URL, targets)
+	if err != nil {
+		return nil, matchmaking.InvalidKey("evaluator.url", err)
+	}
+	e := &grpcEvaluator{
+		conn:    conn,
 		queue:   d.Name,
 		profile: cmp.Or(d.Profile.Name, d.Name),
 		timeout: cmp.Or(d.Evaluator.Timeout.Std(), matchmaking.DefaultCallTimeout),
 	}
+	runtime.AddCleanup(e, closeConn, conn)
+	return e, nil
 }
 
-type evaluation = connect.BidiStreamForClient[openmatch.EvaluateRequest, openmatch.EvaluateResponse]
+type evaluation = grpc.BidiStreamingClient[openmatch.EvaluateRequest, openmatch.EvaluateResponse]
 
 func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Proposal) ([]string, error) {
 	matches := make([]*openmatch.Match, len(proposals))
@@ -46,8 +52,10 @@ func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Propos
 	}
 	one, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	stream := e.client.Evaluate(one)
-	stream.RequestHeader().Set(metadataQueue, e.queue)
+	stream, err := openmatch.NewEvaluatorClient(e.conn).Evaluate(inQueue(one, e.queue))
+	if err != nil {
+		return nil, callError(ctx, one, err)
+	}
 	accepted, err := exchange(stream, matches, cancel)
 	if err != nil {
 		return nil, callError(ctx, one, err)
@@ -57,29 +65,28 @@ func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Propos
 
 // exchange sends the matches and receives the accepted IDs at the same time, since an evaluator may respond before it has
 // all matches. stop ends the call.
-func exchange(stream *evaluation, matches []*openmatch.Match, stop context.CancelFunc) ([]string, error) {
+func exchange(stream evaluation, matches []*openmatch.Match, stop context.CancelFunc) ([]string, error) {
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		for _, match := range matches {
 			if stream.Send(&openmatch.EvaluateRequest{Match: match}) != nil {
-				return // Receive returns the reason
+				return // Recv returns the reason
 			}
 		}
-		_ = stream.CloseRequest()
+		_ = stream.CloseSend()
 	}()
 	accepted, err := receive(stream, len(matches))
-	_ = stream.CloseResponse()
 	stop()
 	<-sent
 	return accepted, err
 }
 
 // receive returns the accepted IDs, which must not be more than were proposed.
-func receive(stream *evaluation, most int) ([]string, error) {
+func receive(stream evaluation, most int) ([]string, error) {
 	var accepted []string
 	for len(accepted) <= most {
-		answer, err := stream.Receive()
+		answer, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
 			return accepted, nil

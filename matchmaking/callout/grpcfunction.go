@@ -5,21 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"runtime"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
 )
 
 // grpcFunction calls Open Match's MatchFunction service.
 type grpcFunction struct {
-	client  openmatchconnect.MatchFunctionClient
+	conn    *grpc.ClientConn
 	log     *slog.Logger
 	queue   string
 	teams   int // of a match
@@ -27,15 +28,21 @@ type grpcFunction struct {
 	limit   int // of all bytes of a response
 }
 
-func newGRPCFunction(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) *grpcFunction {
-	return &grpcFunction{
-		client:  openmatchconnect.NewMatchFunctionClient(newHTTP2(d.Match.URL, targets), d.Match.URL, grpcOptions()...),
+func newGRPCFunction(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Targets) (*grpcFunction, error) {
+	conn, err := dialGRPC(d.Match.URL, targets)
+	if err != nil {
+		return nil, matchmaking.InvalidKey("match.url", err)
+	}
+	f := &grpcFunction{
+		conn:    conn,
 		log:     log,
 		queue:   d.Name,
 		teams:   max(d.Match.Teams, 1),
 		timeout: cmp.Or(d.Match.Timeout.Std(), matchmaking.DefaultCallTimeout),
 		limit:   responseBytes,
 	}
+	runtime.AddCleanup(f, closeConn, conn)
+	return f, nil
 }
 
 // Match calls the function once.
@@ -57,22 +64,27 @@ func (f *grpcFunction) Match(
 
 // run receives matches until the function ends the stream.
 func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) error {
-	request := connect.NewRequest(&openmatch.RunRequest{Profile: profile})
-	request.Header().Set(metadataQueue, f.queue)
-	stream, err := f.client.Run(ctx, request)
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stream, err := openmatch.NewMatchFunctionClient(f.conn).Run(inQueue(ctx, f.queue), &openmatch.RunRequest{Profile: profile})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close() }()
-	for size := 0; stream.Receive(); {
-		if size += proto.Size(stream.Msg()); size > f.limit {
+	for size := 0; ; {
+		answer, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if size += proto.Size(answer); size > f.limit {
 			return fmt.Errorf("%w: over %d bytes", jsonhttp.ErrTooLarge, f.limit)
 		}
-		if err := f.add(ctx, stream.Msg().GetProposal(), all); err != nil {
+		if err := f.add(ctx, answer.GetProposal(), all); err != nil {
 			return err
 		}
 	}
-	return stream.Err()
 }
 
 // add adds a match, unless one of its tickets is not waiting: the function queries tickets itself, a little before or after

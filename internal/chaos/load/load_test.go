@@ -114,7 +114,7 @@ func run(t *testing.T, service http.Handler, enough func(*oracle.Messages) bool)
 	server := httptest.NewServer(service)
 	defer server.Close()
 	requests := oracle.NewRequests()
-	servers, err := load.Connect([]string{server.URL}, requests)
+	servers, err := load.Connect([]load.Address{{URL: server.URL}}, requests)
 	require.NoError(t, err)
 	defer servers.Close()
 	l := &load.Load{Servers: servers, Requests: requests, Messages: oracle.NewMessages(oracle.Rules{})}

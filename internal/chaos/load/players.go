@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
-	"connectrpc.com/connect"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
@@ -125,7 +128,7 @@ func (p *player) refused(err error) {
 // ended reports whether the error means that the ticket has ended without a match.
 func ended(err error) bool {
 	return errors.Is(err, client.ErrTicketCancelled) || errors.Is(err, client.ErrTicketExpired) ||
-		errors.Is(err, client.ErrNoTicket) || connect.CodeOf(err) == connect.CodeNotFound
+		errors.Is(err, client.ErrNoTicket) || status.Code(err) == codes.NotFound
 }
 
 // awaitLimit is how long a player waits at one server before it tries another one.
@@ -197,17 +200,15 @@ func (p *player) awaitREST(ctx context.Context, server int, id string) error {
 
 // Metadata for the ID and the queue of a ticket.
 const (
-	queueMetadata  = "Tidemark-Queue"
-	ticketMetadata = "Tidemark-Ticket-Id"
+	queueMetadata  = "tidemark-queue"
+	ticketMetadata = "tidemark-ticket-id"
 )
 
 func (p *player) createGRPC(ctx context.Context, server int, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
-	request := connect.NewRequest(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
-	request.Header().Set(queueMetadata, p.queue)
-	request.Header().Set(ticketMetadata, id)
-	_, err := p.servers.frontend[server].CreateTicket(ctx, request)
+	ctx = metadata.AppendToOutgoingContext(ctx, queueMetadata, p.queue, ticketMetadata, id)
+	_, err := p.servers.frontend[server].CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 	return err
 }
 
@@ -215,26 +216,24 @@ func (p *player) createGRPC(ctx context.Context, server int, id string) error {
 var errStreamEnded = errors.New("the stream ended without an assignment")
 
 // drained reports whether the error is that of a draining server.
-func drained(err error) bool {
-	return connect.CodeOf(err) == connect.CodeUnavailable && connect.IsWireError(err)
-}
+func drained(err error) bool { return status.Convert(err).Message() == "the server is shutting down" }
 
 // awaitGRPC reads the first assignment. Its connection is the match ID.
 func (p *player) awaitGRPC(ctx context.Context, server int, id string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := p.servers.frontend[server].WatchAssignments(ctx, connect.NewRequest(&openmatch.WatchAssignmentsRequest{TicketId: id}))
+	stream, err := p.servers.frontend[server].WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: id})
 	if err != nil {
 		return err
 	}
-	defer stream.Close() //nolint:errcheck // it is cancelled
-	if !stream.Receive() {
-		if err := stream.Err(); err != nil && !drained(err) {
-			return err
-		}
+	answer, err := stream.Recv()
+	switch {
+	case errors.Is(err, io.EOF), err != nil && drained(err):
 		return errStreamEnded
+	case err != nil:
+		return err
 	}
-	match := stream.Msg().GetAssignment().GetConnection()
+	match := answer.GetAssignment().GetConnection()
 	p.Tickets.Assigned(id, oracle.Assignment{Match: match, Connection: match})
 	return nil
 }

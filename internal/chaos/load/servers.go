@@ -6,16 +6,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"connectrpc.com/connect"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
-	"github.com/tidemark-dev/tidemark/openmatch/openmatchconnect"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 const (
@@ -23,32 +29,46 @@ const (
 	pollWait   = 2 * time.Second // of long polls
 	firstPause = 25 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
+	pingAfter  = 10 * time.Second // as often as the service allows
 )
+
+// reconnect is how soon a server is connected to again.
+var reconnect = backoff.Config{BaseDelay: firstPause, Multiplier: 1.6, Jitter: 0.2, MaxDelay: maxPause}
 
 // Servers is a service of several equal servers.
 type Servers struct {
 	rest     []*client.Client
-	frontend []openmatchconnect.FrontendServiceClient
+	frontend []openmatch.FrontendServiceClient
 	requests *oracle.Requests
 	close    []func()
 	unready  []atomic.Bool // servers that the load balancer avoids
 }
 
-// Connect returns the servers at base URLs. The caller must call Close at the end.
-func Connect(urls []string, requests *oracle.Requests) (*Servers, error) {
-	s := &Servers{requests: requests, unready: make([]atomic.Bool, len(urls))}
-	for _, url := range urls {
+// Address is where a server listens.
+type Address struct {
+	URL  string // base URL
+	GRPC string // host:port
+}
+
+// Connect returns the servers at addresses. The caller must call Close at the end.
+func Connect(addresses []Address, requests *oracle.Requests) (*Servers, error) {
+	s := &Servers{requests: requests, unready: make([]atomic.Bool, len(addresses))}
+	for _, address := range addresses {
 		transport := &http.Transport{MaxIdleConnsPerHost: 1000}
-		rest, err := client.New(url, client.WithHTTPClient(&http.Client{Transport: transport}),
+		rest, err := client.New(address.URL, client.WithHTTPClient(&http.Client{Transport: transport}),
 			client.WithRetry(client.RetryPolicy{MaxTries: 1}), client.WithTimeout(tryLimit))
 		if err != nil {
 			return nil, err
 		}
 		s.rest = append(s.rest, rest)
-		grpc := &http.Transport{Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{PingTimeout: tryLimit, SendPingTimeout: tryLimit}}
-		grpc.Protocols.SetUnencryptedHTTP2(true)
-		s.frontend = append(s.frontend, openmatchconnect.NewFrontendServiceClient(&http.Client{Transport: grpc}, url, connect.WithGRPC()))
-		s.close = append(s.close, transport.CloseIdleConnections, grpc.CloseIdleConnections)
+		conn, err := grpc.NewClient("passthrough:///"+address.GRPC, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: tryLimit}),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: reconnect, MinConnectTimeout: tryLimit}))
+		if err != nil {
+			return nil, err
+		}
+		s.frontend = append(s.frontend, openmatch.NewFrontendServiceClient(conn))
+		s.close = append(s.close, transport.CloseIdleConnections, func() { _ = conn.Close() })
 	}
 	return s, nil
 }
@@ -124,7 +144,6 @@ func wait(ctx context.Context, d time.Duration) bool {
 // retryable reports whether another try may succeed.
 func retryable(err error) bool {
 	var answer *client.Error
-	var rpc *connect.Error
 	switch {
 	case errors.As(err, &answer):
 		switch answer.Status {
@@ -134,27 +153,26 @@ func retryable(err error) bool {
 		default:
 			return false
 		}
-	case errors.As(err, &rpc):
-		switch rpc.Code() {
-		case connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeCanceled, connect.CodeResourceExhausted:
-			return true
-		default:
-			return !connect.IsWireError(err) // the connection broke
-		}
-	default:
-		return errors.Is(err, client.ErrUnreachable)
+	case errors.Is(err, client.ErrUnreachable):
+		return true
 	}
+	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.ResourceExhausted}, status.Code(err))
+}
+
+// isRPC reports whether an error is that of a gRPC call.
+func isRPC(err error) bool {
+	_, ok := status.FromError(err)
+	return ok
 }
 
 // reason names a failure, for counting.
 func reason(err error) string {
 	var answer *client.Error
-	var rpc *connect.Error
 	switch {
 	case errors.As(err, &answer):
 		return strings.TrimSpace(fmt.Sprintf("%d %s", answer.Status, answer.Slug()))
-	case errors.As(err, &rpc):
-		return "gRPC " + rpc.Code().String()
+	case isRPC(err):
+		return "gRPC " + status.Code(err).String()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "no answer in time"
 	default:

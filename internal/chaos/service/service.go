@@ -23,6 +23,7 @@ import (
 type Service struct {
 	Name    string
 	Addr    string // host:port
+	GRPC    string // host:port of the listener of gRPC
 	Process *process.Process
 
 	mu       sync.Mutex
@@ -44,8 +45,12 @@ const (
 // New returns a service that is not started yet. args are its flags besides --listen. Its log is in dir.
 func New(ctx context.Context, program, dir string, name string, args []string) (*Service, error) {
 	address, err := freeAddress(ctx)
-	return &Service{Name: name, Addr: address, Process: &process.Process{
-		Program: program, Args: append([]string{"serve", "--listen", address, "--grpc-listen", "off"}, args...),
+	if err != nil {
+		return nil, err
+	}
+	forGRPC, err := freeAddress(ctx)
+	return &Service{Name: name, Addr: address, GRPC: forGRPC, Process: &process.Process{
+		Program: program, Args: append([]string{"serve", "--listen", address, "--grpc-listen", forGRPC}, args...),
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Dir: dir, LogName: name + ".log",
 	}}, err
 }

@@ -155,16 +155,19 @@ func below(base, target string) bool {
 	return target == base || strings.HasPrefix(target, base+"/")
 }
 
+// Dialer returns a dialer of allowed addresses. Targets must not be nil.
+func (t *Targets) Dialer() *net.Dialer { return &net.Dialer{Timeout: DialTimeout, Control: t.control} }
+
 // Restrict makes a transport dial only allowed addresses, and without a proxy, which would resolve names itself.
 func (t *Targets) Restrict(transport *http.Transport) {
 	if t == nil {
 		return
 	}
-	dialer := &net.Dialer{Timeout: dialTimeout, Control: t.control}
-	transport.Proxy, transport.DialContext = nil, dialer.DialContext
+	transport.Proxy, transport.DialContext = nil, t.Dialer().DialContext
 }
 
-const dialTimeout = 10 * time.Second
+// DialTimeout is how long a connection may take to open.
+const DialTimeout = 10 * time.Second
 
 func (t *Targets) control(network, address string, c syscall.RawConn) error {
 	if err := t.guard.Safe(network, address, c); err != nil {
