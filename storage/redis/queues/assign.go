@@ -43,6 +43,9 @@ func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []match
 	for i, result := range run(ctx, assignScript, calls) {
 		outcomes = append(outcomes, assigned(parts[i], result)...)
 	}
+	if s.confirmations > 0 {
+		s.notifyAssigned(ctx, r, outcomes)
+	}
 	return outcomes
 }
 
@@ -78,7 +81,11 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 		Args: make([]string, 0, 5+3*len(matches)+4*tickets),
 	}
 	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.director())
-	c.Args = append(c.Args, r.Token, fenceText(r.Fence), milliseconds(r.Keep), k.assigned(), strconv.Itoa(feedBytes))
+	most := feedBytes
+	if s.confirmations > 0 {
+		most = -1 // notifyAssigned does
+	}
+	c.Args = append(c.Args, r.Token, fenceText(r.Fence), milliseconds(r.Keep), k.assigned(), strconv.Itoa(most))
 	for _, m := range matches {
 		c.Keys = append(c.Keys, k.match(m.ID))
 		c.Args = append(c.Args, m.ID, string(m.Record), strconv.Itoa(len(m.Assignments)))

@@ -34,6 +34,39 @@ func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (st
 	})
 }
 
+// notifyAssigned publishes the tickets of matches that replicas have confirmed: no player is told before. If it fails, or its
+// server dies first, those who wait find the assignment when they read the ticket again.
+func (s *Store) notifyAssigned(ctx context.Context, r matchmaking.AssignRequest, outcomes []matchmaking.AssignOutcome) {
+	var text []byte
+	publish := func() {
+		c := s.conn.Client()
+		err := s.conn.Retry(ctx, "notify", func(ctx context.Context) error {
+			return c.Do(ctx, c.B().Spublish().Channel(s.keys(r.Queue).assigned()).Message(string(text)).Build()).Error()
+		})
+		if err != nil && ctx.Err() == nil {
+			s.conn.Logger().WarnContext(ctx, "cannot notify of assignments", "queue", r.Queue, "error", err)
+		}
+		text = text[:0]
+	}
+	for i, o := range outcomes {
+		if o.Err != nil || len(o.Conflicts) > 0 {
+			continue
+		}
+		for _, a := range r.Matches[i].Assignments {
+			if a.Created.IsZero() {
+				continue // any ticket with the ID was meant
+			}
+			if len(text) > 0 && len(text)+len(a.Content) > feedBytes {
+				publish()
+			}
+			text = fmt.Appendf(text, "%s %d %d %s", a.ID, a.Created.UnixMicro(), len(a.Content), a.Content)
+		}
+	}
+	if len(text) > 0 {
+		publish()
+	}
+}
+
 // goneSize is the size in a notification that stands for a ticket that was removed.
 const goneSize = -1
 

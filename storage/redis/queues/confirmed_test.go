@@ -2,6 +2,7 @@ package queues
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,18 +30,32 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	claim := func(ctx context.Context, token string, ids ...string) error {
 		return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: token, Hold: queuetest.LongHold, IDs: ids}))
 	}
-	h.Add(t, "a", "b", "c", "d")
+	ends := make(chan string, 10)
+	t.Cleanup(h.ListenAssigned(h.Name, matchmaking.AssignedListener{
+		Confirmed: func() { ends <- "" }, Interrupted: func() {},
+		Ended: func(e matchmaking.TicketEnd) { ends <- strings.Clone(e.ID + e.Content) },
+	}))
+	require.Empty(t, <-ends)
+	h.Add(t, "a", "b", "c", "d", "e")
+	match := func(id, ticket string) matchmaking.AssignMatch {
+		m := h.Match(id, ticket)
+		m.Assignments[0].Created = h.Get(t, ticket).CreateTime
+		return m
+	}
+	m1, m2 := match("m1", "a"), match("m2", "b")
 	require.NoError(t, claim(t.Context(), "token", "a", "b"))
 	require.EqualValues(t, 2, onReplica("ZCARD", h.k().proposed()))
-	first := h.AssignOne(t, "token", "m1", "a")
+	first := h.AssignMatches(t.Context(), "token", m1)[0]
+	require.NoError(t, first.Err)
 	require.Len(t, first.Entries, 1)
+	require.Equal(t, "a"+string(m1.Assignments[0].Content), <-ends)
 	require.EqualValues(t, 1, onReplica("XLEN", h.k().outbox()))
 
 	replica.Pause(t)
 	for range 2 { // new, and then a repeat
 		rig.RequireNotReplicated(t, func(ctx context.Context) error { return claim(ctx, "other", "c", "d") })
 		rig.RequireNotReplicated(t, func(ctx context.Context) error {
-			return h.AssignMatches(ctx, "token", h.Match("m2", "b"))[0].Err
+			return h.AssignMatches(ctx, "token", m2)[0].Err
 		})
 	}
 	rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
@@ -49,17 +64,21 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	require.NotEmpty(t, gone.Conflicts, "what is refused waits for nobody")
 	var both []matchmaking.AssignOutcome
 	rig.RequireNotReplicated(t, func(ctx context.Context) error {
-		both = h.AssignMatches(ctx, "token", h.Match("m2", "b"), h.Match("m3", "b"))
+		both = h.AssignMatches(ctx, "token", m2, h.Match("m3", "b"))
 		return both[0].Err
 	})
 	require.NoError(t, both[1].Err, "a refusal is known, whatever replicas confirm")
 	require.NotEmpty(t, both[1].Conflicts)
 
+	require.NoError(t, h.CancelID(t.Context(), "e"))
+	require.Equal(t, "e", <-ends, "no player is told of what replicas don't have")
+
 	replica.Resume(t)
 	require.NoError(t, claim(t.Context(), "other", "c", "d"))
-	o := h.AssignMatches(t.Context(), "token", h.Match("m2", "b"))[0]
+	o := h.AssignMatches(t.Context(), "token", m2)[0]
 	require.NoError(t, o.Err)
 	require.Empty(t, o.Conflicts)
+	require.Equal(t, "b"+string(m2.Assignments[0].Content), <-ends)
 	require.EqualValues(t, 2, onReplica("XLEN", h.k().outbox()))
 	found, err := h.Outgoing(t.Context(), h.Name, 0, 10)
 	require.NoError(t, err)

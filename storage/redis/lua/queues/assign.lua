@@ -18,7 +18,7 @@
 -- ARGV[2]  fence     string  of the director's lease: with it, tickets that nobody holds are assigned too; or ""
 -- ARGV[3]  keep_ms   int     how long the tickets, their assignments, and the matches can be read
 -- ARGV[4]  assigned  string  sharded pub/sub channel for those who wait for assignments
--- ARGV[5]  most      int     bytes of a notification at most, beyond which it leaves the assignments out
+-- ARGV[5]  most      int     bytes of a notification at most, beyond which it leaves the assignments out; -1: there is none
 -- ARGV[6…] texts     string  of each match its ID, its record, JSON or "", the number of its tickets, and of each ticket its ID,
 --                             when it was made in microseconds or "" for any time, the epoch of its channel's life or "",
 --                             and its assignment, JSON
@@ -68,7 +68,9 @@ end
 if counts.OK > 0 then
   leave(keys, left)
   redis.call('HINCRBY', stats_key, 'matched', #left)
-  redis.call('SPUBLISH', assigned, told(left, times, contents, most))
+  if most >= 0 then
+    redis.call('SPUBLISH', assigned, told(left, times, contents, most))
+  end
   prolong(now_ms, DAY_MS, outbox_key, matched_key)
 end
 if writes then
