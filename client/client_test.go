@@ -33,64 +33,48 @@ func TestNew(t *testing.T) {
 // TestRequests holds what each call sends against the API.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name string
-		do   func(*client.Client) error
+	ctx, at := t.Context(), "/v1/channels/c"
+	for name, test := range map[string]struct {
+		do   func(*client.Client) (any, error)
 		want call
 	}{
-		{"publish", func(c *client.Client) error {
-			_, err := c.Publish(t.Context(), "c", client.Draft{ID: "i", Content: []byte(" {\"a\" : \"<é>\"}\n")})
-			return err
-		}, call{method: "POST", target: "/v1/channels/c/messages", body: "{\"id\":\"i\",\"content\": {\"a\" : \"<é>\"}\n}"}},
-		{"subscribe", func(c *client.Client) error { _, err := c.Subscribe(t.Context(), "c", "s", client.Latest); return err },
-			call{method: "PUT", target: "/v1/channels/c/subscribers/s", body: `{}`}},
-		{"subscribe from the start", func(c *client.Client) error {
-			_, err := c.Subscribe(t.Context(), "c", "s", client.Earliest)
-			return err
-		},
-			call{method: "PUT", target: "/v1/channels/c/subscribers/s", body: `{"from":"earliest"}`}},
-		{"subscribe from a clock", func(c *client.Client) error {
-			_, err := c.Subscribe(t.Context(), "c", "s", client.After(clock.Min))
-			return err
-		}, call{method: "PUT", target: "/v1/channels/c/subscribers/s", body: `{"from":-9007199254740991}`}},
-		{"unsubscribe", func(c *client.Client) error { return c.Unsubscribe(t.Context(), "c", "s") },
-			call{method: "DELETE", target: "/v1/channels/c/subscribers/s"}},
-		{"fetch", func(c *client.Client) error {
-			_, err := c.Fetch(t.Context(), "c", "s", client.FetchOptions{})
-			return err
-		},
-			call{method: "GET", target: "/v1/channels/c/subscribers/s/messages"}},
-		{"fetch with options", func(c *client.Client) error {
-			_, err := c.Fetch(t.Context(), "c", "s", client.FetchOptions{Max: 3, Wait: 90 * time.Second})
-			return err
-		}, call{method: "GET", target: "/v1/channels/c/subscribers/s/messages?max=3&wait=1m30s"}},
-		{"ack", func(c *client.Client) error { return c.Ack(t.Context(), "c", "s", "r") },
-			call{method: "POST", target: "/v1/channels/c/subscribers/s/ack", body: `{"receiptHandle":"r"}`}},
-		{"next", func(c *client.Client) error {
-			_, err := c.Next(t.Context(), "c", "s", "r", client.FetchOptions{Max: 3, Wait: time.Second})
-			return err
-		}, call{method: "POST", target: "/v1/channels/c/subscribers/s/next", body: `{"receiptHandle":"r","max":3,"wait":"1s"}`}},
-		{"describe", func(c *client.Client) error { _, err := c.Describe(t.Context(), "c"); return err },
-			call{method: "GET", target: "/v1/channels/c"}},
-		{"info", func(c *client.Client) error { _, err := c.Info(t.Context()); return err },
-			call{method: "GET", target: "/v1/info"}},
-		{"odd names stay names", func(c *client.Client) error { return c.Unsubscribe(t.Context(), "a/b?c", "ü%2F#") },
-			call{method: "DELETE", target: "/v1/channels/a%2Fb%3Fc/subscribers/%C3%BC%252F%23"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			f := newFake(t, answer(http.StatusOK, `{}`))
-			require.NoError(t, tt.do(f.client(t, client.WithUserAgent("tester"))))
-			got := f.got()
-			require.Len(t, got, 1)
-			require.Equal(t, "tester", got[0].header.Get("User-Agent"))
-			if tt.want.body != "" {
-				require.Equal(t, wire.MediaJSON, got[0].header.Get("Content-Type"))
-			}
-			got[0].header = nil
-			require.Equal(t, tt.want, got[0])
-		})
+		"publish": {func(c *client.Client) (any, error) {
+			return c.Publish(ctx, "c", client.Draft{ID: "i", Content: []byte(" {\"a\" : \"<é>\"}\n")})
+		}, call{"POST", at + "/messages", "{\"id\":\"i\",\"content\": {\"a\" : \"<é>\"}\n}", nil}},
+		"subscribe": {func(c *client.Client) (any, error) { return c.Subscribe(ctx, "c", "s", client.Latest) },
+			call{"PUT", at + "/subscribers/s", `{}`, nil}},
+		"subscribe from the start": {func(c *client.Client) (any, error) { return c.Subscribe(ctx, "c", "s", client.Earliest) },
+			call{"PUT", at + "/subscribers/s", `{"from":"earliest"}`, nil}},
+		"subscribe from a clock": {func(c *client.Client) (any, error) { return c.Subscribe(ctx, "c", "s", client.After(clock.Min)) },
+			call{"PUT", at + "/subscribers/s", `{"from":-9007199254740991}`, nil}},
+		"unsubscribe": {func(c *client.Client) (any, error) { return nil, c.Unsubscribe(ctx, "c", "s") },
+			call{"DELETE", at + "/subscribers/s", "", nil}},
+		"fetch": {func(c *client.Client) (any, error) { return c.Fetch(ctx, "c", "s", client.FetchOptions{}) },
+			call{"GET", at + "/subscribers/s/messages", "", nil}},
+		"fetch with options": {func(c *client.Client) (any, error) {
+			return c.Fetch(ctx, "c", "s", client.FetchOptions{Max: 3, Wait: 90 * time.Second})
+		}, call{"GET", at + "/subscribers/s/messages?max=3&wait=1m30s", "", nil}},
+		"ack": {func(c *client.Client) (any, error) { return nil, c.Ack(ctx, "c", "s", "r") },
+			call{"POST", at + "/subscribers/s/ack", `{"receiptHandle":"r"}`, nil}},
+		"next": {func(c *client.Client) (any, error) {
+			return c.Next(ctx, "c", "s", "r", client.FetchOptions{Max: 3, Wait: time.Second})
+		}, call{"POST", at + "/subscribers/s/next", `{"receiptHandle":"r","max":3,"wait":"1s"}`, nil}},
+		"describe": {func(c *client.Client) (any, error) { return c.Describe(ctx, "c") }, call{"GET", at, "", nil}},
+		"info":     {func(c *client.Client) (any, error) { return c.Info(ctx) }, call{"GET", "/v1/info", "", nil}},
+		"odd names stay names": {func(c *client.Client) (any, error) { return nil, c.Unsubscribe(ctx, "a/b?c", "ü%2F#") },
+			call{"DELETE", "/v1/channels/a%2Fb%3Fc/subscribers/%C3%BC%252F%23", "", nil}},
+	} {
+		f := newFake(t, answer(http.StatusOK, `{}`))
+		_, err := test.do(f.client(t, client.WithUserAgent("tester")))
+		require.NoError(t, err, name)
+		got := f.got()
+		require.Len(t, got, 1)
+		require.Equal(t, "tester", got[0].header.Get("User-Agent"))
+		if test.want.body != "" {
+			require.Equal(t, wire.MediaJSON, got[0].header.Get("Content-Type"), name)
+		}
+		got[0].header = nil
+		require.Equal(t, test.want, got[0], name)
 	}
 }
 
@@ -174,14 +158,10 @@ func TestErrors(t *testing.T) {
 	require.ErrorAs(t, err, &e)
 	require.Zero(t, e.Problem)
 	require.NotErrorIs(t, err, &client.Error{}, "no slug is no name")
-}
 
-func TestErrorOfAField(t *testing.T) {
-	t.Parallel()
 	p := wire.NewProblem(fault.SlugMessageTooLarge, 413, "too many bytes")
 	p.Field = "/3/content"
-	err := &client.Error{Status: 413, Problem: *p}
-	require.EqualError(t, err, "/3/content: too many bytes (413 message-too-large)")
+	require.EqualError(t, &client.Error{Status: 413, Problem: *p}, "/3/content: too many bytes (413 message-too-large)")
 }
 
 func TestRetryAfterForms(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -133,61 +134,49 @@ func TestConsumeAcknowledgesWhatWasHandled(t *testing.T) {
 	}
 }
 
+// TestConsumeEndsWithTheErrorOfHandle acknowledges what was handled before, and nothing else.
 func TestConsumeEndsWithTheErrorOfHandle(t *testing.T) {
 	t.Parallel()
-	q, c := newQueue(t, 9)
-	broken := errors.New("broken")
-	var got []clock.Clock
-	err := c.Consume(t.Context(), consumption(&got, func(at clock.Clock) error {
-		if at == 4 {
-			return broken
-		}
-		return nil
-	}))
-	require.ErrorIs(t, err, broken)
-	require.ErrorContains(t, err, "handle message m4")
-	mark, asked := q.state()
-	require.Equal(t, 3, mark, "what was handled is acknowledged, and nothing else")
-	require.Equal(t, []int{0, 3}, asked)
+	for last, calls := range map[clock.Clock][]int{1: {0}, 4: {0, 3}} {
+		q, c := newQueue(t, 9)
+		broken := errors.New("broken")
+		var got []clock.Clock
+		err := c.Consume(t.Context(), consumption(&got, func(at clock.Clock) error {
+			if at == last {
+				return broken
+			}
+			return nil
+		}))
+		require.ErrorIs(t, err, broken)
+		require.ErrorContains(t, err, fmt.Sprintf("handle message m%d", last))
+		mark, asked := q.state()
+		require.EqualValues(t, last-1, mark)
+		require.Equal(t, calls, asked)
+	}
 }
 
-func TestConsumeEndsWhereTheFirstMessageFails(t *testing.T) {
+// TestConsumeAfterARefusal continues where only the receipt is lost.
+func TestConsumeAfterARefusal(t *testing.T) {
 	t.Parallel()
-	q, c := newQueue(t, 2)
-	broken := errors.New("broken")
-	var got []clock.Clock
-	require.ErrorIs(t, c.Consume(t.Context(), consumption(&got, func(clock.Clock) error { return broken })), broken)
-	mark, asked := q.state()
-	require.Zero(t, mark)
-	require.Len(t, asked, 1)
-}
-
-func TestConsumeGoesOnAfterALostReceipt(t *testing.T) {
-	t.Parallel()
-	for _, slug := range []fault.Slug{fault.SlugReceiptSuperseded, fault.SlugReceiptEpoch, fault.SlugReceiptAhead} {
+	for slug, goesOn := range map[fault.Slug]bool{
+		fault.SlugReceiptSuperseded: true, fault.SlugReceiptEpoch: true, fault.SlugReceiptAhead: true,
+		fault.SlugNoSubscriber: false, fault.SlugReceiptForged: false, fault.SlugInvalidWait: false,
+	} {
 		q, c := newQueue(t, 3)
 		q.refuse["2"] = slug
 		var got []clock.Clock
 		consumer := consumption(&got, stopAt(3))
 		consumer.Max = 1
-		require.NoError(t, c.Consume(t.Context(), consumer))
-		require.Equal(t, []clock.Clock{1, 2, 2, 3}, got, slug)
-	}
-}
-
-func TestConsumeEndsWithARefusal(t *testing.T) {
-	t.Parallel()
-	for _, slug := range []fault.Slug{fault.SlugNoSubscriber, fault.SlugReceiptForged, fault.SlugInvalidWait} {
-		q, c := newQueue(t, 2)
-		q.refuse["1"] = slug
-		var got []clock.Clock
-		consumer := consumption(&got, stopAt(9))
-		consumer.Max = 1
 		err := c.Consume(t.Context(), consumer)
+		if goesOn {
+			require.NoError(t, err)
+			require.Equal(t, []clock.Clock{1, 2, 2, 3}, got, slug)
+			continue
+		}
 		var e *client.Error
 		require.ErrorAs(t, err, &e)
 		require.Equal(t, slug, e.Slug())
-		require.Equal(t, []clock.Clock{1}, got)
+		require.Equal(t, []clock.Clock{1, 2}, got)
 	}
 }
 
@@ -228,32 +217,21 @@ func TestConsumeTellsOfExpiredMessages(t *testing.T) {
 
 func TestConsumeEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		name  string
-		grace time.Duration
-		mark  int
-	}{
-		{"with grace", time.Minute, 2},
-		{"without", 0, 0},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			q, c := newQueue(t, 3)
-			ctx, cancel := context.WithCancel(t.Context())
-			var got []clock.Clock
-			consumer := consumption(&got, func(at clock.Clock) error {
-				if at == 2 {
-					cancel()
-				}
-				return nil
-			})
-			consumer.AckGrace = tt.grace
-			require.ErrorIs(t, c.Consume(ctx, consumer), context.Canceled)
-			require.Equal(t, []clock.Clock{1, 2}, got)
-			mark, _ := q.state()
-			require.Equal(t, tt.mark, mark)
+	for grace, want := range map[time.Duration]int{time.Minute: 2, 0: 0} {
+		q, c := newQueue(t, 3)
+		ctx, cancel := context.WithCancel(t.Context())
+		var got []clock.Clock
+		consumer := consumption(&got, func(at clock.Clock) error {
+			if at == 2 {
+				cancel()
+			}
+			return nil
 		})
+		consumer.AckGrace = grace
+		require.ErrorIs(t, c.Consume(ctx, consumer), context.Canceled)
+		require.Equal(t, []clock.Clock{1, 2}, got)
+		mark, _ := q.state()
+		require.Equal(t, want, mark)
 	}
 }
 

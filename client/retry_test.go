@@ -65,24 +65,18 @@ func TestLostAnswerDoesntPublishTwice(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestDuplicateOfAnEarlierCallIsTold(t *testing.T) {
+// TestRepeatedCalls: with an ID of the caller's the second is a duplicate, without one they are two messages.
+func TestRepeatedCalls(t *testing.T) {
 	t.Parallel()
-	_, c := newLog(t, 0)
+	l, c := newLog(t, 0)
 	for _, duplicate := range []bool{false, true} {
 		p, err := c.Publish(t.Context(), "c", client.Draft{ID: "mine", Content: []byte(`1`)})
 		require.NoError(t, err)
 		require.Equal(t, duplicate, p.Duplicate)
-	}
-}
-
-func TestTwoCallsHaveTwoIDs(t *testing.T) {
-	t.Parallel()
-	l, c := newLog(t, 0)
-	for range 2 {
-		_, err := c.Publish(t.Context(), "c", client.Draft{Content: []byte(`1`)})
+		_, err = c.Publish(t.Context(), "c", client.Draft{Content: []byte(`1`)})
 		require.NoError(t, err)
 	}
-	require.Len(t, l.byID, 2)
+	require.Len(t, l.byID, 3)
 }
 
 func TestWhatIsTriedAgain(t *testing.T) {
