@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -13,8 +14,9 @@ type Assignment struct {
 	MatchID    string                     `json:"matchId"`
 	Queue      string                     `json:"queue"`
 	Connection string                     `json:"connection"`
-	Team       int                        `json:"team"` // counted from 0
-	Teammates  []string                   `json:"teammates,omitempty"`
+	Team       int                        `json:"team"`                // counted from 0
+	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if the queue reveals them
+	Opponents  []string                   `json:"opponents,omitempty"` // tickets of the other teams, if the queue reveals them
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 
@@ -34,12 +36,8 @@ func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, er
 	match := AssignMatch{ID: p.ID, Assignments: make([]AssignTicket, 0, tickets), Record: shared.record(p.Teams, tickets)}
 	for number, team := range p.Teams {
 		for _, ticket := range team {
-			var others []*Ticket
-			if d.Teammates {
-				others = team
-			}
 			match.Assignments = append(match.Assignments, AssignTicket{
-				ID: ticket.ID, Created: ticket.CreateTime, Epoch: ticket.Epoch, Content: shared.write(ticket.ID, number, others),
+				ID: ticket.ID, Created: ticket.CreateTime, Epoch: ticket.Epoch, Content: shared.write(ticket.ID, number, p.Teams, d.Reveal),
 			})
 		}
 	}
@@ -60,7 +58,7 @@ func merge(match, place map[string]json.RawMessage) map[string]json.RawMessage {
 }
 
 // sharedJSON is what the assignments of a match have in common, as JSON: the members before the team, and those after the
-// teammates.
+// other tickets.
 type sharedJSON struct{ before, after []byte }
 
 func writeShared(a Assignment) (sharedJSON, error) {
@@ -83,26 +81,38 @@ func writeShared(a Assignment) (sharedJSON, error) {
 	return sharedJSON{before: before[1 : len(before)-1], after: after}, nil
 }
 
-// write returns the JSON of a ticket's Assignment, with the IDs of its team's other tickets. IDs need no escapes.
-func (s *sharedJSON) write(ticketID string, number int, team []*Ticket) []byte {
-	const frame, perMate = 32, 40
-	content := make([]byte, 0, frame+len(ticketID)+len(s.before)+len(s.after)+perMate*len(team))
+// write returns the JSON of the Assignment of a ticket in one of the teams. IDs need no escapes.
+func (s *sharedJSON) write(ticketID string, number int, teams [][]*Ticket, reveal Reveal) []byte {
+	const frame = 32
+	content := make([]byte, 0, frame+len(ticketID)+len(s.before)+len(s.after))
 	content = append(content, `{"ticketId":"`...)
 	content = append(content, ticketID...)
 	content = append(content, `",`...)
 	content = append(content, s.before...)
 	content = append(content, `,"team":`...)
 	content = strconv.AppendInt(content, int64(number), 10)
-	separator := `,"teammates":["`
-	for _, other := range team {
-		if other.ID != ticketID {
-			content = append(content, separator...)
-			content = append(content, other.ID...)
-			separator = `","`
-		}
+	if reveal == RevealTeammates || reveal == RevealOpponents {
+		content = appendIDs(content, `,"teammates":["`, teams[number:number+1], ticketID)
 	}
-	if separator == `","` {
-		content = append(content, `"]`...)
+	if reveal == RevealOpponents {
+		content = appendIDs(content, `,"opponents":["`, slices.Concat(teams[:number], teams[number+1:]), ticketID)
 	}
 	return append(content, s.after...)
+}
+
+// appendIDs appends a member with the IDs of all tickets but one, unless there is none.
+func appendIDs(content []byte, member string, teams [][]*Ticket, except string) []byte {
+	separator := member
+	for _, team := range teams {
+		for _, ticket := range team {
+			if ticket.ID != except {
+				content = append(append(content, separator...), ticket.ID...)
+				separator = `","`
+			}
+		}
+	}
+	if separator == member {
+		return content
+	}
+	return append(content, `"]`...)
 }

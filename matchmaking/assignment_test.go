@@ -25,7 +25,7 @@ func TestAssignments(t *testing.T) {
 		return m
 	}
 	for name, c := range map[string]struct {
-		teammates     bool
+		reveal        matchmaking.Reveal
 		function, own map[string]json.RawMessage // extensions
 		want          []string
 	}{
@@ -35,14 +35,19 @@ func TestAssignments(t *testing.T) {
 			`{"ticketId":"cid","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":1}`,
 		}},
 		"teammates, and extensions of both": {
-			teammates: true, function: values("mode", `"ctf"`, "map", `"dust"`), own: values("map", `{"name": "rust"}`), want: []string{
+			reveal: matchmaking.RevealTeammates, function: values("mode", `"ctf"`, "map", `"dust"`), own: values("map", `{"name": "rust"}`), want: []string{
 				`{"ticketId":"ann","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":0,"teammates":["ben"],"extensions":{"map":{"name":"rust"},"mode":"ctf"}}`,
 				`{"ticketId":"ben","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":0,"teammates":["ann"],"extensions":{"map":{"name":"rust"},"mode":"ctf"}}`,
 				`{"ticketId":"cid","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":1,"extensions":{"map":{"name":"rust"},"mode":"ctf"}}`,
 			},
 		},
+		"opponents": {reveal: matchmaking.RevealOpponents, want: []string{
+			`{"ticketId":"ann","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":0,"teammates":["ben"],"opponents":["cid"]}`,
+			`{"ticketId":"ben","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":0,"teammates":["ann"],"opponents":["cid"]}`,
+			`{"ticketId":"cid","matchId":"m","queue":"duel","connection":"10.0.0.1:7777?a=1\u0026b=2","team":1,"opponents":["ann","ben"]}`,
+		}},
 	} {
-		d := matchmaking.Definition{Name: "duel", Teammates: c.teammates}
+		d := matchmaking.Definition{Name: "duel", Reveal: c.reveal}
 		p.Extensions = c.function
 		match, err := d.Assignments(p, matchmaking.Allocation{Connection: "10.0.0.1:7777?a=1&b=2", Extensions: c.own})
 		require.NoError(t, err)
@@ -63,11 +68,11 @@ func TestAssignments(t *testing.T) {
 // TestAssignmentsAreJSON shows that what is written for teams of all sizes is the JSON of Assignment.
 func TestAssignmentsAreJSON(t *testing.T) {
 	t.Parallel()
-	d := matchmaking.Definition{Name: "duel", Teammates: true}
+	d := matchmaking.Definition{Name: "duel", Reveal: matchmaking.RevealOpponents}
 	for size := range 5 {
-		p := &matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{nil}}
+		p := &matchmaking.Proposal{ID: "m", Teams: [][]*matchmaking.Ticket{nil, nil}}
 		for i := range size {
-			p.Teams[0] = append(p.Teams[0], &matchmaking.Ticket{ID: "t" + strconv.Itoa(i)})
+			p.Teams[i%2] = append(p.Teams[i%2], &matchmaking.Ticket{ID: "t" + strconv.Itoa(i)})
 		}
 		match, err := d.Assignments(p, matchmaking.Allocation{Connection: `a"é`})
 		require.NoError(t, err)
@@ -76,7 +81,8 @@ func TestAssignmentsAreJSON(t *testing.T) {
 			var a matchmaking.Assignment
 			require.NoError(t, json.Unmarshal(written.Content, &a))
 			require.Equal(t, written.ID, a.TicketID)
-			require.Len(t, a.Teammates, size-1)
+			require.Len(t, a.Teammates, len(p.Teams[a.Team])-1)
+			require.Len(t, a.Opponents, len(p.Teams[1-a.Team]))
 			again, err := json.Marshal(a)
 			require.NoError(t, err)
 			require.Equal(t, string(again), string(written.Content))

@@ -21,9 +21,19 @@ type Definition struct {
 	AssignmentTTL Duration `json:"assignmentTTL"`
 	// Heartbeat is how long a ticket stays in the queue while its player doesn't poll or watch; 0: for its whole life.
 	Heartbeat Duration `json:"heartbeat"`
-	Teammates bool     `json:"teammates"` // assignments contain the IDs of the team's other tickets
+	Reveal    Reveal   `json:"reveal"`
 	Limits
 }
+
+// Reveal is which other tickets of the match an assignment contains, by their IDs.
+type Reveal string
+
+// The choices of Reveal.
+const (
+	RevealNone      Reveal = "none"
+	RevealTeammates Reveal = "teammates" // those of the team
+	RevealOpponents Reveal = "opponents" // those of the team, and those of the other teams
+)
 
 // Limits bounds what a queue accepts.
 type Limits struct {

@@ -41,6 +41,7 @@ func (d Definition) Check() error {
 	if d.Heartbeat != 0 {
 		c.atLeast("heartbeat", d.Heartbeat, MinLifetime)
 	}
+	c.oneOf("reveal", string(d.Reveal), string(RevealNone), string(RevealTeammates), string(RevealOpponents))
 	c.require(d.MaxTickets >= 0, "maxTickets", "must be 0 (no limit) or more, not %d", d.MaxTickets)
 	c.require(d.MaxTicketBytes >= 1, "maxTicketBytes", "must be positive, not %d", d.MaxTicketBytes)
 	return c.err

@@ -37,10 +37,10 @@ func (d Definition) Hides() bool {
 	return d.Assigner.Secret == Hidden
 }
 
-// Reveal replaces Hidden by the secrets of stored, the definition of the same queue. A secret is only used with the
+// Unhide replaces Hidden by the secrets of stored, the definition of the same queue. A secret is only used with the
 // URL that it is stored with, so that a client that can't read it can't send it
 // elsewhere. Errors: fault.SlugInvalidQueue.
-func (d *Definition) Reveal(stored Definition) error {
+func (d *Definition) Unhide(stored Definition) error {
 	known := stored.addresses()
 	for i, a := range d.addresses() {
 		switch {

@@ -1,6 +1,7 @@
 package matchmaking
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -35,15 +36,38 @@ func parseDefinition(name string, text []byte, options ...strictjson.Option) (De
 	if err := CheckQueueName(name); err != nil {
 		return Definition{}, err
 	}
-	d := DefaultDefinition(name)
+	d := written{Definition: DefaultDefinition(name)}
+	d.Reveal = "" // is it given?
 	var wrong *strictjson.Error
 	if err := strictjson.Unmarshal(text, &d, options...); errors.As(err, &wrong) {
 		return Definition{}, malformed(wrong)
 	}
+	if err := d.reveal(); err != nil {
+		return Definition{}, err
+	}
 	if err := d.Check(); err != nil {
 		return Definition{}, err
 	}
-	return d, nil
+	return d.Definition, nil
+}
+
+// written is a definition as it may be written.
+type written struct {
+	Definition
+	Teammates *bool `json:"teammates"` // the old name of reveal: true is teammates, and false is none
+}
+
+// reveal sets Reveal by its old name, or to the default.
+func (d *written) reveal() error {
+	old := RevealNone
+	if d.Teammates != nil && *d.Teammates {
+		old = RevealTeammates
+	}
+	if d.Teammates != nil && d.Reveal != "" && d.Reveal != old {
+		return InvalidQueue("teammates", "teammates: means reveal %q, but reveal is %q: leave teammates out", old, d.Reveal)
+	}
+	d.Reveal = cmp.Or(d.Reveal, old)
+	return nil
 }
 
 // malformed returns an error with fault.SlugInvalidQueue that wraps wrong, which says where in the text it is.
@@ -68,6 +92,7 @@ func DefaultDefinition(name string) Definition {
 		TicketTTL:      Duration(DefaultTicketTTL),
 		PendingTimeout: Duration(DefaultPendingTimeout),
 		AssignmentTTL:  Duration(DefaultAssignmentTTL),
+		Reveal:         RevealNone,
 		Limits:         Limits{MaxTicketBytes: DefaultMaxTicketBytes},
 	}
 }

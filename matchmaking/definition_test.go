@@ -33,6 +33,7 @@ func TestDefinitionDefaults(t *testing.T) {
 		TicketTTL:      matchmaking.Duration(10 * time.Minute),
 		PendingTimeout: matchmaking.Duration(time.Minute),
 		AssignmentTTL:  matchmaking.Duration(time.Minute),
+		Reveal:         matchmaking.RevealNone,
 		Limits:         matchmaking.Limits{MaxTicketBytes: 1 << 20},
 	}, d)
 }
@@ -57,7 +58,7 @@ const everything = `{
 		"timeout": "3s", "namespace": "games", "selector": {"agones.dev/fleet": "ctf"}, "tokenFile": "/token"
 	},
 	"ticketTTL": "200ms", "pendingTimeout": "1s", "assignmentTTL": "2s", "heartbeat": "30s",
-	"teammates": true, "maxTickets": 5, "maxTicketBytes": 1000
+	"reveal": "opponents", "maxTickets": 5, "maxTicketBytes": 1000
 }`
 
 func TestDefinitionIsTheSameWhenItIsWrittenAndRead(t *testing.T) {
@@ -67,6 +68,18 @@ func TestDefinitionIsTheSameWhenItIsWrittenAndRead(t *testing.T) {
 		written, err := json.Marshal(d)
 		require.NoError(t, err)
 		require.Equal(t, d, define(t, "q", string(written)))
+	}
+}
+
+// teammates is the old name of reveal.
+func TestReveal(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]matchmaking.Reveal{
+		`{}`: matchmaking.RevealNone, `{"teammates":null,"reveal":null}`: matchmaking.RevealNone, `{"teammates":false}`: matchmaking.RevealNone,
+		`{"teammates":true}`: matchmaking.RevealTeammates, `{"reveal":"opponents"}`: matchmaking.RevealOpponents,
+		`{"reveal":"teammates","teammates":true}`: matchmaking.RevealTeammates,
+	} {
+		require.Equal(t, want, define(t, "q", text).Reveal, text)
 	}
 }
 
@@ -166,6 +179,9 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		{`{"maxTickets":-1}`, "maxTickets", "must be 0 (no limit) or more, not -1"},
 		{`{"maxTicketBytes":0}`, "maxTicketBytes", "must be positive, not 0"},
 		{`{"teammates":"true"}`, "teammates", "must be true or false, not a string"},
+		{`{"reveal":"all"}`, "reveal", `must be one of ["none" "teammates" "opponents"], not "all"`},
+		{`{"teammates":false,"reveal":"teammates"}`, "teammates", `means reveal "none", but reveal is "teammates": leave teammates out`},
+		{`{"teammates":true,"reveal":"opponents"}`, "teammates", `means reveal "teammates", but reveal is "opponents"`},
 	} {
 		t.Run(c.text, func(t *testing.T) {
 			t.Parallel()

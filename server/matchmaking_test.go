@@ -30,7 +30,7 @@ import (
 )
 
 // duel is a queue of the configuration in tests.
-const duel = `{"assigner": {"connection": "127.0.0.1:7777", "secret": "hush"}, "teammates": true, "maxTicketBytes": 2000}`
+const duel = `{"assigner": {"connection": "127.0.0.1:7777", "secret": "hush"}, "reveal": "opponents", "maxTicketBytes": 2000}`
 
 // withQueues makes a harness with matchmaking, and these queues configured beside duel: names and definitions by turns.
 func withQueues(queues ...string) func(*setup) {
@@ -116,7 +116,9 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, "duel", queue)
 	require.Len(t, decode[wire.Delivery](<-polls).Messages, 1)
 	forAnn, forBob := h.assignment(ann), h.assignment(bob)
-	require.Equal(t, wire.Assignment{TicketID: "ann", MatchID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777"}, forAnn)
+	require.Equal(t, wire.Assignment{
+		TicketID: "ann", MatchID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777", Opponents: []string{bob.ID},
+	}, forAnn)
 	require.Equal(t, forAnn.MatchID, forBob.MatchID)
 	require.Equal(t, []int{0, 1}, []int{forAnn.Team, forBob.Team})
 
@@ -350,7 +352,7 @@ const definition = `{
 	"evaluator": {"kind": "http", "url": "http://127.0.0.1:1/", "timeout": "2s"},
 	"assigner": {"kind": "agones", "connection": "", "url": "http://127.0.0.1:1/", "secret": "", "secretFile": "", "timeout": "3s",
 		"namespace": "games", "selector": {"fleet": "duel"}, "tokenFile": ""},
-	"ticketTTL": "1m0s", "pendingTimeout": "10s", "assignmentTTL": "20s", "heartbeat": "1s", "teammates": true,
+	"ticketTTL": "1m0s", "pendingTimeout": "10s", "assignmentTTL": "20s", "heartbeat": "1s", "reveal": "opponents",
 	"maxTickets": 7, "maxTicketBytes": 99}`
 
 // TestQueues calls every route of queues for each of its answers. No answer has a secret.

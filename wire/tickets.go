@@ -99,7 +99,8 @@ type Assignment struct {
 	Queue      string                     `json:"queue"`
 	Connection string                     `json:"connection"`
 	Team       int                        `json:"team"`                // counted from 0
-	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if the queue tells them
+	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if the queue reveals them
+	Opponents  []string                   `json:"opponents,omitempty"` // tickets of the other teams, if the queue reveals them
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
 }
 

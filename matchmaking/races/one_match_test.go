@@ -19,7 +19,7 @@ func TestEveryTicketEndsOnce(t *testing.T) {
 	everywhere(t, func(t *testing.T, url string) {
 		const lives = `"pendingTimeout":"250ms","ticketTTL":"5m"`
 		duel := definition(t, "duel", `{`+lives+`}`)
-		squad := definition(t, "squad", `{"match":{"teams":2,"teamSize":2},"teammates":true,`+lives+`}`)
+		squad := definition(t, "squad", `{"match":{"teams":2,"teamSize":2},"reveal":"opponents",`+lives+`}`)
 		a := newArena(t, url, duel, squad)
 		a.allocate = slowAllocations(a.seed)
 		for _, name := range []string{"a", "b", "c"} {

@@ -114,7 +114,7 @@ func (s *Service) PutQueue(ctx context.Context, name string, definition []byte) 
 		if err != nil {
 			return matchmaking.Definition{}, false, err
 		}
-		if err := d.Reveal(stored); err != nil {
+		if err := d.Unhide(stored); err != nil {
 			return matchmaking.Definition{}, false, err
 		}
 	}
