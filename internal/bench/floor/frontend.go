@@ -11,10 +11,8 @@ import (
 
 // frontend is the floor of matchmaking: it stores nothing, matches nothing, and returns for each ticket an assignment
 // at once.
-var frontend = grpc.ServiceDesc{
-	ServiceName: "openmatch.FrontendService",
-	Methods:     []grpc.MethodDesc{{MethodName: "CreateTicket", Handler: createTicket}},
-	Streams:     []grpc.StreamDesc{{StreamName: "WatchAssignments", Handler: watchAssignments, ServerStreams: true}},
+type frontend struct {
+	openmatch.UnimplementedFrontendServiceServer
 }
 
 // serveFrontend serves the floor of matchmaking by grpc-go.
@@ -24,29 +22,23 @@ func serveFrontend(ctx context.Context, address string) error {
 		return err
 	}
 	server := grpc.NewServer()
-	server.RegisterService(&frontend, nil)
+	openmatch.RegisterFrontendServiceServer(server, frontend{})
 	defer context.AfterFunc(ctx, server.Stop)()
 	return server.Serve(listener)
 }
 
-// createTicket answers a ticket.
-func createTicket(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) { //nolint:revive // of grpc
-	var request openmatch.CreateTicketRequest
-	if err := decode(&request); err != nil {
-		return nil, err
-	}
+// CreateTicket answers a ticket.
+func (frontend) CreateTicket(_ context.Context, request *openmatch.CreateTicketRequest) (*openmatch.Ticket, error) {
 	ticket := request.GetTicket()
 	ticket.Id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 	return ticket, nil
 }
 
-// watchAssignments sends an assignment.
-func watchAssignments(_ any, stream grpc.ServerStream) error {
-	var request openmatch.WatchAssignmentsRequest
-	if err := stream.RecvMsg(&request); err != nil {
-		return err
-	}
-	if err := stream.SendMsg(&openmatch.WatchAssignmentsResponse{Assignment: &openmatch.Assignment{Connection: "127.0.0.1:7777"}}); err != nil {
+// WatchAssignments sends an assignment.
+func (frontend) WatchAssignments(
+	_ *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
+) error {
+	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: &openmatch.Assignment{Connection: "127.0.0.1:7777"}}); err != nil {
 		return err
 	}
 	<-stream.Context().Done()

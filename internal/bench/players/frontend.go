@@ -2,7 +2,6 @@ package players
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"google.golang.org/grpc"
@@ -15,6 +14,7 @@ import (
 // Frontend is a connection to a frontend of Open Match.
 type Frontend struct {
 	connection *grpc.ClientConn
+	client     openmatch.FrontendServiceClient
 }
 
 // Dial returns a connection to host:port, without TLS.
@@ -23,7 +23,7 @@ func Dial(address string) (*Frontend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Frontend{connection: c}, nil
+	return &Frontend{connection: c, client: openmatch.NewFrontendServiceClient(c)}, nil
 }
 
 // Close ends all calls.
@@ -36,25 +36,19 @@ func InQueue(ctx context.Context, queue string) context.Context {
 
 // Create creates a ticket and returns its ID.
 func (f *Frontend) Create(ctx context.Context, ticket *openmatch.Ticket) (string, error) {
-	var created openmatch.Ticket
-	if err := f.connection.Invoke(ctx, service+"CreateTicket", &openmatch.CreateTicketRequest{Ticket: ticket}, &created); err != nil {
+	created, err := f.client.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: ticket})
+	if err != nil {
 		return "", fmt.Errorf("create a ticket: %w", err)
 	}
 	return created.GetId(), nil
 }
 
-const service = "/openmatch.FrontendService/"
-
 // Await returns when a ticket has its assignment.
 func (f *Frontend) Await(ctx context.Context, id string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := f.connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, service+"WatchAssignments")
+	watch, err := f.client.WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: id})
 	if err != nil {
-		return fmt.Errorf("watch a ticket: %w", err)
-	}
-	watch := grpc.GenericClientStream[openmatch.WatchAssignmentsRequest, openmatch.WatchAssignmentsResponse]{ClientStream: stream}
-	if err := errors.Join(watch.Send(&openmatch.WatchAssignmentsRequest{TicketId: id}), watch.CloseSend()); err != nil {
 		return fmt.Errorf("watch a ticket: %w", err)
 	}
 	for {

@@ -30,10 +30,6 @@ type Process struct {
 func startProcess(ctx context.Context, program string, listen [2]string, args ...string) (*Process, error) {
 	p := &Process{ended: make(chan struct{})}
 	for i, address := range []*string{&p.HTTP, &p.Frontend} {
-		if listen[i] == "" {
-			*address = p.HTTP
-			continue
-		}
 		var err error
 		if *address, err = freeAddress(ctx); err != nil {
 			return nil, err
