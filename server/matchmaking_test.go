@@ -199,6 +199,8 @@ func TestPlayersOfBothKinds(t *testing.T) {
 		require.Equal(t, "127.0.0.1:7777", got.GetAssignment().GetConnection())
 		require.Equal(t, "127.0.0.1:7777", h.assignment(bob).Connection)
 		require.Equal(t, h.ticket(bob.ID).MatchID, h.ticket(ann.GetId()).MatchID)
+		overHTTP := wire.CreatedTicket{MessagesURL: "/v1/channels/" + matchmaking.ChannelOf(ann.GetId()) + "/subscribers/player/messages"}
+		require.Equal(t, h.ticket(bob.ID).MatchID, h.assignment(overHTTP).MatchID)
 		watches = append(watches, watch)
 	}
 	h.stop()
