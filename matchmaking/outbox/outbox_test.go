@@ -27,6 +27,7 @@ type world struct {
 	in        map[string]time.Time      // those in the outbox, and since when
 	published []string                  // "<ticket> <epoch>" of each successful publish
 	batches   []int                     // how many assignments were published together
+	looks     int                       // how often the outbox was read
 	lags      []time.Duration
 	log       bytes.Buffer
 
@@ -40,6 +41,7 @@ type world struct {
 func (w *world) Outgoing(_ context.Context, _ string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.looks++
 	var found []matchmaking.OutboxEntry
 	for _, e := range w.entries {
 		since, in := w.in[e.Entry]
@@ -215,6 +217,29 @@ func TestAssignmentsOfADeadServerArePublished(t *testing.T) {
 		after(3 * testAge)
 		require.Len(t, w.done(), 1)
 		require.GreaterOrEqual(t, w.lags[0], testAge, "the age is that of the assignment")
+	})
+}
+
+// TestAQuietOutboxIsReadRarely until matches are assigned again, whether or not it is known which.
+func TestAQuietOutboxIsReadRarely(t *testing.T) {
+	t.Parallel()
+	test(t, func(t *testing.T, w *world, q *Queue) {
+		looks := func(d time.Duration) int {
+			w.mu.Lock()
+			w.looks = 0
+			w.mu.Unlock()
+			after(d)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.looks
+		}
+		looks(10 * testAge)
+		require.LessOrEqual(t, looks(100*testAge), 100/backstopOthers*4/3+1)
+		w.assign("ann")
+		q.Offer(nil)
+		after(3 * testAge)
+		require.Len(t, w.done(), 1)
+		require.GreaterOrEqual(t, looks(100*testAge), 100/backstopOthers*4/5)
 	})
 }
 

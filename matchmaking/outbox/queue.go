@@ -19,7 +19,8 @@ import (
 const (
 	// readBatch is how many entries that are due the backstop reads at once.
 	readBatch = 500
-	// backstopOthers is how much less often servers that don't direct the queue look, and for how much older entries.
+	// backstopOthers is how much less often servers that don't direct the queue look, and for how much older entries. The
+	// director's looks as rarely once it has found nothing so many times in a row.
 	backstopOthers = 5
 )
 
@@ -29,6 +30,7 @@ type Queue struct {
 	name    string
 	metrics Metrics
 	more    chan struct{} // buffered (capacity 1): the outbox has more, and there is room
+	active  chan struct{} // buffered (capacity 1): matches were assigned
 
 	mu      sync.Mutex
 	failing map[string]retry // by entry
@@ -42,51 +44,80 @@ type retry struct {
 
 // Queue returns the relay's part for a queue.
 func (r *Relay) Queue(name string, m Metrics) *Queue {
-	return &Queue{relay: r, name: name, metrics: m, more: make(chan struct{}, 1), failing: map[string]retry{}}
+	return &Queue{relay: r, name: name, metrics: m, more: make(chan struct{}, 1), active: make(chan struct{}, 1), failing: map[string]retry{}}
 }
 
-// Offer hands over assignments that were just made. It doesn't wait: what there is no room for is left to Run.
-func (q *Queue) Offer(entries []matchmaking.OutboxEntry) { q.relay.offer(q, entries) }
+// Offer hands over assignments that were just made. It doesn't wait: what there is no room for is left to Run. It is to be
+// called without entries too if it is unknown which were made.
+func (q *Queue) Offer(entries []matchmaking.OutboxEntry) {
+	q.relay.offer(q, entries)
+	select {
+	case q.active <- struct{}{}:
+	default:
+	}
+}
+
+// wasActive reports whether Offer was called since the last time.
+func (q *Queue) wasActive() bool {
+	select {
+	case <-q.active:
+		return true
+	default:
+		return false
+	}
+}
 
 // Run is the backstop: it periodically offers what has been in the outbox for too long, and what there was no room for as
 // soon as there is, until ctx ends. directed reports whether this server directs the queue.
 func (q *Queue) Run(ctx context.Context, directed func() bool) {
 	failing := outage.New(q.relay.log.With("queue", q.name), "cannot relay the outbox")
-	wait := q.relay.o.Age
+	timer := time.NewTimer(pace.Jitter(q.relay.o.Age))
+	defer timer.Stop()
+	var stir <-chan struct{} // active, while the queue is quiet
+	empty := 0               // how often nothing was found and assigned since the last time, in a row
 	for {
-		due := time.NewTimer(pace.Jitter(wait))
-		age := time.Duration(0)
+		age := q.relay.o.Age
 		select {
-		case <-due.C:
-			age = q.relay.o.Age
+		case <-timer.C:
 		case <-q.more:
-			due.Stop()
+			age = 0
+		case <-stir:
+			stir, empty = nil, 0
+			timer.Reset(pace.Jitter(q.relay.o.Age))
+			continue
 		case <-ctx.Done():
-			due.Stop()
 			return
 		}
-		wait = q.relay.o.Age
+		wait := q.relay.o.Age
 		if !directed() {
 			wait *= backstopOthers
 			age = wait
 		}
-		failing.Report(ctx, q.pass(ctx, age))
+		found, err := q.pass(ctx, age)
+		failing.Report(ctx, err)
+		if empty++; found > 0 || err != nil || q.wasActive() {
+			empty = 0
+		}
+		if stir = nil; empty >= backstopOthers {
+			stir, wait = q.active, q.relay.o.Age*backstopOthers
+		}
+		timer.Reset(pace.Jitter(wait))
 	}
 }
 
-// pass offers entries that are at least of an age.
-func (q *Queue) pass(ctx context.Context, age time.Duration) error {
+// pass offers entries that are at least of an age, and returns how many it found.
+func (q *Queue) pass(ctx context.Context, age time.Duration) (found int, err error) {
 	failing, pending := q.failures(), q.relay.pendingOf(q.name)
 	limit := readBatch + failing + len(pending)
 	entries, err := q.relay.o.Store.Outgoing(ctx, q.name, age, limit)
 	if err != nil {
-		return fmt.Errorf("read the outbox: %w", err)
+		return 0, fmt.Errorf("read the outbox: %w", err)
 	}
 	q.relay.offer(q, q.due(entries, pending))
 	if len(entries) == limit && failing < maxHeld {
 		q.relay.leave(q)
 	}
-	return nil
+	return len(entries), nil
 }
 
 // failures returns how many entries wait before they are tried again, maxHeld at most.
