@@ -60,6 +60,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		}
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
+	parts.Run(ctx, "garbage collection", hostlimits.TuneGarbage)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
 		return err
