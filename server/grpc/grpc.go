@@ -2,6 +2,7 @@ package grpc
 
 import (
 	"cmp"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -46,7 +47,7 @@ type Services struct {
 	router   *web.Router
 	limits   Limits
 	served   []served
-	native   *grpc.Server        // on a listener of its own
+	native   func() *grpc.Server // on a listener of its own; made when it is first needed, since it starts goroutines
 	onRoutes *grpc.Server        // on the HTTP port
 	lines    map[string]streamed // of the HTTP port, by path
 }
@@ -78,7 +79,7 @@ func New(o Options) *Services {
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
 		{&reflectionv1alpha.ServerReflection_ServiceDesc, reflection.NewServer(reflection.ServerOptions{Services: s})},
 	}
-	s.native = s.server(false, s.nativeOptions()...)
+	s.native = sync.OnceValue(func() *grpc.Server { return s.server(false, s.nativeOptions()...) })
 	s.onRoutes = s.server(true)
 	return s
 }

@@ -48,7 +48,7 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves gRPC on connections of l until Drain is called. It must be called at most once.
 func (s *Services) Serve(l net.Listener) error {
-	if err := s.native.Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.native().Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
 	}
 	return nil
@@ -60,14 +60,14 @@ func (s *Services) Drain(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.native.GracefulStop()
+		s.native().GracefulStop()
 	}()
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
 	}
-	s.native.Stop()
+	s.native().Stop()
 	<-done
 	return ErrCutOff
 }
