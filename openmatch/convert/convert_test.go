@@ -172,11 +172,16 @@ func TestMessageOfJSON(t *testing.T) {
 	spec, err := convert.FromJSON(fields)
 	require.NoError(t, err)
 	m := convert.FromTicket(&matchmaking.Ticket{ID: "t", Spec: spec, Assignment: &matchmaking.Assignment{
-		Connection: "h:1", Extensions: map[string]json.RawMessage{"e": json.RawMessage("1")},
+		MatchID: "m", Queue: "duel", Team: 1, Connection: "h:1", Teammates: []string{"a", "b"}, Opponents: []string{"c"},
+		Extensions: map[string]json.RawMessage{"e": json.RawMessage("1")},
 	}})
+	match, err := structpb.NewStruct(map[string]any{
+		"matchId": "m", "queue": "duel", "team": 1, "teammates": []any{"a", "b"}, "opponents": []any{"c"},
+	})
+	require.NoError(t, err)
 	want := &openmatch.Ticket{
 		Id: "t", SearchFields: &openmatch.SearchFields{},
-		Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: map[string]*anypb.Any{"e": valueOf(t, 1)}},
+		Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: map[string]*anypb.Any{"e": valueOf(t, 1), "tidemark.match": anyOf(t, match)}},
 		Extensions: map[string]*anypb.Any{
 			"tidemark.criteria":   valueOf(t, []any{map[string]any{"name": "a", "minValue": 1, "maxValue": 2}}),
 			"tidemark.statistics": valueOf(t, []any{map[string]any{"name": "a", "value": 3}}),
@@ -185,6 +190,17 @@ func TestMessageOfJSON(t *testing.T) {
 		},
 	}
 	require.True(t, proto.Equal(want, m), "%v", m)
+	for _, c := range []struct {
+		a    matchmaking.Assignment
+		want *anypb.Any
+	}{
+		{matchmaking.Assignment{MatchID: "m", Queue: "q"}, anyOf(t, &structpb.Struct{Fields: map[string]*structpb.Value{
+			"matchId": structpb.NewStringValue("m"), "queue": structpb.NewStringValue("q"), "team": structpb.NewNumberValue(0),
+		}})},
+		{matchmaking.Assignment{Extensions: map[string]json.RawMessage{"tidemark.match": json.RawMessage(`"mine"`)}}, valueOf(t, "mine")},
+	} {
+		require.True(t, proto.Equal(c.want, convert.FromAssignment(&c.a).GetExtensions()["tidemark.match"]))
+	}
 }
 
 // TestEarlierVersions reads the JSON that they stored.

@@ -66,9 +66,19 @@ func FromTicket(t *matchmaking.Ticket) *openmatch.Ticket {
 
 func anyOf(text []byte) *anypb.Any { return fromJSON(text) }
 
-// FromAssignment returns an assignment's connection and extensions as a message.
+// FromAssignment returns an assignment as a message. What Open Match's assignments have no fields for is in the extension
+// tidemark.match, unless the assignment has an extension with this name: a google.protobuf.Struct such as
+//
+//	{"matchId": "01K….duel", "queue": "duel", "team": 0, "teammates": ["ann"], "opponents": ["ben"]}
 func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
-	return &openmatch.Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
+	m := &openmatch.Assignment{Connection: a.Connection, Extensions: FromExtensions(a.Extensions)}
+	if m.Extensions[matchExtension] == nil {
+		if m.Extensions == nil {
+			m.Extensions = make(map[string]*anypb.Any, 1)
+		}
+		m.Extensions[matchExtension] = matchOf(a)
+	}
+	return m
 }
 
 func toSearchFields(f *openmatch.SearchFields) matchmaking.SearchFields {
