@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -47,5 +48,31 @@ func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmakin
 // Waits returns how many calls of Await there are, and for how many queues this server listens to notifications for them.
 func (s *Service) Waits() (waits, feeds int) { return s.watches.Count() }
 
-// Drain ends all calls of Await, now and later.
+// lookAgain is after how long AwaitEnd reads the ticket once, in case that it was removed before notifications were heard.
+const lookAgain = time.Second
+
+// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more: when it was deleted, or its assignment's
+// time has passed. Errors: fault.ErrUnavailable after Drain, and that of ctx.
+func (s *Service) AwaitEnd(ctx context.Context, queue, id string) error {
+	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
+	if q := s.registry.known()[queue]; q != nil {
+		keep = q.AssignmentTTL.Std()
+	}
+	ends := time.Now().Add(keep)
+	timer := time.NewTimer(min(lookAgain, keep))
+	defer timer.Stop()
+	for time.Now().Before(ends) {
+		if err := s.watches.AwaitGone(ctx, queue, id, timer.C); err != nil {
+			return err
+		}
+		t, err := s.o.Store.Ticket(ctx, queue, id)
+		if errors.Is(err, matchmaking.ErrNoTicket) || err == nil && t.Assignment == nil {
+			return nil
+		}
+		timer.Reset(time.Until(ends))
+	}
+	return nil
+}
+
+// Drain ends all calls of Await and AwaitEnd, now and later.
 func (s *Service) Drain() { s.watches.Drain() }

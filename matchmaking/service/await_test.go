@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,6 +38,14 @@ func (f *feeds) States(_ context.Context, _ string, ids []string) (states []matc
 		states = append(states, matchmaking.TicketState{Created: began, Left: time.Hour})
 	}
 	return states, nil
+}
+
+// ended notifies about a ticket of queue duel.
+func (f *feeds) ended(e matchmaking.TicketEnd) {
+	f.mu.Lock()
+	l := f.listeners["duel"]
+	f.mu.Unlock()
+	l.Ended(e)
 }
 
 // began is when all tickets were created.
@@ -100,4 +109,54 @@ func TestAwait(t *testing.T) {
 		waiting[0].Wait()
 		require.ErrorIs(t, outcomes[0], fault.ErrUnavailable)
 	})
+}
+
+// TestAwaitEnd returns when an assigned ticket was deleted, here or on another server, and when its time has passed. What is
+// notified about another ticket with its ID changes nothing.
+func TestAwaitEnd(t *testing.T) {
+	t.Parallel()
+	const keep = 30 * time.Second
+	for name, c := range map[string]struct {
+		play  func(f *feeds, remove func())
+		after time.Duration
+	}{
+		"removed": {func(f *feeds, remove func()) {
+			<-time.After(5 * time.Second)
+			remove()
+			f.ended(matchmaking.TicketEnd{ID: "ann", Created: began, Gone: true})
+		}, 5 * time.Second},
+		"removed before it is waited for": {func(_ *feeds, remove func()) { remove() }, lookAgain},
+		"another removed": {func(f *feeds, _ func()) {
+			<-time.After(5 * time.Second)
+			f.ended(matchmaking.TicketEnd{ID: "ann", Gone: true})
+			f.ended(matchmaking.TicketEnd{ID: "ben", Created: began, Gone: true})
+		}, keep},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &feeds{memory: newMemory(), listeners: map[string]matchmaking.AssignedListener{}}
+				var removed atomic.Bool
+				f.ticket = func(string) (matchmaking.Ticket, error) {
+					if removed.Load() {
+						return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+					}
+					return matchmaking.Ticket{Assignment: &matchmaking.Assignment{}}, nil
+				}
+				o := f.options(t, map[string]string{"duel": `{"assignmentTTL":"30s"}`})
+				o.Store = f
+				s, err := New(o)
+				require.NoError(t, err)
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				go s.watches.Run(ctx)
+				started := time.Now()
+				go c.play(f, func() { removed.Store(true) })
+				require.NoError(t, s.AwaitEnd(ctx, "duel", "ann"))
+				require.Equal(t, c.after, time.Since(started))
+				s.Drain()
+				require.ErrorIs(t, s.AwaitEnd(ctx, "duel", "ann"), fault.ErrUnavailable)
+			})
+		})
+	}
 }

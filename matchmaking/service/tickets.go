@@ -56,6 +56,26 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
+// Delete is Cancel for a ticket that waits. One that is assigned can't be read any more; the message with its assignment
+// stays on its channel. Errors: those of the store and the channels, after which a repetition completes it.
+func (s *Service) Delete(ctx context.Context, id string) error {
+	err := s.Cancel(ctx, id)
+	if !errors.Is(err, matchmaking.ErrTicketMatched) {
+		return err
+	}
+	queue, err := s.queueOf(ctx, id)
+	switch {
+	case errors.Is(err, matchmaking.ErrNoTicket):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := s.o.Store.Delete(ctx, queue, id); err != nil {
+		return fmt.Errorf("delete ticket %s: %w", id, err)
+	}
+	return nil
+}
+
 // OpenChannel makes the channel of a ticket that waits or is assigned, if the ticket was created with ChannelLater. The
 // subscriber then gets the assignment, be it made before or after. For any other ID it returns ErrNoTicket: it reads the ticket
 // of an ID that the service can have made, and nothing for other IDs. Errors: ErrNoTicket, and those of the store and the

@@ -20,6 +20,7 @@ type feed struct {
 	users     int       // waits, those that end included
 	idleSince time.Time // when users became 0
 	waits     map[string]*entry
+	holds     map[string][]chan struct{} // by ID, of assigned tickets
 	reading   reading
 	notes     notes
 	confirmed bool // notifications aren't lost
@@ -37,7 +38,7 @@ type reading struct {
 }
 
 func newFeed(w *Watches, queue string) *feed {
-	return &feed{all: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{}, notes: newNotes(w)}
+	return &feed{all: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{}, holds: map[string][]chan struct{}{}, notes: newNotes(w)}
 }
 
 // run listens and reads until ctx ends or the feed was without waits for long.
@@ -224,6 +225,9 @@ func (f *feed) interrupt() {
 func (f *feed) ended(t matchmaking.TicketEnd) {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
+	if t.Gone {
+		f.removed(t.ID)
+	}
 	e := f.waits[t.ID]
 	if e == nil && !f.notes.has(t.ID) {
 		return

@@ -128,6 +128,12 @@ var errForeign = errors.New("it isn't the ticket's")
 func (w *Watches) join(queue, id string) (*feed, *entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	f := w.use(queue)
+	return f, f.join(id)
+}
+
+// use returns the feed of a queue, which it starts if there is none. The lock is held; leave must be called.
+func (w *Watches) use(queue string) *feed {
 	f := w.feeds[queue]
 	if f == nil {
 		f = newFeed(w, queue)
@@ -136,7 +142,7 @@ func (w *Watches) join(queue, id string) (*feed, *entry) {
 		signal(w.added)
 	}
 	f.users++
-	return f, f.join(id)
+	return f
 }
 
 // leave ends a use of a feed.

@@ -3,7 +3,6 @@ package grpc
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -29,9 +28,16 @@ type Players interface {
 	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
 	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
 	Cancel(ctx context.Context, id string) error
+	Delete(ctx context.Context, id string) error
+	Waits
+}
+
+// Waits is what WatchAssignments calls.
+type Waits interface {
 	// Await waits for the assignment of a ticket, whose player is present meanwhile. Drain ends it.
 	Await(ctx context.Context, id string) (*matchmaking.Assignment, error)
-	Definitions() []matchmaking.Definition
+	// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more.
+	AwaitEnd(ctx context.Context, queue, id string) error
 }
 
 // metadataOf returns the client's metadata with a name, which is in lower case.
@@ -87,39 +93,28 @@ func checkTicket(t *openmatch.Ticket) error {
 	return nil
 }
 
-// DeleteTicket cancels a ticket. It succeeds if there is no such ticket, and if the ticket has a match, which it keeps.
+// DeleteTicket removes a ticket, whether it waits or has a match. It succeeds if there is no such ticket.
 func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTicketRequest) (*emptypb.Empty, error) {
-	if err := f.cancel(ctx, request.GetTicketId()); err != nil {
+	if err := f.players.Delete(ctx, request.GetTicketId()); err != nil {
 		return nil, err
 	}
 	return new(emptypb.Empty), nil
 }
 
-// DeindexTicket does the same as DeleteTicket.
-func (f *frontend) DeindexTicket(ctx context.Context, request *openmatch.DeindexTicketRequest) (*openmatch.DeindexTicketResponse, error) {
-	if err := f.cancel(ctx, request.GetTicketId()); err != nil {
+// DeindexTicket takes a ticket out of its queue. One that has a match keeps it, and can be read. It succeeds if there is no
+// such ticket.
+func (f *frontend) DeindexTicket(
+	ctx context.Context, request *openmatch.DeindexTicketRequest,
+) (*openmatch.DeindexTicketResponse, error) {
+	if err := f.players.Cancel(ctx, request.GetTicketId()); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
 		return nil, err
 	}
 	return new(openmatch.DeindexTicketResponse), nil
 }
 
-func (f *frontend) cancel(ctx context.Context, id string) error {
-	if err := checkTicketID(id); err != nil {
-		return err
-	}
-	if err := f.players.Cancel(ctx, id); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
-		return err
-	}
-	return nil
-}
-
 // GetTicket returns a ticket that waits or has a match.
 func (f *frontend) GetTicket(ctx context.Context, request *openmatch.GetTicketRequest) (*openmatch.Ticket, error) {
-	id := request.GetTicketId()
-	if err := checkTicketID(id); err != nil {
-		return nil, err
-	}
-	t, err := f.ticket(ctx, id)
+	t, err := f.ticket(ctx, request.GetTicketId())
 	if err != nil {
 		return nil, err
 	}
@@ -136,23 +131,6 @@ func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, e
 		return matchmaking.Ticket{}, noTicket(id)
 	}
 	return t, nil
-}
-
-// assignmentTTL returns how long a queue's assignments can be read.
-func (f *frontend) assignmentTTL(queue string) time.Duration {
-	for _, d := range f.players.Definitions() {
-		if d.Name == queue && d.AssignmentTTL > 0 {
-			return d.AssignmentTTL.Std()
-		}
-	}
-	return matchmaking.DefaultAssignmentTTL
-}
-
-func checkTicketID(id string) error {
-	if id == "" {
-		return badRequest(".ticket_id is required")
-	}
-	return nil
 }
 
 func badRequest(text string) error {

@@ -69,24 +69,27 @@ func TestTicketByEveryProtocol(t *testing.T) {
 	}
 }
 
-// TestDeleteTicket succeeds whatever became of the ticket.
+// TestDeleteTicket succeeds whatever became of the ticket, which is gone then. DeindexTicket leaves one that has a match.
 func TestDeleteTicket(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for _, p := range servertest.Protocols {
 		f := h.frontend(p)
-		matched, deleted := h.newID(f), h.newID(f)
+		matched, deindexed, deleted := h.newID(f), h.newID(f), h.newID(f)
 		h.matches.assign(matched, "host:1")
-		for _, id := range []string{matched, deleted, deleted, "never-was", "not an ID"} {
+		h.matches.assign(deindexed, "host:1")
+		for _, id := range []string{matched, deleted, deleted, "never-was", "not an ID", ""} {
 			_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: id})
 			require.NoError(t, err)
-			_, err = f.DeindexTicket(t.Context(), &openmatch.DeindexTicketRequest{TicketId: id})
+			_, err = h.get(f, id)
+			isError(t, err, codes.NotFound, "Ticket id: "+id+" not found")
+		}
+		for _, id := range []string{deindexed, matched, deleted, "never-was", ""} {
+			_, err := f.DeindexTicket(t.Context(), &openmatch.DeindexTicketRequest{TicketId: id})
 			require.NoError(t, err)
 		}
-		_, err := h.get(f, matched)
+		_, err := h.get(f, deindexed)
 		require.NoError(t, err)
-		_, err = h.get(f, deleted)
-		isError(t, err, codes.NotFound, "Ticket id: "+deleted+" not found")
 	}
 }
 
@@ -131,10 +134,6 @@ func TestEmptyMessages(t *testing.T) {
 	h := start(t)
 	for procedure, text := range map[string]string{
 		openmatch.FrontendService_CreateTicket_FullMethodName:        ".ticket is required",
-		openmatch.FrontendService_DeleteTicket_FullMethodName:        ".ticket_id is required",
-		openmatch.FrontendService_GetTicket_FullMethodName:           ".ticket_id is required",
-		openmatch.FrontendService_WatchAssignments_FullMethodName:    ".ticket_id is required",
-		openmatch.FrontendService_DeindexTicket_FullMethodName:       ".ticket_id is required",
 		openmatch.FrontendService_AcknowledgeBackfill_FullMethodName: "method AcknowledgeBackfill not implemented",
 		openmatch.FrontendService_CreateBackfill_FullMethodName:      "method CreateBackfill not implemented",
 		openmatch.FrontendService_DeleteBackfill_FullMethodName:      "method DeleteBackfill not implemented",

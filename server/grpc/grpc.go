@@ -97,7 +97,7 @@ func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {
 func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Server {
 	stray := &method{http: onRoutes, counts: s.router.Stray()}
 	made := grpc.NewServer(append(options,
-		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(s.limits.MessageBytes), grpc.MaxSendMsgSize(largestAnswer),
+		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(s.limits.MessageBytes), grpc.MaxSendMsgSize(max(largestAnswer, s.limits.MessageBytes+largestOverhead)),
 		grpc.UnknownServiceHandler(intercept(stray, unknown)),
 	)...)
 	for _, one := range s.served {

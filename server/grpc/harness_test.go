@@ -132,6 +132,7 @@ type matches struct {
 	waiting     int          // calls of Await
 	fail        func() error // of all calls that can fail; nil: they succeed
 	tickets     map[string]*matchmaking.Ticket
+	made        int // tickets
 	definitions []matchmaking.Definition
 	walking     func() // called before a queue's tickets are read; may be nil
 }
@@ -153,8 +154,9 @@ func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchm
 			return nil
 		}
 		isNew = true
+		m.made++
 		created = matchmaking.Ticket{
-			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", len(m.tickets))), Queue: n.Queue, Spec: n.Spec,
+			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", m.made)), Queue: n.Queue, Spec: n.Spec,
 			CreateTime: time.Now().UTC().Truncate(time.Microsecond), Status: matchmaking.Searching,
 		}
 		kept := created
@@ -190,38 +192,63 @@ func (m *matches) Cancel(_ context.Context, id string) error {
 	})
 }
 
-func (m *matches) Await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
+func (m *matches) Delete(_ context.Context, id string) error {
+	return m.locked(func() error {
+		if t := m.tickets[id]; t != nil && t.Status == matchmaking.MatchFound {
+			delete(m.tickets, id)
+		} else if t != nil {
+			t.Status = matchmaking.Cancelled
+		}
+		m.wake()
+		return nil
+	})
+}
+
+func (m *matches) Await(ctx context.Context, id string) (a *matchmaking.Assignment, err error) {
 	m.set(func() { m.waiting++ })
 	defer m.set(func() { m.waiting-- })
+	err = m.until(ctx, func() (bool, error) {
+		t := m.tickets[id]
+		if t == nil || t.Status == matchmaking.Cancelled || t.Status == matchmaking.Expired {
+			return false, matchmaking.ErrNoTicket
+		}
+		a = t.Assignment
+		return a != nil, nil
+	})
+	return a, err
+}
+
+func (m *matches) AwaitEnd(ctx context.Context, _, id string) error {
+	return m.until(ctx, func() (bool, error) { return m.tickets[id] == nil, nil })
+}
+
+// until waits until something has happened. Drain ends it.
+func (m *matches) until(ctx context.Context, happened func() (bool, error)) error {
 	for {
-		var a *matchmaking.Assignment
+		var yes bool
 		var changed <-chan struct{}
-		err := m.locked(func() error {
-			t := m.tickets[id]
-			switch {
-			case m.drained:
+		err := m.locked(func() (err error) {
+			if m.drained {
 				return fault.ErrUnavailable
-			case t == nil || t.Status == matchmaking.Cancelled || t.Status == matchmaking.Expired:
-				return matchmaking.ErrNoTicket
 			}
 			if m.changed == nil {
 				m.changed = make(chan struct{})
 			}
-			a, changed = t.Assignment, m.changed
-			return nil
+			changed = m.changed
+			yes, err = happened()
+			return err
 		})
-		if a != nil || err != nil {
-			return a, err
+		if yes || err != nil {
+			return err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
 
-// Drain ends all calls of Await.
 func (m *matches) Drain() {
 	m.set(func() {
 		m.drained = true

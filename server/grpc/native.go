@@ -18,7 +18,8 @@ import (
 
 // What one connection of the listener of its own can make the server do.
 const (
-	largestAnswer = 4 << 20 // what clients accept by default
+	largestAnswer   = 4 << 20  // what clients accept by default
+	largestOverhead = 64 << 10 // of a ticket in an answer, to what its client has sent
 
 	streamWindow     = 64 << 10  // bytes that a client may send on a stream before the service reads them
 	connectionWindow = 256 << 10 // the same for a connection

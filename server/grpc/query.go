@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -32,7 +33,6 @@ type query struct {
 
 const (
 	maxQueries = 16               // in progress at the same time
-	queryBytes = 1 << 20          // of tickets in one answer, but always one ticket
 	queryTime  = 60 * time.Second // for the client to read the answer
 )
 
@@ -55,8 +55,8 @@ func (q *query) QueryTickets(
 	walk := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsAll}
 	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
 		ticket := convert.FromTicket(t)
-		size := proto.Size(ticket)
-		if len(page.Tickets) == q.page || len(page.Tickets) > 0 && bytes+size > queryBytes {
+		size := protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(ticket)) // as it is encoded in the page
+		if len(page.Tickets) == q.page || len(page.Tickets) > 0 && bytes+size > largestAnswer {
 			if err := send(); err != nil {
 				return err
 			}

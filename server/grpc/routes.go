@@ -51,7 +51,7 @@ func (s *Services) transcoder() http.Handler {
 	}
 	calls, err := vanguard.NewTranscoder(all, vanguard.WithDefaultServiceOptions(
 		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
-		vanguard.WithMaxMessageBufferBytes(largestAnswer),
+		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))), // of answers too, as JSON
 		vanguard.WithNoTargetCompression(),
 	), vanguard.WithCodec(newJSONCodec), vanguard.WithCompression(vanguard.CompressionGzip, newCompressor, s.newDecompressor))
 	if err != nil {

@@ -2,7 +2,6 @@ package grpc
 
 import (
 	"context"
-	"time"
 
 	"google.golang.org/grpc"
 
@@ -17,9 +16,6 @@ func (f *frontend) WatchAssignments(
 	request *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
 ) error {
 	ctx, id := stream.Context(), request.GetTicketId()
-	if err := checkTicketID(id); err != nil {
-		return err
-	}
 	a, err := f.await(ctx, id)
 	if err != nil {
 		return err
@@ -33,27 +29,26 @@ func (f *frontend) WatchAssignments(
 // await waits for the assignment.
 func (f *frontend) await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
 	a, err := f.players.Await(ctx, id)
-	if err == nil {
-		return a, nil
+	if err != nil {
+		return nil, f.orDraining(orNoTicket(id, err))
 	}
-	select {
-	case <-f.drained:
-		return nil, errDraining
-	default:
-		return nil, orNoTicket(id, err)
-	}
+	return a, nil
 }
 
-// hold keeps the stream open until the ticket is gone, which is as long as the queue's assignments can be read.
+// hold keeps the stream open until the ticket is gone.
 func (f *frontend) hold(ctx context.Context, id, queue string) error {
-	timer := time.NewTimer(f.assignmentTTL(queue))
-	defer timer.Stop()
+	if err := f.players.AwaitEnd(ctx, queue, id); err != nil {
+		return f.orDraining(err)
+	}
+	return noTicket(id)
+}
+
+// orDraining returns err, or what ends calls when the server drains.
+func (f *frontend) orDraining(err error) error {
 	select {
-	case <-timer.C:
-		return noTicket(id)
 	case <-f.drained:
 		return errDraining
-	case <-ctx.Done():
-		return ctx.Err()
+	default:
+		return err
 	}
 }

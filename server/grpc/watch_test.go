@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
@@ -114,32 +113,34 @@ func objects() uint64 {
 	return m.HeapObjects
 }
 
-// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment expires; or if it can't be read.
+// TestWatchEndsWithItsTicket: at once if there is no ticket, while it waits, and when its assignment is deleted; or if it
+// can't be read.
 func TestWatchEndsWithItsTicket(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	h.matches.definitions = []matchmaking.Definition{{Name: "q", AssignmentTTL: matchmaking.Duration(200 * time.Millisecond)}}
 	isGone := func(w *watching, id string) {
 		t.Helper()
 		isError(t, w.ends(t), codes.NotFound, "Ticket id: "+id+" not found")
 	}
 	for _, p := range servertest.Protocols {
-		for _, id := range []string{"never-was", "not an ID", "{x}"} {
-			isGone(h.watch(h.frontend(p), id), id)
+		f := h.frontend(p)
+		for _, id := range []string{"never-was", "not an ID", "{x}", ""} {
+			isGone(h.watch(f, id), id)
 		}
+		deleted, assigned := h.newID(f), h.newID(f)
+		first, second := h.watch(f, deleted), h.watch(f, assigned)
+		h.awaitWaiting(2)
+		h.matches.assign(assigned, "host:1")
+		second.receives(t)
+		for _, id := range []string{deleted, assigned} {
+			_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: id})
+			require.NoError(t, err)
+		}
+		isGone(first, deleted)
+		isGone(second, assigned)
 	}
-	f := h.frontend(servertest.GRPC)
-	deleted, assigned := h.newID(f), h.newID(f)
-	first, second := h.watch(f, deleted), h.watch(f, assigned)
-	h.awaitWaiting(2)
-	_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: deleted})
-	require.NoError(t, err)
-	isGone(first, deleted)
-	h.matches.assign(assigned, "host:1")
-	second.receives(t)
-	isGone(second, assigned)
 	h.matches.set(func() { h.matches.fail = func() error { return fault.ErrUnavailable } })
-	isError(t, h.watch(f, assigned).ends(t), codes.Unavailable, fault.ErrUnavailable.Detail)
+	isError(t, h.watch(h.frontend(servertest.Native), "any").ends(t), codes.Unavailable, fault.ErrUnavailable.Detail)
 }
 
 // TestWatchAtDrain ends watches that wait and those that have their assignment.
