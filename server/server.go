@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -99,6 +100,11 @@ func New(o Options) *Server {
 	return s
 }
 
+// slowMessages returns how many gRPC messages fit into the memory of bodies.
+func (o Options) slowMessages() int {
+	return max(1, int(o.Limits.BodyMemory)/cmp.Or(o.Limits.MaxGRPCBytes, grpc.DefaultMessageBytes))
+}
+
 func withDefaults(o Options) Options {
 	if o.Limits.MaxBodyBytes == 0 {
 		o.Limits.MaxBodyBytes = DefaultMaxBodyBytes
@@ -125,7 +131,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking}, refuseTicketChannels
 		s.services = grpc.New(grpc.Options{
 			Router: s.router, Matchmaking: o.Matchmaking,
-			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
+			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(), Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
 		})
 		s.services.AddRoutes()
 	}

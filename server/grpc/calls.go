@@ -1,9 +1,11 @@
 package grpc
 
 import (
+	"container/list"
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -17,12 +19,13 @@ import (
 
 // method is a procedure, and what its calls have in common. It is made once, so that a call looks nothing up.
 type method struct {
-	path    string // /openmatch.FrontendService/GetTicket
-	asks    bool   // the client sends a stream
-	streams bool   // its answer is a stream
-	http    bool   // it is called on the HTTP port, whose plumbing counts, logs and names the requests
-	counts  *web.Procedure
-	drained <-chan struct{} // closed when the server drains
+	path     string // /openmatch.FrontendService/GetTicket
+	asks     bool   // the client sends a stream
+	streams  bool   // its answer is a stream
+	http     bool   // it is called on the HTTP port, whose plumbing counts, logs and names the requests
+	counts   *web.Procedure
+	drained  <-chan struct{} // closed when the server drains
+	arrivals *arrivals       // of the listener of gRPC; nil: the request has arrived when the call begins
 }
 
 // interceptor wraps the handler of a method. The stream of the handler is a *call, except in counted, which makes it.
@@ -45,11 +48,13 @@ type call struct {
 	method   *method
 	request  *request // on the HTTP port
 	started  time.Time
-	id       string // of the request; requestID returns it
-	received bool   // the first message has arrived
-	headed   bool   // the request's ID is in the answer
-	status   int    // for metrics and log; 0: the call succeeded
-	err      error  // what went wrong, for the log
+	id       string        // of the request; requestID returns it
+	received bool          // the first message has arrived
+	arrival  *list.Element // the place in arrivals
+	refused  atomic.Bool   // the message took too long to arrive
+	headed   bool          // the request's ID is in the answer
+	status   int           // for metrics and log; 0: the call succeeded
+	err      error         // what went wrong, for the log
 }
 
 // counted counts and logs.
@@ -192,12 +197,24 @@ func (e *unreadError) Unwrap() error { return e.cause }
 // RecvMsg reads a message.
 func (c *call) RecvMsg(message any) error {
 	in := &received{message: message}
-	err := c.ServerStream.RecvMsg(in)
-	if !c.received {
-		c.received = true
-		c.lift()
+	if c.received { // streams of requests may pause between them
+		return c.unread(c.ServerStream.RecvMsg(in), in)
 	}
+	if c.method.arrivals != nil {
+		c.method.arrivals.begin(c)
+		defer c.method.arrivals.end(c)
+	}
+	err := c.ServerStream.RecvMsg(in)
+	c.received = true
+	c.lift()
+	return c.unread(err, in)
+}
+
+// unread returns why a message was not read, or nil.
+func (c *call) unread(err error, in *received) error {
 	switch {
+	case err != nil && c.refused.Load():
+		return errSlow
 	case err == nil && in.err != nil:
 		return errNotProtobuf
 	case err == nil || errors.Is(err, io.EOF):

@@ -30,6 +30,7 @@ type Options struct {
 // Limits bounds what clients can make the services do.
 type Limits struct {
 	MessageBytes int // of a message that a client sends; 0: DefaultMessageBytes
+	SlowMessages int // that take longer than a second to arrive on the listener of gRPC; 0: DefaultSlowMessages
 	Streams      int // open at a time on one connection; 0: DefaultStreams
 	QueryPage    int // tickets or IDs in one message of an answer; 0: DefaultQueryPage
 }
@@ -37,6 +38,7 @@ type Limits struct {
 // Defaults of Limits.
 const (
 	DefaultMessageBytes = 1 << 20
+	DefaultSlowMessages = 64
 	DefaultStreams      = 250
 	DefaultQueryPage    = 1000
 	LargestQueryPage    = 10_000 // as in Open Match
@@ -50,6 +52,7 @@ type Services struct {
 	native   func() *grpc.Server // on a listener of its own; made when it is first needed, since it starts goroutines
 	onRoutes *grpc.Server        // on the HTTP port
 	lines    map[string]streamed // of the HTTP port, by path
+	arrivals arrivals            // of the listener of its own
 }
 
 // streamed is a method whose answer is a stream.
@@ -71,7 +74,10 @@ func New(o Options) *Services {
 		Streams:      cmp.Or(o.Limits.Streams, DefaultStreams),
 		QueryPage:    min(cmp.Or(o.Limits.QueryPage, DefaultQueryPage), LargestQueryPage),
 	}
-	s := &Services{router: o.Router, limits: limits, lines: map[string]streamed{}}
+	s := &Services{
+		router: o.Router, limits: limits, lines: map[string]streamed{},
+		arrivals: arrivals{limit: arrivalLimit, slow: arrivalSlow, most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages)},
+	}
 	s.served = []served{
 		{&openmatch.FrontendService_ServiceDesc, &frontend{players: o.Matchmaking, drained: o.Router.Draining()}},
 		{&openmatch.QueryService_ServiceDesc, newQuery(o.Matchmaking, limits.QueryPage)},
@@ -104,7 +110,7 @@ func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Ser
 		desc := intercepted(one.desc, func(path string) *method {
 			m := &method{path: path, http: onRoutes, drained: s.router.Draining()}
 			if !onRoutes {
-				m.counts = s.router.Procedure(path)
+				m.counts, m.arrivals = s.router.Procedure(path), &s.arrivals
 			}
 			return m
 		})

@@ -42,7 +42,7 @@ type harness struct {
 
 const maxBodyBytes = 64 << 10
 
-func start(t testing.TB) *harness {
+func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
 	t.Helper()
 	h := &harness{t: t, logs: servertest.NewLogs()}
 	h.matches = &matches{tickets: map[string]*matchmaking.Ticket{}}
@@ -59,6 +59,9 @@ func start(t testing.TB) *harness {
 		Router: h.router, Matchmaking: h.matches, Limits: grpc.Limits{MessageBytes: maxBodyBytes},
 	})
 	services.AddRoutes()
+	for _, change := range changes {
+		change(services)
+	}
 	h.url = servertest.Serve(t, h.router, time.Minute)
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)

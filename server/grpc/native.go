@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"runtime"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -40,7 +41,6 @@ func (s *Services) nativeOptions() []grpc.ServerOption {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: idleAfter}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
-		grpc.WaitForHandlers(true),
 	}
 }
 
@@ -49,6 +49,11 @@ var ErrCutOff = errors.New("calls were cut off")
 
 // Serve serves gRPC on connections of l until Drain is called. It must be called at most once.
 func (s *Services) Serve(l net.Listener) error {
+	var refusing sync.WaitGroup
+	stop := make(chan struct{})
+	refusing.Go(func() { s.arrivals.run(stop) })
+	defer refusing.Wait()
+	defer close(stop)
 	if err := s.native().Serve(l); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve gRPC on %s: %w", l.Addr(), err)
 	}
@@ -69,6 +74,5 @@ func (s *Services) Drain(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	s.native().Stop()
-	<-done
 	return ErrCutOff
 }
