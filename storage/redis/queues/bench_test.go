@@ -1,8 +1,14 @@
 package queues
 
 import (
+	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -11,61 +17,125 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
-func newBenchHall(b *testing.B) *hall {
+func newBenchHall(b *testing.B) (*hall, *redistest.Node) {
 	b.Helper()
 	node := redistest.Start(b, redistest.Options{})
 	conn := rig.Connect(b, redis.Options{URL: node.URL()})
-	return newHall(b, conn, node.Client())
+	return newHall(b, conn, node.Client()), node
 }
 
-// BenchmarkQueueCreate makes tickets from many goroutines.
-func BenchmarkQueueCreate(b *testing.B) {
-	h := newBenchHall(b)
-	b.SetParallelism(32)
-	next := make(chan int)
-	go func() {
-		defer close(next)
-		for i := range b.N {
-			next <- i
-		}
-	}()
-	b.RunParallel(func(p *testing.PB) {
-		for p.Next() {
-			if err := errorOf2(h.Create(b.Context(), h.Request("t"+strconv.Itoa(<-next)))); err != nil {
-				b.Error(err)
-			}
-		}
-	})
+// info returns a number of Redis's INFO.
+func info(b testing.TB, node *redistest.Node, section, field string) float64 {
+	b.Helper()
+	text, err := node.Do(b, "INFO", section).ToString()
+	require.NoError(b, err)
+	_, after, found := strings.Cut(text, "\n"+field+":")
+	require.True(b, found, field)
+	value, _, _ := strings.Cut(after, "\r")
+	n, err := strconv.ParseFloat(value, 64)
+	require.NoError(b, err)
+	return n
 }
 
-// BenchmarkQueueMatch claims and assigns tickets in pairs, 32 matches a round.
-func BenchmarkQueueMatch(b *testing.B) {
-	const matches = 32
-	h := newBenchHall(b)
-	for round := 0; b.Loop(); round++ {
-		b.StopTimer()
-		ids := queuetest.Numbered("r"+strconv.Itoa(round)+"-", 2*matches)
-		h.Add(b, ids...)
-		b.StartTimer()
-		token := "token" + strconv.Itoa(round)
-		h.Hold(b, token, ids...)
-		var all []matchmaking.AssignMatch
-		for i := range matches {
-			all = append(all, h.Match(token+"-"+strconv.Itoa(i), ids[2*i], ids[2*i+1]))
-		}
-		for _, o := range h.AssignMatches(b.Context(), token, all...) {
-			if o.Err != nil || len(o.Conflicts) > 0 {
-				b.Fatal(o)
-			}
-		}
+// BenchmarkQueueTicket takes tickets of 1,024 players through the queue: created, read by their director, assigned in pairs
+// under its lease, and delivered. It reports what a ticket costs Redis.
+func BenchmarkQueueTicket(b *testing.B) {
+	const players = 1024
+	h, node := newBenchHall(b)
+	h.Add(b, "first")
+	require.NoError(b, h.Lead(b.Context(), "lease", queuetest.LongTTL))
+	after := h.Whole(b).After
+	done := make(map[string]chan struct{})
+	for i := range b.N {
+		done["t"+strconv.Itoa(i)] = make(chan struct{})
 	}
-	b.ReportMetric(float64(2*matches*b.N)/b.Elapsed().Seconds(), "tickets/s")
+	cpu := func() float64 { return info(b, node, "cpu", "used_cpu_user") + info(b, node, "cpu", "used_cpu_sys") }
+	before := cpu()
+	b.ResetTimer()
+	ctx, stop := context.WithCancel(b.Context())
+	var director errgroup.Group
+	director.Go(func() error {
+		var waiting []string
+		for round := 0; ctx.Err() == nil; round++ {
+			found := h.ChangesAfter(b, after, 1000)
+			after = found.After
+			waiting = append(waiting, queuetest.Told(found.Changes)...)
+			var matches []matchmaking.AssignMatch
+			for ; len(waiting) > 1; waiting = waiting[2:] {
+				matches = append(matches, h.Match(matchmaking.NewID(h.Name), waiting[:2]...))
+			}
+			var entries []string
+			for _, o := range h.Assign(b.Context(), matchmaking.AssignRequest{
+				Queue: h.Name, Token: "token" + strconv.Itoa(round), Fence: h.Fence, Keep: queuetest.LongKeep, Matches: matches,
+			}) {
+				entries = append(entries, o.Entries...)
+			}
+			if err := h.Delivered(b.Context(), h.Name, entries); err != nil || len(entries) != 2*len(matches) {
+				return fmt.Errorf("assigned %d of %d matches: %w", len(entries)/2, len(matches), err)
+			}
+			for _, m := range matches {
+				for _, a := range m.Assignments {
+					close(done[a.ID])
+				}
+			}
+		}
+		return nil
+	})
+	var all errgroup.Group
+	for p := range players {
+		all.Go(func() error {
+			for i := p; i < b.N-b.N%2; i += players {
+				id := "t" + strconv.Itoa(i)
+				if err := errorOf2(h.Create(b.Context(), h.Request(id))); err != nil {
+					return err
+				}
+				<-done[id]
+			}
+			return nil
+		})
+	}
+	require.NoError(b, all.Wait())
+	stop()
+	require.NoError(b, director.Wait())
+	b.StopTimer()
+	b.ReportMetric((cpu()-before)*1e6/float64(b.N), "redis-us/ticket")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tickets/s")
+}
+
+// BenchmarkQueueMemory reports what a waiting ticket costs Redis in memory.
+func BenchmarkQueueMemory(b *testing.B) {
+	const tickets = 50_000
+	for b.Loop() {
+		h, node := newBenchHall(b)
+		h.Add(b, "first")
+		before := info(b, node, "memory", "used_memory")
+		var g errgroup.Group
+		g.SetLimit(256)
+		for i := range tickets {
+			g.Go(func() error {
+				r := h.Request("01M8F2V4PCQ2Z6C7XQ8S5T" + strconv.Itoa(1000+i%9000) + "." + "duel" + strconv.Itoa(i/9000))
+				return errorOf2(h.Create(b.Context(), r))
+			})
+		}
+		require.NoError(b, g.Wait())
+		after := "0-0"
+		for {
+			found := h.ChangesAfter(b, after, 1000)
+			if after = found.After; len(found.Changes) == 0 {
+				break
+			}
+		}
+		whole := info(b, node, "memory", "used_memory")
+		require.NoError(b, h.do(b, "XTRIM", h.k().changes(), "MINID", "~", after).Error())
+		b.ReportMetric((whole-before)/tickets, "with-changes-B/ticket")
+		b.ReportMetric((info(b, node, "memory", "used_memory")-before)/tickets, "B/ticket")
+	}
 }
 
 // BenchmarkQueueSnapshot reads 50,000 tickets.
 func BenchmarkQueueSnapshot(b *testing.B) {
 	const tickets = 50_000
-	h := newBenchHall(b)
+	h, _ := newBenchHall(b)
 	for i := range tickets {
 		if err := errorOf2(h.Create(b.Context(), h.Request("t"+strconv.Itoa(i)))); err != nil {
 			b.Fatal(err)
