@@ -29,6 +29,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -110,7 +111,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	}
 	w.run(s.Run)
 	m, err := matchservice.New(matchservice.Options{
-		Store: queues.New(conn, queues.Options{}), Lookup: queues.NewLookup(conn), Channels: onchannels.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
+		Store: queues.New(conn, queues.Options{}), Lookup: lookup.New(conn), Channels: onchannels.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
 		Definitions: []matchmaking.Definition{fixedQueue},
 	})
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues"
+	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -86,7 +86,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h.service = newService(t, h.store, h.receipts)
 	s.Service = h.service
 	if s.queues != nil {
-		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: queues.NewLookup(conn), store: h.store}, h.service, s.queues)
+		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: lookup.New(conn), store: h.store}, h.service, s.queues)
 		s.Matchmaking = h.matches
 	}
 	h.server = server.New(s.Options)

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -29,7 +30,7 @@ type stores struct {
 	conn     *redis.Conn     // to the Redis of the channels
 	tickets  *redis.Conn     // to the Redis of the tickets: conn, unless they have one of their own
 	channels *channels.Store // on conn
-	lookup   *queues.Lookup  // on conn
+	lookup   *lookup.Lookup  // on conn
 	queues   *queues.Store   // on tickets; nil: no matchmaking
 	metrics  *queuemetrics.Metrics
 	storage  storage.Description
@@ -42,7 +43,7 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 		return stores{}, err
 	}
 	needs.parts.OnStop(conn.Close)
-	s := stores{conn: conn, tickets: conn, lookup: queues.NewLookup(conn)}
+	s := stores{conn: conn, tickets: conn, lookup: lookup.New(conn)}
 	if s.channels, err = channels.New(conn, channels.Options{Metrics: options.Metrics}); err != nil {
 		return stores{}, err
 	}

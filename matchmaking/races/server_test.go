@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -76,7 +77,7 @@ func (a *arena) open(t *testing.T, name string, hooks ...hook) *server {
 	metrics, err := queuemetrics.New(s.metrics)
 	require.NoError(t, err)
 	s.tickets, err = service.New(service.Options{
-		Store: s.queues, Lookup: queues.NewLookup(s.conn), Channels: onchannels.New(tapped{Service: s.channels, server: s}), Build: s.build, Definitions: a.definitions,
+		Store: s.queues, Lookup: lookup.New(s.conn), Channels: onchannels.New(tapped{Service: s.channels, server: s}), Build: s.build, Definitions: a.definitions,
 		ChannelTTL: 30 * time.Minute, Logger: a.log.With("server", name), Metrics: metrics,
 		Timing: service.Timing{LeaseTTL: a.leaseTTL, RelayAge: relayAge, Refresh: time.Second, Drain: 2 * time.Second},
 	})

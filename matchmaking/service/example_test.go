@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -25,7 +26,7 @@ func Example() {
 	)
 	tickets := queues.New(conn, queues.Options{})
 	s, err := service.New(service.Options{
-		Store: tickets, Lookup: queues.NewLookup(conn), Channels: onchannels.New(channels),
+		Store: tickets, Lookup: lookup.New(conn), Channels: onchannels.New(channels),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
 			servers, err := assigner.New(d, nil)
 			matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)

@@ -22,6 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -122,7 +123,7 @@ func build(d matchmaking.Definition) (matchmaking.Parts, error) {
 func (w *world) options(t *testing.T, definitions ...matchmaking.Definition) service.Options {
 	t.Helper()
 	return service.Options{
-		Store: w.queues, Lookup: queues.NewLookup(w.conn), Channels: onchannels.New(w.channels), Build: build, Definitions: definitions,
+		Store: w.queues, Lookup: lookup.New(w.conn), Channels: onchannels.New(w.channels), Build: build, Definitions: definitions,
 		ChannelTTL: 30 * time.Minute, Logger: testLog(t),
 		Timing: service.Timing{
 			LeaseTTL: 600 * time.Millisecond, RelayAge: 200 * time.Millisecond, Refresh: 100 * time.Millisecond,

@@ -46,7 +46,7 @@ func TestPage(t *testing.T) {
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() == "open" }) // of queues.Lookup
+	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() == "open" }) // of package lookup
 	rig.RequireOneCaller(t, scripts, nil)
 	rig.RequireStatuses(t, "reply.go", scripts)
 }

@@ -1,7 +1,6 @@
 package queues
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +42,6 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "queues")
 	rig.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
-	named := map[string]string{"open": "Reserve", "campaign": "Acquire", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver", "snapshot": "Each"}
-	open := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() != "open" })
-	rig.RequireOneCaller(t, append(scripts, open...), named)
+	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver", "snapshot": "Each"}
+	rig.RequireOneCaller(t, scripts, named)
 }

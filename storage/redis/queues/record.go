@@ -88,3 +88,11 @@ func (r ticketRecord) ticket(queue, id string, expires time.Time) matchmaking.Ti
 		Status: matchmaking.Searching,
 	}
 }
+
+// epochText returns the argument of scripts for an epoch: empty for none.
+func epochText(epoch ulid.ULID) string {
+	if epoch.IsZero() {
+		return ""
+	}
+	return epoch.String()
+}

@@ -1,7 +1,10 @@
-package queues
+// Package lookup keeps which queue a ticket is in: it implements matchmaking.Lookup. It is apart from the queues, since it needs
+// a connection to the Redis of the channels, which may be another one. Start from [New].
+package lookup
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/oklog/ulid/v2"
 
@@ -13,16 +16,15 @@ import (
 
 var openScript = lua.Must("channels/open")
 
-// Lookup keeps which queue a ticket is in, as the label of the ticket's channel. So it needs a connection to the Redis of the
-// channels, which may be another one than that of the queues. It may be used by many goroutines.
+// Lookup keeps which queue a ticket is in, as the label of the ticket's channel. It may be used by many goroutines.
 type Lookup struct {
 	conn *redis.Conn
 }
 
 var _ matchmaking.Lookup = (*Lookup)(nil)
 
-// NewLookup returns the lookup in the Redis of a connection.
-func NewLookup(conn *redis.Conn) *Lookup { return &Lookup{conn: conn} }
+// New returns the lookup in the Redis of a connection.
+func New(conn *redis.Conn) *Lookup { return &Lookup{conn: conn} }
 
 func (l *Lookup) keys(ticketID string) channels.Keys {
 	return channels.KeysOf(l.conn.Prefix(), matchmaking.ChannelOf(ticketID))
@@ -32,8 +34,12 @@ func (l *Lookup) keys(ticketID string) channels.Keys {
 func (l *Lookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
 	ch := l.keys(r.TicketID)
 	keys := append(ch.ForSubscriber(matchmaking.Subscriber), ch.Label())
+	replaces := "" // none
+	if !r.Replaces.IsZero() {
+		replaces = r.Replaces.String()
+	}
 	args := []string{
-		matchmaking.Subscriber, r.Queue, r.Epoch.String(), epochText(r.Replaces), ch.MarkPrefix(), milliseconds(r.TTL),
+		matchmaking.Subscriber, r.Queue, r.Epoch.String(), replaces, ch.MarkPrefix(), strconv.FormatInt(r.TTL.Milliseconds(), 10),
 	}
 	rep, err := l.conn.Run(ctx, openScript, keys, args)
 	if err != nil {
@@ -42,18 +48,10 @@ func (l *Lookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchm
 	return owner(rep)
 }
 
-// epochText returns the argument of scripts for an epoch: empty for none.
-func epochText(epoch ulid.ULID) string {
-	if epoch.IsZero() {
-		return ""
-	}
-	return epoch.String()
-}
-
 // owner decodes what open.lua returns.
 func owner(r redis.Reply) (matchmaking.Owner, error) {
 	if r.Status != redis.OK {
-		return matchmaking.Owner{}, refusals.Error(r)
+		return matchmaking.Owner{}, redis.Refusals{}.Error(r)
 	}
 	d := r.Decoder()
 	found := matchmaking.Owner{Epoch: epoch(d), Queue: d.Text()}
