@@ -147,6 +147,29 @@ func (m *meter) isOneCommand(t *testing.T, op measured) {
 	}
 }
 
+// TestAssignmentsMakeTheirChannels with 11 commands each, in one round trip.
+func TestAssignmentsMakeTheirChannels(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, redistest.Options{})
+	publish := func(first int) {
+		requests := make([]channel.PublishRequest, 10)
+		for i := range requests {
+			requests[i] = m.drafts("a", 1)
+			requests[i].Channel, requests[i].Subscriber = "ch"+strconv.Itoa(first+i), reader
+		}
+		for _, r := range m.PublishEach(t.Context(), requests) {
+			require.NoError(t, r.Err)
+		}
+	}
+	publish(0) // Redis knows the script now
+	m.Reset(t)
+	before := m.Tap.Count()
+	publish(10)
+	require.Len(t, m.Tap.Sent(before), 10)
+	require.Equal(t, 10*11, m.Inside(t), "%v", m.Stats(t))
+	require.Equal(t, 10*5, m.Stats(t)["set"])
+}
+
 // TestGapsAreFoundQuickly reads from far behind the clock.
 func TestGapsAreFoundQuickly(t *testing.T) {
 	t.Parallel()

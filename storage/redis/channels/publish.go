@@ -24,7 +24,7 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 	begun, doubtful := time.Now(), false
 	err := s.conn.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
 		if r.Policy.Replicas > 0 {
-			rep, err = s.tryReplicated(ctx, keys, args, r.Policy.Replicas)
+			rep, err = s.tryReplicated(ctx, r, keys, args)
 		} else {
 			rep, err = s.conn.Try(ctx, publishScript, keys, args)
 		}
@@ -120,13 +120,14 @@ func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Millise
 
 // tryReplicated publishes once and returns when as many replicas as the policy asks for have what was written. A repeat
 // finds the dedup records and waits again. It can return the script's reply together with an error.
-func (s *Store) tryReplicated(ctx context.Context, keys, args []string, replicas int) (redis.Reply, error) {
+func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest, keys, args []string) (redis.Reply, error) {
 	var r redis.Reply
 	err := s.conn.Session(func(own *redis.Session) (err error) {
 		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || r.Status != redis.OK {
 			return err
 		}
-		return own.Confirm(ctx, replicas, touch(own.B(), keys[len(keys)-1], r)...)
+		last := s.keys(publish.Channel).MessageID(publish.Drafts[len(publish.Drafts)-1].ID)
+		return own.Confirm(ctx, publish.Policy.Replicas, touch(own.B(), last, r)...)
 	})
 	return r, err
 }

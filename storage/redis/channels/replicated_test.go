@@ -30,7 +30,18 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 	require.EqualValues(t, 1, published[0].Clock)
 	require.Equal(t, "1", valueOf(t, replica, "c.{ch}.clock"), "the replica has it when the publish is answered")
 
+	making := r
+	making.Channel, making.Subscriber = "new", reader
+	for range 2 { // new, and then a duplicate
+		require.NoError(t, s.PublishEach(t.Context(), []channel.PublishRequest{making})[0].Err)
+		require.Equal(t, "1", valueOf(t, replica, "c.{new}.clock"))
+		require.Equal(t, "0", valueOf(t, replica, "c.{new}.r.reader"), "the message is new to the subscriber")
+	}
+
 	replica.Pause(t)
+	rig.RequireNotReplicated(t, func(ctx context.Context) error {
+		return s.PublishEach(ctx, []channel.PublishRequest{{Channel: "other", Drafts: r.Drafts, Policy: r.Policy}})[0].Err
+	})
 	for _, id := range []string{"m2", "m2"} { // new, and then a duplicate
 		r.Drafts[0].ID = id
 		rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, r)) })

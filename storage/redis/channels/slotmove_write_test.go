@@ -48,6 +48,9 @@ func publishNeverHalfWrites(t *testing.T, c rig.TwoNodes) {
 	}
 	_, err := s.Publish(rig.Shortly(t), one("fresh", "m1"))
 	rig.RequireUnavailable(t, err)
+	making := one("fresh", "m1")
+	making.Subscriber = reader
+	rig.RequireUnavailable(t, s.PublishEach(rig.Shortly(t), []channel.PublishRequest{making})[0].Err)
 	require.Empty(t, c.Dump(t, c.SlotOf("fresh")))
 
 	retried := rig.Counted(t, registry, "tidemark_redis_retries_total")
