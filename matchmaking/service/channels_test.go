@@ -2,6 +2,7 @@ package service
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,54 +40,38 @@ func TestMadeIDs(t *testing.T) {
 func TestOpenChannel(t *testing.T) {
 	t.Parallel()
 	id := matchmaking.NewID("duel")
-	with := func(status matchmaking.Status) matchmaking.Ticket {
-		ticket := matchmaking.Ticket{ID: id, Queue: "duel", Status: status}
-		if status == matchmaking.MatchFound {
-			ticket.MatchID, ticket.Assignment = "m", &matchmaking.Assignment{TicketID: id, MatchID: "m", Connection: "<x>"}
-		}
-		return ticket
-	}
+	waits, over := matchmaking.TicketState{Created: time.Unix(1, 0)}, matchmaking.TicketState{}
+	assigned := waits
+	assigned.Content = `{"matchId":"m","connection":"<x>"}`
 	for name, c := range map[string]struct {
-		id      string
-		reads   []matchmaking.Ticket // one after the other; then there is none
-		fails   error
-		want    error
-		calls   []string
-		reading int // how many reads there are
+		id    string
+		reads []matchmaking.TicketState // one after the other
+		fails error
+		want  error
+		calls []string
 	}{
-		"a chosen ID":        {id: "ann", want: matchmaking.ErrNoTicket},
-		"no ticket":          {id: id, want: matchmaking.ErrNoTicket, reading: 1},
-		"cancelled":          {id: id, reads: []matchmaking.Ticket{with(matchmaking.Cancelled)}, want: matchmaking.ErrNoTicket, reading: 1},
-		"expired":            {id: id, reads: []matchmaking.Ticket{with(matchmaking.Expired)}, want: matchmaking.ErrNoTicket, reading: 1},
-		"waits":              {id: id, reads: []matchmaking.Ticket{with(matchmaking.Searching), with(matchmaking.Pending)}, calls: []string{"open " + id}, reading: 2},
-		"assigned meanwhile": {id: id, reads: []matchmaking.Ticket{with(matchmaking.Pending), with(matchmaking.MatchFound)}, calls: []string{"open " + id}, reading: 2},
-		"cancelled meanwhile": {
-			id: id, reads: []matchmaking.Ticket{with(matchmaking.Searching), with(matchmaking.Cancelled)},
-			want: matchmaking.ErrNoTicket, calls: []string{"open " + id, "unsubscribe " + id}, reading: 2,
-		},
-		"assigned": {
-			id: id, reads: []matchmaking.Ticket{with(matchmaking.MatchFound)}, reading: 1,
-			calls: []string{"publish " + id + ` m {"ticketId":"` + id + `","matchId":"m","queue":"","connection":"\u003cx\u003e","team":0}`},
-		},
-		"the storage fails": {id: id, fails: fault.ErrUnavailable, want: fault.ErrUnavailable, reading: 1},
+		"a chosen ID":         {id: "ann", want: matchmaking.ErrNoTicket},
+		"no ticket, or over":  {id: id, reads: []matchmaking.TicketState{over}, want: matchmaking.ErrNoTicket},
+		"waits":               {id: id, reads: []matchmaking.TicketState{waits, waits}, calls: []string{"open " + id}},
+		"assigned meanwhile":  {id: id, reads: []matchmaking.TicketState{waits, assigned}, calls: []string{"open " + id}},
+		"cancelled meanwhile": {id: id, reads: []matchmaking.TicketState{waits, over}, want: matchmaking.ErrNoTicket, calls: []string{"open " + id, "unsubscribe " + id}},
+		"assigned":            {id: id, reads: []matchmaking.TicketState{assigned}, calls: []string{"publish " + id + " m " + assigned.Content}},
+		"the storage fails":   {id: id, fails: fault.ErrUnavailable, want: fault.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m, reads := newMemory(), 0
-			m.ticket = func(string) (matchmaking.Ticket, error) {
-				reads++
-				switch {
-				case c.fails != nil:
-					return matchmaking.Ticket{}, c.fails
-				case reads > len(c.reads):
-					return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+			m, left := newMemory(), c.reads
+			m.states = func([]string) ([]matchmaking.TicketState, error) {
+				if c.fails != nil {
+					return nil, c.fails
 				}
-				return c.reads[reads-1], nil
+				state := left[0]
+				left = left[1:]
+				return []matchmaking.TicketState{state}, nil
 			}
-			err := m.service(t, nil).OpenChannel(t.Context(), c.id)
-			require.ErrorIs(t, err, c.want)
+			require.ErrorIs(t, m.service(t, nil).OpenChannel(t.Context(), c.id), c.want)
 			require.Equal(t, c.calls, m.calls)
-			require.Equal(t, c.reading, reads)
+			require.Empty(t, left)
 		})
 	}
 }

@@ -30,6 +30,7 @@ type memory struct {
 	find     func(r matchmaking.CreateRequest) (matchmaking.Ticket, error)
 	undo     func(id, attempt string) (bool, error)
 	ticket   func(id string) (matchmaking.Ticket, error)
+	states   func(ids []string) ([]matchmaking.TicketState, error)
 	renew    func(ids []string) error
 	describe func() matchmaking.QueueState
 }
@@ -109,6 +110,10 @@ func (m *memory) Undo(_ context.Context, _, id, attempt string) (bool, error) {
 
 func (m *memory) Ticket(_ context.Context, _, id string) (matchmaking.Ticket, error) {
 	return m.ticket(id)
+}
+
+func (m *memory) States(_ context.Context, _ string, ids []string) ([]matchmaking.TicketState, error) {
+	return m.states(ids)
 }
 
 func (m *memory) Renew(_ context.Context, _ string, ids []string) error { return m.renew(ids) }

@@ -77,26 +77,26 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 }
 
 // OpenChannel makes the channel of a ticket that waits or is assigned, if the ticket was created with ChannelLater. The
-// subscriber then gets the assignment, be it made before or after. For any other ID it returns ErrNoTicket: it reads the ticket
-// of an ID that the service can have made, and nothing for other IDs. Errors: ErrNoTicket, and those of the store and the
+// subscriber then gets the assignment, be it made before or after. For any other ID it returns ErrNoTicket: it reads the state
+// of a ticket whose ID the service can have made, and nothing for other IDs. Errors: ErrNoTicket, and those of the store and the
 // channels.
 func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	queue, ok := matchmaking.QueueOf(id)
 	if !ok {
 		return matchmaking.ErrNoTicket
 	}
-	t, err := s.unended(ctx, queue, id)
+	assignment, err := s.stateOf(ctx, queue, id)
 	if err != nil {
 		return err
 	}
-	if t.Status == matchmaking.MatchFound {
-		return s.publishAgain(ctx, &t)
+	if assignment != "" {
+		return s.publishAgain(ctx, id, assignment)
 	}
 	if err := s.o.Channels.Open(ctx, id); err != nil {
 		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 	}
 	// A cancel in between has found no subscriber to remove.
-	if _, err = s.unended(ctx, queue, id); errors.Is(err, matchmaking.ErrNoTicket) {
+	if _, err = s.stateOf(ctx, queue, id); errors.Is(err, matchmaking.ErrNoTicket) {
 		if err := s.o.Channels.Unsubscribe(ctx, id); err != nil {
 			return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 		}
@@ -104,28 +104,29 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	return err
 }
 
-// unended reads a ticket that waits or is assigned. Errors: ErrNoTicket and the store's.
-func (s *Service) unended(ctx context.Context, queue, id string) (matchmaking.Ticket, error) {
-	t, err := s.o.Store.Ticket(ctx, queue, id)
+// stateOf returns the assignment of a ticket as JSON, empty if the ticket waits. Errors: ErrNoTicket if it is over, and the
+// store's.
+func (s *Service) stateOf(ctx context.Context, queue, id string) (assignment string, err error) {
+	states, err := s.o.Store.States(ctx, queue, []string{id})
 	switch {
 	case err != nil:
-		return matchmaking.Ticket{}, fmt.Errorf("read ticket %s: %w", id, err)
-	case t.Status == matchmaking.Cancelled || t.Status == matchmaking.Expired:
-		return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+		return "", fmt.Errorf("read the state of ticket %s: %w", id, err)
+	case len(states) == 0 || states[0].Created.IsZero():
+		return "", matchmaking.ErrNoTicket
 	}
-	return t, nil
+	return states[0].Content, nil
 }
 
 // publishAgain publishes the assignment of a ticket whose channel doesn't exist, as a relay does too or has done before the
 // channel was lost: under the same message ID.
-func (s *Service) publishAgain(ctx context.Context, t *matchmaking.Ticket) error {
-	content, err := json.Marshal(t.Assignment)
-	if err != nil {
-		return fmt.Errorf("encode the assignment of ticket %s: %w", t.ID, err)
+func (s *Service) publishAgain(ctx context.Context, id, assignment string) error {
+	var a matchmaking.Assignment
+	if err := json.Unmarshal([]byte(assignment), &a); err != nil {
+		return fmt.Errorf("decode the assignment of ticket %s: %w", id, err)
 	}
-	entry := matchmaking.OutboxEntry{TicketID: t.ID, MatchID: t.MatchID, Content: content}
+	entry := matchmaking.OutboxEntry{TicketID: id, MatchID: a.MatchID, Content: []byte(assignment)}
 	if err := s.o.Channels.Publish(ctx, []matchmaking.OutboxEntry{entry})[0]; err != nil {
-		return fmt.Errorf("open the channel of ticket %s: %w", t.ID, err)
+		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 	}
 	return nil
 }
