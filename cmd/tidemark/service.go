@@ -26,6 +26,7 @@ import (
 // stores; the managed Redis.
 func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	parts := lifecycle.New(ctx)
+	parts.Run(ctx, "garbage collection", hostlimits.TuneGarbage)
 	defer func() {
 		if stopped := parts.Stop(); !errors.Is(stopped, err) || err == nil {
 			err = errors.Join(err, stopped) // else it is err itself, from the part that failed
@@ -60,7 +61,6 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		}
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
-	parts.Run(ctx, "garbage collection", hostlimits.TuneGarbage)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
 		return err

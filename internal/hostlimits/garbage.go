@@ -96,5 +96,5 @@ func inUse() int64 {
 	for _, s := range samples {
 		sum += s.Value.Uint64()
 	}
-	return int64(sum) //nolint:gosec // no heap is that large
+	return int64(sum)
 }
