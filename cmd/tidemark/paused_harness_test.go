@@ -39,14 +39,14 @@ type pair struct {
 func startPair(t *testing.T, url, prefix, pendingTimeout string) *pair {
 	t.Helper()
 	places := startAllocator(t)
-	return startPairWith(t, url, prefix, places, fmt.Sprintf(`{"kind":"webhook","url":%q}`, places.url), pendingTimeout)
+	assigner := fmt.Sprintf(`{"kind":"webhook","url":%q}`, places.url)
+	return startPairWith(t, places, "300ms", fmt.Sprintf(`{"assigner":%s,"pendingTimeout":%q}`, assigner, pendingTimeout), "--redis", url, "--key-prefix", prefix)
 }
 
-func startPairWith(t *testing.T, redisURL, prefix string, places *allocator, assigner, pendingTimeout string) *pair {
+func startPairWith(t *testing.T, places *allocator, leaseTTL, queue string, flags ...string) *pair {
 	t.Helper()
 	p := &pair{allocator: places, received: map[string]client.Assignment{}}
-	queues := fmt.Sprintf(`{%q:{"assigner":%s,"pendingTimeout":%q}}`, duelQueue, assigner, pendingTimeout)
-	flags := []string{"--redis", redisURL, "--key-prefix", prefix, "--lease-ttl", "300ms", "--queues", queues}
+	flags = append(flags, "--lease-ttl", leaseTTL, "--queues", fmt.Sprintf(`{%q:%s}`, duelQueue, queue))
 	servers := []*serverProcess{startServer(t, flags...), startServer(t, flags...)}
 	alone, err := servers[0].CreateTicket(t.Context(), client.NewTicket{Queue: duelQueue})
 	require.NoError(t, err)
@@ -60,6 +60,13 @@ func startPairWith(t *testing.T, redisURL, prefix string, places *allocator, ass
 	}, scriptLimit, 5*time.Millisecond)
 	require.NoError(t, servers[0].CancelTicket(t.Context(), alone.ID))
 	return p
+}
+
+// startStaticPair is startPair with places that are had without waiting.
+func startStaticPair(t *testing.T, leaseTTL string, flags ...string) *pair {
+	t.Helper()
+	queue := fmt.Sprintf(`{"assigner":{"kind":"static","connection":%q}}`, placeFor("{match}"))
+	return startPairWith(t, startAllocator(t), leaseTTL, queue, flags...)
 }
 
 // create creates tickets at a server.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -57,8 +56,7 @@ func pausedUnderLoad(t *testing.T, url, prefix string) {
 // pausedWithStaticPlaces does so with an assigner for which tickets aren't claimed.
 func pausedWithStaticPlaces(t *testing.T, url, prefix string) {
 	t.Helper()
-	static := fmt.Sprintf(`{"kind":"static","connection":%q}`, placeFor("{match}"))
-	startPairWith(t, url, prefix, startAllocator(t), static, "10m").pauseAgainAndAgain(t)
+	startStaticPair(t, "300ms", "--redis", url, "--key-prefix", prefix).pauseAgainAndAgain(t)
 }
 
 func (p *pair) pauseAgainAndAgain(t *testing.T) {

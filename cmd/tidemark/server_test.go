@@ -22,7 +22,8 @@ import (
 type serverProcess struct {
 	*client.Client
 	*process.Process
-	url string
+	url    string
+	killed bool // by the test
 }
 
 // startServer starts `tidemark serve` with flags, and ends it with the test.
@@ -61,9 +62,12 @@ func (s *serverProcess) awaitURL(t *testing.T) string {
 	}
 }
 
-// end ends the process, which must succeed.
+// end ends the process, which must succeed, unless the test has killed it.
 func (s *serverProcess) end(t *testing.T) {
 	t.Helper()
+	if s.killed {
+		return
+	}
 	err := s.End(syscall.SIGTERM)
 	if code := s.ExitCode(); err != nil || code != 0 || t.Failed() {
 		t.Errorf("%s ended with status %d, %v, printing:\n%s", s.url, code, err, s.Log())
