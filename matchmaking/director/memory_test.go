@@ -211,6 +211,13 @@ func TestAssigningWithoutClaims(t *testing.T) {
 	}
 }
 
+// left returns how many tickets wait.
+func (m *memory) left() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.waiting)
+}
+
 // made returns the tickets of the matches that were assigned.
 func (m *memory) made() (matches []string) {
 	m.mu.Lock()

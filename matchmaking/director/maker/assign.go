@@ -74,7 +74,12 @@ var errOutcomes = errors.New("the storage returned another number of outcomes th
 // Outcome is not known.
 func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed, again []matchmaking.AssignMatch) {
 	var storageErr error
-	var entries []matchmaking.OutboxEntry
+	tickets := 0
+	for i := range a.matches {
+		tickets += len(a.matches[i].IDs)
+	}
+	entries := make([]matchmaking.OutboxEntry, 0, tickets)
+	r.assigned = slices.Grow(r.assigned, tickets)
 	for i, p := range a.matches {
 		o := matchmaking.AssignOutcome{Err: errOutcomes}
 		if len(a.outcomes) == len(a.matches) {
@@ -95,7 +100,7 @@ func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 		default:
 			r.assigned = append(r.assigned, p.IDs...)
 			m.Metrics.Matched(o.Waits)
-			entries = append(entries, outgoing(p.ID, a.assignments[i], o.Entries)...)
+			entries = appendOutgoing(entries, p.ID, a.assignments[i], o.Entries)
 		}
 	}
 	m.Outbox.Offer(entries)
@@ -103,14 +108,13 @@ func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 	return todo, again
 }
 
-// outgoing returns the outbox entries of a match that was assigned just now.
-func outgoing(matchID string, m matchmaking.AssignMatch, entries []string) []matchmaking.OutboxEntry {
-	out := make([]matchmaking.OutboxEntry, len(entries))
+// appendOutgoing appends the outbox entries of a match that was assigned just now.
+func appendOutgoing(to []matchmaking.OutboxEntry, matchID string, m matchmaking.AssignMatch, entries []string) []matchmaking.OutboxEntry {
 	for i, entry := range entries {
-		t := m.Assignments[i]
-		out[i] = matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: matchID, Epoch: t.Epoch, Content: t.Content}
+		t := &m.Assignments[i]
+		to = append(to, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: matchID, Epoch: t.Epoch, Content: t.Content})
 	}
-	return out
+	return to
 }
 
 // conclude ends a batch: it gives back what was not assigned, and reports the tickets to the term.
