@@ -54,7 +54,14 @@ func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matc
 	found := matchmaking.Changes{After: r.After}
 	for _, e := range entries {
 		found.After = e.ID
-		change, err := parseChange(r, e.FieldValues)
+		fields, err := s.withTicket(ctx, r.Queue, e.FieldValues)
+		if err != nil {
+			return matchmaking.Changes{}, err
+		}
+		if fields == nil {
+			continue
+		}
+		change, err := parseChange(r, fields)
 		if err != nil {
 			s.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", r.Queue, "entry", e.ID, "error", err)
 			continue
@@ -65,6 +72,20 @@ func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matc
 	s.trim(ctx, key, &last, len(entries) > 0)
 	s.putFeed(r.Queue, last)
 	return found, nil
+}
+
+// withTicket returns the fields of an entry with its ticket. A large ticket isn't in the entry: it is read from its key, and
+// nil is returned if it has ended.
+func (s *Store) withTicket(ctx context.Context, queue string, fields map[string]string) (map[string]string, error) {
+	if value, ok := fields["ticket"]; !ok || value != "" {
+		return fields, nil
+	}
+	values, err := s.readAll(ctx, []string{s.keys(queue).ticket(fields["id"])})
+	if err != nil || !isTicketRecord(values[0]) {
+		return nil, err
+	}
+	fields["ticket"] = string(values[0])
+	return fields, nil
 }
 
 // takeFeed returns how far a queue was read, and resets it until putFeed: after a failed read nothing is certain.

@@ -3,6 +3,7 @@ package queues
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,6 +47,27 @@ func TestQueueChangesThatAreLost(t *testing.T) {
 		require.NoError(t, ask(h.Whole(t).After, 10))
 		require.NoError(t, h.do(t, "XTRIM", k.changes(), "MAXLEN", "0").Error())
 		require.NoError(t, ask(h.Whole(t).After, 10), "an emptied stream has a point too")
+	})
+}
+
+// TestLargeTicketsAreNotInTheChanges: their reader gets them nevertheless, one at a time, unless they are gone.
+func TestLargeTicketsAreNotInTheChanges(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		for _, tag := range []string{"ends", strings.Repeat("x", 1<<20)} {
+			r := h.Request(tag[:1])
+			r.Spec = queuetest.Spec(strings.Repeat(tag, max(1, 20_000/len(tag))))
+			_, _, err := h.Create(t.Context(), r)
+			require.NoError(t, err)
+		}
+		h.Add(t, "small")
+		require.NoError(t, h.do(t, "DEL", h.k().ticket("e")).Error())
+		size, err := h.do(t, "MEMORY", "USAGE", h.k().changes()).AsInt64()
+		require.NoError(t, err)
+		require.Less(t, size, int64(10_000))
+		changes := h.ChangesAfter(t, "0-0", 10).Changes
+		require.Equal(t, []string{"x", "small"}, queuetest.Told(changes))
+		require.Equal(t, h.Get(t, "x"), *changes[0].Added)
 	})
 }
 

@@ -25,6 +25,8 @@
 local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, both, nudges, texts = KEYS[5], from(KEYS, 6), ARGV[1], from(ARGV, 2)
 
+-- A ticket of more bytes is not repeated in the changes: their reader reads its key.
+local LARGE = 16384
 local now, now_ms = time()
 local outgoing = redis.call('XLEN', outbox_key)
 demand(changes_key, 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
@@ -48,7 +50,7 @@ while #left > 0 do
     local ends = decimal(math.floor(us / 1000) + attempt.ttl)
     local value = 'S' .. decimal(us) .. attempt.rest
     redis.call('SET', attempt.ticket, value, 'PXAT', decimal(ends + attempt.keep))
-    redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'expires', ends, 'ticket', value)
+    redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'expires', ends, 'ticket', #value > LARGE and '' or value)
     ids[i], created[2 * i - 1], created[2 * i], expires[2 * i - 1], expires[2 * i] = id, decimal(us), id, ends, id
     outcomes[attempt.at] = {'CREATED', decimal(us), ends}
     made, longest = made + 1, math.max(longest, attempt.ttl)
