@@ -41,7 +41,7 @@ func Decode(message []byte) (matchmaking.Spec, error) {
 		search = sent.GetSearchFields()
 	}
 	spec := matchmaking.Spec{
-		SearchFields: matchmaking.SearchFields{Tags: search.GetTags(), DoubleArgs: search.GetDoubleArgs(), StringArgs: search.GetStringArgs()},
+		SearchFields: toSearchFields(search),
 		NumTeams:     int(m.GetMatching().GetNumTeams()), TeamSize: int(m.GetMatching().GetTeamSize()),
 		Players: int(m.GetMatching().GetPlayers()),
 		Message: message,

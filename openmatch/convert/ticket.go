@@ -1,8 +1,6 @@
 package convert
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -81,15 +79,15 @@ func FromAssignment(a *matchmaking.Assignment) *openmatch.Assignment {
 	return m
 }
 
+// toSearchFields shares what the message refers to.
 func toSearchFields(f *openmatch.SearchFields) matchmaking.SearchFields {
-	return matchmaking.SearchFields{
-		Tags: slices.Clone(f.GetTags()), DoubleArgs: maps.Clone(f.GetDoubleArgs()), StringArgs: maps.Clone(f.GetStringArgs()),
-	}
+	return matchmaking.SearchFields{Tags: f.GetTags(), DoubleArgs: f.GetDoubleArgs(), StringArgs: f.GetStringArgs()}
 }
 
-// fromSearchFields returns a message even if there are no fields, because match functions don't check for nil.
+// fromSearchFields returns a message even if there are no fields, because match functions don't check for nil. It shares what
+// they refer to.
 func fromSearchFields(f matchmaking.SearchFields) *openmatch.SearchFields {
-	return &openmatch.SearchFields{Tags: slices.Clone(f.Tags), DoubleArgs: maps.Clone(f.DoubleArgs), StringArgs: maps.Clone(f.StringArgs)}
+	return &openmatch.SearchFields{Tags: f.Tags, DoubleArgs: f.DoubleArgs, StringArgs: f.StringArgs}
 }
 
 // toTime returns the time of a timestamp, or the zero time if there is none.

@@ -27,7 +27,7 @@ func (j JSON) TTL() time.Duration {
 
 func ttlOf(a *anypb.Any) time.Duration {
 	nanoseconds := new(wrapperspb.Int64Value)
-	if a.UnmarshalTo(nanoseconds) != nil {
+	if !a.MessageIs(nanoseconds) || a.UnmarshalTo(nanoseconds) != nil {
 		return 0
 	}
 	return time.Duration(nanoseconds.GetValue())
