@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -30,7 +31,7 @@ const feedBytes = 64 << 10
 
 // Assign runs assign.lua for many matches at once, all calls in one round trip.
 func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
-	parts := assignParts(r.Matches)
+	parts := group.Parts(r.Matches, assignSize, assignTickets, assignBytes)
 	calls := make([]redis.Call, len(parts))
 	for i, part := range parts {
 		calls[i] = s.assignCall(r, part)
@@ -49,25 +50,12 @@ func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []match
 	return outcomes
 }
 
-// assignParts divides matches into those of one call each.
-func assignParts(matches []matchmaking.AssignMatch) [][]matchmaking.AssignMatch {
-	var parts [][]matchmaking.AssignMatch
-	first, tickets, size := 0, 0, 0
-	for i, m := range matches {
-		more, bytes := max(1, len(m.Assignments)), len(m.Record)
-		for _, a := range m.Assignments {
-			bytes += len(a.Content)
-		}
-		if i > first && (tickets+more > assignTickets || size+bytes > assignBytes) {
-			parts = append(parts, matches[first:i])
-			first, tickets, size = i, 0, 0
-		}
-		tickets, size = tickets+more, size+bytes
+// assignSize returns how many tickets a match has, and about how many bytes.
+func assignSize(m matchmaking.AssignMatch) (tickets, bytes int) {
+	for _, a := range m.Assignments {
+		bytes += len(a.Content)
 	}
-	if first < len(matches) {
-		parts = append(parts, matches[first:])
-	}
-	return parts
+	return max(1, len(m.Assignments)), bytes + len(m.Record)
 }
 
 func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.AssignMatch) redis.Call {

@@ -2,17 +2,15 @@ package queues
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var statesScript = lua.Must("queues/states")
@@ -25,7 +23,7 @@ func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (st
 		Interrupted: func(error) { l.Interrupted() },
 		Repeats:     true,
 		Message: func(text string) {
-			if err := parseAssigned(text, l.Ended); err != nil {
+			if err := record.Ends(text, l.Ended); err != nil {
 				s.conn.Logger().Warn("cannot read a notification of assignments", "queue", queue, "error", err)
 				l.Interrupted()
 				l.Confirmed()
@@ -65,41 +63,6 @@ func (s *Store) notifyAssigned(ctx context.Context, r matchmaking.AssignRequest,
 	if len(text) > 0 {
 		publish()
 	}
-}
-
-// goneSize is the size in a notification that stands for a ticket that was removed.
-const goneSize = -1
-
-var errAssigned = errors.New("malformed notification")
-
-// parseAssigned calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of so many bytes>", one
-// after the other. A size of 0 says that the assignment was left out.
-func parseAssigned(text string, each func(matchmaking.TicketEnd)) error {
-	if text == "" {
-		return errAssigned
-	}
-	for text != "" {
-		parts := [3]string{}
-		for i := range parts {
-			part, rest, found := strings.Cut(text, " ")
-			if !found || part == "" {
-				return errAssigned
-			}
-			parts[i], text = part, rest
-		}
-		created, err := strconv.ParseInt(parts[1], 10, 64)
-		if err != nil {
-			return fmt.Errorf("%w: %w", errAssigned, err)
-		}
-		size, err := strconv.Atoi(parts[2])
-		if err != nil || size < goneSize || size > len(text) {
-			return fmt.Errorf("%w: size %q", errAssigned, parts[2])
-		}
-		end := matchmaking.TicketEnd{ID: parts[0], Created: time.UnixMicro(created), Gone: size == goneSize}
-		end.Content, text = text[:max(size, 0)], text[max(size, 0):]
-		each(end)
-	}
-	return nil
 }
 
 // statesAtOnce is how many tickets one call of states.lua reads.

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var changesScript = lua.Must("queues/changes")
@@ -81,7 +82,7 @@ func (s *Store) withTicket(ctx context.Context, queue string, fields map[string]
 		return fields, nil
 	}
 	values, err := s.readAll(ctx, []string{s.keys(queue).ticket(fields["id"])})
-	if err != nil || !isTicketRecord(values[0]) {
+	if err != nil || !record.Is(values[0]) {
 		return nil, err
 	}
 	fields["ticket"] = string(values[0])
@@ -134,7 +135,7 @@ func (s *Store) readStream(ctx context.Context, key string, r matchmaking.Change
 func parseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchmaking.Change, error) {
 	id, ok := fields["id"]
 	if !ok {
-		return matchmaking.Change{}, fmt.Errorf("%w: a change without a ticket", errTicketRecord)
+		return matchmaking.Change{}, fmt.Errorf("%w: a change without a ticket", record.ErrMalformed)
 	}
 	if _, released := fields["released"]; released {
 		return matchmaking.Change{Released: id}, nil
@@ -145,14 +146,14 @@ func parseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchm
 	}
 	expires, err := strconv.ParseInt(fields["expires"], 10, 64)
 	if err != nil {
-		return matchmaking.Change{}, fmt.Errorf("%w: expires: %w", errTicketRecord, err)
+		return matchmaking.Change{}, fmt.Errorf("%w: expires: %w", record.ErrMalformed, err)
 	}
-	record, err := parseTicketRecord([]byte(value))
+	found, err := record.Parse([]byte(value))
 	if err != nil {
 		return matchmaking.Change{}, err
 	}
-	record.spec.Keep(r.Fields)
-	t := record.ticket(r.Queue, id, time.UnixMilli(expires).UTC())
+	found.Spec.Keep(r.Fields)
+	t := found.Ticket(r.Queue, id, time.UnixMilli(expires).UTC())
 	return matchmaking.Change{Added: &t}, nil
 }
 

@@ -8,12 +8,15 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var (
@@ -119,8 +122,8 @@ func createOutcome(d *redis.Decoder, r matchmaking.CreateRequest) (t matchmaking
 		t, err = decodeTicket(d, r.Queue, r.ID)
 		return t, false, err
 	case statusCreated:
-		record := ticketRecord{created: d.Micros(), ttl: r.TTL, life: max(r.Life, r.TTL), epoch: r.Epoch, spec: r.Spec}
-		t = record.ticket(r.Queue, r.ID, d.Millis())
+		made := record.Record{Created: d.Micros(), TTL: r.TTL, Life: max(r.Life, r.TTL), Epoch: r.Epoch, Spec: r.Spec}
+		t = made.Ticket(r.Queue, r.ID, d.Millis())
 		return t, true, d.End()
 	default:
 		return matchmaking.Ticket{}, false, cmp.Or(d.Err(), refusals.Error(redis.Reply{Status: status}))
@@ -154,4 +157,12 @@ func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool
 		return false, err
 	}
 	return rep.Status == statusKept, refusals.Check(rep, redis.OK, statusKept)
+}
+
+// epochText returns the argument of scripts for an epoch: empty for none.
+func epochText(epoch ulid.ULID) string {
+	if epoch.IsZero() {
+		return ""
+	}
+	return epoch.String()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 // queueDecoders decode a reply to each operation on a queue, and give only the error.
@@ -116,20 +117,6 @@ func TestChangesThatCannotBeRead(t *testing.T) {
 		{"id": "a", "ticket": "S1 2 3 4 a  {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
 	} {
 		_, err := parseChange(matchmaking.ChangesRequest{}, fields)
-		require.ErrorIs(t, err, errTicketRecord, "%v", fields)
+		require.ErrorIs(t, err, record.ErrMalformed, "%v", fields)
 	}
-}
-
-func FuzzTicketRecord(f *testing.F) {
-	f.Add([]byte("S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6 01M7XSP26QJ3QEVHWDRP2PHXG7 {}"))
-	f.Add([]byte(`C1 2 3 {"searchFields":{"doubleArgs":{"a":"NaN"}}}`))
-	f.Add([]byte("S1 2 3 "))
-	f.Fuzz(func(t *testing.T, value []byte) {
-		r, err := parseTicketRecord(value)
-		if err != nil {
-			require.ErrorIs(t, err, errTicketRecord)
-			return
-		}
-		require.Equal(t, value[0] == 'C', r.cancelled)
-	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -78,13 +79,13 @@ func (s *scenario) content(t *testing.T, key string) string {
 // shown returns a value with JSON in place of what a ticket asks for.
 func shown(t *testing.T, value string) string {
 	t.Helper()
-	record, err := parseTicketRecord([]byte(value))
+	found, err := record.Parse([]byte(value))
 	if err != nil {
 		return value
 	}
-	text, err := json.Marshal(convert.ToJSON(record.spec))
+	text, err := json.Marshal(convert.ToJSON(found.Spec))
 	require.NoError(t, err)
-	return strings.TrimSuffix(value, string(record.spec.Message)) + string(text)
+	return strings.TrimSuffix(value, string(found.Spec.Message)) + string(text)
 }
 
 // scenarioSlack is much less than any two TTLs of the scenario differ by, and more than a test takes.

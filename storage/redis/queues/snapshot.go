@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var snapshotScript = lua.Must("queues/snapshot")
@@ -156,7 +157,7 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 	}
 	tickets := make([]*matchmaking.Ticket, 0, len(p.tickets))
 	for i, w := range p.tickets {
-		if !w.expires.After(p.now) || values != nil && !isTicketRecord(values[i]) {
+		if !w.expires.After(p.now) || values != nil && !record.Is(values[i]) {
 			continue
 		}
 		t, err := s.content(r, w, values, i)
@@ -178,12 +179,12 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket, error) {
 	if r.Fields == matchmaking.FieldsNone {
 		us, err := strconv.ParseInt(w.created, 10, 64)
-		return ticketRecord{created: time.UnixMicro(us).UTC()}.ticket(r.Queue, w.id, w.expires), err
+		return record.Record{Created: time.UnixMicro(us).UTC()}.Ticket(r.Queue, w.id, w.expires), err
 	}
-	record, err := parseTicketRecord(values[i])
-	record.spec.Keep(r.Fields)
-	t := record.ticket(r.Queue, w.id, w.expires)
-	if record.cancelled {
+	found, err := record.Parse(values[i])
+	found.Spec.Keep(r.Fields)
+	t := found.Ticket(r.Queue, w.id, w.expires)
+	if found.Cancelled {
 		t.Status = matchmaking.Cancelled
 	}
 	return t, err
@@ -209,7 +210,7 @@ func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p pag
 	var lacks []int
 	var missing []string
 	for i, w := range p.tickets {
-		if !isRecordOf(values[i], w.created) {
+		if !record.IsOf(values[i], w.created) {
 			lacks, missing = append(lacks, i), append(missing, keys[i])
 		}
 	}

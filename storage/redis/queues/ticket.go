@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var (
@@ -25,9 +26,9 @@ func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error
 	if err := d.End(); err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	record, err := parseTicketRecord(value)
+	found, err := record.Parse(value)
 	d.Fail(err)
-	t := record.ticket(queue, id, expires)
+	t := found.Ticket(queue, id, expires)
 	t.Status = status
 	switch status {
 	case matchmaking.MatchFound:

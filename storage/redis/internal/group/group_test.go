@@ -166,3 +166,26 @@ func TestClose(t *testing.T) {
 		require.Zero(t, time.Since(start))
 	})
 }
+
+func TestParts(t *testing.T) {
+	t.Parallel()
+	type sizes [2]int
+	for name, c := range map[string]struct {
+		list []sizes
+		want []int // things of each part
+	}{
+		"none":               {nil, nil},
+		"one":                {[]sizes{{2, 10}}, []int{1}},
+		"as many as fit":     {[]sizes{{2, 0}, {3, 0}, {1, 0}}, []int{2, 1}},
+		"as large as fit":    {[]sizes{{1, 50}, {1, 50}, {1, 1}}, []int{2, 1}},
+		"one above a limit":  {[]sizes{{1, 0}, {6, 0}, {1, 0}}, []int{1, 1, 1}},
+		"all above a limit":  {[]sizes{{1, 101}, {1, 101}}, []int{1, 1}},
+		"the first is large": {[]sizes{{6, 101}}, []int{1}},
+	} {
+		var got []int
+		for _, part := range group.Parts(c.list, func(s sizes) (int, int) { return s[0], s[1] }, 5, 100) {
+			got = append(got, len(part))
+		}
+		require.Equal(t, c.want, got, name)
+	}
+}
