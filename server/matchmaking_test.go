@@ -225,7 +225,9 @@ func TestTickets(t *testing.T) {
 	h.play(
 		step{`POST /v1/tickets {"id":"t",` + spec + `,"ttl":"5m"}`, 201, `{` + head("t", "default", "SEARCHING") + `}`},
 		step{"GET /v1/tickets/t", 200, `{` + head("t", "default", "SEARCHING") + `,"expireTime":"*","ttlMs":"*","lifeMs":300000,` + spec + `}`},
+		step{`POST /v1/tickets {"id":"01ARZ3NDEKTSV4RRFFQ69G5FAV.duel"}`, 400, "invalid-ticket"},
 		step{"GET /v1/tickets/nobody", 404, "ticket-not-found"},
+		step{"GET /v1/tickets/01ARZ3NDEKTSV4RRFFQ69G5FAV.duel", 404, "ticket-not-found"},
 		step{"DELETE /v1/tickets/t", 204, ""},
 		step{"DELETE /v1/tickets/t", 204, ""},
 		step{"DELETE /v1/tickets/nobody", 204, ""},
