@@ -90,7 +90,9 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 		return err
 	}
 	if assignment != "" {
-		return s.publishAgain(ctx, id, assignment)
+		if err := s.publishAgain(ctx, id, assignment); err != nil {
+			return err
+		}
 	}
 	if err := s.o.Channels.Open(ctx, id); err != nil {
 		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
