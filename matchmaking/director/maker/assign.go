@@ -79,7 +79,6 @@ func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 		tickets += len(a.matches[i].IDs)
 	}
 	entries := make([]matchmaking.OutboxEntry, 0, tickets)
-	r.assigned = slices.Grow(r.assigned, tickets)
 	for i, p := range a.matches {
 		o := matchmaking.AssignOutcome{Err: errOutcomes}
 		if len(a.outcomes) == len(a.matches) {
