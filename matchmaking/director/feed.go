@@ -18,7 +18,7 @@ import (
 const (
 	feedEvery  = 2 * time.Second // how often changes are read without a notification
 	feedLimit  = 1000            // changes that are read at once
-	auditEvery = 5               // leases after which the pool is compared with the storage while nothing changes
+	auditEvery = 5               // leases after which the pool is compared with the storage
 )
 
 // feed reads the queue for a term: first all waiting tickets, then what changes. After an error, which may have hidden
@@ -33,7 +33,7 @@ type feed struct {
 	fields     matchmaking.Fields // of tickets that are kept in memory
 	fence      uint64             // of the term's lease
 	takesOver  bool               // claims of earlier directors end at once
-	auditEvery time.Duration      // how often the pool is compared with the storage while nothing changes
+	auditEvery time.Duration      // how often the pool is compared with the storage
 	events     *events
 	clock      *storetime.Clock
 	log        *slog.Logger
@@ -64,13 +64,14 @@ func (f *feed) run(ctx context.Context) {
 // readAll reads all tickets, and then changes, until a read fails or the pool may be wrong. It calls succeeded after each
 // read.
 func (f *feed) readAll(ctx context.Context, succeeded func()) error {
-	sent := time.Now()
+	if _, err := f.audit(ctx); err != nil {
+		return err
+	}
 	s, err := f.store.Snapshot(ctx, matchmaking.WaitingRequest{Queue: f.queue, Fields: f.fields})
 	if err != nil {
 		return fmt.Errorf("read the waiting tickets: %w", err)
 	}
 	succeeded()
-	f.clock.Observe(sent, s.Now)
 	if err := f.takeOver(ctx, &s); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 
 // readChanges reads what changes after a point.
 func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) error {
-	audited := time.Now()
+	audited, doubt := time.Now(), false
 	for more := true; more || f.events.awaitChange(ctx, feedEvery); {
 		c, err := f.store.Changes(ctx, matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit, Fields: f.fields})
 		if err != nil {
@@ -93,22 +94,30 @@ func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) 
 		if len(c.Changes) > 0 && !f.send(ctx, fed{changes: c.Changes}) {
 			return nil
 		}
-		if len(c.Changes) == 0 && time.Since(audited) > f.auditEvery {
-			audited = time.Now()
-			if same, err := f.audit(ctx); err != nil || !same {
-				return err
-			}
+		if time.Since(audited) <= f.auditEvery {
+			continue
+		}
+		switch same, err := f.audit(ctx); {
+		case err != nil, doubt && !same && len(c.Changes) == 0:
+			return err
+		case same, len(c.Changes) > 0:
+			audited, doubt = time.Now(), false
+		default:
+			doubt = true // the term may not have heard yet of a match that was assigned: look again
 		}
 	}
 	return nil
 }
 
-// audit reports whether the pool has as many tickets as wait in the storage. It has not if a fail-over lost some.
+// audit reports whether the pool has as many tickets as wait in the storage. It has not if a fail-over lost some. It also
+// compares the clocks, by an answer that doesn't take long.
 func (f *feed) audit(ctx context.Context) (same bool, err error) {
+	sent := time.Now()
 	state, err := f.store.Describe(ctx, f.queue, 0)
 	if err != nil {
 		return false, fmt.Errorf("count the waiting tickets: %w", err)
 	}
+	f.clock.Observe(sent, state.Now)
 	return int64(state.Searching+state.Pending) == f.known.Load(), nil
 }
 

@@ -26,7 +26,10 @@ type fakeStore struct {
 	waiting   []string             // tickets
 	held      map[string]time.Time // those that another claim holds
 	changes   []matchmaking.Changes
-	fails     int // calls that fail from now on
+	fails     int           // calls that fail from now on
+	ahead     time.Duration // the storage's clock
+	slow      time.Duration // how long a snapshot takes
+	early     int           // tickets that are counted as assigned before the term hears of it, once
 	snapshots int
 	fields    matchmaking.Fields // that were asked for last
 	known     map[string]bool    // tickets that can be read
@@ -49,6 +52,7 @@ func (s *fakeStore) Snapshot(_ context.Context, r matchmaking.WaitingRequest) (m
 		return matchmaking.Snapshot{}, err
 	}
 	s.snapshots, s.fields = s.snapshots+1, r.Fields
+	time.Sleep(s.slow) //nolint:forbidigo // in a bubble it takes no time
 	snapshot := matchmaking.Snapshot{Now: time.Now(), Held: map[string]time.Time{}}
 	for _, id := range s.waiting {
 		ticket := &matchmaking.Ticket{ID: id, Status: matchmaking.Searching}
@@ -82,7 +86,12 @@ func (s *fakeStore) TakeOver(_ context.Context, _ string, _ uint64, ids []string
 func (s *fakeStore) Describe(context.Context, string, int) (matchmaking.QueueState, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return matchmaking.QueueState{Searching: len(s.waiting)}, nil
+	if err := s.failing(); err != nil {
+		return matchmaking.QueueState{}, err
+	}
+	early := s.early
+	s.early = 0
+	return matchmaking.QueueState{Searching: len(s.waiting) - early, Now: time.Now().Add(s.ahead)}, nil
 }
 
 func (s *fakeStore) Ticket(_ context.Context, _, id string) (matchmaking.Ticket, error) {
@@ -167,9 +176,32 @@ func TestFeed(t *testing.T) {
 			f.known.Store(2)
 			time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble it takes no time
 			require.Equal(t, 1, s.snapshots, "the pool is right")
+			s.mu.Lock()
+			s.early = 1
+			s.mu.Unlock()
+			time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble it takes no time
+			require.Equal(t, 1, s.snapshots, "the pool was late")
 			f.known.Store(1)
 			require.NotNil(t, (<-f.out).snapshot)
 		})
+	})
+}
+
+// Reading many tickets takes long. That doesn't make the storage's time wrong.
+func TestFeedComparesTheClocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeStore{waiting: []string{"a"}, ahead: time.Hour, slow: time.Minute}
+		f := runFeed(t, s, true)
+		f.known.Store(1)
+		<-f.out
+		require.WithinDuration(t, time.Now().Add(time.Hour), f.clock.Now(), 0)
+		s.mu.Lock()
+		s.ahead = 2 * time.Hour
+		s.mu.Unlock()
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble it takes no time
+		require.WithinDuration(t, time.Now().Add(2*time.Hour), f.clock.Now(), 0)
+		require.Equal(t, 1, s.snapshots)
 	})
 }
 

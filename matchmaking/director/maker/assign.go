@@ -12,8 +12,9 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
-// assignPatience is how long an assignment whose outcome is not known is repeated.
-const assignPatience = time.Minute
+// assignPatience is how long an assignment whose outcome is not known is repeated: while the storage knows of it, which it
+// does for a minute or longer.
+const assignPatience = 45 * time.Second
 
 // results are what became of the matches of a batch.
 type results struct {
