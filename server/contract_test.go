@@ -141,7 +141,8 @@ func slugsOf(t testing.TB, op *openapi3.Operation, status int) []fault.Slug {
 // openMatch are the routes that Open Match's .proto files describe, and gRPC's own.
 var openMatch = regexp.MustCompile(`^/(openmatch|grpc)\.|^/v1/(frontend|query)service/`)
 
-// TestRoutesMatchTheContract compares the routes with docs/openapi.yaml.
+// TestRoutesMatchTheContract compares the routes with docs/openapi.yaml, but for those of Open Match, which its .proto files
+// describe.
 func TestRoutesMatchTheContract(t *testing.T) {
 	t.Parallel()
 	doc, err := contract()
