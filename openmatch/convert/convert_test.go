@@ -3,7 +3,9 @@ package convert_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -200,6 +202,34 @@ func TestMessageOfJSON(t *testing.T) {
 		{matchmaking.Assignment{Extensions: map[string]json.RawMessage{"tidemark.match": json.RawMessage(`"mine"`)}}, valueOf(t, "mine")},
 	} {
 		require.True(t, proto.Equal(c.want, convert.FromAssignment(&c.a).GetExtensions()["tidemark.match"]))
+	}
+}
+
+// TestSizesOfThePage are those of docs/redis-internals.md.
+func TestSizesOfThePage(t *testing.T) {
+	t.Parallel()
+	search := &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": 1500}, Tags: []string{"mode:casual", "region:asia"}}
+	small, err := convert.ToSpec(&openmatch.Ticket{SearchFields: search})
+	require.NoError(t, err)
+	extended, err := convert.ToSpec(&openmatch.Ticket{SearchFields: search, Extensions: map[string]*anypb.Any{
+		"name": anyOf(t, wrapperspb.String("Ann")), "language": anyOf(t, wrapperspb.String("ja")),
+	}})
+	require.NoError(t, err)
+	rated, err := convert.FromJSON(convert.JSON{
+		SearchFields: matchmaking.SearchFields{DoubleArgs: matchmaking.Doubles{"skill": 1500, "ping": 40}, StringArgs: map[string]string{"region": "asia"}},
+		Criteria:     []matchmaking.Criterion{{Name: "skill", MinValue: 1000, MaxValue: 2000}},
+		Statistics:   []matchmaking.Statistic{{Name: "skill", Value: 1500}, {Name: "ping", Value: 40}},
+	})
+	require.NoError(t, err)
+	page, err := os.ReadFile("../../docs/redis-internals.md")
+	require.NoError(t, err)
+	for row, spec := range map[string]matchmaking.Spec{
+		"Open Match: one number, two tags": small, "Open Match: the same, and two strings as extensions": extended,
+		"JSON: two numbers, a text, a criterion, two statistics": rated,
+	} {
+		text, err := json.Marshal(convert.ToJSON(spec))
+		require.NoError(t, err)
+		require.Contains(t, string(page), fmt.Sprintf("\n| %s | %d | %d |\n", row, len(spec.Message), len(text)))
 	}
 }
 
