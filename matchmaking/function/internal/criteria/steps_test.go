@@ -135,6 +135,34 @@ func TestCriteriaTakesFewSteps(t *testing.T) {
 	}
 }
 
+// In a crowd of parties of two that lack singles for teams of three, a single costs a few steps for each of them that accepts
+// it, however many came and went before: none is searched until there are two.
+func TestCriteriaIsToldOfThoseWhoLeave(t *testing.T) {
+	t.Parallel()
+	const pairs = 1000
+	m := newCriteria(Options{Teams: 2, TeamSize: 3}, defaultBounds)
+	add := func(id string, players int) (steps, matches int) {
+		before, one := m.steps, player(id, skill(0))
+		one.Players = players
+		m.Add(one)
+		proposals, err := m.Match(t.Context(), epoch)
+		require.NoError(t, err)
+		return m.steps - before, len(proposals)
+	}
+	for i := range pairs {
+		add(fmt.Sprint("pair", i), 2)
+	}
+	for i := range 5 {
+		steps, matches := add(fmt.Sprint("single", i), 1)
+		require.Less(t, steps, 10*pairs)
+		require.Zero(t, matches)
+		m.Remove(fmt.Sprint("single", i))
+	}
+	add("one", 1)
+	_, matches := add("two", 1)
+	require.Equal(t, 1, matches)
+}
+
 // A crowd that is added at once, and can be matched, costs a few steps per ticket.
 func TestCriteriaMatchesACrowdInSeveralRounds(t *testing.T) {
 	t.Parallel()
