@@ -28,8 +28,8 @@ type onCluster struct {
 	load   float64 // CPU seconds of the load
 }
 
-// measureCluster measures how the rate grows with the number of queues.
-func measureCluster(ctx context.Context, s target.Settings, r *report.Report) error {
+// Cluster measures how the rate grows with the number of queues.
+func Cluster(ctx context.Context, s target.Settings, r *report.Report) error {
 	r.Printf("\n## On a Cluster\n\n%d players, on a Cluster of three nodes with append-only files, through %d services, in first-come queues that are spread\n"+
 		"over the nodes. All of it and the load share the cores of this machine: the last columns say who uses them.\n\n"+
 		"| queues | tickets/s | p50 | p99 | services | Redis | load | together |\n|---:|---:|---:|---:|---:|---:|---:|---:|\n", clusterPlayers, clusterServices)

@@ -39,8 +39,8 @@ type crowd struct {
 	met      int // pairs
 }
 
-// measureCrowds fills a queue with tickets that match none, and lets pairs meet among them.
-func measureCrowds(ctx context.Context, s target.Settings, r *report.Report) error {
+// Crowds fills a queue with tickets that match none, and lets pairs meet among them.
+func Crowds(ctx context.Context, s target.Settings, r *report.Report) error {
 	u, err := target.Start(ctx, s.Binary)
 	if err != nil {
 		return err

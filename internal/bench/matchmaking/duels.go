@@ -1,3 +1,4 @@
+// Package matchmaking measures how fast tickets are matched, and what they cost.
 package matchmaking
 
 import (
@@ -32,10 +33,14 @@ func duelLoads() []duel {
 	}
 }
 
-// How long a load lasts.
+// rounds is how often each load is measured. The round with the median rate is reported.
+const rounds = 3
+
+// How long a load lasts. It warms up until creates wait for assignments that are still to be published.
 const (
-	warmup     = time.Second
-	window     = 3 * time.Second
+	warmup     = 2 * time.Second
+	window     = 4 * time.Second
+	bareWarmup = time.Second
 	bareWindow = 2 * time.Second
 )
 
@@ -54,7 +59,8 @@ func (d duel) String() string {
 	return fmt.Sprint(d.players)
 }
 
-func measureDuels(ctx context.Context, s target.Settings, r *report.Report) error {
+// Duels measures players who look for one opponent, again and again.
+func Duels(ctx context.Context, s target.Settings, r *report.Report) error {
 	var measured []duels
 	loads := duelLoads()
 	for _, load := range loads {
@@ -111,13 +117,12 @@ func (d duel) run(ctx context.Context, s target.Settings) (found duels, err erro
 	}
 	defer u.Stop()
 	meter := meter{target: u}
-	load := d.load(u.Server.Frontend, window)
-	if found.Result, err = load.Run(ctx, func() error { return meter.read(ctx) }); err != nil {
+	if found.Result, err = d.load(u.Server.Frontend, warmup, window).Run(ctx, func() error { return meter.read(ctx) }); err != nil {
 		return found, err
 	}
 	found.usage = meter.perTicket(len(found.Took))
 	var cpu []time.Duration
-	found.bare, err = d.load(u.Floor.Frontend, bareWindow).Run(ctx, func() error {
+	found.bare, err = d.load(u.Floor.Frontend, bareWarmup, bareWindow).Run(ctx, func() error {
 		used, err := u.Floor.CPU()
 		cpu = append(cpu, used)
 		return err
@@ -128,7 +133,7 @@ func (d duel) run(ctx context.Context, s target.Settings) (found duels, err erro
 	return found, err
 }
 
-func (d duel) load(frontend string, window time.Duration) players.Load {
+func (d duel) load(frontend string, warmup, window time.Duration) players.Load {
 	return players.Load{
 		Frontends: []string{frontend}, Players: d.players, Rate: d.offered, Warmup: warmup, Window: window,
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// measureTakeovers ends the server that directs a queue, while pairs meet by way of another one.
-func measureTakeovers(ctx context.Context, s target.Settings, r *report.Report) error {
+// Takeovers ends the server that directs a queue, while pairs meet by way of another one.
+func Takeovers(ctx context.Context, s target.Settings, r *report.Report) error {
 	r.Printf("\n## Takeover\n\nOf two servers, the one that directs the queue ends. Pairs meet by way of the other one, one after the other: the time is the\n"+
 		"longest that a pair took, of %d runs.\n\n| the director ends | a pair took | goal | |\n|---|---:|---:|---|\n", rounds)
 	for _, end := range []struct {
