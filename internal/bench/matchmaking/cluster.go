@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"runtime"
 	"time"
 
@@ -24,8 +23,7 @@ const (
 type onCluster struct {
 	players.Result
 	queues int
-	usage  usage   // per ticket
-	load   float64 // CPU seconds of the load
+	usage  usage // per ticket
 }
 
 // Cluster measures how the rate grows with the number of queues.
@@ -41,10 +39,11 @@ func Cluster(ctx context.Context, s target.Settings, r *report.Report) error {
 		}
 		cores := found.Window.Seconds() * float64(runtime.NumCPU())
 		tickets := float64(len(found.Took))
-		services, redis, load := found.usage.server.Seconds()*tickets/cores, found.usage.redis.Seconds()*tickets/cores, found.load/cores
+		share := func(perTicket time.Duration) float64 { return 100 * perTicket.Seconds() * tickets / cores }
+		services, redis, load := share(found.usage.server), share(found.usage.redis), share(found.usage.load)
 		report.Progress("%d queues on a Cluster: %.0f tickets/s", queues, found.PerSecond())
 		r.Printf("| %d | %.0f | %s | %s | %.0f%% | %.0f%% | %.0f%% | %.0f%% |\n", queues, found.PerSecond(), report.Millis(found.Quantile(0.5)),
-			report.Millis(found.Quantile(0.99)), services*100, redis*100, load*100, (services+redis+load)*100)
+			report.Millis(found.Quantile(0.99)), services, redis, load, services+redis+load)
 		all = append(all, found)
 	}
 	r.Printf("\nWhat a ticket costs there:\n\n| queues | services | Redis | Redis receives | Redis sends | calls | of these |\n|---:|---:|---:|---:|---:|---:|---|\n")
@@ -88,18 +87,9 @@ func runCluster(ctx context.Context, s target.Settings, queues int) (found onClu
 	if load.Queues, err = defineQueues(ctx, u, queues); err != nil {
 		return found, err
 	}
-	var own []time.Duration
 	found.queues = queues
-	found.Result, err = load.Run(ctx, func() error {
-		cpu, err := target.CPU(os.Getpid())
-		if err != nil {
-			return err
-		}
-		own = append(own, cpu)
-		return meter.read(ctx)
-	})
-	if err == nil {
-		found.usage, found.load = meter.perTicket(len(found.Took)), (own[1] - own[0]).Seconds()
+	if found.Result, err = load.Run(ctx, func() error { return meter.read(ctx) }); err == nil {
+		found.usage = meter.perTicket(len(found.Took))
 	}
 	return found, err
 }

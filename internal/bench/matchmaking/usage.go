@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -12,11 +13,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
-// usage is what was used: CPU time, commands that Redis was sent, and their bytes.
+// usage is what was used: CPU time, by the load too, commands that Redis was sent, and their bytes.
 type usage struct {
-	server, redis time.Duration
-	commands      map[string]float64
-	in, out       float64 // bytes that Redis received and sent
+	server, redis, load time.Duration
+	commands            map[string]float64
+	in, out             float64 // bytes that Redis received and sent
 }
 
 // plainCommands are those that the service sends beside scripts, and that no script runs: Redis counts these in the same place.
@@ -57,6 +58,9 @@ func (m *meter) read(ctx context.Context) error {
 		return err
 	}
 	u.redis = time.Duration(cpu * float64(time.Second))
+	if u.load, err = target.CPU(os.Getpid()); err != nil {
+		return err
+	}
 	if u.in, err = m.target.Redis.Info(ctx, "stats", "total_net_input_bytes"); err != nil {
 		return err
 	}
@@ -70,7 +74,8 @@ func (m *meter) perTicket(n int) usage {
 	from, to := m.readings[0], m.readings[1]
 	per := usage{
 		server: (to.server - from.server) / time.Duration(n), redis: (to.redis - from.redis) / time.Duration(n),
-		in: (to.in - from.in) / float64(n), out: (to.out - from.out) / float64(n), commands: make(map[string]float64),
+		load: (to.load - from.load) / time.Duration(n),
+		in:   (to.in - from.in) / float64(n), out: (to.out - from.out) / float64(n), commands: make(map[string]float64),
 	}
 	for name, calls := range to.commands {
 		per.commands[name] = (calls - from.commands[name]) / float64(n)
