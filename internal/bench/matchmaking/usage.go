@@ -21,7 +21,7 @@ type usage struct {
 }
 
 // plainCommands are those that the service sends beside scripts, and that no script runs: Redis counts these in the same place.
-var plainCommands = []string{"ssubscribe", "sunsubscribe", "xread", "xdel", "xtrim", "mget"}
+var plainCommands = []string{"ssubscribe", "sunsubscribe", "xread", "xdel", "xtrim"}
 
 // meter reads what is used up to now.
 type meter struct {
