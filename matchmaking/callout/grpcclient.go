@@ -12,10 +12,12 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
 )
@@ -93,11 +95,17 @@ func inQueue(ctx context.Context, queue string) context.Context {
 }
 
 // callError returns why a call failed whose context, call, was derived from ctx: the end of ctx, the call's timeout, or err.
+// The service may notice that the time is over before its caller does.
 func callError(ctx, call context.Context, err error) error {
+	late := errors.Is(call.Err(), context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
+	end, hasEnd := ctx.Deadline()
+	until, _ := call.Deadline()
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(call.Err(), context.DeadlineExceeded):
+	case late && hasEnd && end.Equal(until):
+		return context.DeadlineExceeded
+	case late:
 		return jsonhttp.ErrTimeout
 	}
 	return err
