@@ -2,8 +2,6 @@ package queues
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -62,7 +60,7 @@ func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matc
 		if fields == nil {
 			continue
 		}
-		change, err := parseChange(r, fields)
+		change, err := record.ParseChange(r, fields)
 		if err != nil {
 			s.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", r.Queue, "entry", e.ID, "error", err)
 			continue
@@ -128,33 +126,6 @@ func (s *Store) readStream(ctx context.Context, key string, r matchmaking.Change
 		return nil, err
 	}
 	return found[key], nil
-}
-
-// parseChange parses an entry: id, expires and ticket of a new ticket; id and released of a released one; id alone of a
-// cancelled one.
-func parseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchmaking.Change, error) {
-	id, ok := fields["id"]
-	if !ok {
-		return matchmaking.Change{}, fmt.Errorf("%w: a change without a ticket", record.ErrMalformed)
-	}
-	if _, released := fields["released"]; released {
-		return matchmaking.Change{Released: id}, nil
-	}
-	value, ok := fields["ticket"]
-	if !ok {
-		return matchmaking.Change{Cancelled: id}, nil
-	}
-	expires, err := strconv.ParseInt(fields["expires"], 10, 64)
-	if err != nil {
-		return matchmaking.Change{}, fmt.Errorf("%w: expires: %w", record.ErrMalformed, err)
-	}
-	found, err := record.Parse([]byte(value))
-	if err != nil {
-		return matchmaking.Change{}, err
-	}
-	found.Spec.Keep(r.Fields)
-	t := found.Ticket(r.Queue, id, time.UnixMilli(expires).UTC())
-	return matchmaking.Change{Added: &t}, nil
 }
 
 // nudgeFree is the text of a nudge of a director that has resigned.

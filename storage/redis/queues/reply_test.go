@@ -4,13 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 // queueDecoders decode a reply to each operation on a queue, and give only the error.
@@ -108,15 +105,4 @@ func TestQueueRefusals(t *testing.T) {
 		"LEASE": lease.ErrLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
 		"VACANT": matchmaking.ErrNoTicket,
 	})
-}
-
-func TestChangesThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	for _, fields := range []map[string]string{
-		{}, {"ticket": "S1 2 3 4 a  {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a  {}"},
-		{"id": "a", "ticket": "S1 2 3 4 a  {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
-	} {
-		_, err := parseChange(matchmaking.ChangesRequest{}, fields)
-		require.ErrorIs(t, err, record.ErrMalformed, "%v", fields)
-	}
 }

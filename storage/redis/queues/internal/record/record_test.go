@@ -68,3 +68,14 @@ func FuzzEnds(f *testing.F) {
 		}
 	})
 }
+
+func TestChangesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, fields := range []map[string]string{
+		{}, {"ticket": "S1 2 3 4 a  {}", "expires": "1"}, {"id": "a", "ticket": "S1 2 3 4 a  {}"},
+		{"id": "a", "ticket": "S1 2 3 4 a  {}", "expires": "x"}, {"id": "a", "ticket": "what?", "expires": "1"},
+	} {
+		_, err := ParseChange(matchmaking.ChangesRequest{}, fields)
+		require.ErrorIs(t, err, ErrMalformed, "%v", fields)
+	}
+}
