@@ -84,6 +84,11 @@ var movingQueueOperations = []movingQueueOperation{
 		}
 		return queuetest.Ignoring(err, matchmaking.ErrTicketMatched)
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.Status(t, "matched")) }},
+	{"delete", func(ctx context.Context, h *hall) error {
+		return h.Delete(ctx, h.Name, "matched")
+	}, func(t *testing.T, h *hall) {
+		require.ErrorIs(t, rig.ErrorOf(h.Ticket(t.Context(), h.Name, "matched")), matchmaking.ErrNoTicket)
+	}},
 	{"release", func(ctx context.Context, h *hall) error {
 		return h.Release(ctx, h.Name, "token", []string{"free", "mine"})
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.Status(t, "mine")) }},
