@@ -124,7 +124,7 @@ func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
 			if one := n.storage(ctx, c.kind); i == 0 {
 				found = one
 			} else {
-				found = weaker(found, one)
+				found = storage.Weaker(found, one)
 			}
 		}
 		return nil
@@ -132,7 +132,7 @@ func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
 	if err != nil {
 		return storage.Description{}, err
 	}
-	found.Durability.Warnings = warnings(found)
+	found.Durability.Warnings = found.Warnings()
 	return found, nil
 }
 
@@ -175,59 +175,4 @@ func level(d storage.Durability, save string) storage.DurabilityLevel {
 	default:
 		return storage.DurableMemory
 	}
-}
-
-// safest lists the levels from the safest. Unknown comes before what is known to lose everything.
-var safest = []storage.DurabilityLevel{
-	storage.DurableAlways, storage.DurableEverysec, storage.DurableSnapshot, storage.DurableUnknown, storage.DurableMemory,
-}
-
-func weaker(a, b storage.Description) storage.Description {
-	if slices.Index(safest, b.Durability.Level) > slices.Index(safest, a.Durability.Level) {
-		a.Durability.Level, a.Durability.AppendOnly, a.Durability.Fsync = b.Durability.Level, b.Durability.AppendOnly, b.Durability.Fsync
-	}
-	if b.Durability.EvictionPolicy != "noeviction" {
-		a.Durability.EvictionPolicy = b.Durability.EvictionPolicy
-	}
-	if olderVersion(b.Version, a.Version) {
-		a.Version = b.Version
-	}
-	a.Durability.Replicas = min(a.Durability.Replicas, b.Durability.Replicas)
-	if b.Durability.MaxMemoryBytes != 0 && (a.Durability.MaxMemoryBytes == 0 || b.Durability.MaxMemoryBytes < a.Durability.MaxMemoryBytes) {
-		a.Durability.MaxMemoryBytes = b.Durability.MaxMemoryBytes
-	}
-	return a
-}
-
-func olderVersion(a, b string) bool {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(as), len(bs)) {
-		x, _ := strconv.Atoi(as[i])
-		y, _ := strconv.Atoi(bs[i])
-		if x != y {
-			return x < y
-		}
-	}
-	return len(as) < len(bs)
-}
-
-func warnings(s storage.Description) []string {
-	var w []string
-	d := s.Durability
-	if d.EvictionPolicy != "noeviction" {
-		w = append(w, fmt.Sprintf("maxmemory-policy is %s: when memory runs out, messages and clocks are deleted; set it to noeviction", d.EvictionPolicy))
-	}
-	switch d.Level {
-	case storage.DurableMemory:
-		w = append(w, "neither the append-only file nor snapshots are on: a restart of the storage loses everything; set appendonly yes")
-	case storage.DurableSnapshot:
-		w = append(w, "the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set appendonly yes and appendfsync everysec")
-	case storage.DurableUnknown:
-		w = append(w, "the storage doesn't tell how it writes to disk: see that it does")
-	case storage.DurableAlways, storage.DurableEverysec:
-	}
-	if s.Kind != "managed" && d.Replicas == 0 {
-		w = append(w, "there is no replica: the loss of the machine is the loss of the channels")
-	}
-	return w
 }

@@ -66,16 +66,6 @@ func TestUnfitServers(t *testing.T) {
 	}
 }
 
-func TestOlderVersion(t *testing.T) {
-	t.Parallel()
-	inOrder := []string{"", "6.2.14", "7", "7.0", "7.0.2", "7.0.15", "7.2.4", "7.10.0", "8.0.0", "10.0.0"}
-	for i, a := range inOrder {
-		for j, b := range inOrder {
-			require.Equal(t, i < j, olderVersion(a, b), "%q is older than %q", a, b)
-		}
-	}
-}
-
 func TestLevel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -96,72 +86,6 @@ func TestLevel(t *testing.T) {
 		{false, "everysec", unreadable, storage.DurableUnknown},
 	} {
 		require.Equal(t, c.want, level(storage.Durability{AppendOnly: c.appendOnly, Fsync: c.fsync}, c.save), "%v", c)
-	}
-}
-
-// safe is a storage that nobody has to be warned of.
-func safe() storage.Description {
-	return storage.Description{Kind: "cluster", Product: "redis", Version: "7.2.4", Durability: storage.Durability{
-		Level: storage.DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, EvictionPolicy: "noeviction",
-	}}
-}
-
-func TestWeaker(t *testing.T) {
-	t.Parallel()
-	require.Equal(t, safe(), weaker(safe(), safe()))
-	for name, change := range map[string]func(d *storage.Description){
-		"memory": func(s *storage.Description) {
-			s.Durability.Level, s.Durability.AppendOnly, s.Durability.Fsync = storage.DurableMemory, false, "no"
-		},
-		"unknown":           func(s *storage.Description) { s.Durability.Level = storage.DurableUnknown },
-		"snapshot":          func(s *storage.Description) { s.Durability.Level = storage.DurableSnapshot },
-		"no replica":        func(s *storage.Description) { s.Durability.Replicas = 0 },
-		"eviction":          func(s *storage.Description) { s.Durability.EvictionPolicy = "allkeys-lru" },
-		"unknown eviction":  func(s *storage.Description) { s.Durability.EvictionPolicy = unreadable },
-		"a limit of memory": func(s *storage.Description) { s.Durability.MaxMemoryBytes = 5 },
-		"older":             func(s *storage.Description) { s.Version = "7.0.15" },
-	} {
-		weak := safe()
-		change(&weak)
-		require.Equal(t, weak, weaker(safe(), weak), name)
-		require.Equal(t, weak, weaker(weak, safe()), name)
-	}
-	small, large := safe(), safe()
-	small.Durability.MaxMemoryBytes, large.Durability.MaxMemoryBytes = 5, 6
-	require.Equal(t, small, weaker(small, large))
-	require.Equal(t, small, weaker(large, small))
-
-	memory, unknown := safe(), safe()
-	memory.Durability.Level, unknown.Durability.Level = storage.DurableMemory, storage.DurableUnknown
-	require.Equal(t, storage.DurableMemory, weaker(unknown, memory).Durability.Level, "to lose everything for certain is the least")
-}
-
-func TestWarnings(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, warnings(safe()))
-	for _, c := range []struct {
-		change func(s *storage.Description)
-		want   []string // a part of each warning
-	}{
-		{func(s *storage.Description) { s.Durability.Level = storage.DurableAlways }, nil},
-		{func(s *storage.Description) { s.Durability.EvictionPolicy = "volatile-ttl" }, []string{"maxmemory-policy is volatile-ttl"}},
-		{func(s *storage.Description) { s.Durability.EvictionPolicy = unreadable }, []string{"maxmemory-policy is unknown"}},
-		{func(s *storage.Description) { s.Durability.Level = storage.DurableMemory }, []string{"loses everything"}},
-		{func(s *storage.Description) { s.Durability.Level = storage.DurableSnapshot }, []string{"last snapshot"}},
-		{func(s *storage.Description) { s.Durability.Level = storage.DurableUnknown }, []string{"doesn't tell"}},
-		{func(s *storage.Description) { s.Durability.Replicas = 0 }, []string{"no replica"}},
-		{func(s *storage.Description) { s.Durability.Replicas, s.Kind = 0, "managed" }, nil},
-		{func(s *storage.Description) {
-			s.Durability = storage.Durability{Level: storage.DurableMemory, EvictionPolicy: "allkeys-random"}
-		}, []string{"maxmemory-policy is allkeys-random", "loses everything", "no replica"}},
-	} {
-		s := safe()
-		c.change(&s)
-		told := warnings(s)
-		require.Len(t, told, len(c.want), "%v", told)
-		for i, part := range c.want {
-			require.Contains(t, told[i], part)
-		}
 	}
 }
 
@@ -200,7 +124,7 @@ func TestInspectServers(t *testing.T) {
 			require.Equal(t, "standalone", found.Kind)
 			require.Contains(t, []string{"redis", "valkey"}, found.Product)
 			require.True(t, info{"redis_version": found.Version}.newEnough())
-			require.Equal(t, warnings(found), found.Durability.Warnings)
+			require.Equal(t, found.Warnings(), found.Durability.Warnings)
 			require.Contains(t, strings.Join(found.Durability.Warnings, "\n"), "no replica")
 			found.Durability.Warnings = nil
 			require.Equal(t, c.want, found.Durability)

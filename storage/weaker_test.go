@@ -1,0 +1,83 @@
+package storage
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOlderVersion(t *testing.T) {
+	t.Parallel()
+	inOrder := []string{"", "6.2.14", "7", "7.0", "7.0.2", "7.0.15", "7.2.4", "7.10.0", "8.0.0", "10.0.0"}
+	for i, a := range inOrder {
+		for j, b := range inOrder {
+			require.Equal(t, i < j, olderVersion(a, b), "%q is older than %q", a, b)
+		}
+	}
+}
+
+// safe is a storage that nobody has to be warned of.
+func safe() Description {
+	return Description{Kind: "cluster", Product: "redis", Version: "7.2.4", Durability: Durability{
+		Level: DurableEverysec, AppendOnly: true, Fsync: "everysec", Replicas: 2, EvictionPolicy: "noeviction",
+	}}
+}
+
+func TestWeaker(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, safe(), Weaker(safe(), safe()))
+	for name, change := range map[string]func(d *Description){
+		"memory": func(s *Description) {
+			s.Durability.Level, s.Durability.AppendOnly, s.Durability.Fsync = DurableMemory, false, "no"
+		},
+		"unknown":           func(s *Description) { s.Durability.Level = DurableUnknown },
+		"snapshot":          func(s *Description) { s.Durability.Level = DurableSnapshot },
+		"no replica":        func(s *Description) { s.Durability.Replicas = 0 },
+		"eviction":          func(s *Description) { s.Durability.EvictionPolicy = "allkeys-lru" },
+		"unknown eviction":  func(s *Description) { s.Durability.EvictionPolicy = "unknown" },
+		"a limit of memory": func(s *Description) { s.Durability.MaxMemoryBytes = 5 },
+		"older":             func(s *Description) { s.Version = "7.0.15" },
+	} {
+		weak := safe()
+		change(&weak)
+		require.Equal(t, weak, Weaker(safe(), weak), name)
+		require.Equal(t, weak, Weaker(weak, safe()), name)
+	}
+	small, large := safe(), safe()
+	small.Durability.MaxMemoryBytes, large.Durability.MaxMemoryBytes = 5, 6
+	require.Equal(t, small, Weaker(small, large))
+	require.Equal(t, small, Weaker(large, small))
+
+	memory, unknown := safe(), safe()
+	memory.Durability.Level, unknown.Durability.Level = DurableMemory, DurableUnknown
+	require.Equal(t, DurableMemory, Weaker(unknown, memory).Durability.Level, "to lose everything for certain is the least")
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, safe().Warnings())
+	for _, c := range []struct {
+		change func(s *Description)
+		want   []string // a part of each warning
+	}{
+		{func(s *Description) { s.Durability.Level = DurableAlways }, nil},
+		{func(s *Description) { s.Durability.EvictionPolicy = "volatile-ttl" }, []string{"maxmemory-policy is volatile-ttl"}},
+		{func(s *Description) { s.Durability.EvictionPolicy = "unknown" }, []string{"maxmemory-policy is unknown"}},
+		{func(s *Description) { s.Durability.Level = DurableMemory }, []string{"loses everything"}},
+		{func(s *Description) { s.Durability.Level = DurableSnapshot }, []string{"last snapshot"}},
+		{func(s *Description) { s.Durability.Level = DurableUnknown }, []string{"doesn't tell"}},
+		{func(s *Description) { s.Durability.Replicas = 0 }, []string{"no replica"}},
+		{func(s *Description) { s.Durability.Replicas, s.Kind = 0, "managed" }, nil},
+		{func(s *Description) {
+			s.Durability = Durability{Level: DurableMemory, EvictionPolicy: "allkeys-random"}
+		}, []string{"maxmemory-policy is allkeys-random", "loses everything", "no replica"}},
+	} {
+		s := safe()
+		c.change(&s)
+		told := s.Warnings()
+		require.Len(t, told, len(c.want), "%v", told)
+		for i, part := range c.want {
+			require.Contains(t, told[i], part)
+		}
+	}
+}
