@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/channel/internal/captures"
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
@@ -117,18 +118,18 @@ func NewPolicies(fallback Policy, rules []Rule) (*Policies, error) {
 }
 
 func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
-	pattern, err := compilePattern(r.Pattern)
+	pattern, err := captures.Compile(r.Pattern)
 	if err != nil {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}
 	c := compiledRule{pattern: pattern, policy: fallback}
 	for _, s := range settings {
 		value := s.value(r)
-		captures, err := findCaptures(pattern, value)
+		dynamic, err := captures.In(pattern, value)
 		switch {
 		case err != nil:
 			return compiledRule{}, fmt.Errorf("%s: %w", s.key, err)
-		case captures:
+		case dynamic:
 			c.dynamic = append(c.dynamic, template{setting: s, text: value})
 		case value != "":
 			if err := s.set(&c.policy, value); err != nil {
@@ -137,34 +138,6 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 		}
 	}
 	return c, c.policy.check()
-}
-
-// compilePattern compiles a pattern that matches whole names.
-func compilePattern(pattern string) (*regexp.Regexp, error) {
-	if pattern == "" {
-		return nil, errors.New("is empty")
-	}
-	if _, err := regexp.Compile(pattern); err != nil { // because the group below would make "a)(b" valid
-		return nil, err
-	}
-	return regexp.Compile(`\A(?:` + pattern + `)\z`)
-}
-
-// reference matches a reference to a capture, as (*regexp.Regexp).Expand does, or a lone $.
-var reference = regexp.MustCompile(`\$(?:\{(\w*)\}|(\w+)|)`)
-
-// findCaptures reports whether value refers to captures. It returns an error for one that the pattern doesn't have.
-func findCaptures(pattern *regexp.Regexp, value string) (bool, error) {
-	found := reference.FindAllStringSubmatch(value, -1)
-	for _, m := range found {
-		name := m[1] + m[2]
-		n, err := strconv.Atoi(name)
-		numbered := err == nil && strconv.Itoa(n) == name && n <= pattern.NumSubexp()
-		if !numbered && (name == "" || pattern.SubexpIndex(name) < 0) {
-			return false, fmt.Errorf("%q names a capture that the pattern doesn't have", m[0])
-		}
-	}
-	return len(found) > 0, nil
 }
 
 // For returns the policy of a channel. The error has fault.SlugInvalidPolicy, if a capture results in an invalid value.

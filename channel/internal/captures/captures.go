@@ -1,0 +1,38 @@
+// Package captures has what policies of channels need of regular expressions: patterns that match whole names, and values
+// that refer to their captures.
+package captures
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+)
+
+// Compile compiles a pattern that matches whole names.
+func Compile(pattern string) (*regexp.Regexp, error) {
+	if pattern == "" {
+		return nil, errors.New("is empty")
+	}
+	if _, err := regexp.Compile(pattern); err != nil { // because the group below would make "a)(b" valid
+		return nil, err
+	}
+	return regexp.Compile(`\A(?:` + pattern + `)\z`)
+}
+
+// reference matches a reference to a capture, as (*regexp.Regexp).Expand does, or a lone $.
+var reference = regexp.MustCompile(`\$(?:\{(\w*)\}|(\w+)|)`)
+
+// In reports whether value refers to captures. It returns an error for one that the pattern doesn't have.
+func In(pattern *regexp.Regexp, value string) (bool, error) {
+	found := reference.FindAllStringSubmatch(value, -1)
+	for _, m := range found {
+		name := m[1] + m[2]
+		n, err := strconv.Atoi(name)
+		numbered := err == nil && strconv.Itoa(n) == name && n <= pattern.NumSubexp()
+		if !numbered && (name == "" || pattern.SubexpIndex(name) < 0) {
+			return false, fmt.Errorf("%q names a capture that the pattern doesn't have", m[0])
+		}
+	}
+	return len(found) > 0, nil
+}
