@@ -1,5 +1,5 @@
-// Package server serves Tidemark's APIs on one port: /v1, the predecessor's API, Open Match's services by gRPC, the
-// probes and the metrics.
+// Package server serves Tidemark's APIs on an HTTP port: /v1, the predecessor's API, Open Match's services, the probes and the
+// metrics; and gRPC on a port of its own.
 //
 // Start at [Server]: [New] composes it from packages server/web (what all requests have in common), server/v1,
 // server/predecessor and server/grpc, and [Server.Run] listens, and drains when its context ends. players.go ties
@@ -8,6 +8,7 @@
 // # Drain
 //
 // When the context of Run ends, readiness fails and waiting fetches are answered. For Options.DrainDelay the server
-// accepts connections as before, so that load balancers can notice; each connection is closed after its next answer. Then
-// it closes the listener and waits for requests in progress, until Options.Grace has passed since the beginning.
+// accepts connections as before, so that load balancers can notice; each HTTP connection is closed after its next answer. Then
+// it closes the listeners, tells clients of gRPC to use other connections, and waits for requests in progress, until
+// Options.Grace has passed since the beginning.
 package server

@@ -12,8 +12,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage"
@@ -150,6 +154,29 @@ func TestGrace(t *testing.T) {
 	h.stop()
 	require.ErrorIs(t, <-h.stopped, server.ErrGrace)
 	require.Error(t, <-cutOff)
+}
+
+// TestGraceOfGRPC is that of requests.
+func TestGraceOfGRPC(t *testing.T) {
+	t.Parallel()
+	h := start(t, withQueues(), func(s *setup) { s.Grace = time.Millisecond })
+	entered := make(chan struct{})
+	h.store.intercept(func(ctx context.Context, _ string) error {
+		close(entered)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	f := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, h.url))
+	cutOff := make(chan error, 1)
+	go func() {
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "tidemark-ticket-id", "mine")
+		_, err := f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
+		cutOff <- err
+	}()
+	<-entered
+	h.stop()
+	require.ErrorIs(t, <-h.stopped, server.ErrGrace)
+	require.Equal(t, codes.Unavailable, status.Code(<-cutOff))
 }
 
 // TestListenerFails: Run returns when its listener fails.

@@ -9,9 +9,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/flood"
+	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
@@ -110,4 +113,26 @@ func TestConnectionsAreCountedOnce(t *testing.T) {
 	}
 	h.client.CloseIdleConnections()
 	require.Eventually(t, func() bool { return server.Connections(h.server) == 20 }, servertest.Patience, servertest.Step, "those that are kept open")
+}
+
+// TestConnectionsOfGRPC count as those of HTTP do. Beyond the limit they are closed.
+func TestConnectionsOfGRPC(t *testing.T) {
+	t.Parallel()
+	h := start(t, withQueues(), func(s *setup) { s.Limits.MaxConnections = 2 })
+	held := h.fill(1)
+	get := func(f openmatch.FrontendServiceClient) codes.Code {
+		_, err := f.GetTicket(t.Context(), &openmatch.GetTicketRequest{TicketId: "nobody"})
+		return status.Code(err)
+	}
+	dial := func() openmatch.FrontendServiceClient {
+		return openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, h.url))
+	}
+	first, second := dial(), dial()
+	require.Equal(t, codes.NotFound, get(first))
+	require.Equal(t, 2, server.Connections(h.server))
+	require.Equal(t, codes.Unavailable, get(second))
+	h.do("GET", "/v1/info", "").problem(503, fault.SlugOverloaded)
+	require.NoError(t, held[0].Close())
+	require.Eventually(t, func() bool { return get(second) == codes.NotFound }, servertest.Patience, servertest.Step)
+	require.Equal(t, codes.NotFound, get(first))
 }

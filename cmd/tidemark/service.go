@@ -55,10 +55,8 @@ type partNeeds struct {
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
-	for option, address := range addressesOf(c) {
-		if err := checkListen(ctx, option, address); err != nil {
-			return err // before a managed Redis is started for nothing
-		}
+	if err := checkAddresses(ctx, c); err != nil {
+		return err // before a managed Redis is started for nothing
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
@@ -134,6 +132,16 @@ func openListeners(ctx context.Context, c config.Config) (l server.Listeners, er
 		}
 	}
 	return l, nil
+}
+
+// checkAddresses returns an error if an address can't be listened on.
+func checkAddresses(ctx context.Context, c config.Config) error {
+	for option, address := range addressesOf(c) {
+		if err := checkListen(ctx, option, address); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkListen returns an error if address can't be listened on. It closes the listener again, so that a client that

@@ -2,6 +2,7 @@ package grpc
 
 import (
 	"container/list"
+	"context"
 	"sync"
 	"time"
 
@@ -81,8 +82,26 @@ var errSlow = status.Error(codes.DeadlineExceeded, web.ErrBodySlow.Detail)
 
 // refuse ends a call whose message is waited for, which ends the wait.
 func (c *call) refuse() {
-	stream, ok := grpc.ServerTransportStreamFromContext(c.Context()).(interface{ WriteStatus(s *status.Status) error })
+	end(c.Context(), errSlow)
+}
+
+// end ends a call on the listener of gRPC from outside of its handler, whose context then ends.
+func end(ctx context.Context, err error) {
+	stream, ok := grpc.ServerTransportStreamFromContext(ctx).(interface{ WriteStatus(s *status.Status) error })
 	if ok {
-		_ = stream.WriteStatus(status.Convert(errSlow)) // fails only if the client has gone
+		_ = stream.WriteStatus(status.Convert(err)) // fails only if the client has gone
 	}
 }
+
+// limitAnswer limits the time in which a client reads an answer, until stop is called: a call that nobody reads would never
+// end.
+func limitAnswer(ctx context.Context, limit time.Duration) (stop func()) {
+	if r := requestOf(ctx); r != nil {
+		r.setDeadlines(time.Time{}, time.Now().Add(limit))
+		return func() {}
+	}
+	timer := time.AfterFunc(limit, func() { end(ctx, errUnreadAnswer) })
+	return func() { timer.Stop() }
+}
+
+var errUnreadAnswer = status.Error(codes.DeadlineExceeded, "the answer was not read in time")

@@ -73,6 +73,9 @@ func counted(m *method, next grpc.StreamHandler) grpc.StreamHandler {
 // finish counts and logs the call.
 func (c *call) finish() {
 	if c.request != nil {
+		if c.method.streams && c.Context().Err() == nil { // a deadline of a closed stream would keep it in memory until then
+			c.request.setDeadlines(time.Time{}, time.Now().Add(web.AnswerTimeout)) // for the end of the answer
+		}
 		c.request.tell(func(w *web.Call) { w.SetOutcome(c.status, c.err) })
 		return
 	}
@@ -136,6 +139,9 @@ func explained(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
 		c := ss.(*call)
 		told := toldOf(c.Context(), err)
 		c.status, c.err = statusOf(told.Code(), err), err
+		if c.status == http.StatusGatewayTimeout && c.Context().Err() != nil {
+			c.status = web.StatusClientGone // the deadline was the client's
+		}
 		return told.Err()
 	}
 }

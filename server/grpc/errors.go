@@ -87,7 +87,7 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, fault.ErrStorageFull):
 		return http.StatusInsufficientStorage
-	case errors.Is(err, errSlow):
+	case errors.Is(err, errSlow), errors.Is(err, errUnreadAnswer):
 		return http.StatusRequestTimeout
 	case errors.Is(err, errQueries):
 		return http.StatusServiceUnavailable // 413 would say that the client sent too much

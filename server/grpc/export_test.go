@@ -2,6 +2,15 @@ package grpc
 
 import "time"
 
+// LimitQueries changes how long a client may take to read the answer to a query, before Serve.
+func LimitQueries(s *Services, limit time.Duration) {
+	for _, one := range s.served {
+		if q, ok := one.impl.(*query); ok {
+			q.time = limit
+		}
+	}
+}
+
 // LimitArrivals changes how long messages may take to arrive, before Serve.
 func LimitArrivals(s *Services, limit, slow time.Duration, most int) {
 	s.arrivals.limit, s.arrivals.slow, s.arrivals.most = limit, slow, most

@@ -40,7 +40,10 @@ type harness struct {
 	ready   atomic.Pointer[error] // of the readiness check; nil: it succeeds
 }
 
-const maxBodyBytes = 64 << 10
+const (
+	maxBodyBytes = 64 << 10
+	maxStreams   = 40
+)
 
 func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
 	t.Helper()
@@ -56,7 +59,7 @@ func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
 		},
 	})
 	services := grpc.New(grpc.Options{
-		Router: h.router, Matchmaking: h.matches, Limits: grpc.Limits{MessageBytes: maxBodyBytes},
+		Router: h.router, Matchmaking: h.matches, Limits: grpc.Limits{MessageBytes: maxBodyBytes, Streams: maxStreams},
 	})
 	services.AddRoutes()
 	for _, change := range changes {

@@ -1,13 +1,18 @@
 package grpc_test
 
 import (
+	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/grpc"
@@ -52,15 +57,80 @@ func TestSlowMessages(t *testing.T) {
 	t.Run("too many", func(t *testing.T) {
 		t.Parallel()
 		h := start(t, func(s *grpc.Services) { grpc.LimitArrivals(s, time.Hour, 20*time.Millisecond, 2) })
-		first := h.stalled("first")
-		for _, id := range []string{"second", "third"} {
-			h.stalled(id)
+		first, second, third := h.stalled("first"), h.stalled("second"), h.stalled("third")
+		select { // the one that has arrived first
+		case code := <-first:
+			require.Equal(t, "4", code)
+		case code := <-second:
+			require.Equal(t, "4", code)
+		case code := <-third:
+			require.Equal(t, "4", code)
 		}
-		require.Equal(t, "4", <-first)
 		w := h.watch(h.frontend(servertest.Native), h.newID(h.frontend(servertest.Native)))
 		h.awaitWaiting(1)
 		<-time.After(200 * time.Millisecond) // a call whose message has arrived may last
 		h.drain()
 		isError(t, w.ends(t), codes.Unavailable, "the server is shutting down")
 	})
+}
+
+// TestUnreadAnswers: a query whose client reads nothing ends, so that others are served.
+func TestUnreadAnswers(t *testing.T) {
+	t.Parallel()
+	h := start(t, func(s *grpc.Services) { grpc.LimitQueries(s, 200*time.Millisecond) })
+	h.addTickets("large", 200, 16<<10)
+	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
+		const most = 16
+		entered := make(chan struct{}, most)
+		h.matches.set(func() { h.matches.walking = func() { entered <- struct{}{} } })
+		client := openmatch.NewQueryServiceClient(h.dial(p))
+		for range most {
+			_, err := client.QueryTickets(h.inQueue("large"), &openmatch.QueryTicketsRequest{Pool: &openmatch.Pool{}})
+			require.NoError(t, err)
+			<-entered
+		}
+		h.matches.set(func() { h.matches.walking = nil })
+		require.Eventually(t, func() bool {
+			stream, err := h.query().QueryTicketIds(h.inQueue("q"), &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}})
+			require.NoError(t, err)
+			_, err = stream.Recv()
+			return errors.Is(err, io.EOF)
+		}, servertest.Patience, 10*servertest.Step)
+	}
+}
+
+// TestStreamsOfAConnection are limited: the client's library waits.
+func TestStreamsOfAConnection(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	f := h.frontend(servertest.Native)
+	id := h.newID(f)
+	for range maxStreams {
+		h.watch(f, id)
+	}
+	h.awaitWaiting(maxStreams)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := f.GetTicket(ctx, &openmatch.GetTicketRequest{TicketId: id})
+	require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+	_, err = h.get(h.frontend(servertest.Native), id)
+	require.NoError(t, err, "another connection")
+	h.drain()
+}
+
+// TestLogOfWhatTheClientEnds: its deadline is no failure of the service.
+func TestLogOfWhatTheClientEnds(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for id, p := range map[string]servertest.Protocol{"native": servertest.Native, "http": servertest.GRPCGo} {
+		f := h.frontend(p)
+		ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "x-request-id", id), time.Second)
+		defer cancel()
+		w := h.watchIn(ctx, f, h.newID(f))
+		h.awaitWaiting(1)
+		require.Equal(t, codes.DeadlineExceeded, status.Code(w.ends(t)))
+		logged := h.logs.Request(t, id)
+		require.Equal(t, "499", logged.Attributes["status"])
+		require.Equal(t, slog.LevelDebug, logged.Level)
+	}
 }

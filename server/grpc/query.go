@@ -28,16 +28,17 @@ type query struct {
 
 	pools Pools
 	page  int           // tickets or IDs in one answer at most
+	time  time.Duration // for the client to read the answer
 	slots chan struct{} // holds an element for each query in progress
 }
 
 const (
-	maxQueries = 16               // in progress at the same time
-	queryTime  = 60 * time.Second // for the client to read the answer
+	maxQueries = 16 // in progress at the same time
+	queryTime  = 60 * time.Second
 )
 
 func newQuery(p Pools, page int) *query {
-	return &query{pools: p, page: page, slots: make(chan struct{}, maxQueries)}
+	return &query{pools: p, page: page, time: queryTime, slots: make(chan struct{}, maxQueries)}
 }
 
 var errQueries = status.Error(codes.ResourceExhausted, "the server is answering too many queries; try again")
@@ -114,6 +115,7 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 	default:
 		return errQueries
 	}
+	defer limitAnswer(ctx, q.time)()
 	if a.queue == "" {
 		a.queue = q.queueOf(a.pool)
 	}

@@ -106,28 +106,30 @@ func TestQueryFindsTheQueue(t *testing.T) {
 	}
 }
 
+// addTickets adds waiting tickets, each of so many bytes.
+func (h *harness) addTickets(queue string, n, size int) {
+	for i := range n {
+		id := fmt.Sprint(queue, i)
+		h.matches.tickets[id] = &matchmaking.Ticket{
+			ID: id, Queue: queue, Status: matchmaking.Searching, CreateTime: time.Unix(int64(i), 0),
+			Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", size)}}},
+		}
+	}
+}
+
 // TestQueryInPages reads many tickets, and large ones.
 func TestQueryInPages(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	add := func(queue string, n, size int) {
-		for i := range n {
-			id := fmt.Sprint(queue, i)
-			h.matches.tickets[id] = &matchmaking.Ticket{
-				ID: id, Queue: queue, Status: matchmaking.Searching, CreateTime: time.Unix(int64(i), 0),
-				Spec: matchmaking.Spec{SearchFields: matchmaking.SearchFields{Tags: []string{strings.Repeat("x", size)}}},
-			}
-		}
-	}
-	add("many", 2500, 1)
-	add("large", 200, 16<<10)
+	h.addTickets("many", 2500, 1)
+	h.addTickets("large", 500, 16<<10)
 	ids, pages, err := h.ids(&openmatch.Pool{}, "many")
 	require.NoError(t, err)
 	require.Len(t, ids, 2500)
 	require.Equal(t, 3, pages)
 	ids, _, err = h.ids(&openmatch.Pool{}, "large")
 	require.NoError(t, err)
-	require.Len(t, ids, 200)
+	require.Len(t, ids, 500)
 }
 
 func TestRefusedQueries(t *testing.T) {
