@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -194,10 +196,15 @@ func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, fro
 
 // Unsubscribe removes a subscriber. Its waiting fetches return ErrNoSubscriber. It succeeds if there is none. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
 func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) error {
+	return s.UnsubscribeIn(ctx, channel, subscriber, ulid.ULID{})
+}
+
+// UnsubscribeIn is Unsubscribe, except that it removes nothing in a life of the channel after last, unless that is zero.
+func (s *Service) UnsubscribeIn(ctx context.Context, channel, subscriber string, last ulid.ULID) error {
 	if err := cmp.Or(CheckChannel(channel), CheckSubscriber(subscriber)); err != nil {
 		return err
 	}
-	if err := s.store.Unsubscribe(ctx, channel, subscriber); err != nil {
+	if err := s.store.Unsubscribe(ctx, channel, subscriber, last); err != nil {
 		return fmt.Errorf("unsubscribe %s/%s: %w", channel, subscriber, err)
 	}
 	return nil

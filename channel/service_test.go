@@ -46,7 +46,7 @@ func (s *stubStore) Next(_ context.Context, a AckRequest, f FetchRequest) (Batch
 func (s *stubStore) Subscribe(_ context.Context, r SubscribeRequest) (Subscription, error) {
 	return s.subscribe(r)
 }
-func (s *stubStore) Unsubscribe(_ context.Context, channel, subscriber string) error {
+func (s *stubStore) Unsubscribe(_ context.Context, channel, subscriber string, _ ulid.ULID) error {
 	return s.unsubscribe(channel, subscriber)
 }
 func (s *stubStore) Describe(_ context.Context, r DescribeRequest) (Description, error) {

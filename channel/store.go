@@ -39,8 +39,9 @@ type Log interface {
 type Registry interface {
 	// Subscribe makes the channel and the subscriber if they don't exist. Errors: ErrClockAhead.
 	Subscribe(ctx context.Context, r SubscribeRequest) (Subscription, error)
-	// Unsubscribe removes the subscriber, with an EventUnsubscribed. It succeeds if there is none.
-	Unsubscribe(ctx context.Context, channel, subscriber string) error
+	// Unsubscribe removes the subscriber, with an EventUnsubscribed. It succeeds if there is none, and removes none in a life
+	// of the channel after last, unless that is zero.
+	Unsubscribe(ctx context.Context, channel, subscriber string, last ulid.ULID) error
 	// Describe returns a channel and one page of its subscribers. Errors: ErrNoChannel.
 	Describe(ctx context.Context, r DescribeRequest) (Description, error)
 }

@@ -280,7 +280,7 @@ func (w *world) Subscribe(_ context.Context, r SubscribeRequest) (Subscription, 
 	return Subscription{Created: !exists, Position: Position{Epoch: w.now.Epoch, Clock: mark}}, nil
 }
 
-func (w *world) Unsubscribe(_ context.Context, _, subscriber string) error {
+func (w *world) Unsubscribe(_ context.Context, _, subscriber string, _ ulid.ULID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.marks, subscriber)

@@ -36,5 +36,7 @@ type Reservation struct {
 // Subscriptions ends the waiting of players.
 type Subscriptions interface {
 	// Unsubscribe removes the subscriber of a ticket's channel, which ends its waiting fetches. It succeeds if there is none.
-	Unsubscribe(ctx context.Context, ticketID string) error
+	//
+	// In a life of the channel after the ticket's epoch it removes nothing; zero: the ticket's ID is never used again.
+	Unsubscribe(ctx context.Context, ticketID string, epoch ulid.ULID) error
 }

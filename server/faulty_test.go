@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -87,11 +89,11 @@ func (f *faultyLookup) Reserve(ctx context.Context, r matchmaking.Reservation) (
 	return f.Lookup.Reserve(ctx, r)
 }
 
-func (f *faultyStore) Unsubscribe(ctx context.Context, name, subscriber string) error {
+func (f *faultyStore) Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error {
 	if err := f.enter(ctx, "Unsubscribe"); err != nil {
 		return err
 	}
-	return f.Store.Unsubscribe(ctx, name, subscriber)
+	return f.Store.Unsubscribe(ctx, name, subscriber, last)
 }
 
 func (f *faultyStore) Describe(ctx context.Context, r channel.DescribeRequest) (channel.Description, error) {

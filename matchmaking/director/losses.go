@@ -30,21 +30,22 @@ type losses struct {
 }
 
 // check looks for tickets in the background.
-func (l *losses) check(ids []string) {
-	if len(ids) > 0 {
-		l.tasks.Start(func(ctx context.Context) { l.checkAll(ctx, ids) })
+func (l *losses) check(tickets []*matchmaking.Ticket) {
+	if len(tickets) > 0 {
+		l.tasks.Start(func(ctx context.Context) { l.checkAll(ctx, tickets) })
 	}
 }
 
-func (l *losses) checkAll(ctx context.Context, ids []string) {
+func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
 	wait := pace.NewBackoff()
-	for len(ids) > 0 && l.provesLoss(time.Now()) {
+	for len(tickets) > 0 && l.provesLoss(time.Now()) {
 		asked := time.Now()
-		_, err := l.store.Ticket(ctx, l.queue, ids[0])
+		lost := tickets[0]
+		_, err := l.store.Ticket(ctx, l.queue, lost.ID)
 		switch {
 		case errors.Is(err, matchmaking.ErrNoTicket):
-			if l.provesLoss(asked) && l.players.release(ctx, ids[0]) {
-				l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", ids[0])
+			if l.provesLoss(asked) && l.players.release(ctx, lost.ID, lost.Epoch) {
+				l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", lost.ID)
 			}
 		case err != nil:
 			if !pace.Sleep(ctx, wait.NextBackOff()) {
@@ -53,7 +54,7 @@ func (l *losses) checkAll(ctx context.Context, ids []string) {
 			continue
 		}
 		wait.Reset()
-		ids = ids[1:]
+		tickets = tickets[1:]
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -225,11 +226,15 @@ type fakePlayers struct {
 	mu       sync.Mutex
 	fails    map[string]int // calls that fail
 	released []string
+	epochs   map[string]ulid.ULID
 }
 
-func (p *fakePlayers) Unsubscribe(_ context.Context, ticketID string) error {
+func (p *fakePlayers) Unsubscribe(_ context.Context, ticketID string, epoch ulid.ULID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.epochs != nil {
+		p.epochs[ticketID] = epoch
+	}
 	if p.fails[ticketID] > 0 {
 		p.fails[ticketID]--
 		return errDown
@@ -255,7 +260,7 @@ func TestLosses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p := &fakePlayers{}
+				p, epoch := &fakePlayers{epochs: map[string]ulid.ULID{}}, ulid.Make()
 				log := slog.New(slog.DiscardHandler)
 				tasks := maker.NewTasks(t.Context())
 				end := time.Now().Add(-test.leaseEnded)
@@ -263,9 +268,12 @@ func TestLosses(t *testing.T) {
 					store: &fakeStore{known: map[string]bool{"there": true}, fails: test.fails}, players: &players{subscriptions: p, log: log},
 					queue: "q", keep: time.Minute, leaseEnd: func() time.Time { return end }, tasks: tasks, log: log,
 				}
-				l.check([]string{"there", "lost"})
+				l.check([]*matchmaking.Ticket{{ID: "there"}, {ID: "lost", Epoch: epoch}})
 				tasks.Finish(time.Hour)
 				require.Equal(t, test.released, p.released)
+				if len(test.released) > 0 {
+					require.Equal(t, epoch, p.epochs["lost"], "a later ticket's player isn't released")
+				}
 			})
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -72,7 +73,7 @@ func (s *sweeper) expire(ctx context.Context, ids []string) (released []string) 
 	group.SetLimit(sweepTasks)
 	for i, id := range ids {
 		group.Go(func() error {
-			done[i] = ctx.Err() == nil && s.players.release(ctx, id)
+			done[i] = ctx.Err() == nil && s.players.release(ctx, id, ulid.ULID{}) // its ID isn't free yet
 			return nil
 		})
 	}
@@ -97,14 +98,14 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// release ends the fetches that wait on a ticket's channel, and reports whether that worked.
-func (p *players) release(ctx context.Context, ticketID string) bool {
+// release ends the fetches that wait on a ticket's channel in its epoch; zero: in any. It reports whether that worked.
+func (p *players) release(ctx context.Context, ticketID string, epoch ulid.ULID) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	wait := pace.NewBackoff()
 	var err error
 	for range releaseTries {
-		if err = p.subscriptions.Unsubscribe(ctx, ticketID); err == nil {
+		if err = p.subscriptions.Unsubscribe(ctx, ticketID, epoch); err == nil {
 			return true
 		}
 		pace.Sleep(ctx, wait.NextBackOff())

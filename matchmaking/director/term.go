@@ -293,10 +293,10 @@ func (t *term) end(err error) {
 
 // takeMissed updates the tickets that could not be claimed or assigned.
 func (t *term) takeMissed(not maker.Missed) {
-	var lost []string
+	var lost []*matchmaking.Ticket
 	for _, id := range not.Gone {
-		if t.pool.IsCertain(id) {
-			lost = append(lost, id)
+		if ticket := t.pool.Certain(id); ticket != nil {
+			lost = append(lost, ticket)
 		}
 		t.pool.Finish(id)
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
@@ -17,8 +19,8 @@ type Service interface {
 	PublishEach(ctx context.Context, requests []channel.PublishRequest) []channel.PublishResult
 	// Subscribe makes a channel and a subscriber if they don't exist.
 	Subscribe(ctx context.Context, name, subscriber string, from channel.From) (channel.Subscription, error)
-	// Unsubscribe removes a subscriber.
-	Unsubscribe(ctx context.Context, name, subscriber string) error
+	// UnsubscribeIn removes a subscriber, unless the channel is in a later life.
+	UnsubscribeIn(ctx context.Context, name, subscriber string, last ulid.ULID) error
 }
 
 // Channels are the channels of tickets. It may be used by many goroutines.
@@ -56,8 +58,8 @@ func (c *Channels) Open(ctx context.Context, ticketID string) error {
 	return err
 }
 
-// Unsubscribe removes the subscriber of a ticket's channel, which ends its waiting fetches. Errors: those of
-// channel.Service's Unsubscribe.
-func (c *Channels) Unsubscribe(ctx context.Context, ticketID string) error {
-	return c.service.Unsubscribe(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber)
+// Unsubscribe removes the subscriber of a ticket's channel, which ends its waiting fetches, unless the channel is in a later
+// life. Errors: those of channel.Service's Unsubscribe.
+func (c *Channels) Unsubscribe(ctx context.Context, ticketID string, epoch ulid.ULID) error {
+	return c.service.UnsubscribeIn(ctx, matchmaking.ChannelOf(ticketID), matchmaking.Subscriber, epoch)
 }

@@ -34,8 +34,8 @@ func (s *service) Subscribe(_ context.Context, name, subscriber string, from cha
 	return channel.Subscription{}, s.err
 }
 
-func (s *service) Unsubscribe(_ context.Context, name, subscriber string) error {
-	s.call = "unsubscribe " + name + " " + subscriber
+func (s *service) UnsubscribeIn(_ context.Context, name, subscriber string, last ulid.ULID) error {
+	s.call = fmt.Sprint("unsubscribe ", name, " ", subscriber, " ", last)
 	return s.err
 }
 
@@ -48,8 +48,8 @@ func TestChannels(t *testing.T) {
 	}
 	require.Equal(t, []error{nil, nil}, c.Publish(t.Context(), assignments))
 	require.Equal(t, "publish ticket.ann/player 00000000000000000000000000 assignment-m 1 ticket.ben/player 01000000000000000000000000 assignment-m 2", s.call)
-	require.NoError(t, c.Unsubscribe(t.Context(), "ann"))
-	require.Equal(t, "unsubscribe ticket.ann player", s.call)
+	require.NoError(t, c.Unsubscribe(t.Context(), "ann", ulid.ULID{1}))
+	require.Equal(t, "unsubscribe ticket.ann player 01000000000000000000000000", s.call)
 	require.NoError(t, c.Open(t.Context(), "ann"))
 	require.Equal(t, "subscribe ticket.ann player true", s.call)
 

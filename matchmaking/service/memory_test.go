@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/lease"
@@ -80,7 +81,7 @@ func (m *memory) Open(_ context.Context, id string) error {
 	return nil
 }
 
-func (m *memory) Unsubscribe(_ context.Context, id string) error {
+func (m *memory) Unsubscribe(_ context.Context, id string, _ ulid.ULID) error {
 	m.calls = append(m.calls, "unsubscribe "+id)
 	return nil
 }

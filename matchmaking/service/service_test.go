@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -128,7 +129,7 @@ type muteChannels struct {
 	asked atomic.Int32
 }
 
-func (c *muteChannels) Unsubscribe(context.Context, string) error {
+func (c *muteChannels) Unsubscribe(context.Context, string, ulid.ULID) error {
 	c.asked.Add(1)
 	return fault.ErrUnavailable
 }

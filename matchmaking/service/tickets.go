@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -28,7 +30,7 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 // cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and those
 // of the store and the channels, after which a repetition completes it.
 func (s *Service) Cancel(ctx context.Context, id string) error {
-	queue, err := s.queueOf(ctx, id)
+	owner, err := s.ownerOf(ctx, id)
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket):
 		return nil
@@ -36,11 +38,11 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
-	q := s.registry.known()[queue]
+	q := s.registry.known()[owner.Queue]
 	if q != nil {
 		keep = q.AssignmentTTL.Std()
 	}
-	err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, Keep: keep})
+	err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: owner.Queue, ID: id, Keep: keep})
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket): // it may be created now: its player's subscription stays
 		return nil
@@ -48,9 +50,9 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 		return fmt.Errorf("cancel ticket %s: %w", id, err)
 	}
 	if q != nil { // the metrics of a deleted queue are gone
-		s.o.Metrics.Cancelled(queue)
+		s.o.Metrics.Cancelled(owner.Queue)
 	}
-	if err := s.o.Channels.Unsubscribe(ctx, id); err != nil {
+	if err := s.o.Channels.Unsubscribe(ctx, id, owner.Epoch); err != nil {
 		return fmt.Errorf("cancel ticket %s: %w", id, err)
 	}
 	return nil
@@ -99,7 +101,7 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	}
 	// A cancel in between has found no subscriber to remove.
 	if _, err = s.stateOf(ctx, queue, id); errors.Is(err, matchmaking.ErrNoTicket) {
-		if err := s.o.Channels.Unsubscribe(ctx, id); err != nil {
+		if err := s.o.Channels.Unsubscribe(ctx, id, ulid.ULID{}); err != nil {
 			return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 		}
 	}
@@ -133,17 +135,24 @@ func (s *Service) publishAgain(ctx context.Context, id, assignment string) error
 	return nil
 }
 
-// queueOf returns the queue of a ticket. An ID that the service made names it. Errors: ErrNoTicket and the store's.
+// queueOf returns the queue of a ticket. Errors: ErrNoTicket and the store's.
 func (s *Service) queueOf(ctx context.Context, id string) (string, error) {
+	owner, err := s.ownerOf(ctx, id)
+	return owner.Queue, err
+}
+
+// ownerOf returns the queue of a ticket, and the epoch of its channel's life unless the service made the ID, which names the
+// queue and is never used again. Errors: ErrNoTicket and the store's.
+func (s *Service) ownerOf(ctx context.Context, id string) (matchmaking.Owner, error) {
 	if queue, ok := matchmaking.QueueOf(id); ok {
-		return queue, nil
+		return matchmaking.Owner{Queue: queue}, nil
 	}
 	if matchmaking.CheckTicketID(id) != nil {
-		return "", matchmaking.ErrNoTicket
+		return matchmaking.Owner{}, matchmaking.ErrNoTicket
 	}
 	owner, err := s.o.Lookup.Owner(ctx, id)
 	if err != nil {
-		return "", fmt.Errorf("find the queue of ticket %s: %w", id, err)
+		return matchmaking.Owner{}, fmt.Errorf("find the queue of ticket %s: %w", id, err)
 	}
-	return owner.Queue, nil
+	return owner, nil
 }

@@ -121,7 +121,7 @@ func (p *Pool) Remove(id string) {
 // Replace makes the pool what a snapshot of the queue says, except for tickets whose matches are being made. held has
 // the deadlines of other claims by ticket. It returns the tickets that the storage lost: they were in the pool, were
 // certainly not assigned, and are not in the snapshot.
-func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time) (missing []string) {
+func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time) (missing []*matchmaking.Ticket) {
 	present := make(map[string]bool, len(tickets))
 	for _, t := range tickets {
 		present[t.ID] = true
@@ -132,7 +132,7 @@ func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time)
 			continue
 		}
 		if e.isUnassigned() {
-			missing = append(missing, id)
+			missing = append(missing, e.ticket)
 		}
 		p.Remove(id)
 	}
@@ -229,20 +229,21 @@ func (p *Pool) Changed() bool { return p.changed }
 func (p *Pool) SetChanged(changed bool) { p.changed = changed }
 
 // Unassigned returns the tickets that are certainly not assigned.
-func (p *Pool) Unassigned() []string {
-	var ids []string
-	for id, e := range p.tickets {
+func (p *Pool) Unassigned() (all []*matchmaking.Ticket) {
+	for _, e := range p.tickets {
 		if e.isUnassigned() {
-			ids = append(ids, id)
+			all = append(all, e.ticket)
 		}
 	}
-	return ids
+	return all
 }
 
-// IsCertain reports whether a ticket is known whose outcome is certain.
-func (p *Pool) IsCertain(id string) bool {
-	e := p.tickets[id]
-	return e != nil && !e.uncertain
+// Certain returns a ticket if it is known and its outcome is certain, else nil.
+func (p *Pool) Certain(id string) *matchmaking.Ticket {
+	if e := p.tickets[id]; e != nil && !e.uncertain {
+		return e.ticket
+	}
+	return nil
 }
 
 func (e *entry) isUnassigned() bool { return e.state != claimed && !e.uncertain }

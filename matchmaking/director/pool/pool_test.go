@@ -105,7 +105,7 @@ func (m *poolModel) Replace(t *rapid.T) {
 		}
 		delete(m.tickets, id)
 	}
-	require.ElementsMatch(t, want, missing)
+	require.ElementsMatch(t, want, idsOf(missing))
 }
 
 // Claim takes a waiting ticket out of the matcher, as a round does, and claims it.
@@ -184,7 +184,7 @@ func (m *poolModel) Check(t *rapid.T) {
 		require.True(t, known.created.Equal(e.ticket.CreateTime))
 		require.Equal(t, known.state == waiting, m.matcher.has[id] == e.ticket, "the matcher has the waiting tickets")
 		require.Equal(t, known.state == waiting, m.pool.Available(id) == e.ticket)
-		require.Equal(t, !known.uncertain, m.pool.IsCertain(id))
+		require.Equal(t, !known.uncertain, m.pool.Certain(id) == e.ticket)
 		if known.state == claimed {
 			claims++
 		} else if !known.uncertain {
@@ -197,7 +197,7 @@ func (m *poolModel) Check(t *rapid.T) {
 	require.Len(t, m.matcher.has, len(m.tickets)-claims-len(m.pool.parked), "and no others")
 	require.Equal(t, claims, m.pool.Claimed())
 	require.Equal(t, len(m.tickets), m.pool.Len())
-	require.ElementsMatch(t, unassigned, m.pool.Unassigned())
+	require.ElementsMatch(t, unassigned, idsOf(m.pool.Unassigned()))
 	at, ok := m.pool.NextWake()
 	require.Equal(t, !first.IsZero(), ok)
 	require.True(t, first.Equal(at))
@@ -233,4 +233,11 @@ func TestPoolReportsChanges(t *testing.T) {
 		step.do()
 		require.Equal(t, step.changed, p.Changed(), step.name)
 	}
+}
+
+func idsOf(tickets []*matchmaking.Ticket) (ids []string) {
+	for _, t := range tickets {
+		ids = append(ids, t.ID)
+	}
+	return ids
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -116,7 +117,7 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
 		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
 		{"describe", "describe", 0, func(ctx context.Context) error { return rig.ErrorOf(m.Describe(ctx, about("ch", m.policy))) }},
-		{"unsubscribe", "unsubscribe", 0, func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest") }},
+		{"unsubscribe", "unsubscribe", 0, func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest", ulid.ULID{}) }},
 	} {
 		m.isOneCommand(t, op)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -162,7 +163,7 @@ func TestWorkedExample(t *testing.T) {
 		"ack by sA":            func() { e.ack(t, "sA") },
 		"next by sB":           func() { e.next(t, "sB") },
 		"publish msg123 again": func() { e.publish(t, "msg123", "0", true) },
-		"unsubscribe sA":       func() { require.NoError(t, e.Unsubscribe(t.Context(), e.name, "sA")) },
+		"unsubscribe sA":       func() { require.NoError(t, e.Unsubscribe(t.Context(), e.name, "sA", ulid.ULID{})) },
 	}
 	steps := rig.Steps(t, "## The worked example", stepHeading)
 	require.Len(t, steps, len(run))
@@ -260,7 +261,7 @@ func TestPredecessorsSubscriberIsRemoved(t *testing.T) {
 	require.Equal(t, channel.EventConfirmed, (<-events).Kind)
 	for _, at := range []clock.Clock{-5, 0} {
 		l.set(t, "c.{chX}.r.sA", "-7")
-		require.NoError(t, l.Unsubscribe(t.Context(), "chX", "sA"))
+		require.NoError(t, l.Unsubscribe(t.Context(), "chX", "sA", ulid.ULID{}))
 		want := channel.Event{Kind: channel.EventUnsubscribed, Position: channel.Position{Clock: at}, Subscriber: "sA"}
 		require.Equal(t, want, <-events)
 		require.NoError(t, l.Node.Do(t, "DEL", l.Conn.Prefix()+"c.{chX}.clock").Error())

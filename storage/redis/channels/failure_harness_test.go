@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +33,7 @@ func calls(t *testing.T, s *Store, name string) []rig.Call {
 		{Name: "subscribe", Do: func(ctx context.Context) error {
 			return rig.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another", Policy: l.policy()}))
 		}},
-		{Name: "unsubscribe", Do: func(ctx context.Context) error { return s.Unsubscribe(ctx, name, "another") }},
+		{Name: "unsubscribe", Do: func(ctx context.Context) error { return s.Unsubscribe(ctx, name, "another", ulid.ULID{}) }},
 		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Describe(ctx, about(name, l.policy()))) }},
 		{Name: "position", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Position(ctx, name)) }},
 		{Name: "ready", Do: s.conn.Ready},

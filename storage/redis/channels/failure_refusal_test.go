@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
@@ -154,7 +155,7 @@ func TestFailureOutOfMemory(t *testing.T) {
 	d, err := s.Describe(t.Context(), about("x", lore{}.policy()))
 	require.NoError(t, err)
 	require.Zero(t, d.Subscribers[0].Lag, "the acknowledgement counted")
-	require.NoError(t, s.Unsubscribe(t.Context(), "y", reader))
+	require.NoError(t, s.Unsubscribe(t.Context(), "y", reader, ulid.ULID{}))
 	require.ErrorIs(t, rig.ErrorOf(s.Fetch(t.Context(), lore{}.fetch("y"))), channel.ErrNoSubscriber)
 
 	require.NoError(t, n.Do(t, "DEL", "ballast").Error())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -57,7 +58,7 @@ func subscribeAs(name string, start channel.Start) func(context.Context, *Store,
 }
 
 func unsubscribeReader(ctx context.Context, s *Store, h halfMoved, _ channel.Batch) error {
-	return s.Unsubscribe(ctx, h.name, reader)
+	return s.Unsubscribe(ctx, h.name, reader, ulid.ULID{})
 }
 
 func describeBoth(ctx context.Context, s *Store, h halfMoved, b channel.Batch) error {

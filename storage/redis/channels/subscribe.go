@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -60,9 +62,12 @@ func fromText(f channel.From) string {
 }
 
 // Unsubscribe runs unsubscribe.lua.
-func (s *Store) Unsubscribe(ctx context.Context, name, subscriber string) error {
-	ch := s.keys(name)
-	rep, err := s.conn.Run(ctx, unsubscribeScript, ch.ForSubscriber(subscriber), []string{subscriber, ch.Topic()})
+func (s *Store) Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error {
+	ch, epoch := s.keys(name), ""
+	if !last.IsZero() {
+		epoch = last.String()
+	}
+	rep, err := s.conn.Run(ctx, unsubscribeScript, ch.ForSubscriber(subscriber), []string{subscriber, ch.Topic(), epoch})
 	if err != nil {
 		return err
 	}

@@ -125,8 +125,9 @@ func listenUnsubscribe(s *subject) {
 	s.publish("a")
 	s.unsubscribe("s")
 	s.publish("b")
-	s.unsubscribe(longName)
 	epoch := s.position().Epoch
+	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, longName, ulid.ULID{1}), "it is subscribed in a later life")
+	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, longName, epoch))
 
 	l.published(s.at(1))
 	at := channel.Position{Epoch: epoch, Clock: s.at(1)}

@@ -150,7 +150,7 @@ func (c *machine) subscribe(t *rapid.T) {
 
 func (c *machine) unsubscribe(t *rapid.T) {
 	name := c.subscriber(t)
-	c.sameError(t, c.s.store.Unsubscribe(c.s.ctx(), c.s.channel, name), nil)
+	c.sameError(t, c.s.store.Unsubscribe(c.s.ctx(), c.s.channel, name, ulid.ULID{}), nil)
 	delete(c.m.marks, name)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -193,7 +194,7 @@ func (s *subject) subscribe(name string) channel.Subscription {
 
 func (s *subject) unsubscribe(name string) {
 	s.t.Helper()
-	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, name), "unsubscribe")
+	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, name, ulid.ULID{}), "unsubscribe")
 }
 
 func (s *subject) request(name string, limit int) channel.FetchRequest {

@@ -9,13 +9,17 @@
 --
 -- ARGV[1] subscriber  string  its name
 -- ARGV[2] topic       string  sharded pub/sub channel to tell
+-- ARGV[3] last        string  epoch: in a later life of the channel nothing is removed; or ""
 --
--- Returns {"OK"} if it was there, {"NO_SUBSCRIBER"} otherwise.
+-- Returns {"OK"} if it was there, {"NO_SUBSCRIBER"} otherwise, and in a later life.
 -- Safe to run twice: yes.
 local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local subscriber, topic = ARGV[1], ARGV[2]
+local subscriber, topic, last = ARGV[1], ARGV[2], ARGV[3]
 
 local clock, epoch = position(clock_key, epoch_key, mark_key)
+if last ~= '' and epoch and epoch > last then
+  return {'NO_SUBSCRIBER'}
+end
 redis.call('SREM', subs_key, subscriber)
 if redis.call('DEL', mark_key) == 0 then
   return {'NO_SUBSCRIBER'}
