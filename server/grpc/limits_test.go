@@ -78,7 +78,7 @@ func TestSlowMessages(t *testing.T) {
 func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
 	h := start(t, func(s *grpc.Services) { grpc.LimitQueries(s, 200*time.Millisecond) })
-	h.addTickets("large", 200, 16<<10)
+	h.addTickets("large", 600, 16<<10) // several messages: one is never waited for
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
 		const most = 16
 		entered := make(chan struct{}, most)
