@@ -1,9 +1,10 @@
 // Package queues keeps the queues of matchmaking and their tickets in Redis: it implements matchmaking.Store, with one Lua
 // script, and one round trip, for each operation. docs/redis-internals.md documents the keys and the scripts.
 //
-// Start from [New]. A ticket is created by create.go, together with others of its queue, claimed by a director by claim.go, and assigned by assign.go, whose
-// script also adds the assignment to the queue's outbox (outbox.go). All keys of a queue have its name as their hash tag, so
-// that they are in one slot; while that slot is being moved, operations are tried again until the time limit.
+// Start from [New]. A ticket is created by create.go, together with others of its queue, claimed by a director by claim.go, and
+// assigned by assign.go, whose script also adds the assignment to the queue's outbox (outbox.go). All keys of a queue have its
+// name as their hash tag, so that they are in one slot; while that slot is being moved, operations are tried again until the
+// time limit.
 //
 // Errors are those that matchmaking.Store documents. A [Store] may be used by many goroutines.
 package queues
