@@ -206,6 +206,8 @@ func deleteTicket(t *testing.T, q *Queue) {
 	require.Empty(t, q.AssignOne(t, "token", "m1", "assigned", "other").Entries, "a repeat finds the match")
 	q.Add(t, "assigned")
 	require.Equal(t, matchmaking.Searching, q.Status(t, "assigned"), "the ID is free")
+	require.NoError(t, q.CancelID(t.Context(), "assigned"))
+	require.Equal(t, matchmaking.Cancelled, q.Status(t, "assigned"), "nothing of the earlier ticket is left")
 }
 
 func renewDoesNotRevive(t *testing.T, q *Queue) {
