@@ -2,6 +2,7 @@ package races_test
 
 import (
 	"context"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -32,7 +33,11 @@ func TestCutFeeds(t *testing.T) {
 				}
 			}
 		})
-		a.crowd(300, 3*time.Millisecond, steady("duel", 6))
+		a.crowd(300, 3*time.Millisecond, func(r *rand.Rand) plan {
+			p := steady("duel", 6)(r)
+			p.noID = r.IntN(2) == 0
+			return p
+		})
 		a.playing.Wait()
 		stop()
 		require.NotZero(t, cut)

@@ -23,6 +23,7 @@ type plan struct {
 	leaves time.Duration // after which it cancels; 0: never
 	looks  int           // how often it reads its ticket
 	hasty  bool          // it creates its ticket twice and cancels it, at the same time or once it knows of it
+	noID   bool          // the service makes its ticket's ID, and the channel when it is first needed
 	beside *server       // its current server; nil: any
 	unsure bool          // Redis may lose what the player was told
 }
@@ -142,11 +143,18 @@ func (p *player) insist(ctx context.Context, ask func(context.Context, *server) 
 
 func (p *player) create(ctx context.Context) error {
 	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
-		p.ticket, _, err = s.tickets.Create(ctx, service.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl})
+		n := service.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl}
+		if p.noID {
+			n.ID, n.ChannelLater = "", true
+		}
+		p.ticket, _, err = s.tickets.Create(ctx, n)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("create: %w", err)
+	}
+	if p.noID {
+		p.id = p.ticket.ID
 	}
 	return nil
 }
@@ -254,9 +262,14 @@ func (p *player) read(ctx context.Context, to *player) error {
 		}
 		asking, done := s.during(within)
 		d, err := s.channels.Next(asking, q, handle)
+		if errors.Is(err, channel.ErrNoSubscriber) {
+			if err = s.tickets.OpenChannel(asking, p.id); err == nil {
+				d, err = s.channels.Next(asking, q, handle)
+			}
+		}
 		done()
 		switch {
-		case errors.Is(err, channel.ErrNoSubscriber):
+		case errors.Is(err, channel.ErrNoSubscriber), errors.Is(err, matchmaking.ErrNoTicket):
 			return nil
 		case err != nil && !last && (errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil || !s.alive()):
 			wait(ctx, 10*time.Millisecond)
