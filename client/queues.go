@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -13,6 +14,12 @@ type Queue = wire.Queue
 
 // QueueDescription is a queue and its state. Waits is nil if no ticket was matched recently.
 type QueueDescription = wire.QueueDescription
+
+// Waiting is who waits long in a queue, and why.
+type Waiting = wire.Waiting
+
+// LongestWaits are percentiles of how long tickets have waited, and the longest wait, in milliseconds.
+type LongestWaits = wire.LongestWaits
 
 // Queues returns all queues that the server knows, ordered by name.
 func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
@@ -25,6 +32,16 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 func (c *Client) DescribeQueue(ctx context.Context, queue string) (QueueDescription, error) {
 	var d QueueDescription
 	_, err := c.call(ctx, queueRequest("describe", http.MethodGet, queue), &d)
+	return d, err
+}
+
+// DescribeWaiting is DescribeQueue with Waiting: who waits long, and why. The server reads up to 10,000 tickets for it, for one
+// request at a time. Errors: those of DescribeQueue, ErrOverloaded.
+func (c *Client) DescribeWaiting(ctx context.Context, queue string) (QueueDescription, error) {
+	r := queueRequest("describe", http.MethodGet, queue)
+	r.query = url.Values{"waiting": {"true"}}
+	var d QueueDescription
+	_, err := c.call(ctx, r, &d)
 	return d, err
 }
 

@@ -401,6 +401,13 @@ func TestDescribeQueue(t *testing.T) {
 	h.create(`{"queue":"duel","id":"bob"}`)
 	require.Eventually(t, func() bool { return describe().OldestWaitMillis > 0 }, servertest.Patience, servertest.Step)
 	require.Equal(t, 1, describe().Tickets.Searching+describe().Tickets.Pending)
+	waiting := decode[wire.QueueDescription](h.do("GET", "/v1/queues/duel?waiting=true", "")).Waiting
+	require.Equal(t, []any{1, 1, []wire.WaitingByRange{}}, []any{waiting.Tickets, waiting.Examined, waiting.Statistics})
+	require.Equal(t, []wire.LongWaitingTicket{
+		{ID: "bob", WaitMillis: waiting.Waits.Max, Players: 1, Acceptance: &wire.Acceptance{}},
+	}, waiting.Longest)
+	require.Nil(t, decode[wire.QueueDescription](h.do("GET", "/v1/queues/duel?waiting=false", "")).Waiting)
+	h.do("GET", "/v1/queues/duel?waiting=1", "").problem(400, fault.SlugInvalidQuery)
 	h.assignment(h.create(`{"queue":"duel","id":"carl"}`))
 	require.Eventually(t, func() bool { return describe().Outgoing == 0 }, servertest.Patience, servertest.Step)
 	d = describe()

@@ -18,11 +18,12 @@ type QueueDescription struct {
 	Queue
 	Configured       bool         `json:"configured"` // part of the service's configuration: it can't be put or deleted
 	Tickets          TicketCounts `json:"tickets"`
-	Outgoing         int          `json:"outgoing"`         // assignments that are not on their channels yet
-	Conflicts        int64        `json:"conflicts"`        // matches that failed since the queue was last unused for a day
-	OldestWaitMillis int64        `json:"oldestWaitMs"`     // of the tickets that can be matched now; 0 if there are none
-	MatchRate        float64      `json:"matchRate"`        // matches a second, over the last minute
-	Waits            *Waits       `json:"waitMs,omitempty"` // of tickets that were matched recently; left out if there are none
+	Outgoing         int          `json:"outgoing"`          // assignments that are not on their channels yet
+	Conflicts        int64        `json:"conflicts"`         // matches that failed since the queue was last unused for a day
+	OldestWaitMillis int64        `json:"oldestWaitMs"`      // of the tickets that can be matched now; 0 if there are none
+	MatchRate        float64      `json:"matchRate"`         // matches a second, over the last minute
+	Waits            *Waits       `json:"waitMs,omitempty"`  // of tickets that were matched recently; left out if there are none
+	Waiting          *Waiting     `json:"waiting,omitempty"` // if it was asked for
 }
 
 // TicketCounts counts a queue's tickets by status.

@@ -79,52 +79,6 @@ func writeQueues(w io.Writer, queues []client.Queue) error {
 	return cli.WriteTable(w, rows)
 }
 
-func newQueueDescribe(t cli.Terminal) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:        "describe QUEUE",
-		SuggestFor: []string{"show", "get"},
-		Short:      "Show how many tickets wait in a queue, and for how long",
-		Args:       cli.Arguments(1, 1),
-	}
-	connection := cli.AddConnection(cmd, t, 5*time.Second)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
-	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		d, err := c.DescribeQueue(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		if asJSON {
-			return cli.WriteLine(t.Stdout, d)
-		}
-		return writeQueue(t.Stdout, d)
-	})
-	return cmd
-}
-
-// writeQueue writes a queue for people to read.
-func writeQueue(w io.Writer, d client.QueueDescription) error {
-	o, err := outlineOf(d.Queue)
-	if err != nil {
-		return err
-	}
-	waits := "no match was made recently"
-	if d.Waits != nil {
-		waits = fmt.Sprintf("%s, 9 of 10 at most %s, 99 of 100 at most %s", ms(d.Waits.P50), ms(d.Waits.P90), ms(d.Waits.P99))
-	}
-	_, err = fmt.Fprintf(w, "queue     %s\nmatches   %s, %d teams of %d, %s\nwaiting   %d, the oldest for %s\npending   %d\noutgoing  %d\n"+
-		"rate      %.3g matches a second\nwaits     %s\n\n",
-		d.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind, d.Tickets.Searching, ms(d.OldestWaitMillis),
-		d.Tickets.Pending, d.Outgoing, d.MatchRate, waits)
-	if err != nil {
-		return err
-	}
-	return cli.WriteTable(w, fmt.Sprintf("MATCHED\tCANCELLED\tEXPIRED\tCONFLICTS\n%d\t%d\t%d\t%d\n",
-		d.Tickets.MatchFound, d.Tickets.Cancelled, d.Tickets.Expired, d.Conflicts))
-}
-
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-
 func newQueuePut(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "put QUEUE [DEFINITION | FILE]",

@@ -58,8 +58,7 @@ func matcherOf(d matchmaking.Definition, log *slog.Logger, targets *jsonhttp.Tar
 	case matchmaking.MatchFirstCome:
 		return function.Filtered(d.Profile, func() matchmaking.Matcher { return function.FirstCome(m.Teams, m.TeamSize) }), nil
 	case matchmaking.MatchCriteria:
-		o := function.CriteriaOptions{Teams: m.Teams, TeamSize: m.TeamSize, Acceptance: m.Acceptance, Weights: m.Weights, Widen: m.Widen}
-		return function.Filtered(d.Profile, func() matchmaking.Matcher { return function.Criteria(o) }), nil
+		return function.Filtered(d.Profile, func() matchmaking.Matcher { return function.Criteria(function.OptionsOf(m)) }), nil
 	case matchmaking.MatchHTTP, matchmaking.MatchGRPC:
 		called, err := callout.Function(d, log, targets)
 		if err != nil {

@@ -8,6 +8,11 @@ import (
 // CriteriaOptions are the parameters of [Criteria].
 type CriteriaOptions = criteria.Options
 
+// OptionsOf returns the parameters that a definition has.
+func OptionsOf(m matchmaking.Match) CriteriaOptions {
+	return CriteriaOptions{Teams: m.Teams, TeamSize: m.TeamSize, Acceptance: m.Acceptance, Weights: m.Weights, Widen: m.Widen}
+}
+
 // Criteria returns a Matcher that matches tickets that accept each other.
 //
 // A ticket accepts another one that has, for every name in its criteria, a statistic within one of the ranges that it has

@@ -15,9 +15,10 @@ import (
 
 // The parameters of queries.
 var (
-	fetchParameters = []string{"max", "wait"}
-	pageParameters  = []string{"cursor", "limit"}
-	queueParameters = []string{"queue"}
+	fetchParameters   = []string{"max", "wait"}
+	pageParameters    = []string{"cursor", "limit"}
+	queueParameters   = []string{"queue"}
+	waitingParameters = []string{"waiting"}
 )
 
 // fetchQuery reads max and wait.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/insight"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -21,9 +22,13 @@ type Queues interface {
 	Describe(ctx context.Context, queue string) (service.QueueDescription, error)
 	PutQueue(ctx context.Context, name string, definition []byte) (d matchmaking.Definition, created bool, err error)
 	DeleteQueue(ctx context.Context, name string) error
+	insight.Waiting
 }
 
-type queues struct{ service Queues }
+type queues struct {
+	service Queues
+	insight *insight.Reader
+}
 
 // list is GET /v1/queues.
 func (h *queues) list(c *web.Call) error {
@@ -40,6 +45,10 @@ func (h *queues) list(c *web.Call) error {
 
 // describe is GET /v1/queues/{queue}.
 func (h *queues) describe(c *web.Call) error {
+	waiting, err := waitingQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return err
+	}
 	d, err := h.service.Describe(c.Context(), c.Param(0))
 	if err != nil {
 		return err
@@ -58,6 +67,13 @@ func (h *queues) describe(c *web.Call) error {
 	}
 	if d.WaitP99 > 0 {
 		answer.Waits = &wire.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(), P99: d.WaitP99.Milliseconds()}
+	}
+	if waiting {
+		report, err := h.insight.Report(c.Context(), d.Definition, d.QueueState)
+		if err != nil {
+			return err
+		}
+		answer.Waiting = waitingOf(report)
 	}
 	return c.Value(http.StatusOK, answer)
 }

@@ -3,6 +3,7 @@ package v1
 import (
 	"net/http"
 
+	"github.com/tidemark-dev/tidemark/matchmaking/insight"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -57,13 +58,13 @@ func registerChannels(a web.API, o Options) {
 }
 
 func registerMatchmaking(a web.API, m Matchmaking) {
-	t, q, one := &tickets{m}, &queues{m}, &matches{m}
+	t, q, one := &tickets{m}, &queues{m, insight.NewReader(m)}, &matches{m}
 	a.Add(http.MethodPost, "/v1/tickets", web.QueryRefused, t.create)
 	a.AddGet("/v1/tickets/:id", web.QueryRefused, t.show)
 	a.Add(http.MethodDelete, "/v1/tickets/:id", web.QueryRefused, t.cancel)
 	a.AddGet("/v1/matches/:id", web.QueryRead, one.show)
 	a.AddGet("/v1/queues", web.QueryRefused, q.list)
-	a.AddGet("/v1/queues/:queue", web.QueryRefused, q.describe)
+	a.AddGet("/v1/queues/:queue", web.QueryRead, q.describe)
 	a.Add(http.MethodPut, "/v1/queues/:queue", web.QueryRefused, q.put)
 	a.Add(http.MethodDelete, "/v1/queues/:queue", web.QueryRefused, q.delete)
 	a.NothingBelow("/v1/tickets/:id")

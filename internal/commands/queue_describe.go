@@ -1,0 +1,104 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
+)
+
+func newQueueDescribe(t cli.Terminal) *cobra.Command {
+	var asJSON, waiting bool
+	cmd := &cobra.Command{
+		Use:        "describe QUEUE",
+		SuggestFor: []string{"show", "get"},
+		Short:      "Show how many tickets wait in a queue, for how long, and why",
+		Long: `Show how many tickets wait in a queue, and for how long.
+
+Unless --waiting is false, the waiting tickets are examined, the oldest 10,000 at most: how long those whose statistic is in a
+range have waited, for each statistic that most criteria name, and for the tickets that have waited the longest, how many
+of the others ask for the same match, how many of these they accept, how many accept them, and how many are candidates for a
+match of two.`,
+		Args: cli.Arguments(1, 1),
+	}
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the answer of the HTTP API")
+	cmd.Flags().BoolVar(&waiting, "waiting", true, "examine the waiting tickets, too")
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		describe := c.DescribeQueue
+		if waiting {
+			describe = c.DescribeWaiting
+		}
+		d, err := describe(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			return cli.WriteLine(t.Stdout, d)
+		}
+		return writeQueue(t.Stdout, d)
+	})
+	return cmd
+}
+
+// writeQueue writes a queue for people to read.
+func writeQueue(w io.Writer, d client.QueueDescription) error {
+	o, err := outlineOf(d.Queue)
+	if err != nil {
+		return err
+	}
+	waits := "no match was made recently"
+	if d.Waits != nil {
+		waits = fmt.Sprintf("%s, 9 of 10 at most %s, 99 of 100 at most %s", ms(d.Waits.P50), ms(d.Waits.P90), ms(d.Waits.P99))
+	}
+	_, err = fmt.Fprintf(w, "queue     %s\nmatches   %s, %d teams of %d, %s\nwaiting   %d, the oldest for %s\npending   %d\noutgoing  %d\n"+
+		"rate      %.3g matches a second\nwaits     %s\n\n",
+		d.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind, d.Tickets.Searching, ms(d.OldestWaitMillis),
+		d.Tickets.Pending, d.Outgoing, d.MatchRate, waits)
+	if err != nil {
+		return err
+	}
+	err = cli.WriteTable(w, fmt.Sprintf("MATCHED\tCANCELLED\tEXPIRED\tCONFLICTS\n%d\t%d\t%d\t%d\n",
+		d.Tickets.MatchFound, d.Tickets.Cancelled, d.Tickets.Expired, d.Conflicts))
+	if err != nil || d.Waiting == nil || d.Waiting.Examined == 0 {
+		return err
+	}
+	return writeWaiting(w, *d.Waiting)
+}
+
+// writeWaiting writes who waits long, and why. Names are quoted: a ticket's creator chooses them.
+func writeWaiting(w io.Writer, d client.Waiting) error {
+	if _, err := fmt.Fprintf(w, "\n%d of %d waiting tickets examined\n\n", d.Examined, d.Tickets); err != nil {
+		return err
+	}
+	rows := "STATISTIC\tFROM\tTO\tTICKETS\tP50\tP90\tP99\tLONGEST\n" + waitRow("", "", "", d.Examined, d.Waits)
+	for _, s := range d.Statistics {
+		for _, r := range s.Ranges {
+			rows += waitRow(strconv.Quote(s.Name), fmt.Sprint(r.MinValue), fmt.Sprint(r.MaxValue), r.Tickets, r.Waits)
+		}
+	}
+	if err := cli.WriteTable(w, rows+"\n"); err != nil {
+		return err
+	}
+	rows = "TICKET\tWAIT\tPLAYERS\tOTHERS\tACCEPTS\tACCEPTED BY\tCANDIDATES\n"
+	for _, t := range d.Longest {
+		rows += fmt.Sprintf("%s\t%s\t%d", t.ID, ms(t.WaitMillis), t.Players)
+		if a := t.Acceptance; a != nil {
+			rows += fmt.Sprintf("\t%d\t%d\t%d\t%d", a.Others, a.Accepts, a.AcceptedBy, a.Candidates)
+		}
+		rows += "\n"
+	}
+	return cli.WriteTable(w, rows)
+}
+
+func waitRow(name, from, to string, tickets int, waits client.LongestWaits) string {
+	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", name, from, to, tickets, ms(waits.P50), ms(waits.P90), ms(waits.P99), ms(waits.Max))
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
