@@ -36,7 +36,7 @@ type large struct {
 // Large lets many subscribers fetch a large backlog while small messages are published.
 func Large(ctx context.Context, s target.Settings, r *report.Report) error {
 	var rounds []large
-	for range s.Rounds {
+	for range min(s.Rounds, 3) {
 		l, err := runLarge(ctx, s)
 		if err != nil {
 			return fmt.Errorf("large fetches: %w", err)
