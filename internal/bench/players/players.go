@@ -3,6 +3,7 @@
 package players
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,6 +20,7 @@ type Load struct {
 	Frontends []string      // host:port, without TLS; players are spread over them
 	Queues    []string      // of Tidemark, by metadata; players are spread over them; empty: none is named
 	Players   int           // who have a ticket at the same time
+	Share     int           // players that share a connection; 0: DefaultShare
 	Rate      float64       // tickets a second, by as many players as that takes; 0: each player begins again at once
 	Warmup    time.Duration // before the window
 	Window    time.Duration // in which tickets are counted
@@ -41,8 +43,8 @@ func (r Result) Quantile(share float64) time.Duration {
 	return r.Took[int(share*float64(len(r.Took)-1))]
 }
 
-// playersPerConnection is below the 250 streams that common servers accept on a connection.
-const playersPerConnection = 128
+// DefaultShare is below the 250 streams that common servers accept on a connection.
+const DefaultShare = 128
 
 // patience is how long tickets that still wait at the end may take: a last one without an opponent would wait forever.
 const patience = 2 * time.Second
@@ -81,7 +83,7 @@ type run struct {
 }
 
 func (r *run) connect() error {
-	for range max(1, r.Players/playersPerConnection/len(r.Frontends)) {
+	for range max(1, r.Players/cmp.Or(r.Share, DefaultShare)/len(r.Frontends)) {
 		for _, address := range r.Frontends {
 			f, err := Dial(address)
 			if err != nil {
