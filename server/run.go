@@ -43,26 +43,28 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 		s.router.Loopback()
 	}
 	hs := s.httpServer(requests)
-	failures := make(chan error, 2)
+	served, fail := context.WithCancelCause(requests) // ends when a listener fails
+	defer fail(nil)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		if err := hs.Serve(s.limit(l.HTTP)); !errors.Is(err, http.ErrServerClosed) {
-			failures <- fmt.Errorf("serve HTTP on %s: %w", l.HTTP.Addr(), err)
+			fail(fmt.Errorf("serve HTTP on %s: %w", l.HTTP.Addr(), err))
 		}
 	})
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {
 			if err := s.services.Serve(&grpcListener{Listener: l.GRPC, connections: &s.connections}); err != nil {
-				failures <- err
+				fail(err)
 			}
 		})
 	}
 	var failed error
 	select {
-	case failed = <-failures:
+	case <-served.Done():
+		failed = context.Cause(served)
 	case <-ctx.Done():
 	}
-	err := s.drain(requests, hs, failed != nil)
+	err := s.drain(requests, hs, served.Done())
 	serving.Wait()
 	return errors.Join(failed, err)
 }
@@ -120,8 +122,8 @@ func (s *Server) http2Config() *http.HTTP2Config {
 	}
 }
 
-// drain ends the service to clients, and returns when no request is in progress. failed says that a listener has failed.
-func (s *Server) drain(ctx context.Context, hs *http.Server, failed bool) error {
+// drain ends the service to clients, and returns when no request is in progress. failed is closed when a listener fails.
+func (s *Server) drain(ctx context.Context, hs *http.Server, failed <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()
 	s.router.Drain()
@@ -130,11 +132,12 @@ func (s *Server) drain(ctx context.Context, hs *http.Server, failed bool) error 
 		s.options.Matchmaking.Drain()
 	}
 	s.log.Info("draining", "grace", s.options.Grace) // after the fact, for those who act on the log
-	if s.options.DrainDelay > 0 && !failed {
+	if s.options.DrainDelay > 0 {
 		delay := time.NewTimer(s.options.DrainDelay)
 		defer delay.Stop()
 		select {
 		case <-delay.C:
+		case <-failed:
 		case <-ctx.Done():
 		}
 	}
