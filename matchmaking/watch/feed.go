@@ -24,7 +24,7 @@ type feed struct {
 	reading   reading
 	notes     notes
 	confirmed bool // notifications aren't lost
-	epoch     int  // counts confirmations
+	ready     bool // it was confirmed at least once
 }
 
 // reading is which tickets a feed reads when.
@@ -48,10 +48,10 @@ func (f *feed) run(ctx context.Context) {
 	})
 	defer stop()
 	for {
-		batch, epoch, wait := f.step()
+		batch, wait := f.step()
 		switch {
 		case len(batch) > 0:
-			f.read(ctx, batch, epoch)
+			f.read(ctx, batch)
 		case wait <= 0:
 			return
 		default:
@@ -64,22 +64,22 @@ func (f *feed) run(ctx context.Context) {
 }
 
 // step returns the tickets to read now, and how long there is nothing else to do, at most; 0: the feed has ended.
-func (f *feed) step() (batch []*entry, epoch int, wait time.Duration) {
+func (f *feed) step() (batch []*entry, wait time.Duration) {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
 	now, r := time.Now(), &f.reading
 	if f.users == 0 && now.Sub(f.idleSince) >= linger {
 		f.notes.clear()
 		delete(f.all.feeds, f.queue)
-		return nil, 0, 0
+		return nil, 0
 	}
 	if r.doubt {
 		r.agenda.allDue(now)
 		r.doubt = false
 	}
-	if f.epoch > 0 || now.Sub(f.started) >= confirmWithin {
+	if f.ready || now.Sub(f.started) >= confirmWithin {
 		if batch = r.takeFresh(); len(batch) > 0 {
-			return batch, f.epoch, time.Nanosecond
+			return batch, time.Nanosecond
 		}
 	}
 	if r.again == nil && !now.Before(r.resume) {
@@ -90,7 +90,7 @@ func (f *feed) step() (batch []*entry, epoch int, wait time.Duration) {
 	if r.again != nil && !now.Before(r.turn) {
 		batch, r.again = slices.DeleteFunc(r.again, func(e *entry) bool { return e.over }), nil
 	}
-	return batch, f.epoch, max(f.next(now).Sub(now), time.Nanosecond)
+	return batch, max(f.next(now).Sub(now), time.Nanosecond)
 }
 
 // next returns when step has something to do, unless something happens before.
@@ -138,7 +138,7 @@ func (r *reading) takeFresh() (batch []*entry) {
 }
 
 // read reads tickets, and decides what becomes of their entries.
-func (f *feed) read(ctx context.Context, batch []*entry, epoch int) {
+func (f *feed) read(ctx context.Context, batch []*entry) {
 	ids := make([]string, len(batch))
 	for i, e := range batch {
 		ids[i] = e.id
@@ -155,7 +155,7 @@ func (f *feed) read(ctx context.Context, batch []*entry, epoch int) {
 		switch {
 		case e.over:
 		case err == nil:
-			f.apply(e, &states[i], now, epoch)
+			f.apply(e, &states[i], now)
 		case e.created == 0:
 			f.decide(e, &end{err: err})
 		default:
@@ -166,7 +166,7 @@ func (f *feed) read(ctx context.Context, batch []*entry, epoch int) {
 }
 
 // apply applies what was read of a ticket.
-func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time, epoch int) {
+func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
 	created := s.Created.UnixMicro()
 	early := e.end
 	e.end = nil
@@ -179,11 +179,7 @@ func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time, epoch 
 		return
 	}
 	e.created = created
-	if epoch == f.epoch {
-		f.plan(e, f.due(now.Add(s.Left)))
-	} else { // it may have been read before the subscription was confirmed again
-		f.plan(e, now)
-	}
+	f.plan(e, f.due(now.Add(s.Left)))
 	if early != nil {
 		f.hear(e, early)
 	}
@@ -208,8 +204,7 @@ func (f *feed) hear(e *entry, n *end) {
 func (f *feed) confirm() {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
-	f.confirmed, f.reading.doubt = true, true
-	f.epoch++
+	f.confirmed, f.ready, f.reading.doubt = true, true, true // what is being read now is read again too
 	signal(f.wake)
 }
 

@@ -126,7 +126,8 @@ func listenUnsubscribe(s *subject) {
 	s.unsubscribe("s")
 	s.publish("b")
 	epoch := s.position().Epoch
-	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, longName, ulid.ULID{1}), "it is subscribed in a later life")
+	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, longName, ulid.ULID{1}))
+	require.Equal(s.t, []string{"a", "b"}, idsOf(s.fetch(longName)), "it is subscribed in a later life")
 	require.NoError(s.t, s.store.Unsubscribe(s.ctx(), s.channel, longName, epoch))
 
 	l.published(s.at(1))
