@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -190,7 +191,7 @@ func (s *drainedStream) RecvMsg(message any) error {
 	case err := <-read:
 		return err
 	case <-s.drained:
-		return errDraining
+		return services.ErrDraining
 	}
 }
 

@@ -9,11 +9,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
-
-// errDraining ends calls that wait.
-var errDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
 
 // CodeOf maps an error's kind to a gRPC code, and two errors for which gRPC has a code of its own. It is the only place
 // that does.
@@ -89,7 +87,7 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errSlow), errors.Is(err, errUnreadAnswer):
 		return http.StatusRequestTimeout
-	case errors.Is(err, errQueries):
+	case errors.Is(err, services.ErrQueries):
 		return http.StatusServiceUnavailable // 413 would say that the client sent too much
 	}
 	return statusOfCode(code)
@@ -124,4 +122,8 @@ func statusOfCode(code codes.Code) int {
 // tooLarge returns the error of a message of more than so many bytes.
 func tooLarge(most int64) error {
 	return status.Errorf(codes.ResourceExhausted, "the message has more than %d bytes", most)
+}
+
+func badRequest(text string) error {
+	return status.Error(codes.InvalidArgument, text)
 }

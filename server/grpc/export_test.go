@@ -4,11 +4,7 @@ import "time"
 
 // LimitQueries changes how long a client may take to read the answer to a query, before Serve.
 func LimitQueries(s *Services, limit time.Duration) {
-	for _, one := range s.served {
-		if q, ok := one.impl.(*query); ok {
-			q.time = limit
-		}
-	}
+	s.answerTime = limit
 }
 
 // LimitArrivals changes how long messages may take to arrive, before Serve.

@@ -2,7 +2,9 @@ package grpc
 
 import (
 	"cmp"
+	"context"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -11,13 +13,14 @@ import (
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // Matchmaking is what Open Match's services call.
 type Matchmaking interface {
-	Players
-	Pools
+	services.Players
+	services.Pools
 }
 
 // Options configures the services. Router and Matchmaking are required.
@@ -53,7 +56,11 @@ type Services struct {
 	onRoutes *grpc.Server        // on the HTTP port
 	lines    map[string]streamed // of the HTTP port, by path
 	arrivals arrivals            // of the listener of its own
+	// answerTime is how long a client may take to read the answer to a query.
+	answerTime time.Duration
 }
+
+const answerTime = time.Minute
 
 // streamed is a method whose answer is a stream.
 type streamed struct {
@@ -75,12 +82,15 @@ func New(o Options) *Services {
 		QueryPage:    min(cmp.Or(o.Limits.QueryPage, DefaultQueryPage), LargestQueryPage),
 	}
 	s := &Services{
-		router: o.Router, limits: limits, lines: map[string]streamed{},
+		router: o.Router, limits: limits, lines: map[string]streamed{}, answerTime: answerTime,
 		arrivals: arrivals{limit: arrivalLimit, slow: arrivalSlow, most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages)},
 	}
 	s.served = []served{
-		{&openmatch.FrontendService_ServiceDesc, &frontend{players: o.Matchmaking, drained: o.Router.Draining()}},
-		{&openmatch.QueryService_ServiceDesc, newQuery(o.Matchmaking, limits.QueryPage)},
+		{&openmatch.FrontendService_ServiceDesc, services.NewFrontend(o.Matchmaking, o.Router.Draining())},
+		{&openmatch.QueryService_ServiceDesc, services.NewQuery(services.QueryOptions{
+			Pools: o.Matchmaking, Page: limits.QueryPage, PageBytes: largestAnswer,
+			Limit: func(ctx context.Context) (stop func()) { return limitAnswer(ctx, s.answerTime) },
+		})},
 		{&grpc_health_v1.Health_ServiceDesc, &healthCheck{router: o.Router}},
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
 		{&reflectionv1alpha.ServerReflection_ServiceDesc, reflection.NewServer(reflection.ServerOptions{Services: s})},

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -82,7 +83,7 @@ func (h *healthCheck) Watch(
 			sent = s
 		}
 		if last {
-			return errDraining
+			return services.ErrDraining
 		}
 		select {
 		case <-ticker.C:

@@ -1,4 +1,4 @@
-package grpc
+package services
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (f *frontend) hold(ctx context.Context, id, queue string) error {
 func (f *frontend) orDraining(err error) error {
 	select {
 	case <-f.drained:
-		return errDraining
+		return ErrDraining
 	default:
 		return err
 	}

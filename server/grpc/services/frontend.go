@@ -1,4 +1,6 @@
-package grpc
+// Package services has Open Match's services: FrontendService for players, and QueryService for match functions. Package
+// server/grpc serves them. Their errors are those of package matchmaking, or have a gRPC code where Open Match has one.
+package services
 
 import (
 	"context"
@@ -15,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // Metadata that clients may send.
@@ -55,6 +58,14 @@ type frontend struct {
 	players Players
 	drained <-chan struct{}
 }
+
+// NewFrontend returns FrontendService. Calls that wait end when drained is closed.
+func NewFrontend(p Players, drained <-chan struct{}) openmatch.FrontendServiceServer {
+	return &frontend{players: p, drained: drained}
+}
+
+// ErrDraining ends calls that wait when the server drains.
+var ErrDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
 
 // CreateTicket creates a ticket in the queue that the metadata names, or in the default one.
 func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTicketRequest) (*openmatch.Ticket, error) {

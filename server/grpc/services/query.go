@@ -1,8 +1,7 @@
-package grpc
+package services
 
 import (
 	"context"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -26,22 +25,29 @@ type Pools interface {
 type query struct {
 	openmatch.UnimplementedQueryServiceServer
 
-	pools Pools
-	page  int           // tickets or IDs in one answer at most
-	time  time.Duration // for the client to read the answer
+	QueryOptions
+
 	slots chan struct{} // holds an element for each query in progress
 }
 
-const (
-	maxQueries = 16 // in progress at the same time
-	queryTime  = 60 * time.Second
-)
-
-func newQuery(p Pools, page int) *query {
-	return &query{pools: p, page: page, time: queryTime, slots: make(chan struct{}, maxQueries)}
+// QueryOptions configures QueryService. All fields are required.
+type QueryOptions struct {
+	Pools     Pools
+	Page      int // tickets or IDs in one message of an answer, at most
+	PageBytes int // the same in bytes, unless a message has only one ticket
+	// Limit limits the time in which a client reads an answer, until stop is called.
+	Limit func(ctx context.Context) (stop func())
 }
 
-var errQueries = status.Error(codes.ResourceExhausted, "the server is answering too many queries; try again")
+const maxQueries = 16 // in progress at the same time
+
+// NewQuery returns QueryService.
+func NewQuery(o QueryOptions) openmatch.QueryServiceServer {
+	return &query{QueryOptions: o, slots: make(chan struct{}, maxQueries)}
+}
+
+// ErrQueries is the error of a query while too many others are in progress.
+var ErrQueries = status.Error(codes.ResourceExhausted, "the server is answering too many queries; try again")
 
 // QueryTickets sends the waiting tickets of a pool, the oldest first.
 func (q *query) QueryTickets(
@@ -57,7 +63,7 @@ func (q *query) QueryTickets(
 	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
 		ticket := convert.FromTicket(t)
 		size := protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(ticket)) // as it is encoded in the page
-		if len(page.Tickets) == q.page || len(page.Tickets) > 0 && bytes+size > largestAnswer {
+		if len(page.Tickets) == q.Page || len(page.Tickets) > 0 && bytes+size > q.PageBytes {
 			if err := send(); err != nil {
 				return err
 			}
@@ -81,7 +87,7 @@ func (q *query) QueryTicketIds(
 	page := new(openmatch.QueryTicketIdsResponse)
 	walk := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}
 	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
-		if page.Ids = append(page.Ids, t.ID); len(page.Ids) < q.page {
+		if page.Ids = append(page.Ids, t.ID); len(page.Ids) < q.Page {
 			return nil
 		}
 		defer func() { page = new(openmatch.QueryTicketIdsResponse) }()
@@ -113,9 +119,9 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 	case q.slots <- struct{}{}:
 		defer func() { <-q.slots }()
 	default:
-		return errQueries
+		return ErrQueries
 	}
-	defer limitAnswer(ctx, q.time)()
+	defer q.Limit(ctx)()
 	if a.queue == "" {
 		a.queue = q.queueOf(a.pool)
 	}
@@ -123,7 +129,7 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 		a.fields = max(a.fields, matchmaking.FieldsSearch)
 	}
 	r := matchmaking.WaitingRequest{Queue: a.queue, Fields: a.fields}
-	return q.pools.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
+	return q.Pools.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
 		for _, t := range tickets {
 			if !function.Pass(pool, t) {
 				continue
@@ -138,7 +144,7 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 
 // queueOf returns the queue whose profile has a pool, or the default queue if none has it.
 func (q *query) queueOf(asked *openmatch.Pool) string {
-	for _, d := range q.pools.Definitions() {
+	for _, d := range q.Pools.Definitions() {
 		for _, pool := range d.Profile.Pools {
 			if pool.Name == asked.GetName() && proto.Equal(convert.FromPool(pool), asked) {
 				return d.Name
