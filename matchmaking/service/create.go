@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )
 
@@ -154,8 +155,8 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 		if errors.Is(err, matchmaking.ErrQueueFull) {
 			q.setFull()
 		}
-		s.undoUnknown(ctx, unknownAttempt{
-			queue: n.Queue, id: n.ID, attempt: attempt, until: time.Now().Add(max(ttl, matchmaking.UndoneFor)),
+		s.undoUnknown(ctx, undo.Attempt{
+			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(max(ttl, matchmaking.UndoneFor)),
 		}, err)
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}
@@ -172,8 +173,8 @@ func (s *Service) find(ctx context.Context, n NewTicket, epoch ulid.ULID) (match
 	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
 	if err != nil {
-		s.undoUnknown(ctx, unknownAttempt{
-			queue: n.Queue, id: n.ID, attempt: attempt, until: time.Now().Add(matchmaking.UndoneFor),
+		s.undoUnknown(ctx, undo.Attempt{
+			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor),
 		}, err)
 		return matchmaking.Ticket{}, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}
@@ -181,9 +182,9 @@ func (s *Service) find(ctx context.Context, n NewTicket, epoch ulid.ULID) (match
 }
 
 // undoUnknown undoes an attempt unless its error says that no ticket belongs to it.
-func (s *Service) undoUnknown(ctx context.Context, a unknownAttempt, err error) {
+func (s *Service) undoUnknown(ctx context.Context, a undo.Attempt, err error) {
 	if !isRefusal(err) {
-		s.undo.add(ctx, a)
+		s.undo.Add(ctx, a)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 )
 
 func TestTicketsThatAreRefused(t *testing.T) {
@@ -126,7 +127,7 @@ func TestAttemptsOfUnknownOutcome(t *testing.T) {
 		}
 		_, _, err := s.Create(t.Context(), NewTicket{Queue: "duel"})
 		require.ErrorIs(t, err, c.err)
-		require.Equal(t, c.unknown, len(s.undo.waiting) == 1, "%v", c.err)
+		require.Equal(t, c.unknown, s.undo.Left() == 1, "%v", c.err)
 	}
 }
 
@@ -144,15 +145,13 @@ func TestUndo(t *testing.T) {
 			return false, nil
 		}
 		now := time.Now()
-		s.undo.add(t.Context(), unknownAttempt{id: "late", until: now.Add(time.Hour)})
-		s.undo.add(t.Context(), unknownAttempt{id: "never", until: now.Add(time.Minute)})
+		s.undo.Add(t.Context(), undo.Attempt{ID: "late", Until: now.Add(time.Hour)})
+		s.undo.Add(t.Context(), undo.Attempt{ID: "never", Until: now.Add(time.Minute)})
 		ended := make(chan struct{})
-		go func() { s.undo.run(t.Context(), time.Second); close(ended) }()
+		go func() { s.undo.Run(t.Context(), time.Second); close(ended) }()
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of synctest
 		synctest.Wait()
-		s.undo.mu.Lock()
-		defer s.undo.mu.Unlock()
-		require.Empty(t, s.undo.waiting)
+		require.Zero(t, s.undo.Left())
 		require.Equal(t, 4, tries["late"])
 	})
 }

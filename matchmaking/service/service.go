@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 	"github.com/tidemark-dev/tidemark/matchmaking/outbox"
 	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )
@@ -91,7 +92,7 @@ func (o Options) withDefaults() (Options, error) {
 type Service struct {
 	o          Options
 	registry   *registry
-	undo       *undo
+	undo       *undo.Undo
 	heartbeats *heartbeats
 	relay      *outbox.Relay
 	watches    *watch.Watches
@@ -113,7 +114,7 @@ func New(o Options) (*Service, error) {
 		return nil, fmt.Errorf("matchmaking options: %w", err)
 	}
 	s := &Service{
-		o: o, leases: leases, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
+		o: o, leases: leases, undo: undo.New(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
 		relay: outbox.New(outbox.Options{
 			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge, Keep: o.ChannelTTL,
 		}),
@@ -136,7 +137,7 @@ func (s *Service) Run(ctx context.Context) error {
 	var before, relay sync.WaitGroup // relay ends after everything that offers it assignments
 	relay.Go(func() { s.relay.Run(relaying) })
 	before.Go(func() { s.registry.watch(ctx) })
-	before.Go(func() { s.undo.run(ctx, s.o.Drain) })
+	before.Go(func() { s.undo.Run(ctx, s.o.Drain) })
 	before.Go(func() { s.heartbeats.run(ctx) })
 	before.Go(func() { s.watches.Run(ctx) })
 	before.Go(func() { director.VisitIdle(ctx, s.runningQueues) })

@@ -1,4 +1,5 @@
-package service
+// Package undo removes tickets of which it is unknown whether they were created.
+package undo
 
 import (
 	"context"
@@ -13,36 +14,37 @@ import (
 // maxUnknown limits the attempts that wait to be undone. More are dropped: their tickets end with their life.
 const maxUnknown = 10_000
 
-// unknownAttempt is an attempt to create a ticket of which it is unknown whether it succeeded.
-type unknownAttempt struct {
-	queue   string
-	id      string
-	attempt string
-	until   time.Time // until then the ticket may live, or the attempt may still be on its way
+// Attempt is an attempt to create a ticket of which it is unknown whether it succeeded.
+type Attempt struct {
+	Queue   string
+	ID      string // of the ticket
+	Attempt string
+	Until   time.Time // until then the ticket may live, or the attempt may still be on its way
 }
 
-// undo removes tickets of which it is unknown whether they were created, until the storage has confirmed it. A ticket that
-// another attempt has found meanwhile, on any server, belongs to that one and stays. Its run owns the only goroutine; add
+// Undo removes tickets of attempts until the storage has confirmed it. A ticket that
+// another attempt has found meanwhile, on any server, belongs to that one and stays. Its Run owns the only goroutine; Add
 // may be called by many.
-type undo struct {
+type Undo struct {
 	store matchmaking.Creations
 	log   *slog.Logger
 	added chan struct{} // buffered (capacity 1): an attempt is new
 
 	mu      sync.Mutex
-	waiting []unknownAttempt // the oldest first
+	waiting []Attempt // the oldest first
 }
 
-func newUndo(store matchmaking.Creations, log *slog.Logger) *undo {
-	return &undo{store: store, log: log, added: make(chan struct{}, 1)}
+// New returns an Undo without attempts.
+func New(store matchmaking.Creations, log *slog.Logger) *Undo {
+	return &Undo{store: store, log: log, added: make(chan struct{}, 1)}
 }
 
-// add adds an attempt to those that are to be undone.
-func (u *undo) add(ctx context.Context, a unknownAttempt) {
+// Add adds an attempt to those that are to be undone.
+func (u *Undo) Add(ctx context.Context, a Attempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.waiting) >= maxUnknown {
-		u.log.ErrorContext(ctx, "too many failed creations to undo, a ticket may remain", "queue", a.queue, "ticket", a.id)
+		u.log.ErrorContext(ctx, "too many failed creations to undo, a ticket may remain", "queue", a.Queue, "ticket", a.ID)
 		return
 	}
 	u.waiting = append(u.waiting, a)
@@ -52,8 +54,8 @@ func (u *undo) add(ctx context.Context, a unknownAttempt) {
 	}
 }
 
-// run undoes attempts until ctx ends, and then tries each remaining one once more, for at most grace.
-func (u *undo) run(ctx context.Context, grace time.Duration) {
+// Run undoes attempts until ctx ends, and then tries each remaining one once more, for at most grace.
+func (u *Undo) Run(ctx context.Context, grace time.Duration) {
 	wait := pace.NewBackoff()
 	for ctx.Err() == nil {
 		select {
@@ -74,17 +76,17 @@ func (u *undo) run(ctx context.Context, grace time.Duration) {
 const maxUndoFailures = 8
 
 // pass tries each attempt once, and reports whether none is left.
-func (u *undo) pass(ctx context.Context) (finished bool) {
+func (u *Undo) pass(ctx context.Context) (finished bool) {
 	list := u.take()
-	var left []unknownAttempt
+	var left []Attempt
 	failures := 0
 	for i, a := range list {
 		if failures == maxUndoFailures || ctx.Err() != nil {
 			left = append(left, list[i:]...)
 			break
 		}
-		_, err := u.store.Undo(ctx, a.queue, a.id, a.attempt)
-		if err != nil && time.Now().Before(a.until) {
+		_, err := u.store.Undo(ctx, a.Queue, a.ID, a.Attempt)
+		if err != nil && time.Now().Before(a.Until) {
 			failures++
 			left = append(left, a)
 		}
@@ -96,10 +98,17 @@ func (u *undo) pass(ctx context.Context) (finished bool) {
 }
 
 // take removes and returns all attempts.
-func (u *undo) take() []unknownAttempt {
+func (u *Undo) take() []Attempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	list := u.waiting
 	u.waiting = nil
 	return list
+}
+
+// Left returns how many attempts wait.
+func (u *Undo) Left() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.waiting)
 }
