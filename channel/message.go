@@ -121,6 +121,5 @@ func (p Page) bounded() Page {
 	if p.Limit < 1 {
 		p.Limit = DefaultPage
 	}
-	p.Limit = min(p.Limit, MaxPage)
-	return p
+	return Page{Cursor: p.Cursor, Limit: min(p.Limit, MaxPage)}
 }

@@ -1,10 +1,8 @@
 package channel
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
-	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel/internal/captures"
@@ -70,14 +68,8 @@ var settings = []setting{
 
 func intSetting(key string, value func(*Rule) string, field func(*Policy) *int) setting {
 	return setting{key, value, func(p *Policy, value string) (err error) {
-		*field(p), err = strconv.Atoi(value)
-		switch {
-		case errors.Is(err, strconv.ErrRange):
-			return fmt.Errorf("%s is too large", value)
-		case err != nil:
-			return fmt.Errorf("%q isn't an integer", value)
-		}
-		return nil
+		*field(p), err = captures.Int(value)
+		return err
 	}}
 }
 

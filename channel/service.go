@@ -103,24 +103,19 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 		return err
 	}
 	if r.Subscriber != "" {
-		if err := CheckSubscriber(r.Subscriber); err != nil {
-			return err
-		}
+		err = CheckSubscriber(r.Subscriber)
 	}
-	if err := s.checkDrafts(r.Drafts, r.Policy); err != nil {
-		return err
+	if err = cmp.Or(err, s.checkDrafts(r.Drafts, r.Policy)); err == nil {
+		r.Drafts = withIDs(r.Drafts)
 	}
-	r.Drafts = withIDs(r.Drafts)
-	return nil
+	return err
 }
 
 // markNew marks messages as new for whose drafts the service made an ID: the store retried, and the duplicate is its own
 // first attempt.
 func markNew(published []Published, drafts []Draft) {
 	for i, d := range drafts {
-		if d.ID == "" {
-			published[i].Duplicate = false
-		}
+		published[i].Duplicate = published[i].Duplicate && d.ID != ""
 	}
 }
 
@@ -194,7 +189,8 @@ func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, fro
 	return sub, nil
 }
 
-// Unsubscribe removes a subscriber. Its waiting fetches return ErrNoSubscriber. It succeeds if there is none. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
+// Unsubscribe removes a subscriber. Its waiting fetches return ErrNoSubscriber. It succeeds if there is none. Errors:
+// fault.SlugInvalidChannel, fault.SlugInvalidSubscriber and the store's.
 func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) error {
 	return s.UnsubscribeIn(ctx, channel, subscriber, ulid.ULID{})
 }

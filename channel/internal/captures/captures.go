@@ -1,5 +1,5 @@
-// Package captures has what policies of channels need of regular expressions: patterns that match whole names, and values
-// that refer to their captures.
+// Package captures reads the patterns and values of policies of channels: patterns match whole names, and values may refer to
+// their captures.
 package captures
 
 import (
@@ -35,4 +35,16 @@ func In(pattern *regexp.Regexp, value string) (bool, error) {
 		}
 	}
 	return len(found) > 0, nil
+}
+
+// Int returns the integer that a value is.
+func Int(value string) (int, error) {
+	n, err := strconv.Atoi(value)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return 0, fmt.Errorf("%s is too large", value)
+	case err != nil:
+		return 0, fmt.Errorf("%q isn't an integer", value)
+	}
+	return n, nil
 }
