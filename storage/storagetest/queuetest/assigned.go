@@ -49,6 +49,15 @@ func removedIsTold(t *testing.T, q *Queue) {
 		require.False(t, undone(t, q, "c", r.Attempt))
 	}
 	requireGone("c", made.CreateTime)
+
+	created = q.Get(t, "b").CreateTime
+	q.Hold(t, "token", "b")
+	require.NoError(t, q.AssignMatches(t.Context(), "token", q.Match("m", "b"))[0].Err)
+	require.Equal(t, "b", (<-ends).ID)
+	for range 2 {
+		require.NoError(t, q.Delete(t.Context(), q.Name, "b"))
+	}
+	requireGone("b", created)
 	require.Empty(t, ends)
 }
 

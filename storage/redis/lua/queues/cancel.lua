@@ -30,7 +30,10 @@ if not expires and redis.call('EXISTS', assignment_key) == 1 then
   if keep_ms then
     return {'MATCHED'}
   end
+  demand_topic(assigned)
+  local created = string.match(redis.call('GETRANGE', ticket_key, 0, 20), '^S(%d+) ')
   redis.call('DEL', ticket_key, assignment_key)
+  redis.call('SPUBLISH', assigned, gone(id, created))
   return {'OK'}
 end
 if not expires and string.match(redis.call('GETRANGE', ticket_key, 0, 0), '^U?$') then
