@@ -34,6 +34,9 @@ func (f *feeds) States(_ context.Context, _ string, ids []string) (states []matc
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads += len(ids)
+	if f.states != nil {
+		return f.states(ids)
+	}
 	for range ids {
 		states = append(states, matchmaking.TicketState{Created: began, Left: time.Hour})
 	}
@@ -137,11 +140,11 @@ func TestAwaitEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &feeds{memory: newMemory(), listeners: map[string]matchmaking.AssignedListener{}}
 				var removed atomic.Bool
-				f.ticket = func(string) (matchmaking.Ticket, error) {
+				f.states = func([]string) ([]matchmaking.TicketState, error) {
 					if removed.Load() {
-						return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+						return []matchmaking.TicketState{{}}, nil
 					}
-					return matchmaking.Ticket{Assignment: &matchmaking.Assignment{}}, nil
+					return []matchmaking.TicketState{{Created: began, Content: `{"matchId":"m"}`}}, nil
 				}
 				o := f.options(t, map[string]string{"duel": `{"assignmentTTL":"30s"}`})
 				o.Store = f
