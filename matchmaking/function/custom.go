@@ -108,6 +108,9 @@ func (c *custom) Match(ctx context.Context, now time.Time) ([]matchmaking.Propos
 	if err != nil {
 		return nil, err
 	}
+	for _, pool := range c.pools {
+		pool.tickets.Used()
+	}
 	for _, p := range checked {
 		for _, t := range p.Tickets() {
 			c.Remove(t.ID)

@@ -90,8 +90,12 @@ func TestCustomLimitsWhatItGives(t *testing.T) {
 	f := &ownFunction{}
 	m := function.Custom(matchmaking.Profile{Pools: []matchmaking.Pool{pool("europe", "eu"), pool("tests", "beta")}}, f, 2)
 	addAll(m, tagged("a", 1, "eu"), tagged("b", 2, "eu"), tagged("c", 3, "eu"), tagged("d", 4, "eu", "beta"))
+	f.err = errors.New("down")
+	_, err := m.Match(t.Context(), start)
+	require.ErrorIs(t, err, f.err)
+	f.err = nil
 	require.Empty(t, match(t, m, 5))
-	require.Equal(t, []string{"a", "b"}, names(f.given["europe"]))
+	require.Equal(t, []string{"a", "b"}, names(f.given["europe"]), "those of the call that failed")
 	require.Equal(t, []string{"d"}, names(f.given["tests"]))
 	require.Equal(t, start.Add(6*time.Second), m.Next(), "there are others")
 	require.Empty(t, match(t, m, 6))

@@ -12,7 +12,8 @@ import (
 type Line[T comparable] struct {
 	less  func(a, b T) bool
 	all   *btree.BTreeG[T]
-	fresh *btree.BTreeG[T] // those that were never taken
+	fresh *btree.BTreeG[T] // those that were never used
+	taken []T              // those of them that the last Take returned
 }
 
 // New returns an empty Line.
@@ -36,22 +37,20 @@ func (l *Line[T]) Remove(t T) {
 }
 
 // Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none. Those
-// that were never taken come first, so that none waits for its turn forever; the others are chosen at random, so that any two
+// that were never used come first, so that none waits for its turn forever; the others are chosen at random, so that any two
 // of them are taken together sooner or later.
 func (l *Line[T]) Take(limit int) (some []T, all bool) {
 	if limit == 0 || l.all.Len() <= limit {
-		l.fresh.Clear()
+		l.taken = l.fresh.Items()
 		return l.all.Items(), true
 	}
+	l.taken = nil
 	taken := make(map[T]bool, limit)
-	for len(some) < limit {
-		t, ok := l.fresh.PopMin()
-		if !ok {
-			break
-		}
+	l.fresh.Scan(func(t T) bool {
 		taken[t] = true
-		some = append(some, t)
-	}
+		some, l.taken = append(some, t), append(l.taken, t)
+		return len(some) < limit
+	})
 	for _, i := range rand.Perm(l.all.Len()) { //nolint:gosec // no secret hangs on it
 		if len(some) == limit {
 			break
@@ -67,4 +66,12 @@ func (l *Line[T]) Take(limit int) (some []T, all bool) {
 		return 1
 	})
 	return some, false
+}
+
+// Used records that what the last Take returned was used.
+func (l *Line[T]) Used() {
+	for _, t := range l.taken {
+		l.fresh.Delete(t)
+	}
+	l.taken = nil
 }

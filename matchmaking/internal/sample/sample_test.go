@@ -20,14 +20,19 @@ func TestTake(t *testing.T) {
 	l.Add(3)
 	take := func(limit int) (ids string, all bool) {
 		some, all := l.Take(limit)
+		l.Used()
 		for _, one := range some {
 			ids += strconv.Itoa(one)
 		}
 		return ids, all
 	}
+	for range 2 {
+		some, _ := l.Take(4)
+		require.Equal(t, []int{0, 1, 2, 3}, some, "the same until they are used")
+	}
 	for _, want := range []string{"0123", "4567"} {
 		ids, all := take(4)
-		require.Equal(t, want, ids, "those that were not taken yet")
+		require.Equal(t, want, ids, "those that were not used yet")
 		require.False(t, all)
 	}
 	ids, _ := take(4)
