@@ -31,8 +31,8 @@ const (
 const (
 	grpcMessageBytes = 4 << 20 // of one message, the default of gRPC's own servers
 	grpcHeaderBytes  = 64 << 10
-	grpcPingAfter    = 15 * time.Second
-	grpcPingTimeout  = 5 * time.Second
+	grpcPingAfter    = 6 * time.Minute  // gRPC's own servers end connections with more than a PING in 5 minutes, and their calls
+	grpcPingTimeout  = 5 * time.Second  // also for what is sent to be confirmed by TCP
 	grpcIdle         = 30 * time.Second // a connection that isn't used is closed
 )
 
