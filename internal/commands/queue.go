@@ -17,7 +17,7 @@ import (
 
 func newQueue(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("queue", "Show and change queues of tickets",
-		newQueueList(t), newQueueDescribe(t), newQueuePut(t), newQueueDelete(t))
+		newQueueList(t), newQueueDescribe(t), newQueuePut(t), newQueueDelete(t), newQueueSimulate(t))
 }
 
 func newQueueList(t cli.Terminal) *cobra.Command {

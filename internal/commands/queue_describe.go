@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -90,9 +91,10 @@ func writeWaiting(w io.Writer, d client.Waiting) error {
 	for _, t := range d.Longest {
 		rows += fmt.Sprintf("%s\t%s\t%d", t.ID, ms(t.WaitMillis), t.Players)
 		if a := t.Acceptance; a != nil {
-			rows += fmt.Sprintf("\t%d\t%d\t%d\t%d", a.Others, a.Accepts, a.AcceptedBy, a.Candidates)
+			rows += fmt.Sprintf("\t%d\t%d\t%d\t%d\n", a.Others, a.Accepts, a.AcceptedBy, a.Candidates)
+		} else {
+			rows += strings.Repeat("\t-", 4) + "\n"
 		}
-		rows += "\n"
 	}
 	return cli.WriteTable(w, rows)
 }
