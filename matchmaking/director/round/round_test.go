@@ -113,6 +113,7 @@ func TestRound(t *testing.T) {
 		}, available: ids(2), refused: 1, err: "ticket 9, which is not available"},
 		"an ID that is no name":  {tickets: ids(1), proposals: one(ids(1)), names: []string{"a b"}, available: ids(1), refused: 1, err: "match"},
 		"too many tickets":       {tickets: ids(101), proposals: one(ids(101)), available: ids(101), refused: 1, err: "has 101 tickets, at most 100 are allowed"},
+		"far too many tickets":   {tickets: ids(10_000), proposals: one(ids(10_000)), available: ids(10_000), refused: 1, err: "has 10000 tickets, at most 100 are allowed"},
 		"too many players":       {tickets: ids(11), players: 100, proposals: one(ids(11)), available: ids(11), refused: 1, err: "has 1100 players, at most 1000 are allowed"},
 		"a party":                {tickets: ids(10), players: 100, proposals: one(ids(10)), want: [][]string{ids(10)}},
 		"as many as are allowed": {tickets: ids(100), proposals: one(ids(100)), want: [][]string{ids(100)}},
