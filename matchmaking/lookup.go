@@ -7,9 +7,9 @@ import (
 	"github.com/oklog/ulid/v2"
 )
 
-// Lookup maps the ID of a ticket that its creator has chosen to its queue; other IDs name it, see QueueOf. An ID belongs to one queue for one life of the ticket's channel. The lookup
-// is stored with the channels, since an ID and the life of its channel change in one step. All methods may be called by
-// many goroutines.
+// Lookup maps the ID of a ticket that its creator has chosen to its queue; other IDs name it, see QueueOf. An ID belongs to one
+// queue for one life of the ticket's channel. The lookup is stored with the channels, since an ID and the life of its channel
+// change in one step. All methods may be called by many goroutines.
 type Lookup interface {
 	// Reserve makes an ID belong to a queue: it begins a life of the ticket's channel, with the subscriber Subscriber at
 	// the channel's clock. If the ID belongs to a queue in a life other than the one that the reservation replaces,

@@ -24,8 +24,8 @@ import (
 //	lease ──► build ──► term ──────────────────────────────┴─► ctx ended: finish tasks ─► release
 //	  └─► nobody has the lease and the queue is empty: idle
 //
-// A term that loses its lease leaves tasks behind: the matches that it had claimed. They end by themselves, since the
-// storage decides about assignments by claims, not by the lease.
+// A term that loses its lease leaves tasks behind: the matches that it was making. They end by themselves, since the storage
+// decides about assignments: by claims, or by the lease if nothing was claimed.
 type director struct {
 	*Options
 	events  *events

@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
 )
 
-// line is the waiting tickets whose matches have the same form. It keeps those that stand for equally many players together, so that tickets that
-// don't fit are never looked at one by one.
+// line is the waiting tickets whose matches have the same form. It keeps those that stand for equally many players together,
+// so that tickets that don't fit are never looked at one by one.
 type line struct {
 	form    seating.Match
 	players int                                  // of all tickets

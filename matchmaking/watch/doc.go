@@ -11,9 +11,9 @@
 // # Doubt
 //
 // An entry's ticket is read again when a notification may have been lost: after an interruption of the subscription, after a
-// notification without the assignment or about a later ticket with the ID, when the ticket's life should have ended, and in any case about every
-// [backstop]. All of these reads together are limited to [readRate] tickets a second for the server, so that a million entries
-// don't flood the storage.
+// notification without the assignment or about a later ticket with the ID, when the ticket's life should have ended, and in any
+// case about every [backstop]. All of these reads together are limited to [readRate] tickets a second for the server, so that a
+// million entries don't flood the storage.
 //
 // # Tickets made on this server
 //

@@ -1,4 +1,5 @@
-// Package servertest is what the tests of the server's packages share: a recorder of logs (here), and clients of each protocol (protocol.go).
+// Package servertest is what the tests of the server's packages share: a recorder of logs (here), and clients of each protocol
+// (protocol.go).
 package servertest
 
 import (

@@ -36,8 +36,9 @@ var _ matchmaking.Store = (*Store)(nil)
 
 // Options configures a Store.
 type Options struct {
-	// Replicas leads to what Ticket, and readers of many tickets, read first: the options of the Conn if it is a Cluster or behind Sentinel, or those of a
-	// replica of a standalone server; nil: the primary alone. While no replica can be reached the primary is read.
+	// Replicas leads to what Ticket, and readers of many tickets, read first: the options of the Conn if it is a Cluster or
+	// behind Sentinel, or those of a replica of a standalone server; nil: the primary alone. While no replica can be reached the
+	// primary is read.
 	Replicas *redis.Options
 	// Confirmations is how many replicas must have a claim or an assignment before it counts: otherwise a fail-over that
 	// loses writes can put a ticket into two matches. Zero: none.

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- cancel.lua removes a ticket from its queue. One that is assigned is removed wholly, or left as it is. It may run when Redis is out of memory.
+-- cancel.lua removes a ticket from its queue. One that is assigned is removed wholly, or left as it is. It may run when Redis is
+-- out of memory.
 -- uses: assigned.gone leave.leave rights.demand rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] ticket      string  the ticket
