@@ -16,6 +16,7 @@ import (
 // duel is a load of players who look for one opponent, and what is to be reached, from the project's goals. 0: no goal.
 type duel struct {
 	players       int
+	alone         bool    // each has a connection of its own
 	offered       float64 // tickets a second; 0: each player begins again at once
 	perSecond     float64
 	share         float64 // of the rate of bare handlers
@@ -29,6 +30,8 @@ func duelLoads() []duel {
 		{players: 64, perSecond: 5000, share: 0.5, p50: 10 * time.Millisecond, calls: 6},
 		{players: 256},
 		{players: 1024, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, server: 100 * time.Microsecond, redis: 80 * time.Microsecond, calls: 3},
+		{players: 64, alone: true, perSecond: 5000, share: 0.5, p50: 10 * time.Millisecond, calls: 6},
+		{players: 1024, alone: true, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, calls: 3},
 		{offered: 100, server: time.Millisecond, redis: 300 * time.Microsecond},
 	}
 }
@@ -56,6 +59,9 @@ func (d duel) String() string {
 	if d.offered > 0 {
 		return fmt.Sprintf("%.0f/s offered", d.offered)
 	}
+	if d.alone {
+		return fmt.Sprintf("%d, a connection each", d.players)
+	}
 	return fmt.Sprint(d.players)
 }
 
@@ -78,9 +84,9 @@ func Duels(ctx context.Context, s target.Settings, r *report.Report) error {
 		measured = append(measured, found[len(found)/2])
 	}
 	r.Printf("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a ticket, waits on WatchAssignments, and\n" +
-		"begins again at once. Times are from the call that creates the ticket to its assignment. The load is on the same cores, by\n" +
-		"grpc-go, as are bare handlers in the same run: they store nothing, match nothing, and answer at once. Each row is the round\n" +
-		"with the median rate, of three.\n\n" +
+		"begins again at once. Up to 128 share a connection, unless the row says otherwise. Times are from the call that creates the\n" +
+		"ticket to its assignment. The load is on the same cores, by grpc-go, as are bare handlers in the same run: they store\n" +
+		"nothing, match nothing, and answer at once. Each row is the round with the median rate, of three.\n\n" +
 		"| players | tickets/s | goal | bare handlers | share | goal | p50 | goal | p99 | goal | |\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
 	for i, d := range measured {
 		goal := loads[i]
@@ -136,7 +142,11 @@ func (d duel) run(ctx context.Context, s target.Settings) (found duels, err erro
 }
 
 func (d duel) load(frontend string, warmup, window time.Duration) players.Load {
+	share := players.DefaultShare
+	if d.alone {
+		share = 1
+	}
 	return players.Load{
-		Frontends: []string{frontend}, Players: d.players, Rate: d.offered, Warmup: warmup, Window: window,
+		Frontends: []string{frontend}, Players: d.players, Share: share, Rate: d.offered, Warmup: warmup, Window: window,
 	}
 }
