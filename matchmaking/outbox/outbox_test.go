@@ -36,6 +36,7 @@ type world struct {
 	remove  func() error                           // nil: succeeds
 	owner   matchmaking.Owner
 	ticket  *matchmaking.Ticket // nil: there is none
+	created time.Time           // of the ticket that there is
 }
 
 func (w *world) Outgoing(_ context.Context, _ string, age time.Duration, limit int) ([]matchmaking.OutboxEntry, error) {
@@ -72,6 +73,10 @@ func (w *world) Ticket(context.Context, string, string) (matchmaking.Ticket, err
 		return matchmaking.Ticket{}, matchmaking.ErrNoTicket
 	}
 	return *w.ticket, nil
+}
+
+func (w *world) States(context.Context, string, []string) ([]matchmaking.TicketState, error) {
+	return []matchmaking.TicketState{{Created: w.created}}, nil
 }
 
 func (w *world) Reserve(context.Context, matchmaking.Reservation) (matchmaking.Owner, error) {
@@ -338,6 +343,9 @@ func TestLaterLives(t *testing.T) {
 		"the same ticket": {
 			owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1)},
 			want: []string{"ann " + epoch(2).String()},
+		},
+		"a later ticket that a replica lacks": {
+			owner: matchmaking.Owner{Queue: "duel", Epoch: epoch(2)}, ticket: &matchmaking.Ticket{Epoch: epoch(1), CreateTime: time.Unix(1, 0)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

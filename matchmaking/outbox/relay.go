@@ -36,6 +36,8 @@ type Store interface {
 	matchmaking.Outbox
 	// Ticket is a method of matchmaking.Tickets.
 	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
+	// States is a method of matchmaking.AssignedFeed.
+	States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
 }
 
 // Publisher publishes assignments on the channels of tickets.
@@ -295,7 +297,11 @@ func (r *Relay) laterOwner(ctx context.Context, d *delivery) (owner matchmaking.
 	if errors.Is(err, matchmaking.ErrNoTicket) {
 		return owner, true, nil
 	}
-	return owner, err == nil && t.Epoch != d.Epoch, err
+	if err != nil || t.Epoch != d.Epoch {
+		return owner, err == nil, err
+	}
+	states, err := r.o.Store.States(ctx, d.queue.name, []string{d.TicketID}) // Ticket may have read a replica that lags
+	return owner, err == nil && !states[0].Created.Equal(t.CreateTime), err
 }
 
 // removePublished removes published entries from the outbox, in batches, until published is closed.
