@@ -33,6 +33,8 @@ var (
 	// ErrNotAssigned is the error of an assignment that the storage refused and always will. Nothing was assigned.
 	ErrNotAssigned = errors.New("the storage refused the assignment")
 	ErrUndone      = errors.New("the creation was undone before it arrived")
+	// ErrNotSent is the error of a creation that ended before the storage was asked.
+	ErrNotSent = errors.New("the creation was not sent")
 	// ErrLaterTicket is the error of publishing an assignment for a ticket whose ID belongs to a later ticket.
 	ErrLaterTicket = errors.New("a later life of the ticket's channel has begun")
 )

@@ -30,7 +30,7 @@ type Store interface {
 type Creations interface {
 	// Create creates a ticket that can be matched. If the queue has a ticket with its ID, in whatever status, Create
 	// returns that one, and created is false; one that waits belongs to this attempt from then on. Errors: ErrQueueFull,
-	// and ErrUndone if the attempt or its epoch was undone.
+	// ErrUndone if the attempt or its epoch was undone, and ErrNotSent if ctx ended before the storage was asked.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
 	// Find is Create for a ticket that exists. Errors: ErrNoTicket; after that no attempt with the request's epoch can
 	// create one for UndoneFor.

@@ -155,7 +155,7 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 		if errors.Is(err, matchmaking.ErrQueueFull) {
 			q.setFull()
 		}
-		s.undoUnknown(ctx, undo.Attempt{
+		s.undoUnknown(undo.Attempt{
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(max(ttl, matchmaking.UndoneFor)),
 		}, err)
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
@@ -173,7 +173,7 @@ func (s *Service) find(ctx context.Context, n NewTicket, epoch ulid.ULID) (match
 	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
 	if err != nil {
-		s.undoUnknown(ctx, undo.Attempt{
+		s.undoUnknown(undo.Attempt{
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor),
 		}, err)
 		return matchmaking.Ticket{}, fmt.Errorf("create ticket %s: %w", n.ID, err)
@@ -182,16 +182,16 @@ func (s *Service) find(ctx context.Context, n NewTicket, epoch ulid.ULID) (match
 }
 
 // undoUnknown undoes an attempt unless its error says that no ticket belongs to it.
-func (s *Service) undoUnknown(ctx context.Context, a undo.Attempt, err error) {
+func (s *Service) undoUnknown(a undo.Attempt, err error) {
 	if !isRefusal(err) {
-		s.undo.Add(ctx, a)
+		s.undo.Add(a)
 	}
 }
 
 // isRefusal reports whether an error of Store.Create or Find says that no ticket belongs to the attempt. After other errors
 // that is unknown.
 func isRefusal(err error) bool {
-	if errors.Is(err, matchmaking.ErrUndone) {
+	if errors.Is(err, matchmaking.ErrUndone) || errors.Is(err, matchmaking.ErrNotSent) {
 		return true
 	}
 	var told *fault.Error

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -119,6 +120,8 @@ func TestAttemptsOfUnknownOutcome(t *testing.T) {
 		{fault.ErrStorageFull, false},
 		{matchmaking.ErrQueueFull, false},
 		{fmt.Errorf("create: %w", matchmaking.ErrUndone), false},
+		{fmt.Errorf("%w: %w", matchmaking.ErrNotSent, context.Canceled), false},
+		{context.Canceled, true},
 	} {
 		m := newMemory()
 		s := m.service(t, map[string]string{"duel": `{}`})
@@ -145,8 +148,8 @@ func TestUndo(t *testing.T) {
 			return false, nil
 		}
 		now := time.Now()
-		s.undo.Add(t.Context(), undo.Attempt{ID: "late", Until: now.Add(time.Hour)})
-		s.undo.Add(t.Context(), undo.Attempt{ID: "never", Until: now.Add(time.Minute)})
+		s.undo.Add(undo.Attempt{ID: "late", Until: now.Add(time.Hour)})
+		s.undo.Add(undo.Attempt{ID: "never", Until: now.Add(time.Minute)})
 		ended := make(chan struct{})
 		go func() { s.undo.Run(t.Context(), time.Second); close(ended) }()
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of synctest

@@ -32,6 +32,7 @@ type Undo struct {
 
 	mu      sync.Mutex
 	waiting []Attempt // the oldest first
+	dropped int       // attempts, since that was logged
 }
 
 // New returns an Undo without attempts.
@@ -40,11 +41,11 @@ func New(store matchmaking.Creations, log *slog.Logger) *Undo {
 }
 
 // Add adds an attempt to those that are to be undone.
-func (u *Undo) Add(ctx context.Context, a Attempt) {
+func (u *Undo) Add(a Attempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.waiting) >= maxUnknown {
-		u.log.ErrorContext(ctx, "too many failed creations to undo, a ticket may remain", "queue", a.Queue, "ticket", a.ID)
+		u.dropped++ // pass logs it, once for all
 		return
 	}
 	u.waiting = append(u.waiting, a)
@@ -94,6 +95,10 @@ func (u *Undo) pass(ctx context.Context) (finished bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.waiting = append(left, u.waiting...)
+	if u.dropped > 0 {
+		u.log.ErrorContext(ctx, "too many failed creations to undo, tickets may remain until they expire", "tickets", u.dropped)
+		u.dropped = 0
+	}
 	return len(u.waiting) == 0
 }
 

@@ -102,14 +102,19 @@ func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matc
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", r.ID, err)
 	}
 	var outcome *redis.Decoder
+	sent := false
 	err = s.conn.Retry(ctx, createScript.Name(), func(ctx context.Context) (err error) {
 		outcome, err = s.creations.Do(ctx, r.Queue, creation{CreateRequest: r, spec: string(spec)})
+		sent = sent || !errors.Is(err, group.ErrDropped)
 		if errors.Is(err, group.ErrClosed) {
 			return fault.ErrUnavailable.WithCause(err)
 		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil && !sent:
+		return matchmaking.Ticket{}, false, fmt.Errorf("%w: %w", matchmaking.ErrNotSent, err)
+	case err != nil:
 		return matchmaking.Ticket{}, false, err
 	}
 	return createOutcome(outcome, r)

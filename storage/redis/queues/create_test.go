@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -72,4 +73,17 @@ func TestCreateWithAStuckOutbox(t *testing.T) {
 	h.Add(t, "c")
 	require.Empty(t, slowed)
 	require.Equal(t, 3, h.count(t, "ZCARD", h.k().waiting()))
+}
+
+// A ticket whose caller has left before the storage was asked doesn't exist, and its creation need not be undone.
+func TestCreateOfACallerWhoHasLeft(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		ctx, leave := context.WithCancel(t.Context())
+		leave()
+		_, _, err := h.store.Create(ctx, h.Request("a"))
+		require.ErrorIs(t, err, matchmaking.ErrNotSent)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Empty(t, h.Whole(t).Tickets)
+	})
 }

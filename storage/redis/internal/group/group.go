@@ -11,8 +11,12 @@ import (
 	"time"
 )
 
-// ErrClosed is the error of Do after Close.
-var ErrClosed = errors.New("the group is closed")
+var (
+	// ErrClosed is the error of Do after Close.
+	ErrClosed = errors.New("the group is closed")
+	// ErrDropped is the error of Do whose value was in no call.
+	ErrDropped = errors.New("dropped before its call had begun")
+)
 
 // Options configures a Group. All fields are required.
 type Options[T, R any] struct {
@@ -43,7 +47,8 @@ type lane[T, R any] struct {
 // item is an item and its outcome. Only its lane's goroutine writes result and err, before it closes done.
 type item[T, R any] struct {
 	value  T
-	left   bool // its caller doesn't wait any more; guarded by the group's lock
+	left   bool // its caller doesn't wait any more; guarded by the group's lock, as is taken
+	taken  bool // its call has begun
 	done   chan struct{}
 	result R
 	err    error
@@ -56,10 +61,10 @@ func New[T, R any](o Options[T, R]) *Group[T, R] {
 
 // Do returns the result of a call with a value, and of what others have for the key at the same time. If ctx ends before the
 // value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of Run, that of ctx,
-// and ErrClosed.
+// together with ErrDropped if the value was dropped, and ErrClosed.
 func (g *Group[T, R]) Do(ctx context.Context, key string, value T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
-		return result, err
+		return result, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	it := &item[T, R]{value: value, done: make(chan struct{})}
 	if err := g.add(ctx, key, it); err != nil {
@@ -71,8 +76,11 @@ func (g *Group[T, R]) Do(ctx context.Context, key string, value T) (result R, er
 	case <-ctx.Done():
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		if it.taken {
+			return result, ctx.Err()
+		}
 		it.left = true
-		return result, ctx.Err()
+		return result, fmt.Errorf("%w: %w", ErrDropped, ctx.Err())
 	}
 }
 
@@ -125,6 +133,7 @@ func (g *Group[T, R]) take(key string, l *lane[T, R]) (items []*item[T, R]) {
 			if len(items) == g.o.Items || len(items) > 0 && bytes+size > g.o.Bytes {
 				break
 			}
+			it.taken = true
 			items, bytes = append(items, it), bytes+size
 		}
 		taken++

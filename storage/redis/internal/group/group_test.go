@@ -127,13 +127,17 @@ func TestCallersLeave(t *testing.T) {
 		ctx, leave := context.WithCancelCause(t.Context())
 		left, stay := begin(ctx, t, g, "a", "b", "c"), begin(t.Context(), t, g, "d")
 		leave(nil)
+		var dropped []bool
 		for _, err := range left() {
 			require.ErrorIs(t, err, context.Canceled)
+			dropped = append(dropped, errors.Is(err, group.ErrDropped))
 		}
+		require.Equal(t, []bool{false, true, true}, dropped, "a's call has begun")
 		require.Equal(t, []error{nil}, stay())
 		require.Equal(t, []string{"k:a", "k:d"}, c.made)
 		_, err := g.Do(ctx, "k", "e")
 		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, group.ErrDropped)
 		require.Len(t, c.made, 2)
 	})
 }
