@@ -2,6 +2,7 @@ package grpc
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 
@@ -24,7 +25,7 @@ type decompressor struct {
 // Reset begins a message.
 func (d *decompressor) Reset(r io.Reader) error {
 	d.read = 0
-	return d.Reader.Reset(r)
+	return told(d.Reader.Reset(r))
 }
 
 // Read reads a part of a message.
@@ -33,5 +34,13 @@ func (d *decompressor) Read(p []byte) (int, error) {
 	if d.read += int64(n); d.read > d.most {
 		return 0, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the message has more than %d bytes", d.most))
 	}
-	return n, err
+	return n, told(err)
+}
+
+// told returns an error of what a client has compressed, which is the client's fault.
+func told(err error) error {
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("the message isn't valid gzip: %w", err))
 }

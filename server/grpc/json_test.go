@@ -2,6 +2,8 @@ package grpc_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -81,6 +83,11 @@ func TestJSONPaths(t *testing.T) {
 	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other+"/assignments", ""))
 	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, `{}`))
 	require.Equal(t, failure(3, ".pool is required"), h.answers(400, "POST", "/v1/queryservice/tickets:query", ``))
+	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, ``))
+	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other+"?ticket_id="+id+"&other=1", ""))
+	for _, at := range []struct{ method, path string }{{"GET", "/%FF"}, {"DELETE", "/%FF"}, {"GET", "/%FF/assignments"}} {
+		require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, at.method, tickets+at.path, ""), at)
+	}
 	for _, path := range []string{tickets, "/v1/queryservice/tickets:query"} {
 		for _, body := range []string{`{`, `[]`, `{"ticket":1,"pool":1}`, "\xff"} {
 			require.Equal(t, float64(3), h.answers(400, "POST", path, body)["code"], "%q", body)
@@ -96,4 +103,25 @@ func TestJSONPaths(t *testing.T) {
 	require.Equal(t, 14, line.Error.Code)
 	require.Equal(t, "the server is shutting down", line.Error.Message)
 	require.False(t, lines.Scan())
+}
+
+// TestJSONThatIsNotCompressed although its headers say so is the client's fault.
+func TestJSONThatIsNotCompressed(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	var whole bytes.Buffer
+	w := gzip.NewWriter(&whole)
+	_, err := w.Write([]byte(`{"ticket":{}}`))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	for text, status := range map[string]int{whole.String(): 200, whole.String()[:whole.Len()-6]: 400, `{"ticket":{}}`: 400} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+"/v1/frontendservice/tickets", strings.NewReader(text))
+		require.NoError(t, err)
+		request.Header.Set("Content-Encoding", "gzip")
+		request.Header.Set("Tidemark-Queue", "q")
+		response, err := servertest.Client(t, false).Do(request)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		require.Equal(t, status, response.StatusCode, "%q", text)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/vanguard"
@@ -80,7 +81,8 @@ type procedure struct {
 	method string
 	most   int // bytes of a message
 	fail   func(*web.Call, error)
-	json   bool // the route is a JSON path
+	json   bool   // the route is a JSON path
+	empty  []byte // stands for an empty body; nil: nothing does
 }
 
 // shortRequestBytes is the largest message of procedures that need no larger one: a call that lasts can keep its message.
@@ -102,6 +104,9 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 	api.Add(http.MethodPost, p.method, web.QueryIgnored, p.serve)
 	if path, ok := jsonPathOf(m); ok {
 		p.json, p.fail = true, failJSON
+		if path.hasBody {
+			p.empty = []byte("{}") // as in grpc-gateway
+		}
 		serve := p.serve
 		if m.IsStreamingServer() {
 			serve = jsonLines{procedure: p, jsonPath: path}.serve
@@ -117,7 +122,11 @@ func (p procedure) serve(c *web.Call) error {
 		p.fail(c, err)
 		return nil
 	}
-	message := &messageBody{Reader: bytes.NewReader(body.Bytes), buffer: body}
+	text := body.Bytes
+	if len(text) == 0 {
+		text = p.empty
+	}
+	message := &messageBody{Reader: bytes.NewReader(text), buffer: body}
 	defer message.release()
 	if err := p.check(c, body.Bytes); err != nil {
 		p.fail(c, err)
@@ -140,6 +149,9 @@ func (p procedure) check(c *web.Call, body []byte) error {
 	if length > p.most {
 		return tooLarge(int64(p.most))
 	}
+	if p.json && !utf8.ValidString(c.Request().URL.Path) {
+		return badRequest("the path isn't UTF-8")
+	}
 	return nil
 }
 
@@ -155,12 +167,15 @@ func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	p.calls.ServeHTTP(c.Response(), translated)
 }
 
-// declare sets headers by which vanguard recognizes the protocol, if clients need not send them.
+// declare sets headers by which vanguard recognizes the protocol, if clients need not send them, and leaves parameters out.
 func (p procedure) declare(r *http.Request) {
 	const version, kind = "Connect-Protocol-Version", "Content-Type"
 	sent, _, _ := strings.Cut(r.Header.Get(kind), ";")
 	switch {
 	case p.json:
+		where := *r.URL
+		where.RawQuery = "" // what a call has is in its path or its body; parameters are ignored, as in grpc-gateway
+		r.URL = &where
 		r.Header = r.Header.Clone()
 		r.Header.Set(kind, "application/json")
 		r.Header.Del(version)
