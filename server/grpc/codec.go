@@ -45,6 +45,11 @@ func newJSONCodec(types vanguard.TypeResolver) vanguard.Codec {
 	return jsonCodec{vanguard.NewJSONCodec(types)}
 }
 
+// MarshalAppend appends a message as JSON.
+func (c jsonCodec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
+	return appendJSON(c.MarshalOptions, base, m)
+}
+
 // Unmarshal reads a message.
 func (c jsonCodec) Unmarshal(data []byte, m proto.Message) error {
 	if err := c.JSONCodec.Unmarshal(data, m); err != nil {

@@ -127,7 +127,7 @@ func (s *jsonStream) RecvMsg(message any) error {
 
 // SendMsg writes a line.
 func (s *jsonStream) SendMsg(message any) error {
-	line, err := jsonOut.Marshal(message.(proto.Message))
+	line, err := appendJSON(jsonOut, nil, message.(proto.Message))
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
@@ -124,4 +126,32 @@ func TestJSONThatIsNotCompressed(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		require.Equal(t, status, response.StatusCode, "%q", text)
 	}
+}
+
+// TestJSONOfWhatItCannotRepresent: a ticket with such an extension can be read, and so can those beside it.
+func TestJSONOfWhatItCannotRepresent(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	odd := map[string]*anypb.Any{
+		"unknown":   {TypeUrl: "type.example.com/game.Player", Value: []byte("abc")},
+		"malformed": {TypeUrl: "type.googleapis.com/google.protobuf.Int64Value", Value: []byte{0xff}},
+		"untyped":   {Value: []byte("x")},
+		"nan":       {TypeUrl: "type.googleapis.com/google.protobuf.Value", Value: []byte{0x11, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f}},
+		"fine":      {TypeUrl: "type.googleapis.com/google.protobuf.Int64Value", Value: []byte{8, 5}},
+	}
+	want := map[string]any{
+		"unknown":   map[string]any{"@type": "type.example.com/game.Player", "value": "YWJj"},
+		"malformed": map[string]any{"@type": "type.googleapis.com/google.protobuf.Int64Value", "value": "/w=="},
+		"untyped":   map[string]any{"@type": "", "value": "eA=="},
+		"nan":       map[string]any{"@type": "type.googleapis.com/google.protobuf.Value", "value": "EQAAAAAAAPh/"},
+		"fine":      map[string]any{"@type": "type.googleapis.com/google.protobuf.Int64Value", "value": "5"},
+	}
+	made := h.create(h.frontend(servertest.GRPC), &openmatch.Ticket{Extensions: odd, PersistentField: odd}, "tidemark-queue", "q")
+	read := h.answers(200, "GET", "/v1/frontendservice/tickets/"+made.GetId(), "")
+	require.Equal(t, want, read["extensions"])
+	require.Equal(t, want, read["persistentField"])
+	h.answers(200, "POST", "/v1/frontendservice/tickets", `{"ticket":{}}`)
+	page := h.answers(200, "POST", "/v1/queryservice/tickets:query", `{"pool":{}}`)["result"].(map[string]any)["tickets"].([]any)
+	require.Len(t, page, 2)
+	require.Contains(t, page, read)
 }
