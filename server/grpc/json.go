@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"sync"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/api/annotations"
@@ -61,8 +62,10 @@ type jsonLines struct {
 // serve answers with a line for each message.
 func (p jsonLines) serve(c *web.Call) error {
 	body, err := c.Body()
+	release := func() {}
 	if err == nil {
-		defer body.Release()
+		release = sync.OnceFunc(body.Release)
+		defer release()
 		err = p.check(c, body.Bytes)
 	}
 	if err != nil {
@@ -73,7 +76,10 @@ func (p jsonLines) serve(c *web.Call) error {
 	from := &request{call: c}
 	defer from.end()
 	ctx := metadataIn(context.WithValue(c.Context(), requestKey{}, from), c.Request().Header)
-	stream := &jsonStream{ctx: ctx, response: c.Response(), fill: func(m proto.Message) error { return p.fill(m, c, body) }}
+	stream := &jsonStream{ctx: ctx, response: c.Response(), fill: func(m proto.Message) error {
+		defer release() // the stream may last
+		return p.fill(m, c, body)
+	}}
 	method := p.lines[p.method]
 	if err := method.handler(method.impl, stream); err != nil {
 		told := status.Convert(err)
