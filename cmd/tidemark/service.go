@@ -26,7 +26,6 @@ import (
 // stores; the managed Redis.
 func serve(ctx context.Context, c config.Config, log *slog.Logger) (err error) {
 	parts := lifecycle.New(ctx)
-	parts.Run(ctx, "garbage collection", hostlimits.TuneGarbage)
 	defer func() {
 		if stopped := parts.Stop(); !errors.Is(stopped, err) || err == nil {
 			err = errors.Join(err, stopped) // else it is err itself, from the part that failed
