@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 )
 
@@ -120,6 +121,17 @@ func (d *Decoder) End() error {
 		d.Fail(fmt.Errorf("%d values too many", len(d.values)))
 	}
 	return d.err
+}
+
+// ULID decodes a ULID.
+func (d *Decoder) ULID() ulid.ULID {
+	text := d.Text()
+	if d.Err() != nil {
+		return ulid.ULID{}
+	}
+	id, err := ulid.ParseStrict(text)
+	d.Fail(err)
+	return id
 }
 
 // Text reads a string.

@@ -40,7 +40,7 @@ func description(r redis.Reply) (channel.Description, error) {
 		return channel.Description{}, refusals.Error(r)
 	}
 	d := r.Decoder()
-	about := channel.Description{Position: channel.Position{Epoch: epochOf(d), Clock: clockOf(d)}}
+	about := channel.Description{Position: channel.Position{Epoch: d.ULID(), Clock: clockOf(d)}}
 	about.TTL = time.Duration(d.Int64()) * time.Millisecond
 	if steps := d.Int64(); steps >= 0 {
 		about.Oldest, about.Live = about.Clock.Sub(uint64(steps)), uint64(steps)+1

@@ -89,7 +89,7 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 		return channel.Batch{}, refusals.Error(rep)
 	}
 	d := rep.Decoder()
-	b := channel.Batch{Epoch: epochOf(d), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d), Expired: uint64(d.Int64())}
+	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), Clock: clockOf(d), Through: clockOf(d), Expired: uint64(d.Int64())}
 	b.Messages = []channel.Message{}
 	d.Each(func(list *redis.Decoder) {
 		at, messages := clockOf(list), list.List()

@@ -3,8 +3,6 @@ package channels
 import (
 	"strconv"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -36,16 +34,6 @@ func clockOf(d *redis.Decoder) clock.Clock {
 	c, err := clock.Parse(text)
 	d.Fail(err)
 	return c
-}
-
-func epochOf(d *redis.Decoder) ulid.ULID {
-	text := d.Text()
-	if d.Err() != nil {
-		return ulid.ULID{}
-	}
-	e, err := ulid.ParseStrict(text)
-	d.Fail(err)
-	return e
 }
 
 // number reads an unsigned integer in decimal digits.

@@ -42,7 +42,7 @@ func subscription(r redis.Reply) (channel.Subscription, error) {
 		return channel.Subscription{}, refusals.Error(r)
 	}
 	d := r.Decoder()
-	at := channel.Position{Epoch: epochOf(d), Clock: clockOf(d)}
+	at := channel.Position{Epoch: d.ULID(), Clock: clockOf(d)}
 	if err := d.End(); err != nil {
 		return channel.Subscription{}, err
 	}

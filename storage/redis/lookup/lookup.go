@@ -6,8 +6,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
@@ -54,7 +52,7 @@ func owner(r redis.Reply) (matchmaking.Owner, error) {
 		return matchmaking.Owner{}, redis.Refusals{}.Error(r)
 	}
 	d := r.Decoder()
-	found := matchmaking.Owner{Epoch: epoch(d), Queue: d.Text()}
+	found := matchmaking.Owner{Epoch: d.ULID(), Queue: d.Text()}
 	return found, d.End()
 }
 
@@ -70,18 +68,8 @@ func (l *Lookup) Owner(ctx context.Context, ticketID string) (owner matchmaking.
 			return matchmaking.ErrNoTicket
 		}
 		d := redis.NewDecoder("life", found)
-		owner = matchmaking.Owner{Epoch: epoch(d), Queue: d.Text()}
+		owner = matchmaking.Owner{Epoch: d.ULID(), Queue: d.Text()}
 		return d.End()
 	})
 	return owner, err
-}
-
-func epoch(d *redis.Decoder) ulid.ULID {
-	text := d.Text()
-	if d.Err() != nil {
-		return ulid.ULID{}
-	}
-	e, err := ulid.ParseStrict(text)
-	d.Fail(err)
-	return e
 }
