@@ -3,10 +3,10 @@ package service
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/insight"
 )
 
 // QueueDescription describes a queue.
@@ -77,12 +77,8 @@ func waitPercentiles(recent []matchmaking.RecentMatch) (p50, p90, p99 time.Durat
 	for _, m := range recent {
 		waits = append(waits, m.Waits...)
 	}
-	if len(waits) == 0 {
-		return 0, 0, 0
-	}
-	slices.Sort(waits)
-	at := func(percent int) time.Duration { return waits[(len(waits)*percent+99)/100-1] }
-	return at(50), at(90), at(99)
+	p := insight.PercentilesOf(waits)
+	return p.P50, p.P90, p.P99
 }
 
 // Definitions returns the queues that this server knows, by name, without their secrets.
