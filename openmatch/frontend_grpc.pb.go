@@ -41,7 +41,7 @@ const (
 type FrontendServiceClient interface {
 	// CreateTicket makes a ticket that can be matched.
 	CreateTicket(ctx context.Context, in *CreateTicketRequest, opts ...grpc.CallOption) (*Ticket, error)
-	// DeleteTicket gives a ticket up.
+	// DeleteTicket removes a ticket, whether it waits or has a match.
 	DeleteTicket(ctx context.Context, in *DeleteTicketRequest, opts ...grpc.CallOption) (*emptypb.Empty, error)
 	// GetTicket reads a ticket, and its assignment where there is one.
 	GetTicket(ctx context.Context, in *GetTicketRequest, opts ...grpc.CallOption) (*Ticket, error)
@@ -182,7 +182,7 @@ func (c *frontendServiceClient) DeindexTicket(ctx context.Context, in *DeindexTi
 type FrontendServiceServer interface {
 	// CreateTicket makes a ticket that can be matched.
 	CreateTicket(context.Context, *CreateTicketRequest) (*Ticket, error)
-	// DeleteTicket gives a ticket up.
+	// DeleteTicket removes a ticket, whether it waits or has a match.
 	DeleteTicket(context.Context, *DeleteTicketRequest) (*emptypb.Empty, error)
 	// GetTicket reads a ticket, and its assignment where there is one.
 	GetTicket(context.Context, *GetTicketRequest) (*Ticket, error)

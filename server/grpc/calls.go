@@ -103,7 +103,7 @@ func (c *call) about() (id, client string) {
 
 const metadataRequestID = "x-request-id"
 
-// identified gives the call its request ID. The answer has it, and what is logged.
+// identified sends the request ID in the headers of the answer. The log has it too.
 func identified(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, ss grpc.ServerStream) error {
 		err := next(srv, ss)

@@ -294,7 +294,7 @@ func (m *matches) Definitions() []matchmaking.Definition {
 	return m.definitions
 }
 
-// assign gives a ticket its match.
+// assign puts a ticket into a match.
 func (m *matches) assign(id, connection string) {
 	m.set(func() {
 		m.tickets[id].Status = matchmaking.MatchFound

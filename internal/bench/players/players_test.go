@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 	}{
 		"again at once":               {load: players.Load{Players: 4, Queues: []string{"a", "b"}}},
 		"offered":                     {load: players.Load{Rate: 1000, Queues: []string{"a"}}},
-		"one waits for ever":          {load: players.Load{Players: 2, Queues: []string{"a", "waits"}}},
+		"one is never matched":        {load: players.Load{Players: 2, Queues: []string{"a", "waits"}}},
 		"a frontend that refuses":     {load: players.Load{Players: 2, Queues: []string{"refused"}}, failed: "the queue is full"},
 		"nothing is assigned in time": {load: players.Load{Players: 2, Queues: []string{"waits"}}, failed: "no ticket was assigned"},
 	} {
