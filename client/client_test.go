@@ -193,9 +193,14 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrInvalidTicket, client.ErrInvalidQueue, client.ErrNoTicket, client.ErrNoQueue, client.ErrTicketExists, client.ErrNoMatch,
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
+		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential, client.ErrNotGranted,
+		client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers, client.ErrNoKey, client.ErrInvalidKey,
+		client.ErrInvalidRevocation,
 	}
 	// The client makes no request that could be answered with these.
-	have := []fault.Slug{fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest}
+	have := []fault.Slug{
+		fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest, fault.SlugTokenInQuery,
+	}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())
 		require.NotEmpty(t, s.Error())

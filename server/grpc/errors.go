@@ -43,6 +43,10 @@ func CodeOf(e *fault.Error) codes.Code {
 		return codes.DeadlineExceeded
 	case fault.Misdirected:
 		return codes.PermissionDenied
+	case fault.Unauthenticated:
+		return codes.Unauthenticated
+	case fault.Limited:
+		return codes.ResourceExhausted
 	case fault.Internal:
 		return codes.Internal
 	}
@@ -83,6 +87,8 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusBadRequest // grpc-go calls malformed messages internal errors
 	case errors.Is(err, errNoProcedure):
 		return http.StatusNotFound
+	case isLimited(err):
+		return http.StatusTooManyRequests
 	case errors.Is(err, fault.ErrStorageFull):
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errSlow), errors.Is(err, errUnreadAnswer):
@@ -91,6 +97,11 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusServiceUnavailable // 413 would say that the client sent too much
 	}
 	return statusOfCode(code)
+}
+
+func isLimited(err error) bool {
+	var e *fault.Error
+	return errors.As(err, &e) && e.Kind == fault.Limited
 }
 
 // statusOfCode returns the status of a gRPC code in metrics and log. On the wire all of gRPC's answers are 200.
@@ -106,6 +117,8 @@ func statusOfCode(code codes.Code) int {
 		return http.StatusRequestEntityTooLarge // of a message; statusOf handles a full Redis
 	case codes.PermissionDenied:
 		return http.StatusForbidden
+	case codes.Unauthenticated:
+		return http.StatusUnauthorized
 	case codes.Unimplemented:
 		return http.StatusNotImplemented
 	case codes.Unavailable:

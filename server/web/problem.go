@@ -52,6 +52,10 @@ func StatusOf(kind fault.Kind) int {
 		return http.StatusRequestTimeout
 	case fault.Misdirected:
 		return http.StatusMisdirectedRequest
+	case fault.Unauthenticated:
+		return http.StatusUnauthorized
+	case fault.Limited:
+		return http.StatusTooManyRequests
 	case fault.Internal:
 		return http.StatusInternalServerError
 	}
@@ -82,9 +86,9 @@ func ProblemOf(err error) *wire.Problem {
 	}
 }
 
-// withRetry adds to a 503 when trying again may help: in whole seconds, and never at once.
+// withRetry adds to a 503 and a 429 when trying again may help: in whole seconds, and never at once.
 func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		p.RetryAfter = max(1, int((after+time.Second-1)/time.Second))
 	}
 	return p
