@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/channel/internal/captures"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/captures"
 )
 
 // MinTTL and MaxTTL bound a channel's TTL.

@@ -1,4 +1,4 @@
-// Package captures reads the patterns and values of policies of channels: patterns match whole names, and values may refer to
+// Package captures reads the patterns and values of rules for channels: patterns match whole names, and values may refer to
 // their captures.
 package captures
 
