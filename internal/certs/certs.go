@@ -1,0 +1,140 @@
+// Package certs keeps the certificate that a server shows to its clients. It reads the certificate again when its files
+// change, so that a renewed one needs no restart.
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// checkPause is how long after looking at the files they are looked at again.
+const checkPause = time.Second
+
+// Files are PEM files.
+type Files struct {
+	Cert     string // the certificate, and after it those of the authorities between it and a root
+	Key      string // its private key
+	ClientCA string // the authorities of clients, which must then show a certificate; "": they need none
+}
+
+// Keeper keeps what it has read from files. Its methods may be called by several goroutines.
+type Keeper struct {
+	files   Files
+	log     *slog.Logger
+	current atomic.Pointer[tls.Config] // made of the files that could last be read
+
+	looking sync.Mutex // held by the handshake that looks at the files; guards the fields below
+	looked  time.Time
+	seen    states // of each file, when it was last read
+}
+
+// Open reads the files.
+func Open(files Files, log *slog.Logger) (*Keeper, error) {
+	k := &Keeper{files: files, log: log, seen: files.look(), looked: time.Now()}
+	if err := k.read(); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// Config returns the configuration of a listener for clients of the protocols. Handshakes look at the files, at most once a
+// second. If changed files can't be read, or don't belong together, the certificate that was read before is kept.
+func (k *Keeper) Config(protocols ...string) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			k.refresh()
+			c := k.current.Load().Clone()
+			c.NextProtos = protocols
+			return c, nil
+		},
+	}
+}
+
+// refresh reads the files if they have changed, unless another handshake is doing it.
+func (k *Keeper) refresh() {
+	if !k.looking.TryLock() {
+		return
+	}
+	defer k.looking.Unlock()
+	if time.Since(k.looked) < checkPause {
+		return
+	}
+	k.looked = time.Now()
+	found := k.files.look() // before they are read, so that a change meanwhile is noticed next time
+	if found.same(k.seen) {
+		return
+	}
+	k.seen = found
+	if err := k.read(); err != nil {
+		k.log.Warn("the certificate's files have changed and can't be used; the earlier certificate is kept", "error", err)
+	}
+}
+
+// read reads the files, and replaces the current configuration if they can be used.
+func (k *Keeper) read() error {
+	pair, err := tls.LoadX509KeyPair(k.files.Cert, k.files.Key)
+	if err != nil {
+		return fmt.Errorf("read the certificate: %w", err)
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
+	if k.files.ClientCA != "" {
+		c.ClientAuth = tls.RequireAndVerifyClientCert
+		c.SessionTicketsDisabled = true // each connection is checked against the authorities of its time
+		if c.ClientCAs, err = ReadAuthorities(k.files.ClientCA); err != nil {
+			return fmt.Errorf("read the authorities of clients: %w", err)
+		}
+	}
+	k.current.Store(c)
+	k.log.Info("certificate read", "file", k.files.Cert, "names", pair.Leaf.DNSNames, "expires", pair.Leaf.NotAfter)
+	return nil
+}
+
+// ReadAuthorities reads the certificates of a PEM file.
+func ReadAuthorities(path string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New(path + " contains no certificate in PEM form")
+	}
+	return pool, nil
+}
+
+// look returns what the file system says of the files.
+func (f Files) look() (found states) {
+	for i, path := range []string{f.Cert, f.Key, f.ClientCA} {
+		if info, err := os.Stat(path); err == nil {
+			found[i] = info
+		}
+	}
+	return found
+}
+
+// states are what the file system said of each file; nil: it is missing.
+type states [3]os.FileInfo
+
+func (s states) same(others states) bool {
+	for i, one := range s {
+		other := others[i]
+		if one == nil || other == nil {
+			if one != other {
+				return false
+			}
+			continue
+		}
+		if !os.SameFile(one, other) || !one.ModTime().Equal(other.ModTime()) || one.Size() != other.Size() {
+			return false
+		}
+	}
+	return true
+}

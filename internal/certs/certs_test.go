@@ -1,0 +1,188 @@
+package certs_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/certs"
+	"github.com/tidemark-dev/tidemark/internal/certs/certstest"
+)
+
+// setting is an authority, a certificate for a server, and one for a client.
+type setting struct {
+	t              *testing.T
+	authority      *certstest.Authority
+	server, client certstest.Pair
+	log            bytes.Buffer
+}
+
+func newSetting(t *testing.T) *setting {
+	t.Helper()
+	s := &setting{t: t}
+	var err error
+	s.authority, err = certstest.New(t.TempDir())
+	require.NoError(t, err)
+	s.server, s.client = s.issue("server"), s.issue("client")
+	return s
+}
+
+func (s *setting) issue(name string) certstest.Pair {
+	s.t.Helper()
+	p, err := s.authority.Issue(name)
+	require.NoError(s.t, err)
+	return p
+}
+
+func (s *setting) open(files certs.Files) (*certs.Keeper, error) {
+	return certs.Open(files, slog.New(slog.NewTextHandler(&s.log, nil)))
+}
+
+// handshake returns what a client sees of a server, or the server's error.
+func (s *setting) handshake(k *certs.Keeper, client *tls.Config) (tls.ConnectionState, error) {
+	s.t.Helper()
+	here, there := net.Pipe()
+	server, dialed := tls.Server(there, k.Config("h2", "http/1.1")), tls.Client(here, client)
+	var serving sync.WaitGroup
+	var err error
+	serving.Go(func() {
+		err = server.Handshake()
+		_ = there.Close()
+	})
+	failed := dialed.Handshake()
+	if failed == nil {
+		_, _ = dialed.Read(make([]byte, 1)) // until the server has finished too, in TLS 1.3
+	}
+	serving.Wait()
+	_ = here.Close()
+	if err == nil {
+		err = failed
+	}
+	return dialed.ConnectionState(), err
+}
+
+func (s *setting) trusting(shown ...certstest.Pair) *tls.Config {
+	s.t.Helper()
+	c, err := s.authority.Client(shown...)
+	require.NoError(s.t, err)
+	c.ServerName, c.NextProtos = "localhost", []string{"h2"}
+	return c
+}
+
+// TestRenewal replaces the certificate: it is shown within a second, and one that can't be used isn't.
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSetting(t)
+		k, err := s.open(certs.Files{Cert: s.server.Cert, Key: s.server.Key})
+		require.NoError(t, err)
+		serial := func() int64 {
+			state, err := s.handshake(k, s.trusting())
+			require.NoError(t, err)
+			require.Equal(t, "h2", state.NegotiatedProtocol)
+			return state.PeerCertificates[0].SerialNumber.Int64()
+		}
+		first := serial()
+		pass()
+		require.Equal(t, first, serial())
+
+		s.issue("server")
+		require.Equal(t, first, serial(), "the files were looked at in this second")
+		pass()
+		second := serial()
+		require.Greater(t, second, first)
+
+		key, err := os.ReadFile(s.server.Key)
+		require.NoError(t, err)
+		for _, bad := range [][]byte{nil, []byte("nonsense"), readFile(t, s.client.Key)} { // the last one is another's
+			require.NoError(t, os.RemoveAll(s.server.Key))
+			if bad != nil {
+				require.NoError(t, os.WriteFile(s.server.Key, bad, 0o600))
+			}
+			for range 3 {
+				pass()
+				require.Equal(t, second, serial())
+			}
+		}
+		require.Equal(t, 3, bytes.Count(s.log.Bytes(), []byte("the earlier certificate is kept")), "once for each change: %s", s.log.String())
+		require.NotContains(t, s.log.String(), "nonsense")
+		require.NoError(t, os.WriteFile(s.server.Key, key, 0o600))
+		s.issue("server")
+		pass()
+		require.Greater(t, serial(), second)
+	})
+}
+
+// pass lets time pass until files are looked at again.
+func pass() { time.Sleep(time.Second) } //nolint:forbidigo // the time of synctest
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return content
+}
+
+// TestClients: without authorities clients need no certificate; with them, one that the current authorities have signed.
+func TestClients(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, other := newSetting(t), newSetting(t)
+		k, err := s.open(certs.Files{Cert: s.server.Cert, Key: s.server.Key, ClientCA: s.authority.File})
+		require.NoError(t, err)
+		cached := s.trusting(s.client)
+		cached.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+		for _, client := range []*tls.Config{cached, cached, s.trusting(s.client)} {
+			state, err := s.handshake(k, client)
+			require.NoError(t, err)
+			require.False(t, state.DidResume)
+		}
+		_, err = s.handshake(k, s.trusting())
+		require.ErrorContains(t, err, "client didn't provide a certificate")
+		_, err = s.handshake(k, s.trusting(other.client))
+		require.ErrorContains(t, err, "unknown authority")
+
+		require.NoError(t, os.WriteFile(s.authority.File, readFile(t, other.authority.File), 0o600))
+		pass()
+		_, err = s.handshake(k, cached)
+		require.Error(t, err, "the authority isn't trusted any more")
+	})
+}
+
+func TestOldVersions(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t)
+	k, err := s.open(certs.Files{Cert: s.server.Cert, Key: s.server.Key})
+	require.NoError(t, err)
+	old := s.trusting()
+	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
+	_, err = s.handshake(k, old)
+	require.ErrorContains(t, err, "unsupported versions")
+}
+
+func TestFilesThatCantBeUsed(t *testing.T) {
+	t.Parallel()
+	s := newSetting(t)
+	good := certs.Files{Cert: s.server.Cert, Key: s.server.Key, ClientCA: s.authority.File}
+	missing := filepath.Join(t.TempDir(), "missing")
+	for want, bad := range map[string]func(*certs.Files){
+		"read the certificate: open " + missing:            func(f *certs.Files) { f.Cert = missing },
+		"read the certificate: tls: private key does not":  func(f *certs.Files) { f.Key = s.client.Key },
+		"read the authorities of clients: open " + missing: func(f *certs.Files) { f.ClientCA = missing },
+		"contains no certificate in PEM form":              func(f *certs.Files) { f.ClientCA = s.server.Key },
+	} {
+		files := good
+		bad(&files)
+		_, err := s.open(files)
+		require.ErrorContains(t, err, want)
+	}
+}
