@@ -23,6 +23,21 @@ func Compile(pattern string) (*regexp.Regexp, error) {
 // reference matches a reference to a capture, as (*regexp.Regexp).Expand does, or a lone $.
 var reference = regexp.MustCompile(`\$(?:\{(\w*)\}|(\w+)|)`)
 
+// Cut returns the text before the first reference to a capture, the capture's name, and the text after the reference. If
+// there is none, before is the whole value and found is false.
+func Cut(value string) (before, name, after string, found bool) {
+	m := reference.FindStringSubmatchIndex(value)
+	if m == nil {
+		return value, "", "", false
+	}
+	for _, group := range []int{2, 4} {
+		if m[group] >= 0 {
+			name = value[m[group]:m[group+1]]
+		}
+	}
+	return value[:m[0]], name, value[m[1]:], true
+}
+
 // In reports whether value refers to captures. It returns an error for one that the pattern doesn't have.
 func In(pattern *regexp.Regexp, value string) (bool, error) {
 	found := reference.FindAllStringSubmatch(value, -1)

@@ -1,0 +1,203 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// The channel of a ticket is ticketChannels and the ticket's ID, and its only subscriber ticketSubscriber. They are those of
+// package matchmaking.
+const (
+	ticketChannels   = "ticket."
+	ticketSubscriber = "player"
+)
+
+// request is one question to the guard, and what was found out on the way to the answer.
+type request struct {
+	guard     *Guard
+	principal *Principal
+	resource  Resource
+	subject   string // what {sub} stands for; "": it matches nothing
+
+	looked bool // for the rule
+	found  *rule
+	match  []int // of its pattern
+}
+
+// rule returns the rule of the request's channel, or nil.
+func (r *request) rule() *rule {
+	if !r.looked {
+		r.looked = true
+		for i := range r.guard.rules {
+			if r.guard.rules[i].pattern.MatchString(r.resource.Channel) {
+				r.found = &r.guard.rules[i]
+				break
+			}
+		}
+	}
+	return r.found
+}
+
+// capture returns what the group of this name captured in the name of the channel, or "".
+func (r *request) capture(name string) string {
+	rule := r.rule()
+	if rule == nil {
+		return ""
+	}
+	if r.match == nil {
+		r.match = rule.pattern.FindStringSubmatchIndex(r.resource.Channel)
+	}
+	return rule.capture(name, r.resource.Channel, r.match)
+}
+
+// Check returns nil if a principal may do something. Errors: ErrNoCredential if it has no credential, ErrNotGranted if it
+// has, and those of the storage if the owner of a ticket isn't known. A ticket that doesn't exist belongs to whoever asks,
+// so that the answer is the one of the store.
+func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource) error {
+	if g == nil {
+		return nil
+	}
+	if p == nil {
+		p = anonymous
+	}
+	if p.Kind == Administrator {
+		return nil
+	}
+	r := request{guard: g, principal: p, resource: res, subject: p.Subject}
+	allowed, err := r.allowed(ctx, a)
+	switch {
+	case err != nil:
+		return err
+	case allowed:
+		return nil
+	case p.Kind == Nobody:
+		return ErrNoCredential
+	}
+	return notGranted(a)
+}
+
+func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
+	res := &r.resource
+	if *res == (Resource{}) {
+		return r.principal.Grants.have(a), nil
+	}
+	if a == Ticket {
+		return r.ticket(ctx, res.Ticket, res.Queue)
+	}
+	if id, ok := strings.CutPrefix(res.Channel, ticketChannels); ok && r.guard.owners != nil {
+		if a == Describe || a == Subscribe && res.Subscriber == ticketSubscriber {
+			if allowed, err := r.ticket(ctx, id, ""); allowed || err != nil {
+				return allowed, err
+			}
+		}
+		if r.principal.Kind != APIKey { // for users it is whose ticket it is that counts, not what the channel is called
+			return false, nil
+		}
+	}
+	return r.granted(a) || r.ruled(a), nil
+}
+
+// granted reports whether a grant allows an action, which isn't Ticket.
+func (r *request) granted(a Action) bool {
+	for i := range r.principal.Grants {
+		g := &r.principal.Grants[i]
+		if !slices.Contains(g.Actions, a) {
+			continue
+		}
+		switch a {
+		case Publish, Describe:
+			if contain(g.Channels, r.resource.Channel, r) {
+				return true
+			}
+		case Subscribe:
+			if contain(g.Channels, r.resource.Channel, r) && r.subscriber(g) {
+				return true
+			}
+		case Queue:
+			if contain(g.Queues, r.resource.Queue, r) {
+				return true
+			}
+		case Admin:
+			return true
+		case Ticket:
+		}
+	}
+	return false
+}
+
+// subscriber reports whether a grant includes the subscriber.
+func (r *request) subscriber(g *Grant) bool {
+	if g.Subscribers == nil {
+		return r.principal.owns(r.resource.Subscriber)
+	}
+	subject := r.subject
+	if strings.Contains(subject, ":") { // ann:phone is a device of ann
+		r.subject = ""
+	}
+	ok := contain(g.Subscribers, r.resource.Subscriber, r)
+	r.subject = subject
+	return ok
+}
+
+// ruled reports whether the rule of the channel allows an action.
+func (r *request) ruled(a Action) bool {
+	if r.resource.Channel == "" || a != Publish && a != Subscribe && a != Describe {
+		return false
+	}
+	rule := r.rule()
+	switch {
+	case rule == nil:
+		return false
+	case a == Publish:
+		return include(rule.writers, r)
+	case a == Subscribe && !r.principal.owns(r.resource.Subscriber):
+		return false
+	}
+	return include(rule.readers, r)
+}
+
+// ticket reports whether the principal may do what it wants to a ticket, to a new ticket of a queue, or to both: a new one
+// with an ID.
+func (r *request) ticket(ctx context.Context, id, queue string) (bool, error) {
+	p := r.principal
+	if p.Kind == TicketHolder {
+		if queue != "" || id != p.Credential || r.guard.owners == nil {
+			return false, nil
+		}
+		_, created, err := r.guard.owners.Owner(ctx, id)
+		if errors.Is(err, errNoTicket) {
+			return true, nil
+		}
+		return err == nil && created.Equal(p.Issued), err
+	}
+	for i := range p.Grants {
+		g := &p.Grants[i]
+		if !slices.Contains(g.Actions, Ticket) || queue != "" && !contain(g.Queues, queue, r) {
+			continue
+		}
+		if ok, err := r.owner(ctx, g, id); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// owner reports whether a grant includes the owner of a ticket.
+func (r *request) owner(ctx context.Context, g *Grant, id string) (bool, error) {
+	everyone := g.Owners == nil && r.principal.Kind == APIKey
+	if id == "" || everyone || r.guard.owners == nil {
+		return true, nil
+	}
+	owner, _, err := r.guard.owners.Owner(ctx, id)
+	switch {
+	case errors.Is(err, errNoTicket):
+		return true, nil
+	case err != nil:
+		return false, err
+	case g.Owners == nil:
+		return r.principal.isUser() && owner == r.principal.Subject, nil
+	}
+	return contain(g.Owners, owner, r), nil
+}

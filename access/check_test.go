@@ -1,0 +1,305 @@
+package access_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// on is an action on a channel, as a subscriber if the action needs one.
+type on struct {
+	action     access.Action
+	channel    string
+	subscriber string
+}
+
+func (o on) check(t *testing.T, g *access.Guard, p *access.Principal) error {
+	t.Helper()
+	return g.Check(t.Context(), p, o.action, access.Resource{Channel: o.channel, Subscriber: o.subscriber})
+}
+
+// TestPatterns matches channels against the pattern of a grant, for the subject "ann".
+func TestPatterns(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, access.Options{Rules: []access.ChannelRule{{Pattern: `room[.](?P<room>[^.]*)[.](\w+)?.*`}}})
+	tests := []struct {
+		pattern  string
+		matches  []string
+		refuses  []string
+		subjects []string // in place of ann
+	}{
+		{"*", []string{"a", "chat.lobby", "CHAT"}, nil, []string{"ann", ""}},
+		{"chat.*", []string{"chat.lobby", "chat.", "chat.a.b"}, []string{"chat", "Chat.lobby", "chat%2elobby", "xchat.a", " chat.a", "chat:a"}, nil},
+		{"chat.lobby", []string{"chat.lobby"}, []string{"chat.lobby2", "chat.lobb", "CHAT.LOBBY", "chat.lobby ", "chat.lobby\n", "chat-lobby"}, nil},
+		{"a*b*c", []string{"abc", "axxbxxc", "abbc", "abcbc"}, []string{"ab", "ac", "acb", "xabc"}, nil},
+		{"*.log", []string{".log", "a.log", "a.log.log"}, []string{"a.logs", "log"}, nil},
+		{"a*a", []string{"aa", "aba"}, []string{"a"}, nil},
+		{"**", []string{"a"}, nil, nil},
+		{"?[a-z]\\.", []string{"?[a-z]\\."}, []string{"xa."}, nil},
+		{"inbox.{sub}", []string{"inbox.ann"}, []string{"inbox.bob", "inbox.annette", "inbox.", "inbox.{sub}", "inbox.Ann", "inbox"}, nil},
+		{"{sub}*{sub}", []string{"annann", "ann.ann"}, []string{"ann"}, nil},
+		{"inbox.{sub}", nil, []string{"inbox.ann", "inbox.anything", "inbox."}, []string{"*", "", "{sub}", "a*", "*n", "{room}", "an", "ann\n", "ANN"}},
+		{"inbox.{sub}*", nil, []string{"inbox.ann", "inbox."}, []string{"", "*"}},
+		{"room.{room}.x", []string{"room.r.x"}, []string{"room..x", "room.r.y", "other.r.x"}, nil},
+		{"*.{room}*", []string{"room.r.x"}, []string{"room..x", "other.r.x"}, nil},
+		{"room.*.{2}", []string{"room.r.x"}, []string{"room.r."}, nil},
+		{"{nothing}", nil, []string{"room.r.x", "", "nothing", "{nothing}"}, nil},
+		{"{99}*", nil, []string{"room.r.x"}, nil},
+	}
+	for _, tt := range tests {
+		if tt.subjects == nil {
+			tt.subjects = []string{"ann"}
+		}
+		for _, subject := range tt.subjects {
+			p := user(t, subject, `[{"actions":["publish"],"channels":["`+strings.ReplaceAll(tt.pattern, `\`, `\\`)+`"]}]`)
+			require.Equal(t, strings.ReplaceAll(tt.pattern, `\`, `\\`), strings.ReplaceAll(p.Grants[0].Channels[0].String(), `\`, `\\`))
+			for _, channel := range tt.matches {
+				require.NoError(t, on{access.Publish, channel, ""}.check(t, g, p), "%q for %q is %q", tt.pattern, subject, channel)
+			}
+			for _, channel := range tt.refuses {
+				if channel != "" {
+					require.ErrorIs(t, on{access.Publish, channel, ""}.check(t, g, p), access.ErrNotGranted, "%q for %q isn't %q", tt.pattern, subject, channel)
+				}
+			}
+		}
+	}
+}
+
+// TestGrants checks what grants allow, and what they leave out.
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, access.Options{Owners: owners{"hers": "ann", "his": "bob", "keys": ""}})
+	channel := func(c, s string) access.Resource { return access.Resource{Channel: c, Subscriber: s} }
+	ticket := func(id string) access.Resource { return access.Resource{Ticket: id} }
+	queue := func(name string) access.Resource { return access.Resource{Queue: name} }
+	type allowed map[access.Resource]bool
+	tests := []struct {
+		name      string
+		principal *access.Principal
+		action    access.Action
+		allowed   allowed
+	}{
+		{"a user has its own subscribers", user(t, "ann", `[{"actions":["subscribe"]}]`), access.Subscribe, allowed{
+			channel("c", "ann"): true, channel("c", "ann:phone"): true, channel("c", "anne"): false, channel("c", "bob"): false,
+			channel("c", ""): false, channel("c", "Ann"): false, channel("c", "ann."): false, channel("c", "x:ann"): false, {}: true,
+		}},
+		{"devices are no users", user(t, "ann:phone", `[{"actions":["subscribe"]}]`), access.Subscribe, allowed{
+			channel("c", "ann:phone"): false, channel("c", "ann"): false, channel("c", "ann:phone:x"): false,
+		}},
+		{"nor if they are named", user(t, "ann:phone", `[{"actions":["subscribe"],"subscribers":["{sub}","{sub}:*"]}]`), access.Subscribe, allowed{
+			channel("c", "ann:phone"): false, channel("c", ""): false,
+		}},
+		{"a user without a subject", user(t, "", `[{"actions":["subscribe","ticket"]}]`), access.Subscribe, allowed{
+			channel("c", ""): false, channel("c", ":x"): false, channel("c", "x"): false,
+		}},
+		{"named subscribers", user(t, "ann", `[{"actions":["subscribe"],"subscribers":["team-*"]}]`), access.Subscribe, allowed{
+			channel("c", "team-1"): true, channel("c", "ann"): false,
+		}},
+		{"no subscribers", user(t, "ann", `[{"actions":["subscribe"],"subscribers":[]}]`), access.Subscribe, allowed{channel("c", "ann"): false}},
+		{"a key has all subscribers", key(t, `[{"actions":["subscribe"],"channels":["c"]}]`), access.Subscribe, allowed{
+			channel("c", "any"): true, channel("d", "any"): false,
+		}},
+		{"no channels", key(t, `[{"actions":["publish"],"channels":[]}]`), access.Publish, allowed{channel("c", ""): false}},
+		{"another action", key(t, `[{"actions":["publish"]}]`), access.Describe, allowed{channel("c", ""): false, {}: false}},
+		{"no grants", user(t, "ann", `[]`), access.Publish, allowed{channel("c", ""): false, {}: false}},
+		{"grants don't mix", key(t, `[{"actions":["publish"],"channels":["a"]},{"actions":["describe"],"channels":["b"]}]`), access.Publish, allowed{
+			channel("a", ""): true, channel("b", ""): false,
+		}},
+		{"admin", key(t, `[{"actions":["admin"]}]`), access.Admin, allowed{{}: true, queue("q"): true}},
+		{"admin is no other", key(t, `[{"actions":["admin"]}]`), access.Queue, allowed{queue("q"): false}},
+		{"others aren't admin", key(t, `[{"actions":["publish","subscribe","describe","ticket","queue"]}]`), access.Admin, allowed{{}: false}},
+		{"queues", key(t, `[{"actions":["queue"],"queues":["duel*"]}]`), access.Queue, allowed{
+			queue("duel"): true, queue("duels"): true, queue("race"): false, queue("*"): false, {}: true,
+		}},
+		{"all queues", key(t, `[{"actions":["queue"]}]`), access.Queue, allowed{queue("*"): true}},
+
+		{"a user has its own tickets", user(t, "ann", `[{"actions":["ticket"]}]`), access.Ticket, allowed{
+			ticket("hers"): true, ticket("his"): false, ticket("keys"): false, ticket("none"): true, queue("q"): true,
+			{Ticket: "his", Queue: "q"}: false, {Ticket: "new", Queue: "q"}: true,
+		}},
+		{"their queues", user(t, "ann", `[{"actions":["ticket"],"queues":["duel"]}]`), access.Ticket, allowed{
+			ticket("hers"): true, queue("duel"): true, queue("race"): false, {Ticket: "hers", Queue: "race"}: false,
+		}},
+		{"without a subject", user(t, "", `[{"actions":["ticket"]},{"actions":["ticket"],"owners":["{sub}"]}]`), access.Ticket, allowed{
+			ticket("keys"): false, ticket("hers"): false,
+		}},
+		{"tickets of others", user(t, "ann", `[{"actions":["ticket"],"owners":["b*"]}]`), access.Ticket, allowed{
+			ticket("hers"): false, ticket("his"): true, ticket("keys"): false,
+		}},
+		{"tickets of nobody", key(t, `[{"actions":["ticket"],"owners":[]}]`), access.Ticket, allowed{ticket("keys"): false, queue("q"): true}},
+		{"a key has all tickets", key(t, `[{"actions":["ticket"]}]`), access.Ticket, allowed{ticket("hers"): true, ticket("keys"): true, ticket("down"): true}},
+		{"a ticket's channel", user(t, "ann", `[{"actions":["ticket"]}]`), access.Subscribe, allowed{
+			channel("ticket.hers", "player"): true, channel("ticket.hers", "ann"): false, channel("ticket.his", "player"): false,
+			channel("TICKET.hers", "player"): false, channel("ticket.hers", "Player"): false,
+		}},
+		{"described", user(t, "ann", `[{"actions":["ticket"]}]`), access.Describe, allowed{
+			channel("ticket.hers", ""): true, channel("ticket.his", ""): false, channel("c", ""): false,
+		}},
+		{"by no other grant", user(t, "player", `[{"actions":["subscribe","describe"],"subscribers":["*"]}]`), access.Subscribe, allowed{
+			channel("ticket.hers", "player"): false, channel("tickets", "player"): true,
+		}},
+		{"but for keys", key(t, `[{"actions":["subscribe"]}]`), access.Subscribe, allowed{channel("ticket.hers", "player"): true}},
+
+		{"a holder has its ticket", holder("hers", born), access.Ticket, allowed{
+			ticket("hers"): true, ticket("his"): false, queue("q"): false, {Ticket: "hers", Queue: "q"}: false, {}: false,
+		}},
+		{"which has ended", holder("gone", born), access.Ticket, allowed{ticket("gone"): true, ticket("hers"): false}},
+		{"not a later one with its ID", holder("hers", born.Add(-time.Hour)), access.Ticket, allowed{ticket("hers"): false}},
+		{"and its channel", holder("hers", born), access.Subscribe, allowed{
+			channel("ticket.hers", "player"): true, channel("ticket.hers", "x"): false, channel("ticket.his", "player"): false, channel("c", "player"): false,
+		}},
+		{"nobody", access.Anonymous(), access.Ticket, allowed{ticket("hers"): false, ticket("none"): false, queue("q"): false, {}: false}},
+		{"the administrator", access.Local(), access.Admin, allowed{{}: true, channel("c", ""): true}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for resource, allowed := range tt.allowed {
+				err := g.Check(t.Context(), tt.principal, tt.action, resource)
+				switch {
+				case allowed:
+					require.NoError(t, err, resource)
+				case tt.principal.Kind == access.Nobody:
+					require.ErrorIs(t, err, access.ErrNoCredential, resource)
+				default:
+					require.ErrorIs(t, err, access.ErrNotGranted, resource)
+				}
+			}
+		})
+	}
+}
+
+func holder(ticket string, created time.Time) *access.Principal {
+	return &access.Principal{Kind: access.TicketHolder, Credential: ticket, Issued: created}
+}
+
+// TestTicketsByTheStore: errors of the store are returned, and without tickets their channels are as others.
+func TestTicketsByTheStore(t *testing.T) {
+	t.Parallel()
+	ann := user(t, "ann", `[{"actions":["ticket","subscribe"]}]`)
+	g := newGuard(t, access.Options{Owners: owners{}})
+	down := access.Resource{Ticket: "down"}
+	require.ErrorIs(t, g.Check(t.Context(), ann, access.Ticket, down), fault.ErrUnavailable)
+	require.ErrorIs(t, g.Check(t.Context(), holder("down", born), access.Ticket, down), fault.ErrUnavailable)
+	require.ErrorIs(t, on{access.Subscribe, "ticket.down", "player"}.check(t, g, ann), fault.ErrUnavailable)
+
+	g = newGuard(t, access.Options{})
+	require.NoError(t, on{access.Subscribe, "ticket.down", "ann"}.check(t, g, ann))
+	require.ErrorIs(t, g.Check(t.Context(), holder("x", born), access.Ticket, access.Resource{Ticket: "x"}), access.ErrNotGranted)
+	require.Equal(t, matchmaking.ChannelPrefix+"x", matchmaking.ChannelOf("x"))
+	require.Equal(t, "ticket.", matchmaking.ChannelPrefix)
+	require.Equal(t, "player", matchmaking.Subscriber)
+}
+
+// TestRules checks who reads and writes channels by their rules.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	rules := []access.ChannelRule{
+		{Pattern: `open[.].*`, Readers: []string{"anonymous"}, Writers: []string{"*"}, QueryToken: true},
+		{Pattern: `all[.].*`, Readers: []string{"*"}},
+		{Pattern: `inbox[.](?P<user>[^.]*)`, Readers: []string{"${user}", "$1:*", "admin-*"}, Writers: []string{"*-bot"}},
+		{Pattern: `shared[.](?P<a>.*)[.](?P<b>.*)`, Readers: []string{"${a}*${b}"}},
+		{Pattern: `closed[.].*`},
+		{Pattern: `.*[.]lobby`, Writers: []string{"anonymous"}},
+	}
+	g := newGuard(t, access.Options{Rules: rules, Owners: owners{}})
+	ann, star, empty := user(t, "ann", `[]`), user(t, "*", `[]`), user(t, "", `[]`)
+	bot, back, none := user(t, "x-bot", `[]`), key(t, `[]`), access.Anonymous()
+	session := &access.Principal{Kind: access.Session, Subject: "ann"}
+	tests := []struct {
+		on      on
+		allowed []*access.Principal // of all
+	}{
+		{on{access.Subscribe, "open.x", "ann"}, []*access.Principal{ann, session, back}},
+		{on{access.Subscribe, "open.x", "anonymous"}, []*access.Principal{back, none, holder("x", born)}},
+		{on{access.Subscribe, "open.x", "anonymous:7"}, []*access.Principal{back, none, holder("x", born)}},
+		{on{access.Describe, "open.x", ""}, []*access.Principal{ann, star, empty, bot, session, back, none, holder("x", born)}},
+		{on{access.Publish, "open.x", ""}, []*access.Principal{ann, star, empty, bot, session, back}},
+		{on{access.Subscribe, "all.x", "ann:phone"}, []*access.Principal{ann, session, back}},
+		{on{access.Describe, "all.x", ""}, []*access.Principal{ann, star, empty, bot, session, back}},
+		{on{access.Publish, "all.x", ""}, nil},
+		{on{access.Describe, "inbox.ann", ""}, []*access.Principal{ann, session}},
+		{on{access.Describe, "inbox.Ann", ""}, nil},
+		{on{access.Describe, "inbox.*", ""}, []*access.Principal{star}},
+		{on{access.Describe, "inbox.", ""}, nil},
+		{on{access.Describe, "inbox.a", ""}, nil},
+		{on{access.Describe, "xinbox.ann", ""}, nil},
+		{on{access.Describe, "inbox.ann\n", ""}, nil},
+		{on{access.Publish, "inbox.ann", ""}, []*access.Principal{bot}},
+		{on{access.Describe, "shared.a.n", ""}, []*access.Principal{ann, session}},
+		{on{access.Describe, "shared..n", ""}, nil},
+		{on{access.Describe, "shared..", ""}, nil},
+		{on{access.Publish, "closed.lobby", ""}, nil},
+		{on{access.Publish, "a.lobby", ""}, []*access.Principal{ann, star, empty, bot, session, back, none, holder("x", born)}},
+		{on{access.Queue, "open.x", ""}, nil},
+		{on{access.Admin, "open.x", ""}, nil},
+	}
+	for _, tt := range tests {
+		for _, p := range []*access.Principal{ann, star, empty, bot, session, back, none, holder("x", born)} {
+			var want error
+			if !contains(tt.allowed, p) {
+				want = access.ErrNotGranted
+				if p == none {
+					want = access.ErrNoCredential
+				}
+			}
+			require.ErrorIs(t, tt.on.check(t, g, p), want, "%s %v", p.Name(), tt.on)
+		}
+	}
+	require.True(t, g.QueryToken("open.x"))
+	require.False(t, g.QueryToken("all.x"))
+	require.False(t, g.QueryToken("none"))
+}
+
+func contains(list []*access.Principal, p *access.Principal) bool {
+	for _, one := range list {
+		if one.Kind == p.Kind && one.Name() == p.Name() {
+			return true
+		}
+	}
+	return false
+}
+
+func TestBadRules(t *testing.T) {
+	t.Parallel()
+	many := make([]string, access.MaxPatterns+1)
+	tests := []struct {
+		rule access.ChannelRule
+		want string
+	}{
+		{access.ChannelRule{}, "channels[0].pattern: is empty"},
+		{access.ChannelRule{Pattern: "("}, "channels[0].pattern: error parsing regexp"},
+		{access.ChannelRule{Pattern: "a", Readers: []string{"$1"}}, `channels[0].readers[0]: "$1" names a capture that the pattern doesn't have`},
+		{access.ChannelRule{Pattern: "a", Writers: []string{"*", "${x}"}}, `channels[0].writers[1]: "${x}" names a capture`},
+		{access.ChannelRule{Pattern: "a", Writers: []string{""}}, "channels[0].writers[0]: is empty"},
+		{access.ChannelRule{Pattern: "a", Writers: []string{strings.Repeat("a", 257)}}, "channels[0].writers[0]: has 257 bytes, at most 256"},
+		{access.ChannelRule{Pattern: "a", Readers: many}, "channels[0].readers: 65 patterns, at most 64"},
+	}
+	for _, tt := range tests {
+		_, err := access.New(access.Options{Rules: []access.ChannelRule{tt.rule}})
+		require.ErrorContains(t, err, tt.want)
+		require.ErrorContains(t, access.CheckRules([]access.ChannelRule{tt.rule}), tt.want)
+	}
+}
+
+// TestOpen: a nil guard allows everything.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	var g *access.Guard
+	p, err := g.Authenticate(t.Context(), "anything")
+	require.NoError(t, err)
+	require.Nil(t, p)
+	require.NoError(t, on{access.Publish, "c", ""}.check(t, g, p))
+	require.True(t, g.QueryToken("c"))
+	held, stop := g.Hold(t.Context(), p)
+	require.Equal(t, t.Context(), held)
+	stop()
+
+	require.ErrorIs(t, on{access.Publish, "c", ""}.check(t, newGuard(t, access.Options{}), nil), access.ErrNoCredential, "but a closed one nothing to nobody")
+}

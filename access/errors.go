@@ -1,0 +1,32 @@
+package access
+
+import "github.com/tidemark-dev/tidemark/fault"
+
+// The errors of a Guard and of authenticators. Compare with errors.Is.
+var (
+	ErrNoCredential = &fault.Error{
+		Kind: fault.Unauthenticated, Slug: fault.SlugNoCredential, Detail: "the request has no credentials, which it needs",
+	}
+	ErrInvalidCredential = &fault.Error{
+		Kind: fault.Unauthenticated, Slug: fault.SlugInvalidCredential, Detail: "the credentials aren't valid",
+	}
+	ErrExpired = &fault.Error{
+		Kind: fault.Unauthenticated, Slug: fault.SlugExpiredCredential, Detail: "the credentials have expired",
+	}
+	ErrRevoked = &fault.Error{
+		Kind: fault.Unauthenticated, Slug: fault.SlugRevokedCredential, Detail: "the credentials were revoked",
+	}
+	ErrNotGranted = &fault.Error{
+		Kind: fault.Forbidden, Slug: fault.SlugNotGranted, Detail: "the credentials don't grant this",
+	}
+)
+
+// errNoTicket is to compare with what Owners returns.
+var errNoTicket = &fault.Error{Slug: fault.SlugNoTicket}
+
+// notGranted returns ErrNotGranted for an action.
+func notGranted(a Action) error {
+	e := *ErrNotGranted
+	e.Detail = "the credentials don't grant the action " + string(a) + " on this resource"
+	return &e
+}

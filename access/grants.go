@@ -1,0 +1,79 @@
+package access
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
+)
+
+// Bounds of grants.
+const (
+	MaxGrants      = 64       // of a principal
+	MaxPatterns    = 64       // in each list of a grant
+	MaxGrantsBytes = 16 << 10 // of their JSON
+)
+
+// Grants are what a principal may do: the sum of all. They must not be changed once they are parsed.
+type Grants []Grant
+
+// Grant allows actions on the resources that its lists name. A list that is left out (nil) names all, except that users and
+// sessions have only {sub} and {sub}:* as subscribers, and only {sub} as owner. An empty list names none.
+type Grant struct {
+	Actions     []Action  `json:"actions"`
+	Channels    []Pattern `json:"channels,omitzero"`
+	Subscribers []Pattern `json:"subscribers,omitzero"` // of these channels
+	Queues      []Pattern `json:"queues,omitzero"`
+	Owners      []Pattern `json:"owners,omitzero"` // the subjects whose tickets the action ticket reaches
+}
+
+// ParseGrants parses a JSON array of grants, such as
+//
+//	[{"actions": ["subscribe"], "channels": ["chat.*", "inbox.{sub}"]}]
+//
+// It refuses what is not known, duplicate members, and what is beyond the bounds.
+func ParseGrants(text []byte) (Grants, error) {
+	if len(text) > MaxGrantsBytes {
+		return nil, fmt.Errorf("grants: %d bytes, at most %d are allowed", len(text), MaxGrantsBytes)
+	}
+	var grants Grants
+	if err := strictjson.Unmarshal(text, &grants); err != nil {
+		return nil, fmt.Errorf("grants%w", err)
+	}
+	return grants, grants.check()
+}
+
+func (g Grants) check() error {
+	if len(g) > MaxGrants {
+		return fmt.Errorf("grants: %d of them, at most %d are allowed", len(g), MaxGrants)
+	}
+	for i := range g {
+		if len(g[i].Actions) == 0 {
+			return fmt.Errorf("grants[%d].actions: is missing or empty", i)
+		}
+		for _, list := range [][]Pattern{g[i].Channels, g[i].Subscribers, g[i].Queues, g[i].Owners} {
+			if len(list) > MaxPatterns {
+				return fmt.Errorf("grants[%d]: a list of %d patterns, at most %d are allowed", i, len(list), MaxPatterns)
+			}
+		}
+	}
+	return nil
+}
+
+// have reports whether a grant has an action, on whatever.
+func (g Grants) have(a Action) bool {
+	return slices.ContainsFunc(g, func(one Grant) bool { return slices.Contains(one.Actions, a) })
+}
+
+// contain reports whether a pattern of the list matches text. A list that was left out matches all.
+func contain(list []Pattern, text string, r *request) bool {
+	if list == nil {
+		return true
+	}
+	for i := range list {
+		if list[i].matches(text, r) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// MaxCredentialBytes is the longest credential. A longer one is refused before anything reads it.
+const MaxCredentialBytes = 8 << 10
+
+// Authenticator turns the credentials of one form into principals.
+type Authenticator interface {
+	// Accepts reports whether a credential has the form that this authenticator reads. It does no more than look at it.
+	Accepts(credential string) bool
+	// Authenticate returns whose credential it is. Errors: ErrInvalidCredential, ErrExpired, and those of what it asks.
+	Authenticate(ctx context.Context, credential string) (*Principal, error)
+}
+
+// Owners knows whose tickets are whose.
+type Owners interface {
+	// Owner returns the subject of the user who created a ticket, "" if an API key did, and when that was. It costs no call of
+	// the storage as a rule. Errors: one with fault.SlugNoTicket, and the store's.
+	Owner(ctx context.Context, ticket string) (owner string, created time.Time, err error)
+}
+
+// Revocations knows which credentials were revoked.
+type Revocations interface {
+	// Revoked reports whether a principal's credential was revoked. It only looks into memory.
+	Revoked(p *Principal) bool
+	// Notify calls changed after each change, until stop is called.
+	Notify(changed func()) (stop func())
+}
+
+// Options are the parts of a Guard. Each may be missing.
+type Options struct {
+	Authenticators []Authenticator // the first one that accepts a credential decides
+	Rules          []ChannelRule
+	Owners         Owners // nil: there are no tickets, and the names of their channels are free
+	Revoked        Revocations
+}
+
+// Guard decides who may do what. A nil Guard allows everything. Any number of goroutines may use it.
+type Guard struct {
+	authenticators []Authenticator
+	rules          []rule
+	owners         Owners
+	revoked        Revocations
+
+	mu    sync.Mutex
+	holds map[*hold]struct{} // those that a revocation can end
+}
+
+// New returns a guard, which listens to o.Revoked for as long as the process runs. Its error names the rule that is wrong.
+func New(o Options) (*Guard, error) {
+	rules, err := compileRules(o.Rules)
+	if err != nil {
+		return nil, err
+	}
+	g := &Guard{
+		authenticators: slices.Clone(o.Authenticators), rules: rules, owners: o.Owners, revoked: o.Revoked,
+		holds: make(map[*hold]struct{}),
+	}
+	if g.revoked != nil {
+		g.revoked.Notify(g.endRevoked)
+	}
+	return g, nil
+}
+
+// Authenticate returns whose credential it is: Anonymous for "", and nil on an open service. Errors: ErrInvalidCredential,
+// ErrExpired, ErrRevoked, and fault.Unavailable if it can't be known now.
+func (g *Guard) Authenticate(ctx context.Context, credential string) (*Principal, error) {
+	switch {
+	case g == nil:
+		return nil, nil
+	case credential == "":
+		return anonymous, nil
+	case len(credential) > MaxCredentialBytes:
+		return nil, ErrInvalidCredential.WithCause(errTooLong)
+	}
+	for _, a := range g.authenticators {
+		if !a.Accepts(credential) {
+			continue
+		}
+		p, err := a.Authenticate(ctx, credential)
+		if err == nil {
+			err = g.valid(p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	return nil, ErrInvalidCredential.WithCause(errNoForm)
+}
+
+// What is wrong with a credential, for the log.
+var (
+	errTooLong = errors.New("it is too long")
+	errNoForm  = errors.New("it has no form that is accepted here")
+	errSubject = errors.New("its subject is too long, or reserved")
+)
+
+// valid returns an error if the principal's credential has ended, or names it in a way that it must not.
+func (g *Guard) valid(p *Principal) error {
+	switch {
+	case len(p.Subject) > MaxSubjectBytes, len(p.Credential) > MaxSubjectBytes, p.Subject == everybody:
+		return ErrInvalidCredential.WithCause(errSubject)
+	case !p.Expires.IsZero() && !time.Now().Before(p.Expires):
+		return ErrExpired
+	case g.revoked != nil && g.revoked.Revoked(p):
+		return ErrRevoked
+	}
+	return nil
+}
+
+// QueryToken reports whether a token may be sent in the query of a request to a channel.
+func (g *Guard) QueryToken(channel string) bool {
+	if g == nil {
+		return true
+	}
+	r := request{guard: g, resource: Resource{Channel: channel}}
+	rule := r.rule()
+	return rule != nil && rule.queryToken
+}

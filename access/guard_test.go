@@ -1,0 +1,187 @@
+package access_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/access"
+)
+
+// credentials is an access.Authenticator: what starts with its prefix, and whose it is.
+type credentials struct {
+	prefix     string
+	principals map[string]*access.Principal
+	err        error
+}
+
+func (c credentials) Accepts(credential string) bool { return strings.HasPrefix(credential, c.prefix) }
+
+func (c credentials) Authenticate(_ context.Context, credential string) (*access.Principal, error) {
+	if p := c.principals[credential]; p != nil {
+		return p, nil
+	}
+	return nil, c.err
+}
+
+// revocations is an access.Revocations.
+type revocations struct {
+	mu      sync.Mutex
+	revoked map[string]bool // by the credential's name
+	changed func()
+}
+
+func (r *revocations) Revoked(p *access.Principal) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.revoked[p.Credential]
+}
+
+func (r *revocations) Notify(changed func()) func() {
+	r.changed = changed
+	return func() {}
+}
+
+func (r *revocations) revoke(credential string) {
+	r.mu.Lock()
+	r.revoked[credential] = true
+	r.mu.Unlock()
+	r.changed()
+}
+
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	unreachable := errors.New("unreachable")
+	users := map[string]*access.Principal{
+		"a-ann":       {Kind: access.User, Subject: "ann", Credential: "1", Expires: time.Now().Add(time.Hour)},
+		"a-old":       {Kind: access.User, Subject: "old", Expires: time.Now().Add(-time.Second)},
+		"a-revoked":   {Kind: access.User, Subject: "bob", Credential: "2"},
+		"a-anonymous": {Kind: access.User, Subject: "anonymous"},
+		"a-long":      {Kind: access.User, Subject: strings.Repeat("x", access.MaxSubjectBytes+1)},
+		"a-longID":    {Kind: access.User, Credential: strings.Repeat("x", access.MaxSubjectBytes+1)},
+
+		"a-" + strings.Repeat("x", access.MaxCredentialBytes-2): {Kind: access.User, Subject: "most"},
+		"a-" + strings.Repeat("x", access.MaxCredentialBytes-1): {Kind: access.User, Subject: "more"},
+	}
+	g := newGuard(t, access.Options{
+		Authenticators: []access.Authenticator{
+			credentials{prefix: "a-", principals: users, err: access.ErrInvalidCredential},
+			credentials{prefix: "a-", principals: map[string]*access.Principal{"a-second": {}}},
+			credentials{prefix: "b-", err: unreachable},
+		},
+		Revoked: &revocations{revoked: map[string]bool{"2": true}},
+	})
+	tests := []struct {
+		credential string
+		name       string
+		err        error
+	}{
+		{"", "anonymous", nil},
+		{"a-ann", "user:ann", nil},
+		{"a-old", "", access.ErrExpired},
+		{"a-revoked", "", access.ErrRevoked},
+		{"a-anonymous", "", access.ErrInvalidCredential},
+		{"a-long", "", access.ErrInvalidCredential},
+		{"a-longID", "", access.ErrInvalidCredential},
+		{"a-second", "", access.ErrInvalidCredential},
+		{"a-unknown", "", access.ErrInvalidCredential},
+		{"b-x", "", unreachable},
+		{"c-x", "", access.ErrInvalidCredential},
+		{"\t", "", access.ErrInvalidCredential},
+		{"a-" + strings.Repeat("x", access.MaxCredentialBytes-2), "user:most", nil},
+		{"a-" + strings.Repeat("x", access.MaxCredentialBytes-1), "", access.ErrInvalidCredential},
+	}
+	for _, tt := range tests {
+		p, err := g.Authenticate(t.Context(), tt.credential)
+		require.ErrorIs(t, err, tt.err, "%.20s", tt.credential)
+		if tt.err != nil {
+			require.Nil(t, p)
+			require.NotContains(t, err.Error(), tt.credential)
+			continue
+		}
+		require.Equal(t, tt.name, p.Name())
+		require.Equal(t, p, access.From(access.With(t.Context(), p)))
+	}
+	require.Nil(t, access.From(t.Context()))
+}
+
+// TestHold: a wait ends with its credential, at once, and only then.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		revoked := &revocations{revoked: map[string]bool{"gone": true}}
+		g := newGuard(t, access.Options{Revoked: revoked})
+		hold := func(credential string, life time.Duration) context.Context {
+			p := &access.Principal{Kind: access.User, Credential: credential}
+			if life > 0 {
+				p.Expires = time.Now().Add(life)
+			}
+			held, stop := g.Hold(t.Context(), p)
+			t.Cleanup(stop)
+			return held
+		}
+		brief, long, forever := hold("a", time.Second), hold("b", time.Hour), hold("c", 0)
+		require.ErrorIs(t, context.Cause(hold("gone", 0)), access.ErrRevoked, "revoked between authentication and wait")
+		require.NoError(t, brief.Err())
+
+		began := time.Now()
+		<-brief.Done()
+		require.ErrorIs(t, context.Cause(brief), access.ErrExpired)
+		require.Equal(t, time.Second, time.Since(began))
+
+		revoked.revoke("b")
+		require.ErrorIs(t, context.Cause(long), access.ErrRevoked)
+		require.NoError(t, forever.Err())
+
+		held, stop := g.Hold(t.Context(), &access.Principal{Kind: access.APIKey, Credential: "d"})
+		stop()
+		require.ErrorIs(t, context.Cause(held), context.Canceled)
+		revoked.revoke("d")
+		require.ErrorIs(t, context.Cause(held), context.Canceled)
+	})
+}
+
+// TestHoldOfNothing: a wait whose credential can't end costs nothing.
+func TestHoldOfNothing(t *testing.T) {
+	t.Parallel()
+	for _, p := range []*access.Principal{access.Anonymous(), access.Local()} {
+		held, stop := newGuard(t, access.Options{Revoked: &revocations{}}).Hold(t.Context(), p)
+		require.Equal(t, t.Context(), held)
+		stop()
+	}
+	held, stop := newGuard(t, access.Options{}).Hold(t.Context(), &access.Principal{Kind: access.APIKey})
+	require.Equal(t, t.Context(), held)
+	stop()
+}
+
+// TestNoAllocation: a check of grants and rules without captures allocates nothing.
+func TestNoAllocation(t *testing.T) { //nolint:paralleltest // testing.AllocsPerRun counts those of all goroutines
+	g := newGuard(t, access.Options{Rules: []access.ChannelRule{{Pattern: "all[.].*", Readers: []string{"*"}}}, Owners: owners{"hers": "ann"}})
+	ann := user(t, "ann", `[{"actions":["publish"],"channels":["chat.*","inbox.{sub}"]},{"actions":["subscribe","ticket"],"channels":["x*y"]}]`)
+	for _, o := range []on{
+		{access.Publish, "chat.lobby", ""}, {access.Publish, "inbox.ann", ""}, {access.Subscribe, "x.y", "ann:phone"},
+		{access.Subscribe, "all.x", "ann"}, {access.Subscribe, "ticket.hers", "player"},
+	} {
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			if err := g.Check(t.Context(), ann, o.action, access.Resource{Channel: o.channel, Subscriber: o.subscriber}); err != nil {
+				t.Error(err)
+			}
+		}), o)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	g := newGuard(b, access.Options{})
+	ann := user(b, "ann", `[{"actions":["publish"],"channels":["chat.*"]},{"actions":["subscribe"],"channels":["inbox.{sub}"]}]`)
+	for b.Loop() {
+		if err := g.Check(b.Context(), ann, access.Subscribe, access.Resource{Channel: "inbox.ann", Subscriber: "ann"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package access
+
+import (
+	"context"
+	"strings"
+	"time"
+)
+
+// MaxSubjectBytes is the longest subject and the longest ID of a credential.
+const MaxSubjectBytes = 256
+
+// Kind is the sort of a principal.
+type Kind int
+
+// The kinds of principals.
+const (
+	Nobody        Kind = iota // without credentials: Anonymous
+	APIKey                    // a back end
+	User                      // has a JSON Web Token
+	Session                   // a user, too
+	TicketHolder              // may read and cancel one ticket
+	Administrator             // may do everything: the local one, Local
+)
+
+// Principal is who sends a request, as the credential shows. Requests share it: it is never changed.
+type Principal struct {
+	Kind    Kind
+	Subject string // of a User or a Session
+	// Credential names the credential, with Kind, for revocations: an API key's ID, a token's jti, a session's ID, the ID of a
+	// TicketHolder's ticket. It is never secret.
+	Credential string
+	Issued     time.Time // zero: unknown. Of a TicketHolder: when the ticket was created.
+	Expires    time.Time // from then on the credential isn't accepted; zero: never
+	Grants     Grants
+}
+
+var (
+	anonymous = &Principal{Kind: Nobody}
+	local     = &Principal{Kind: Administrator}
+)
+
+// Anonymous returns the principal without credentials.
+func Anonymous() *Principal { return anonymous }
+
+// Local returns the administrator who has access to the machine: the admin socket.
+func Local() *Principal { return local }
+
+// Name returns a name for limits and logs, such as "key:<id>" or "user:<subject>". It is not secret, and has at most
+// MaxSubjectBytes and a few bytes more.
+func (p *Principal) Name() string {
+	switch p.Kind {
+	case APIKey:
+		return "key:" + p.Credential
+	case User, Session:
+		return "user:" + p.Subject
+	case TicketHolder:
+		return "ticket:" + p.Credential
+	case Administrator:
+		return "admin"
+	case Nobody:
+		return "anonymous"
+	}
+	return "anonymous"
+}
+
+// isUser reports whether the principal has a subject.
+func (p *Principal) isUser() bool { return (p.Kind == User || p.Kind == Session) && p.Subject != "" }
+
+// owns reports whether a subscriber belongs to the principal, unless a grant says otherwise: the name of a user, or the name,
+// a colon and a device. A subject that has a colon itself owns no subscriber: ann:phone is a device of ann.
+func (p *Principal) owns(subscriber string) bool {
+	subject := p.Subject
+	switch p.Kind {
+	case APIKey, Administrator:
+		return true
+	case Nobody, TicketHolder:
+		subject = everybody
+	case User, Session:
+		if subject == "" || strings.Contains(subject, ":") {
+			return false
+		}
+	}
+	rest, ok := strings.CutPrefix(subscriber, subject)
+	return ok && (rest == "" || rest[0] == ':')
+}
+
+type principalKey struct{}
+
+// With returns a context that carries a principal.
+func With(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// From returns the principal of a context, or nil if there is none, as on an open service.
+func From(ctx context.Context) *Principal {
+	p, _ := ctx.Value(principalKey{}).(*Principal)
+	return p
+}

@@ -1,0 +1,113 @@
+package access
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/tidemark-dev/tidemark/internal/captures"
+)
+
+// everybody is the word in the lists of a rule that includes principals without credentials. They subscribe under this name.
+const everybody = "anonymous"
+
+// ChannelRule says who may use the channels whose whole name matches Pattern. Of several rules, the first one that matches a
+// channel applies.
+type ChannelRule struct {
+	Pattern string // regular expression in the syntax of package regexp
+	// Readers may subscribe, each under its own name, and describe. "*" stands for everybody with a credential, "anonymous" for
+	// everybody, all else for the users whose subject matches: "*" is any text in it, and $1, $name or ${name} what the group
+	// captured in the channel's name, as literal text.
+	Readers    []string
+	Writers    []string // may publish; as Readers
+	QueryToken bool     // a token may be sent in the query: for browsers, which can't always set a header
+}
+
+// rule is a ChannelRule, compiled.
+type rule struct {
+	pattern          *regexp.Regexp
+	readers, writers []reader
+	queryToken       bool
+}
+
+// reader is an entry in a list of a rule.
+type reader struct {
+	anyone, everybody bool
+	subjects          Pattern
+}
+
+// compileRules returns the rules. Its error names the rule and the key that is wrong.
+func compileRules(rules []ChannelRule) ([]rule, error) {
+	compiled := make([]rule, len(rules))
+	for i, r := range rules {
+		pattern, err := captures.Compile(r.Pattern)
+		if err != nil {
+			return nil, fmt.Errorf("channels[%d].pattern: %w", i, err)
+		}
+		compiled[i] = rule{pattern: pattern, queryToken: r.QueryToken}
+		if compiled[i].readers, err = compileReaders(pattern, r.Readers); err != nil {
+			return nil, fmt.Errorf("channels[%d].readers%w", i, err)
+		}
+		if compiled[i].writers, err = compileReaders(pattern, r.Writers); err != nil {
+			return nil, fmt.Errorf("channels[%d].writers%w", i, err)
+		}
+	}
+	return compiled, nil
+}
+
+// CheckRules reports what is wrong with rules. Its error names the rule and the key.
+func CheckRules(rules []ChannelRule) error {
+	_, err := compileRules(rules)
+	return err
+}
+
+func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {
+	if len(list) > MaxPatterns {
+		return nil, fmt.Errorf(": %d patterns, at most %d are allowed", len(list), MaxPatterns)
+	}
+	readers := make([]reader, len(list))
+	for i, text := range list {
+		_, err := captures.In(pattern, text)
+		switch {
+		case text == "":
+			return nil, fmt.Errorf("[%d]: is empty", i)
+		case len(text) > MaxPatternBytes:
+			return nil, fmt.Errorf("[%d]: has %d bytes, at most %d are allowed", i, len(text), MaxPatternBytes)
+		case err != nil:
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+		readers[i] = reader{anyone: text == "*", everybody: text == everybody}
+		readers[i].subjects = compile(text, captures.Cut, func(name string) piece { return piece{text: name, capture: true} })
+	}
+	return readers, nil
+}
+
+// include reports whether the list includes the principal of the request.
+func include(list []reader, r *request) bool {
+	p := r.principal
+	for i := range list {
+		switch {
+		case list[i].everybody:
+			return true
+		case p.Kind == Nobody, p.Kind == TicketHolder:
+		case list[i].anyone, p.isUser() && list[i].subjects.matches(p.Subject, r):
+			return true
+		}
+	}
+	return false
+}
+
+// capture returns what the group of this name or number captured, or "".
+func (r *rule) capture(name, channel string, match []int) string {
+	n := r.pattern.SubexpIndex(name)
+	if n < 0 {
+		var err error
+		if n, err = strconv.Atoi(name); err != nil || n < 0 {
+			return ""
+		}
+	}
+	if 2*n+1 >= len(match) || match[2*n] < 0 {
+		return ""
+	}
+	return channel[match[2*n]:match[2*n+1]]
+}
