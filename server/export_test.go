@@ -1,10 +1,12 @@
 package server
 
+import "github.com/tidemark-dev/tidemark/server/web"
+
 // ReservedConnections is how many connections are accepted beyond the limit.
 const ReservedConnections = reservedConnections
 
-// Routes returns the routes, each as its method and path.
-func Routes(s *Server) []string { return s.router.Routes() }
+// Routes returns the routes.
+func Routes(s *Server) []web.Route { return s.router.Routes() }
 
 // Connections returns how many connections a server has.
 func Connections(s *Server) int { return s.openConnections() }

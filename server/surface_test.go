@@ -74,7 +74,7 @@ func TestEveryAnswerIsSafe(t *testing.T) {
 	h := start(t, withQueues())
 	calls := []string{"GET /nothing", "PATCH /v1/info", "OPTIONS /v1/info", "OPTIONS /nothing", "OPTIONS /openmatch.FrontendService/GetTicket"}
 	for _, r := range server.Routes(h.server) {
-		calls = append(calls, strings.NewReplacer(":channel", "c", ":subscriber", "s", ":id", "i", ":queue", "q").Replace(r))
+		calls = append(calls, r.Method+" "+strings.NewReplacer(":channel", "c", ":subscriber", "s", ":id", "i", ":queue", "q").Replace(r.Path))
 	}
 	for _, call := range calls {
 		for _, contentType := range []string{"text/plain", "application/json", "application/grpc", "application/grpc-web+proto"} {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -97,22 +98,32 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 		p.most = min(p.most, shortRequestBytes)
 	}
 	api := web.API{Router: r.router, Fail: web.Fail}
+	one := web.Route{Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: actionOf(m), Waits: m.IsStreamingServer(), Handle: p.serve}
 	if m.IsStreamingClient() {
-		api.Add(http.MethodPost, p.method, web.QueryIgnored, func(c *web.Call) error { p.call(c, c.Request().Body); return nil })
+		one.Handle = func(c *web.Call) error { p.call(c, c.Request().Body); return nil }
+		api.Add(one)
 		return
 	}
-	api.Add(http.MethodPost, p.method, web.QueryIgnored, p.serve)
+	api.Add(one)
 	if path, ok := jsonPathOf(m); ok {
 		p.json, p.fail = true, failJSON
 		if path.hasBody {
 			p.empty = []byte("{}") // as in grpc-gateway
 		}
-		serve := p.serve
+		one.Method, one.Path, one.Handle = path.verb, path.path, p.serve
 		if m.IsStreamingServer() {
-			serve = jsonLines{procedure: p, jsonPath: path}.serve
+			one.Handle = jsonLines{procedure: p, jsonPath: path}.serve
 		}
-		api.Add(path.verb, path.path, web.QueryIgnored, serve)
+		api.Add(one)
 	}
+}
+
+// actionOf returns what a client of a method must be allowed to do.
+func actionOf(m protoreflect.MethodDescriptor) access.Action {
+	if string(m.Parent().FullName()) == openmatch.QueryService_ServiceDesc.ServiceName {
+		return access.Queue
+	}
+	return access.Ticket
 }
 
 // serve serves a request that has one message.

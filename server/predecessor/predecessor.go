@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -31,20 +32,25 @@ type Options struct {
 func Register(r *web.Router, o Options) {
 	const at, subscriber = "/channel/:channel", "/channel/:channel/subscription/polling/:subscriber"
 	a, h := web.API{Router: r, Fail: fail}, &handlers{channels: o.Channels, limits: o.Limits}
-	a.Add(http.MethodPut, at+"/message/:id", web.QueryIgnored, o.Write(h.publish))
-	a.Add(http.MethodPut, subscriber, web.QueryIgnored, o.Write(h.subscribe))
-	a.Add(http.MethodGet, subscriber, web.QueryIgnored, h.poll)
-	a.Add(http.MethodDelete, subscriber, web.QueryIgnored, o.Write(h.unsubscribe))
-	a.Add(http.MethodDelete, subscriber+"/message", web.QueryIgnored, h.ack)
+	for _, r := range []web.Route{
+		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel, Handle: o.Write(h.publish)},
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(h.subscribe)},
+		{Method: http.MethodGet, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: h.poll},
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(h.unsubscribe)},
+		{Method: http.MethodDelete, Path: subscriber + "/message", Action: access.Subscribe, Of: web.Subscriber, Handle: h.ack},
+	} {
+		r.Query = web.QueryIgnored
+		a.Add(r)
+	}
 	a.NothingBelow(at + "/message/:id")
 	a.Always = true
-	a.AddGet("/probe/liveness", web.QueryIgnored, live)
-	a.AddGet("/probe/readiness", web.QueryIgnored, func(c *web.Call) error {
+	a.AddGet(web.Route{Path: "/probe/liveness", Query: web.QueryIgnored, Open: true, Handle: live})
+	a.AddGet(web.Route{Path: "/probe/readiness", Query: web.QueryIgnored, Open: true, Handle: func(c *web.Call) error {
 		if err := r.Ready(c.Context()); err != nil {
 			return err
 		}
 		return live(c)
-	})
+	}})
 	r.FailUnrouted(isOurs, fail)
 }
 

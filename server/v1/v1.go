@@ -3,6 +3,7 @@ package v1
 import (
 	"net/http"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking/insight"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -39,34 +40,45 @@ func Register(r *web.Router, o Options) {
 		queues = o.Matchmaking
 		registerMatchmaking(a, o.Matchmaking)
 	}
-	a.AddGet("/v1/info", web.QueryRefused, (&info{about: o.Info, queues: queues, maxBody: r.MaxBodyBytes()}).show)
+	a.AddGet(web.Route{
+		Path: "/v1/info", Action: access.Describe, Handle: (&info{about: o.Info, queues: queues, maxBody: r.MaxBodyBytes()}).show,
+	})
 }
 
 func registerChannels(a web.API, o Options) {
 	const at, subscriber = "/v1/channels/:channel", "/v1/channels/:channel/subscribers/:subscriber"
 	m, s := &messages{o.Channels}, &subscribers{o.Channels}
 	d, c := &deliveries{o.Channels}, &channels{o.Channels}
-	a.Add(http.MethodPost, at+"/messages", web.QueryRefused, o.Write(m.publish))
-	a.Add(http.MethodPut, at+"/messages/:id", web.QueryRefused, o.Write(m.put))
-	a.Add(http.MethodPut, subscriber, web.QueryRefused, o.Write(s.subscribe))
-	a.Add(http.MethodDelete, subscriber, web.QueryRefused, o.Write(s.unsubscribe))
-	a.Add(http.MethodGet, subscriber+"/messages", web.QueryRead, d.fetch)
-	a.Add(http.MethodPost, subscriber+"/ack", web.QueryRefused, d.ack)
-	a.Add(http.MethodPost, subscriber+"/next", web.QueryRefused, d.next)
-	a.AddGet(at, web.QueryRead, c.describe)
+	for _, r := range []web.Route{
+		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel, Handle: o.Write(m.publish)},
+		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel, Handle: o.Write(m.put)},
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(s.subscribe)},
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(s.unsubscribe)},
+		{
+			Method: http.MethodGet, Path: subscriber + "/messages", Query: web.QueryRead,
+			Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: d.fetch,
+		},
+		{Method: http.MethodPost, Path: subscriber + "/ack", Action: access.Subscribe, Of: web.Subscriber, Handle: d.ack},
+		{Method: http.MethodPost, Path: subscriber + "/next", Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: d.next},
+	} {
+		a.Add(r)
+	}
+	a.AddGet(web.Route{Path: at, Query: web.QueryRead, Action: access.Describe, Of: web.Channel, Handle: c.describe})
 	a.NothingBelow(at + "/messages/:id")
 }
 
 func registerMatchmaking(a web.API, m Matchmaking) {
 	t, q, one := &tickets{m}, &queues{m, insight.NewReader(m)}, &matches{m}
-	a.Add(http.MethodPost, "/v1/tickets", web.QueryRefused, t.create)
-	a.AddGet("/v1/tickets/:id", web.QueryRefused, t.show)
-	a.Add(http.MethodDelete, "/v1/tickets/:id", web.QueryRefused, t.cancel)
-	a.AddGet("/v1/matches/:id", web.QueryRead, one.show)
-	a.AddGet("/v1/queues", web.QueryRefused, q.list)
-	a.AddGet("/v1/queues/:queue", web.QueryRead, q.describe)
-	a.Add(http.MethodPut, "/v1/queues/:queue", web.QueryRefused, q.put)
-	a.Add(http.MethodDelete, "/v1/queues/:queue", web.QueryRefused, q.delete)
+	ofTicket := func(c *web.Call) access.Resource { return access.Resource{Ticket: c.Param(0)} }
+	ofQueue := func(c *web.Call) access.Resource { return access.Resource{Queue: c.Param(0)} }
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/tickets", Action: access.Ticket, Handle: t.create})
+	a.AddGet(web.Route{Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket, Handle: t.show})
+	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket, Handle: t.cancel})
+	a.AddGet(web.Route{Path: "/v1/matches/:id", Query: web.QueryRead, Action: access.Queue, Handle: one.show})
+	a.AddGet(web.Route{Path: "/v1/queues", Action: access.Queue, Handle: q.list})
+	a.AddGet(web.Route{Path: "/v1/queues/:queue", Query: web.QueryRead, Action: access.Queue, Of: ofQueue, Handle: q.describe})
+	a.Add(web.Route{Method: http.MethodPut, Path: "/v1/queues/:queue", Action: access.Admin, Of: ofQueue, Handle: q.put})
+	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/queues/:queue", Action: access.Admin, Of: ofQueue, Handle: q.delete})
 	a.NothingBelow("/v1/tickets/:id")
 	a.NothingBelow("/v1/matches/:id")
 	a.NothingBelow("/v1/queues/:queue")

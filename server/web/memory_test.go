@@ -22,7 +22,7 @@ func newRouter(handle Handler) *Router {
 		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), Ready: func(context.Context) error { return nil },
 		MaxBodyBytes: 1 << 20, BodyMemory: 1 << 20, ReadTimeout: time.Hour,
 	})
-	API{Router: r, Fail: Fail}.Add(http.MethodPost, "/", QueryRefused, handle)
+	API{Router: r, Fail: Fail}.Add(Route{Method: http.MethodPost, Path: "/", Open: true, Handle: handle})
 	return r
 }
 

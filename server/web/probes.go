@@ -3,15 +3,16 @@ package web
 import (
 	"net/http"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // AddProbes registers /livez, /readyz and /metrics.
 func (r *Router) AddProbes() {
 	a := API{Router: r, Fail: Fail, Always: true}
-	a.AddGet("/livez", QueryIgnored, live)
-	a.AddGet("/readyz", QueryIgnored, r.showReady)
-	a.AddGet("/metrics", QueryIgnored, r.showMetrics)
+	a.AddGet(Route{Path: "/livez", Query: QueryIgnored, Open: true, Handle: live})
+	a.AddGet(Route{Path: "/readyz", Query: QueryIgnored, Open: true, Handle: r.showReady})
+	a.AddGet(Route{Path: "/metrics", Query: QueryIgnored, Action: access.Admin, Handle: r.showMetrics})
 }
 
 // live is GET /livez: the process answers.

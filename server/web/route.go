@@ -5,11 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -30,6 +30,21 @@ const (
 	QueryIgnored
 )
 
+// Route is one method of one path: what is served there, and what a client must be allowed to do for it.
+type Route struct {
+	Method string
+	Path   string // parameters have the form :name; any other colon is escaped as \:
+	Query  Query
+
+	Action access.Action               // what the client must be allowed to do; empty only if the route is Open
+	Of     func(*Call) access.Resource // what it does that to; nil: any resource
+	Open   bool                        // the route is served without credentials
+	Waits  bool                        // the answer may wait: the call's context ends when the client's credential does
+	Admin  bool                        // the route is served by Router.Admin only
+
+	Handle Handler
+}
+
 // API is a set of routes that fail in the same way.
 type API struct {
 	Router *Router
@@ -37,33 +52,37 @@ type API struct {
 	Always bool               // the routes are served on connections beyond the limit too
 }
 
-// Add registers a route. Parameters in the path have the form :name; any other colon is escaped as \:.
-func (a API) Add(method, path string, query Query, handle Handler) {
-	r := &route{
-		router: a.Router, handle: handle, fail: a.Fail, query: query, always: a.Always,
-		metrics: a.Router.metrics.route(strings.ReplaceAll(path, `\:`, ":"), method),
-	}
-	a.Router.echo.Add(method, path, r.serve)
-}
+// Add registers a route.
+func (a API) Add(r Route) { a.Router.add(a, r) }
 
 // AddGet registers a GET and, with the same handler, a HEAD: net/http omits its body.
-func (a API) AddGet(path string, query Query, handle Handler) {
-	a.Add(http.MethodGet, path, query, handle)
-	a.Add(http.MethodHead, path, query, handle)
+func (a API) AddGet(r Route) {
+	r.Method = http.MethodGet
+	a.Add(r)
+	r.Method = http.MethodHead
+	a.Add(r)
 }
 
 // NothingBelow makes longer paths than this one, which ends with a parameter, unknown. Without it echo takes the rest of
 // a longer path as part of the parameter.
 func (a API) NothingBelow(path string) {
-	a.Router.echo.RouteNotFound(path+"/*", echo.NotFoundHandler)
+	a.Router.public.RouteNotFound(path+"/*", echo.NotFoundHandler)
+	a.Router.admin.RouteNotFound(path+"/*", echo.NotFoundHandler)
 }
 
-// route is one method of one path.
+// Channel returns the channel that is the first parameter of a path.
+func Channel(c *Call) access.Resource { return access.Resource{Channel: c.Param(0)} }
+
+// Subscriber returns the subscriber that is the second parameter of a path, and its channel, the first one.
+func Subscriber(c *Call) access.Resource {
+	return access.Resource{Channel: c.Param(0), Subscriber: c.Param(1)}
+}
+
+// route is a registered Route.
 type route struct {
+	Route
 	router  *Router
-	handle  Handler
 	fail    func(*Call, error)
-	query   Query
 	always  bool
 	metrics *routeMetrics
 }
@@ -74,7 +93,7 @@ func (r *route) serve(ec echo.Context) error {
 	defer c.finish()
 	err := c.check()
 	if err == nil {
-		err = r.handle(c)
+		err = r.Handle(c)
 	}
 	if err != nil {
 		c.err = err
@@ -92,7 +111,7 @@ func (c *Call) check() error {
 	if err := c.route.router.origins.check(c.request); err != nil {
 		return err
 	}
-	if c.route.query == QueryRefused && c.request.URL.RawQuery != "" {
+	if c.route.Query == QueryRefused && c.request.URL.RawQuery != "" {
 		return &wire.InputError{Slug: fault.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
 	}
 	return nil

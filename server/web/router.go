@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,7 +36,9 @@ type Options struct {
 
 // Router routes requests to handlers.
 type Router struct {
-	echo     *echo.Echo
+	public   *echo.Echo // has the routes that aren't Admin
+	admin    *echo.Echo // has all routes
+	routes   []Route
 	log      *slog.Logger
 	metrics  *metrics
 	ready    func(context.Context) error
@@ -56,36 +60,45 @@ type unrouted struct {
 // New returns a Router without routes. It registers its metrics in the registry, so it must be called once per registry.
 func New(o Options) *Router {
 	r := &Router{
-		echo: echo.New(), log: o.Logger, ready: o.Ready, origins: origins{cors: o.CORS, hosts: o.AllowHosts},
+		public: echo.New(), admin: echo.New(), log: o.Logger, ready: o.Ready, origins: origins{cors: o.CORS, hosts: o.AllowHosts},
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
 		draining: make(chan struct{}),
 	}
 	r.metrics = newMetrics(o.Metrics, &r.bodies)
-	r.stray = &route{router: r, fail: Fail, query: QueryIgnored, metrics: r.metrics.route("none", "any")}
-	r.echo.HTTPErrorHandler = r.failUnrouted
-	r.echo.Use(safeOptions)
-	if cors, ok := o.CORS.middleware(); ok {
-		r.echo.Use(cors)
+	r.stray = &route{Route: Route{Query: QueryIgnored, Open: true}, router: r, fail: Fail, metrics: r.metrics.route("none", "any")}
+	for _, e := range []*echo.Echo{r.public, r.admin} {
+		e.HTTPErrorHandler = r.failUnrouted
+		e.Use(safeOptions)
+		if cors, ok := o.CORS.middleware(); ok {
+			e.Use(cors)
+		}
 	}
 	return r
 }
 
-// ServeHTTP serves a request.
+// ServeHTTP serves a request, except for the routes that are Admin.
 func (r *Router) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	r.echo.ServeHTTP(w, request)
+	r.public.ServeHTTP(w, request)
 }
 
-// Routes returns the registered routes, each as its method and path: GET /v1/queues/:queue.
-func (r *Router) Routes() []string {
-	var routes []string
-	for _, registered := range r.echo.Routes() {
-		if registered.Method != echo.RouteNotFound {
-			routes = append(routes, registered.Method+" "+registered.Path)
-		}
+// Admin returns the handler of all routes.
+func (r *Router) Admin() http.Handler { return r.admin }
+
+// Routes returns the registered routes.
+func (r *Router) Routes() []Route { return slices.Clone(r.routes) }
+
+func (r *Router) add(a API, one Route) {
+	made := &route{
+		Route: one, router: r, fail: a.Fail, always: a.Always,
+		metrics: r.metrics.route(strings.ReplaceAll(one.Path, `\:`, ":"), one.Method),
 	}
-	return routes
+	r.routes = append(r.routes, one)
+	r.admin.Add(one.Method, one.Path, made.serve)
+	if !one.Admin {
+		r.public.Add(one.Method, one.Path, made.serve)
+	}
 }
 
 // MaxBodyBytes returns the largest body that a request may have.
