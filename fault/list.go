@@ -252,7 +252,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugNotReplicated, Kinds: []Kind{Unavailable}, Title: "Not replicated",
-		Cause:  "The write is stored, but not yet on as many replicas as were asked for.",
+		Cause:  "The write, or the assignment that was to be read, is stored, but not yet on as many replicas as were asked for.",
 		Remedy: "Try again: a message with the same ID is not published twice.",
 	},
 	{

@@ -282,6 +282,10 @@ type TicketState struct {
 	Created time.Time     // zero: it neither waits nor is assigned
 	Left    time.Duration // until its life ends, unless it is renewed, if it waits
 	Content string        // an Assignment as JSON, if it is assigned
+
+	// Unconfirmed is set if it is assigned, but no player may be told yet since too few replicas of the storage are known to
+	// have that. Content is empty then.
+	Unconfirmed bool
 }
 
 // Outbox is assignments on their way to the channels of their tickets.

@@ -65,8 +65,8 @@ func (s *Service) AwaitEnd(ctx context.Context, queue, id string) error {
 		if err := s.watches.AwaitGone(ctx, queue, id, timer.C); err != nil {
 			return err
 		}
-		assignment, err := s.stateOf(ctx, queue, id) // a replica may still have the ticket
-		if errors.Is(err, matchmaking.ErrNoTicket) || err == nil && assignment == "" {
+		state, err := s.stateOf(ctx, queue, id) // a replica may still have the ticket
+		if errors.Is(err, matchmaking.ErrNoTicket) || err == nil && state.Content == "" && !state.Unconfirmed {
 			return nil
 		}
 		timer.Reset(time.Until(ends))

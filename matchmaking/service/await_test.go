@@ -120,16 +120,21 @@ func TestAwaitEnd(t *testing.T) {
 	t.Parallel()
 	const keep = 30 * time.Second
 	for name, c := range map[string]struct {
-		play  func(f *feeds, remove func())
+		play  func(f *feeds, becomes func(matchmaking.TicketState))
 		after time.Duration
 	}{
-		"removed": {func(f *feeds, remove func()) {
+		"removed": {func(f *feeds, becomes func(matchmaking.TicketState)) {
 			<-time.After(5 * time.Second)
-			remove()
+			becomes(matchmaking.TicketState{})
 			f.ended(matchmaking.TicketEnd{ID: "ann", Created: began, Gone: true})
 		}, 5 * time.Second},
-		"removed before it is waited for": {func(_ *feeds, remove func()) { remove() }, lookAgain},
-		"another removed": {func(f *feeds, _ func()) {
+		"removed before it is waited for": {func(_ *feeds, becomes func(matchmaking.TicketState)) {
+			becomes(matchmaking.TicketState{})
+		}, lookAgain},
+		"not confirmed by replicas at the moment": {func(_ *feeds, becomes func(matchmaking.TicketState)) {
+			becomes(matchmaking.TicketState{Created: began, Unconfirmed: true})
+		}, keep},
+		"another removed": {func(f *feeds, _ func(matchmaking.TicketState)) {
 			<-time.After(5 * time.Second)
 			f.ended(matchmaking.TicketEnd{ID: "ann", Gone: true})
 			f.ended(matchmaking.TicketEnd{ID: "ben", Created: began, Gone: true})
@@ -139,12 +144,10 @@ func TestAwaitEnd(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := &feeds{memory: newMemory(), listeners: map[string]matchmaking.AssignedListener{}}
-				var removed atomic.Bool
+				var state atomic.Value
+				state.Store(matchmaking.TicketState{Created: began, Content: `{"matchId":"m"}`})
 				f.states = func([]string) ([]matchmaking.TicketState, error) {
-					if removed.Load() {
-						return []matchmaking.TicketState{{}}, nil
-					}
-					return []matchmaking.TicketState{{Created: began, Content: `{"matchId":"m"}`}}, nil
+					return []matchmaking.TicketState{state.Load().(matchmaking.TicketState)}, nil
 				}
 				o := f.options(t, map[string]string{"duel": `{"assignmentTTL":"30s"}`})
 				o.Store = f
@@ -154,7 +157,7 @@ func TestAwaitEnd(t *testing.T) {
 				defer end()
 				go s.watches.Run(ctx)
 				started := time.Now()
-				go c.play(f, func() { removed.Store(true) })
+				go c.play(f, func(s matchmaking.TicketState) { state.Store(s) })
 				require.NoError(t, s.AwaitEnd(ctx, "duel", "ann"))
 				require.Equal(t, c.after, time.Since(started))
 				s.Drain()

@@ -87,12 +87,12 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	if !ok {
 		return matchmaking.ErrNoTicket
 	}
-	assignment, err := s.stateOf(ctx, queue, id)
+	state, err := s.stateOf(ctx, queue, id)
 	if err != nil {
 		return err
 	}
-	if assignment != "" {
-		if err := s.publishAgain(ctx, id, assignment); err != nil {
+	if state.Content != "" {
+		if err := s.publishAgain(ctx, id, state.Content); err != nil {
 			return err
 		}
 	}
@@ -108,17 +108,16 @@ func (s *Service) OpenChannel(ctx context.Context, id string) error {
 	return err
 }
 
-// stateOf returns the assignment of a ticket as JSON, empty if the ticket waits. Errors: ErrNoTicket if it is over, and the
-// store's.
-func (s *Service) stateOf(ctx context.Context, queue, id string) (assignment string, err error) {
+// stateOf returns the state of a ticket that waits or is assigned. Errors: ErrNoTicket if it is over, and the store's.
+func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.TicketState, error) {
 	states, err := s.o.Store.States(ctx, queue, []string{id})
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("read the state of ticket %s: %w", id, err)
+		return matchmaking.TicketState{}, fmt.Errorf("read the state of ticket %s: %w", id, err)
 	case len(states) == 0 || states[0].Created.IsZero():
-		return "", matchmaking.ErrNoTicket
+		return matchmaking.TicketState{}, matchmaking.ErrNoTicket
 	}
-	return states[0].Content, nil
+	return states[0], nil
 }
 
 // publishAgain publishes the assignment of a ticket whose channel doesn't exist, as a relay does too or has done before the

@@ -179,7 +179,7 @@ func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
 		return
 	}
 	e.created = created
-	f.plan(e, f.due(now.Add(s.Left)))
+	f.plan(e, f.due(now.Add(s.Left))) // at once if it is assigned, but Unconfirmed
 	if early != nil {
 		f.hear(e, early)
 	}

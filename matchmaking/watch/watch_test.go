@@ -330,6 +330,13 @@ func TestDoubt(t *testing.T) {
 			s.one("late").gets(s.t, "m2")
 			require.Less(s.t, time.Since(from), time.Second)
 		},
+		"an assignment that is not on replicas": func(s *scene, e matchmaking.TicketEnd) {
+			s.store.set(func() { s.store.tickets["a"] = matchmaking.TicketState{Created: s.made, Unconfirmed: true} })
+			e.Content = ""
+			s.store.listener().Ended(e) // it is read
+			synctest.Wait()
+			s.store.assign("a", "m1")
+		},
 		"nothing at all": func(*scene, matchmaking.TicketEnd) {},
 	} {
 		t.Run(name, func(t *testing.T) {

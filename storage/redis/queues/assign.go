@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
 )
 
 var assignScript = lua.Must("queues/assign")
@@ -37,14 +38,14 @@ func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []match
 		calls[i] = s.assignCall(r, part)
 	}
 	run := s.conn.RunMany
-	if s.confirmations > 0 {
-		run = s.runManyConfirmed(r.Queue)
+	if s.confirmed != nil {
+		run = s.confirmed.RunMany(s.keys(r.Queue).outbox(), confirm.Statuses{Repeated: statusExists, Refused: statusConflict})
 	}
 	outcomes := make([]matchmaking.AssignOutcome, 0, len(r.Matches))
 	for i, result := range run(ctx, assignScript, calls) {
 		outcomes = append(outcomes, assigned(parts[i], result)...)
 	}
-	if s.confirmations > 0 {
+	if s.confirmed != nil {
 		s.notifyAssigned(ctx, r, outcomes)
 	}
 	return outcomes
@@ -70,7 +71,7 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 	}
 	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.director())
 	most := feedBytes
-	if s.confirmations > 0 {
+	if s.confirmed != nil {
 		most = -1 // notifyAssigned does
 	}
 	c.Args = append(c.Args, r.Token, fenceText(r.Fence), milliseconds(r.Keep), k.assigned(), strconv.Itoa(most))

@@ -2,14 +2,17 @@ package queues
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
@@ -70,31 +73,96 @@ const statesAtOnce = 1000
 
 // States runs states.lua.
 func (s *Store) States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error) {
-	k := s.keys(queue)
 	states := make([]matchmaking.TicketState, 0, len(ids))
 	for some := range slices.Chunk(ids, statesAtOnce) {
-		keys := append(make([]string, 0, 2+2*len(some)), k.waiting(), k.expiries())
-		for _, id := range some {
-			keys = append(keys, k.ticket(id), k.assignment(id))
-		}
-		rep, err := s.conn.Run(ctx, statesScript, keys, some)
+		call := s.statesCall(queue, some)
+		rep, err := s.conn.Run(ctx, statesScript, call.Keys, call.Args)
 		if err != nil {
 			return nil, fmt.Errorf("read the states of tickets: %w", err)
 		}
-		if states, err = decodeStates(rep, states, len(some)); err != nil {
+		found, err := decodeStates(rep, len(some))
+		if err != nil {
 			return nil, err
 		}
+		if s.confirmed != nil {
+			s.confirmStates(ctx, queue, some, found)
+		}
+		states = append(states, found...)
 	}
 	return states, nil
 }
 
-// decodeStates appends the states of n tickets.
-func decodeStates(r redis.Reply, states []matchmaking.TicketState, n int) ([]matchmaking.TicketState, error) {
+func (s *Store) statesCall(queue string, ids []string) redis.Call {
+	k := s.keys(queue)
+	keys := append(make([]string, 0, 2+2*len(ids)), k.waiting(), k.expiries())
+	for _, id := range ids {
+		keys = append(keys, k.ticket(id), k.assignment(id))
+	}
+	return redis.Call{Keys: keys, Args: ids}
+}
+
+func (s *Store) newConfirmer(replicas int) *confirm.Confirmer {
+	return confirm.New(s.conn, replicas, statesScript)
+}
+
+// confirmStates reads those of the states again that have an assignment, until enough replicas have it too. If that fails, or
+// takes long, they are Unconfirmed.
+func (s *Store) confirmStates(ctx context.Context, queue string, ids []string, states []matchmaking.TicketState) {
+	var at []int
+	var assigned []string
+	for i, state := range states {
+		if state.Content != "" {
+			at, assigned = append(at, i), append(assigned, ids[i])
+		}
+	}
+	if len(assigned) == 0 {
+		return
+	}
+	confirmed, err := s.confirmedStates(ctx, queue, assigned)
+	for n, i := range at {
+		if err == nil {
+			states[i] = confirmed[n]
+		} else {
+			states[i].Content, states[i].Unconfirmed = "", true
+		}
+	}
+}
+
+// confirmedStates reads the states of tickets that enough replicas have.
+func (s *Store) confirmedStates(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error) {
+	rep, err := s.confirmed.Read(ctx, s.keys(queue).outbox(), s.statesCall(queue, ids))
+	if err != nil {
+		return nil, fmt.Errorf("confirm the assignments of tickets: %w", err)
+	}
+	return decodeStates(rep, len(ids))
+}
+
+// told returns a ticket that was read. If it is assigned, it waits until enough replicas have that: the player may be told.
+func (s *Store) told(ctx context.Context, t matchmaking.Ticket, err error) (matchmaking.Ticket, error) {
+	if err != nil || t.Assignment == nil || s.confirmed == nil {
+		return t, err
+	}
+	states, err := s.confirmedStates(ctx, t.Queue, []string{t.ID})
+	switch {
+	case err != nil:
+	case states[0].Content == "" || !states[0].Created.Equal(t.CreateTime):
+		err = fault.ErrUnavailable.WithCause(errors.New("the ticket was changed while it was read"))
+	default:
+		err = setAssignment(&t, []byte(states[0].Content))
+	}
+	if err != nil {
+		return matchmaking.Ticket{}, err
+	}
+	return t, nil
+}
+
+// decodeStates returns the states of n tickets.
+func decodeStates(r redis.Reply, n int) ([]matchmaking.TicketState, error) {
 	if r.Status != redis.OK {
 		return nil, refusals.Error(r)
 	}
 	d := r.Decoder()
-	before := len(states)
+	states := make([]matchmaking.TicketState, 0, n)
 	d.Each(func(list *redis.Decoder) {
 		var state matchmaking.TicketState
 		if created := list.Int64(); created != 0 {
@@ -103,8 +171,8 @@ func decodeStates(r redis.Reply, states []matchmaking.TicketState, n int) ([]mat
 		state.Left, state.Content = time.Duration(list.Int64())*time.Millisecond, list.Text()
 		states = append(states, state)
 	})
-	if len(states)-before != n {
-		d.Fail(fmt.Errorf("%d states of %d tickets", len(states)-before, n))
+	if len(states) != n {
+		d.Fail(fmt.Errorf("%d states of %d tickets", len(states), n))
 	}
 	return states, d.End()
 }

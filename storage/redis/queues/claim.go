@@ -25,10 +25,14 @@ func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmak
 	k := s.keys(r.Queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.director()}
 	args := []string{r.Token, fenceText(r.Fence), milliseconds(r.Hold), strconv.Itoa(r.Limit)}
+	run := s.conn.Run
+	if s.confirmed != nil {
+		run = s.confirmed.Run
+	}
 	all := matchmaking.Claimed{Held: map[string]time.Time{}}
 	for first := 0; first == 0 || first < len(r.IDs); first += maxIDs {
 		ids := r.IDs[first:min(first+maxIDs, len(r.IDs))]
-		rep, err := s.runConfirmed(ctx, claimScript, keys, slices.Concat(args, ids))
+		rep, err := run(ctx, claimScript, keys, slices.Concat(args, ids))
 		if err == nil {
 			err = addClaimed(rep, &all)
 		}

@@ -15,13 +15,19 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
+// confirmedHall returns a queue whose claims and assignments must be on a replica.
+func confirmedHall(t *testing.T) (h *hall, replica, primary *redistest.Node) {
+	t.Helper()
+	primary = redistest.Start(t, redistest.Options{})
+	replica = redistest.StartReplica(t, primary)
+	conn := rig.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute})
+	return hallOf(t, New(conn, Options{Confirmations: 1}), primary.Client()), replica, primary
+}
+
 // Claims and assignments that must be on a replica count only when they are, and their repeats wait too.
 func TestQueueWaitsForReplicas(t *testing.T) {
 	t.Parallel()
-	primary := redistest.Start(t, redistest.Options{})
-	replica := redistest.StartReplica(t, primary)
-	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), primary.Client())
-	h = hallOf(t, New(h.store.conn, Options{Confirmations: 1}), primary.Client())
+	h, replica, _ := confirmedHall(t)
 	onReplica := func(command, key string) int64 {
 		n, err := replica.Do(t, command, key).AsInt64()
 		require.NoError(t, err)
@@ -84,4 +90,59 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, found, 2)
 	require.Equal(t, 2, h.count(t, "HGET", h.k().stats(), "matched"))
+}
+
+// Whoever reads a ticket, or creates it again, is told of its assignment only when that is on a replica: before, a fail-over can
+// still lose the match.
+func TestReadsWaitForReplicas(t *testing.T) {
+	t.Parallel()
+	h, replica, primary := confirmedHall(t)
+	other := New(rig.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), Options{Confirmations: 1}) // another server's
+	t.Cleanup(other.Close)
+	h.Add(t, "a", "b", "waits")
+	h.Hold(t, "token", "a", "b")
+	match, request := h.Match("m1", "a", "b"), h.Request("a")
+	found := h.Request("b")
+	found.Epoch, found.Attempt = h.Get(t, "b").Epoch, request.Attempt
+	reads := map[string]func(ctx context.Context) (matchmaking.Ticket, error){
+		"read": func(ctx context.Context) (matchmaking.Ticket, error) { return other.Ticket(ctx, h.Name, "a") },
+		"create": func(ctx context.Context) (matchmaking.Ticket, error) {
+			ticket, _, err := other.Create(ctx, request)
+			return ticket, err
+		},
+		"find": func(ctx context.Context) (matchmaking.Ticket, error) { return other.Find(ctx, found) },
+	}
+	states := func() []matchmaking.TicketState {
+		all, err := other.States(t.Context(), h.Name, []string{"waits", "a", "nobody"})
+		require.NoError(t, err)
+		return all
+	}
+
+	replica.Pause(t)
+	rig.RequireNotReplicated(t, func(ctx context.Context) error { return h.AssignMatches(ctx, "token", match)[0].Err })
+	for _, read := range reads {
+		rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(read(ctx)) })
+	}
+	early := states()
+	require.Positive(t, early[0].Left, "a ticket that waits is read without replicas")
+	require.False(t, early[0].Unconfirmed)
+	require.Equal(t, matchmaking.TicketState{Created: early[1].Created, Unconfirmed: true}, early[1])
+	require.NotZero(t, early[1].Created)
+	require.Zero(t, early[2])
+
+	replica.Resume(t)
+	for name, read := range reads {
+		ticket, err := read(t.Context())
+		require.NoError(t, err, name)
+		require.Equal(t, "m1", ticket.Assignment.MatchID, name)
+	}
+	require.Equal(t, matchmaking.TicketState{Created: early[1].Created, Content: string(match.Assignments[0].Content)}, states()[1])
+
+	two := New(h.store.conn, Options{Confirmations: 2, Replicas: &redis.Options{URL: replica.URL(), Logger: h.store.conn.Logger()}})
+	t.Cleanup(two.Close)
+	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+		read(t, two, h.Name, "waits")
+		return readOnly(t, replica) > 0
+	})
+	rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
 }

@@ -117,7 +117,9 @@ func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matc
 	case err != nil:
 		return matchmaking.Ticket{}, false, err
 	}
-	return createOutcome(outcome, r)
+	t, created, err = createOutcome(outcome, r)
+	t, err = s.told(ctx, t, err)
+	return t, created, err
 }
 
 // createOutcome decodes the outcome of one creation.
@@ -147,7 +149,8 @@ func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmak
 	if rep.Status != statusExists {
 		return matchmaking.Ticket{}, refusals.Error(rep)
 	}
-	return decodeTicket(rep.Decoder(), r.Queue, r.ID)
+	t, err := decodeTicket(rep.Decoder(), r.Queue, r.ID)
+	return s.told(ctx, t, err)
 }
 
 // errUndone is the error of a creation that was undone before it arrived. Its caller has already got an error.

@@ -26,14 +26,9 @@ func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, l
 		return nil, err
 	}
 	found, err := decodeOutgoing(rep)
-	if err != nil || len(found) == 0 || s.confirmations == 0 {
-		return found, err
+	if err == nil && len(found) > 0 && s.confirmed != nil {
+		err = s.confirmed.Written(ctx, s.keys(queue).outbox())
 	}
-	err = s.conn.Retry(ctx, outgoingScript.Name(), func(ctx context.Context) error {
-		return s.conn.Session(func(own *redis.Session) error {
-			return own.Confirm(ctx, s.confirmations, s.prolongOutbox(own.B(), queue))
-		})
-	})
 	return found, err
 }
 

@@ -28,7 +28,7 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 	},
 	"snapshot": func(r redis.Reply) error { return rig.ErrorOf(decodePage(r)) },
 	"outgoing": func(r redis.Reply) error { return rig.ErrorOf(decodeOutgoing(r)) },
-	"states":   func(r redis.Reply) error { return rig.ErrorOf(decodeStates(r, nil, 2)) },
+	"states":   func(r redis.Reply) error { return rig.ErrorOf(decodeStates(r, 2)) },
 	"queue":    func(r redis.Reply) error { return rig.ErrorOf(queueState(r)) },
 }
 

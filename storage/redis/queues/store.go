@@ -18,15 +18,16 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
 )
 
 // Store keeps queues and their tickets in Redis. It may be used by many goroutines.
 type Store struct {
-	conn          *redis.Conn
-	replicas      *redis.Replicas // nil: tickets are read from the primary
-	confirmations int             // replicas that must have a claim, or an assignment, before it counts
-	creations     *group.Group[creation, *redis.Decoder]
-	slowed        func(queue string, by time.Duration)
+	conn      *redis.Conn
+	replicas  *redis.Replicas    // nil: tickets are read from the primary
+	confirmed *confirm.Confirmer // nil: claims and assignments count at once
+	creations *group.Group[creation, *redis.Decoder]
+	slowed    func(queue string, by time.Duration)
 
 	mu    sync.Mutex
 	feeds map[string]feed // how far the changes of each queue were read
@@ -50,11 +51,14 @@ type Options struct {
 
 // New returns the queues in the Redis of a connection. Close it before the connection.
 func New(conn *redis.Conn, o Options) *Store {
-	s := &Store{conn: conn, confirmations: o.Confirmations, slowed: o.Slowed, feeds: map[string]feed{}}
+	s := &Store{conn: conn, slowed: o.Slowed, feeds: map[string]feed{}}
 	if s.slowed == nil {
 		s.slowed = func(string, time.Duration) {}
 	}
 	s.creations = s.newCreations()
+	if o.Confirmations > 0 {
+		s.confirmed = s.newConfirmer(o.Confirmations)
+	}
 	if o.Replicas != nil {
 		replicas := *o.Replicas
 		replicas.Logger = conn.Logger()
@@ -66,6 +70,9 @@ func New(conn *redis.Conn, o Options) *Store {
 // Close ends what is being created, and closes the connections to replicas.
 func (s *Store) Close() {
 	s.creations.Close()
+	if s.confirmed != nil {
+		s.confirmed.Close()
+	}
 	if s.replicas != nil {
 		s.replicas.Close()
 	}

@@ -32,9 +32,7 @@ func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error
 	t.Status = status
 	switch status {
 	case matchmaking.MatchFound:
-		t.Assignment = new(matchmaking.Assignment)
-		d.Fail(json.Unmarshal(assigned, t.Assignment))
-		t.MatchID = t.Assignment.MatchID
+		d.Fail(setAssignment(&t, assigned))
 	case matchmaking.Searching, matchmaking.Pending, matchmaking.Cancelled, matchmaking.Expired:
 	default:
 		d.Fail(fmt.Errorf("status %q", status))
@@ -45,13 +43,23 @@ func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error
 	return t, nil
 }
 
+// setAssignment decodes the assignment of a ticket.
+func setAssignment(t *matchmaking.Ticket, content []byte) error {
+	t.Assignment = new(matchmaking.Assignment)
+	err := json.Unmarshal(content, t.Assignment)
+	t.MatchID = t.Assignment.MatchID
+	return err
+}
+
 // Ticket runs ticket.lua, on a replica first if there are any.
 func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error) {
 	k := s.keys(queue)
 	keys, args := []string{k.ticket(id), k.assignment(id), k.expiries(), k.proposed()}, []string{id}
 	if s.replicas != nil {
 		if rep, ok := s.replicas.Run(ctx, ticketScript, keys, args); ok {
-			return decodeTicket(rep.Decoder(), queue, id)
+			if t, err := decodeTicket(rep.Decoder(), queue, id); t.Assignment == nil || s.confirmed == nil {
+				return t, err
+			}
 		}
 	}
 	rep, err := s.conn.Run(ctx, ticketScript, keys, args)
@@ -61,7 +69,8 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 	if rep.Status != redis.OK {
 		return matchmaking.Ticket{}, refusals.Error(rep)
 	}
-	return decodeTicket(rep.Decoder(), queue, id)
+	t, err := decodeTicket(rep.Decoder(), queue, id)
+	return s.told(ctx, t, err)
 }
 
 // Cancel runs cancel.lua.

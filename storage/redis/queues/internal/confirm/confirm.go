@@ -1,0 +1,151 @@
+// Package confirm runs scripts of queues whose writes count only when enough replicas have them, and reads what others wrote
+// only then. Both run in a session, together with the commands that wait for the replicas. Start from [New].
+package confirm
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+const (
+	// outboxLife is how long an outbox lives after its last entry, as in assign.lua.
+	outboxLife = 24 * time.Hour
+	// readPatience bounds Read, which waits for replicas for half of it.
+	readPatience = 500 * time.Millisecond
+	// readsAtOnce is how many reads of a queue wait for replicas together.
+	readsAtOnce = 100
+)
+
+// Confirmer runs the scripts of one store. It may be used by many goroutines.
+type Confirmer struct {
+	conn     *redis.Conn
+	replicas int
+	read     *lua.Script
+	reads    *group.Group[redis.Call, redis.Reply]
+}
+
+// New returns a Confirmer that waits for so many replicas. Its method Read runs the script read. Close it.
+func New(conn *redis.Conn, replicas int, read *lua.Script) *Confirmer {
+	c := &Confirmer{conn: conn, replicas: replicas, read: read}
+	c.reads = group.New(group.Options[redis.Call, redis.Reply]{
+		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce,
+	})
+	return c
+}
+
+// Close ends the reads in progress.
+func (c *Confirmer) Close() { c.reads.Close() }
+
+// Run runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, or at once if it
+// refused.
+func (c *Confirmer) Run(ctx context.Context, script *lua.Script, keys, args []string) (redis.Reply, error) {
+	var r redis.Reply
+	err := c.conn.Retry(ctx, script.Name(), func(ctx context.Context) error {
+		return c.conn.Session(func(own *redis.Session) (err error) {
+			if r, err = own.Run(ctx, script, keys, args); err != nil || r.Status != redis.OK {
+				return err
+			}
+			return own.Confirm(ctx, c.replicas)
+		})
+	})
+	return r, err
+}
+
+// Statuses is what a script returns for a call that wrote nothing that counts.
+type Statuses struct {
+	Repeated redis.Status // it was done before
+	Refused  redis.Status
+}
+
+// RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have what they
+// wrote. The whole batch is waited for once.
+func (c *Confirmer) RunMany(outbox string, none Statuses) func(context.Context, *lua.Script, []redis.Call) []redis.Result {
+	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
+		return c.conn.RetryMany(ctx, script, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
+			var results []redis.Result
+			err := c.conn.Session(func(own *redis.Session) error {
+				results = own.RunMany(ctx, script, calls)
+				made, repeated := false, false
+				for _, r := range results {
+					made = made || r.Err == nil && r.Reply.Status != none.Refused
+					repeated = repeated || r.Err == nil && r.Reply.Status == none.Repeated
+				}
+				switch {
+				case repeated:
+					return own.Confirm(ctx, c.replicas, touch(own, outbox))
+				case made:
+					return own.Confirm(ctx, c.replicas)
+				}
+				return nil
+			})
+			if err == nil {
+				return results
+			}
+			return unknown(results, len(calls), err)
+		})
+	}
+}
+
+// unknown returns the results of n calls if replicas didn't confirm them in time: err for all, with the replies. What a reply
+// says was assigned isn't known to be assigned for good; what it refuses is.
+func unknown(results []redis.Result, n int, err error) []redis.Result {
+	all := make([]redis.Result, n)
+	copy(all, results)
+	for i := range all {
+		all[i].Err = err
+	}
+	return all
+}
+
+// touch returns a command that moves the end of an outbox's life: a write that comes after all that was assigned before.
+func touch(own *redis.Session, outbox string) rueidis.Completed {
+	return own.B().Pexpire().Key(outbox).Milliseconds(outboxLife.Milliseconds()).Build()
+}
+
+// Written returns once enough replicas have all that the outbox of a queue has.
+func (c *Confirmer) Written(ctx context.Context, outbox string) error {
+	return c.conn.Retry(ctx, "written", func(ctx context.Context) error {
+		return c.conn.Session(func(own *redis.Session) error {
+			return own.Confirm(ctx, c.replicas, touch(own, outbox))
+		})
+	})
+}
+
+// Read runs the script that New got, and returns what it read of the queue that has an outbox, once enough replicas have it.
+// It waits for less time than writes do. Concurrent reads of a queue wait together.
+func (c *Confirmer) Read(ctx context.Context, outbox string, call redis.Call) (redis.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	var r redis.Reply
+	err := c.conn.Retry(ctx, c.read.Name(), func(ctx context.Context) (err error) {
+		if r, err = c.reads.Do(ctx, outbox, call); errors.Is(err, group.ErrClosed) {
+			return fault.ErrUnavailable.WithCause(err)
+		}
+		return err
+	})
+	return r, err
+}
+
+func (c *Confirmer) readAll(ctx context.Context, outbox string, calls []redis.Call) ([]redis.Reply, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	replies := make([]redis.Reply, len(calls))
+	err := c.conn.Session(func(own *redis.Session) error {
+		for i, r := range own.RunMany(ctx, c.read, calls) {
+			if r.Err != nil {
+				return r.Err
+			}
+			replies[i] = r.Reply
+		}
+		return own.Confirm(ctx, c.replicas, touch(own, outbox))
+	})
+	return replies, 0, err
+}
