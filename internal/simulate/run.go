@@ -132,13 +132,11 @@ func (s *simulation) match(ctx context.Context, now time.Time) error {
 }
 
 func (s *simulation) assign(m round.Match, now time.Time) {
-	for _, t := range m.Tickets() {
+	for _, t := range m.Members {
 		s.waits = append(s.waits, now.Sub(t.CreateTime))
-	}
-	for _, id := range m.IDs {
-		s.pool.Finish(id)
+		s.pool.Finish(t)
 	}
 	s.fitness = append(s.fitness, max(0, -m.Score)) // 0 in place of -0
 	s.result.Matches++
-	s.result.Matched += len(m.IDs)
+	s.result.Matched += len(m.Members)
 }

@@ -46,7 +46,7 @@ func BenchmarkWaiting(b *testing.B) {
 				require.Len(b, found, 1)
 				for _, ticket := range found[0].Tickets() {
 					p.Claim(ticket.ID)
-					p.Finish(ticket.ID)
+					p.Finish(ticket)
 				}
 			}
 			b.ReportMetric(each, "B/waiting")

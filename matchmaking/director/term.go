@@ -190,11 +190,11 @@ func (t *term) remove(ids []string) {
 
 func (t *term) takeOutcome(o maker.Outcome) {
 	now := time.Now()
-	for _, id := range o.Assigned {
-		t.pool.Finish(id)
+	for _, ticket := range o.Assigned {
+		t.pool.Finish(ticket)
 	}
-	for _, id := range o.PutBack {
-		t.pool.PutBack(id, now, o.From, o.Uncertain)
+	for _, ticket := range o.PutBack {
+		t.pool.PutBack(ticket, now, o.From, o.Uncertain)
 	}
 	t.takeMissed(o.Missed)
 	if o.Lost != nil {
@@ -294,15 +294,15 @@ func (t *term) end(err error) {
 // takeMissed updates the tickets that could not be claimed or assigned.
 func (t *term) takeMissed(not maker.Missed) {
 	var lost []*matchmaking.Ticket
-	for _, id := range not.Gone {
-		if ticket := t.pool.Certain(id); ticket != nil {
+	for _, ticket := range not.Gone {
+		if t.pool.Certain(ticket) {
 			lost = append(lost, ticket)
 		}
-		t.pool.Finish(id)
+		t.pool.Finish(ticket)
 	}
 	t.losses.check(lost)
 	now := time.Now()
-	for id, until := range not.Held {
-		t.pool.PutBack(id, now, until, false)
+	for _, h := range not.Held {
+		t.pool.PutBack(h.Ticket, now, h.Until, false)
 	}
 }

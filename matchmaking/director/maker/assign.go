@@ -3,8 +3,6 @@ package maker
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
@@ -18,7 +16,7 @@ const assignPatience = 45 * time.Second
 
 // results are what became of the matches of a batch.
 type results struct {
-	assigned  []string     // tickets
+	assigned  []*matchmaking.Ticket
 	unplaced  []placed     // no place was found
 	conflicts []conflicted // a ticket could not be assigned
 	lost      []placed     // the lease was lost before they were assigned
@@ -77,7 +75,7 @@ func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 	var storageErr error
 	tickets := 0
 	for i := range a.matches {
-		tickets += len(a.matches[i].IDs)
+		tickets += len(a.matches[i].Members)
 	}
 	entries := make([]matchmaking.OutboxEntry, 0, tickets)
 	for i, p := range a.matches {
@@ -98,7 +96,7 @@ func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 		case len(o.Conflicts) > 0:
 			r.conflicts = append(r.conflicts, conflicted{placed: p, conflicts: o.Conflicts})
 		default:
-			r.assigned = append(r.assigned, p.IDs...)
+			r.assigned = append(r.assigned, p.Members...)
 			m.Metrics.Matched(o.Waits)
 			entries = appendOutgoing(entries, p.ID, a.assignments[i], o.Entries)
 		}
@@ -126,8 +124,10 @@ func (m *Maker) conclude(ctx context.Context, c claim, r results) {
 	if c.fence == 0 {
 		var ids []string
 		for _, o := range outcomes {
-			ids = append(ids, o.PutBack...)
-			ids = slices.AppendSeq(ids, maps.Keys(o.Held))
+			ids = append(ids, idsOf(o.PutBack)...)
+			for _, h := range o.Held {
+				ids = append(ids, h.Ticket.ID)
+			}
 		}
 		if len(ids) > 0 {
 			m.release(ctx, c, ids)
@@ -141,8 +141,8 @@ func (m *Maker) conclude(ctx context.Context, c claim, r results) {
 }
 
 // dropConflicts returns the outcome of tickets that were assigned and of matches that could not be.
-func (m *Maker) dropConflicts(ctx context.Context, assigned []string, matches []conflicted) Outcome {
-	o := Outcome{Assigned: assigned, Missed: Missed{Held: map[string]time.Time{}}}
+func (m *Maker) dropConflicts(ctx context.Context, assigned []*matchmaking.Ticket, matches []conflicted) Outcome {
+	o := Outcome{Assigned: assigned}
 	for i := range matches {
 		p := &matches[i]
 		m.Metrics.Conflict(p.conflicts[0].Reason)
@@ -160,14 +160,14 @@ func (m *Maker) split(f *conflicted, o *Outcome) {
 	for _, c := range f.conflicts {
 		why[c.ID] = c
 	}
-	for _, id := range f.IDs {
-		switch c := why[id]; {
+	for _, t := range f.Members {
+		switch c := why[t.ID]; {
 		case c.Reason == matchmaking.ConflictGone:
-			o.Gone = append(o.Gone, id)
+			o.Gone = append(o.Gone, t)
 		case !c.Until.IsZero():
-			o.Held[id] = m.Clock.Local(c.Until).Add(heldMargin)
+			o.Held = append(o.Held, Held{Ticket: t, Until: m.Clock.Local(c.Until).Add(heldMargin)})
 		default:
-			o.PutBack = append(o.PutBack, id)
+			o.PutBack = append(o.PutBack, t)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (m *Maker) split(f *conflicted, o *Outcome) {
 func (m *Maker) dropLost(matches []placed) (o Outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.Lost = append(o.PutBack, p.IDs...), p.err
+		o.PutBack, o.Lost = append(o.PutBack, p.Members...), p.err
 		m.giveBack(p)
 	}
 	return o
@@ -187,8 +187,8 @@ func (m *Maker) dropLost(matches []placed) (o Outcome) {
 func (m *Maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o Outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.IDs...), c.deadline, true
-		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets", p.IDs, "connection", p.place.Connection)
+		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.Members...), c.deadline, true
+		m.Log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets", idsOf(p.Members), "connection", p.place.Connection)
 	}
 	return o
 }
@@ -197,7 +197,7 @@ func (m *Maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o O
 func (m *Maker) dropUnplaced(matches []placed) (o Outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From = append(o.PutBack, p.IDs...), p.again
+		o.PutBack, o.From = append(o.PutBack, p.Members...), p.again
 		if p.asked {
 			m.giveBack(p)
 		}
@@ -209,9 +209,9 @@ func (m *Maker) dropUnplaced(matches []placed) (o Outcome) {
 func (m *Maker) dropRefused(ctx context.Context, matches []placed) (o Outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From = append(o.PutBack, p.IDs...), time.Now().Add(pace.LastBackoff)
+		o.PutBack, o.From = append(o.PutBack, p.Members...), time.Now().Add(pace.LastBackoff)
 		m.Metrics.ProposalRefused()
-		m.Log.ErrorContext(ctx, "the storage refuses a match", "match", p.ID, "tickets", len(p.IDs), "error", p.err)
+		m.Log.ErrorContext(ctx, "the storage refuses a match", "match", p.ID, "tickets", len(p.Members), "error", p.err)
 		m.giveBack(p)
 	}
 	return o

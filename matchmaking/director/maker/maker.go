@@ -89,11 +89,11 @@ func NewHealth(log *slog.Logger) *Health {
 // Outcome is what became of tickets of matches.
 type Outcome struct {
 	Missed
-	Assigned  []string
-	PutBack   []string  // available again
-	From      time.Time // when those are available; zero: now
-	Uncertain bool      // those may be assigned
-	Lost      error     // lease.ErrLost: the term has lost its lease
+	Assigned  []*matchmaking.Ticket
+	PutBack   []*matchmaking.Ticket // available again
+	From      time.Time             // when those are available; zero: now
+	Uncertain bool                  // those may be assigned
+	Lost      error                 // lease.ErrLost: the term has lost its lease
 }
 
 // claim is a claim that the storage gave, or what stands for one with an immediate assigner.
@@ -105,8 +105,14 @@ type claim struct {
 
 // Missed is tickets that could not be claimed or assigned.
 type Missed struct {
-	Gone []string             // assigned, cancelled, expired, or never there
-	Held map[string]time.Time // by another claim, until then by this server's clock
+	Gone []*matchmaking.Ticket // assigned, cancelled, expired, or never there
+	Held []Held                // by another claim
+}
+
+// Held is a ticket that another claim holds.
+type Held struct {
+	Ticket *matchmaking.Ticket
+	Until  time.Time // by this server's clock
 }
 
 const (
@@ -124,7 +130,7 @@ func (m *Maker) Next(matches []round.Match) int {
 	}
 	tickets := 0
 	for n, m := range matches {
-		if tickets += len(m.IDs); tickets > claimTickets {
+		if tickets += len(m.Members); tickets > claimTickets {
 			return max(n, 1)
 		}
 	}
@@ -146,11 +152,11 @@ func (m *Maker) Start(ctx context.Context, matches []round.Match) (Missed, error
 }
 
 func (m *Maker) startClaimed(ctx context.Context, c claim, matches []round.Match) (Missed, error) {
-	var ids []string
+	var all []*matchmaking.Ticket
 	for i := range matches {
-		ids = append(ids, matches[i].IDs...)
+		all = append(all, matches[i].Members...)
 	}
-	got, sent, err := m.claim(ctx, c.token, ids)
+	got, sent, err := m.claim(ctx, c.token, idsOf(all))
 	if err != nil {
 		return Missed{}, err
 	}
@@ -163,31 +169,51 @@ func (m *Maker) startClaimed(ctx context.Context, c claim, matches []round.Match
 	}
 	if len(rest) > 0 {
 		m.Tasks.Start(func(ctx context.Context) {
-			m.release(ctx, c, rest)
+			m.release(ctx, c, idsOf(rest))
 			m.Report(Outcome{PutBack: rest})
 		})
 	}
-	not := Missed{Gone: got.Gone, Held: make(map[string]time.Time, len(got.Held))}
-	for id, until := range got.Held {
-		not.Held[id] = m.Clock.Local(until).Add(heldMargin)
+	return m.missed(all, &got), nil
+}
+
+// missed returns those of the tickets that a claim did not get.
+func (m *Maker) missed(all []*matchmaking.Ticket, got *matchmaking.Claimed) (not Missed) {
+	gone := make(map[string]bool, len(got.Gone))
+	for _, id := range got.Gone {
+		gone[id] = true
 	}
-	return not, nil
+	for _, t := range all {
+		if until, held := got.Held[t.ID]; held {
+			not.Held = append(not.Held, Held{Ticket: t, Until: m.Clock.Local(until).Add(heldMargin)})
+		} else if gone[t.ID] {
+			not.Gone = append(not.Gone, t)
+		}
+	}
+	return not
+}
+
+func idsOf(tickets []*matchmaking.Ticket) []string {
+	ids := make([]string, len(tickets))
+	for i, t := range tickets {
+		ids[i] = t.ID
+	}
+	return ids
 }
 
 // split returns the matches of which a claim got all tickets, and the tickets that it got of the others.
-func split(matches []round.Match, got []string) (complete []round.Match, rest []string) {
+func split(matches []round.Match, got []string) (complete []round.Match, rest []*matchmaking.Ticket) {
 	has := make(map[string]bool, len(got))
 	for _, id := range got {
 		has[id] = true
 	}
 	for _, m := range matches {
-		var part []string
-		for _, id := range m.IDs {
-			if has[id] {
-				part = append(part, id)
+		var part []*matchmaking.Ticket
+		for _, t := range m.Members {
+			if has[t.ID] {
+				part = append(part, t)
 			}
 		}
-		if len(part) == len(m.IDs) {
+		if len(part) == len(m.Members) {
 			complete = append(complete, m)
 		} else {
 			rest = append(rest, part...)

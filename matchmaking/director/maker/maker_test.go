@@ -149,11 +149,17 @@ func (w *world) run(ctx context.Context, matches ...round.Match) (maker.Missed, 
 
 // match returns a match of one team.
 func match(id string, tickets ...string) round.Match {
-	m := round.Match{Proposal: matchmaking.Proposal{ID: id, Teams: [][]*matchmaking.Ticket{{}}}, IDs: tickets}
-	for _, t := range tickets {
-		m.Teams[0] = append(m.Teams[0], &matchmaking.Ticket{ID: t})
-	}
+	m := round.Match{Proposal: matchmaking.Proposal{ID: id, Teams: [][]*matchmaking.Ticket{{}}}, Members: named(tickets...)}
+	m.Teams[0] = m.Members
 	return m
+}
+
+// named returns tickets with IDs.
+func named(ids ...string) (tickets []*matchmaking.Ticket) {
+	for _, id := range ids {
+		tickets = append(tickets, &matchmaking.Ticket{ID: id})
+	}
+	return tickets
 }
 
 func TestMatchesAreAssigned(t *testing.T) {
@@ -177,7 +183,7 @@ func TestMatchesAreAssigned(t *testing.T) {
 			require.Empty(t, missed.Gone)
 			require.Empty(t, missed.Held)
 			require.Equal(t, test.log, w.log)
-			require.Equal(t, []maker.Outcome{{Assigned: tickets, Missed: none}}, w.outcomes)
+			require.Equal(t, []maker.Outcome{{Assigned: named(tickets...)}}, w.outcomes)
 			require.Len(t, w.entries, len(tickets))
 			require.Equal(t, "entry-b", w.entries[1].Entry)
 			require.Equal(t, "m1", w.entries[1].MatchID)
@@ -186,9 +192,6 @@ func TestMatchesAreAssigned(t *testing.T) {
 	}
 }
 
-// none is what an outcome of an assignment missed without conflicts.
-var none = maker.Missed{Held: map[string]time.Time{}}
-
 func TestMatchesThatCannotBeClaimedWhole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,12 +199,14 @@ func TestMatchesThatCannotBeClaimedWhole(t *testing.T) {
 		began := time.Now()
 		missed, err := w.run(t.Context(), match("m1", "a", "b"), match("m2", "c"), match("m3", "d", "e"))
 		require.NoError(t, err)
-		require.Equal(t, []string{"e"}, missed.Gone)
-		require.True(t, missed.Held["b"].After(began.Add(time.Second)), "just after the other claim's deadline")
+		require.Equal(t, named("e"), missed.Gone)
+		require.Len(t, missed.Held, 1)
+		require.Equal(t, "b", missed.Held[0].Ticket.ID)
+		require.True(t, missed.Held[0].Until.After(began.Add(time.Second)), "just after the other claim's deadline")
 		require.Contains(t, w.log, "assign 7.1 m2 claimed")
 		require.NotContains(t, w.log, "allocate m1")
 		require.Contains(t, w.log, "release 7.1 a,d")
-		require.Contains(t, w.outcomes, maker.Outcome{PutBack: []string{"a", "d"}})
+		require.Contains(t, w.outcomes, maker.Outcome{PutBack: named("a", "d")})
 	})
 }
 
@@ -250,7 +255,7 @@ func conflict(id string, reason matchmaking.ConflictReason, until time.Duration)
 // TestMatchesThatFail tests that what was taken for a match is given back before its tickets are available again.
 func TestMatchesThatFail(t *testing.T) {
 	t.Parallel()
-	both := maker.Outcome{PutBack: []string{"a", "b"}}
+	both := maker.Outcome{PutBack: named("a", "b")}
 	for name, test := range map[string]struct {
 		assign   func() matchmaking.AssignOutcome
 		allocate error
@@ -265,17 +270,17 @@ func TestMatchesThatFail(t *testing.T) {
 		"a ticket is gone": {
 			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictGone, 0) },
 			log:    []string{"conflict gone", "give back m at-m"}, released: "b",
-			outcome: maker.Outcome{Missed: maker.Missed{Gone: []string{"a"}, Held: none.Held}, PutBack: []string{"b"}},
+			outcome: maker.Outcome{Missed: maker.Missed{Gone: named("a")}, PutBack: named("b")},
 		},
 		"a ticket isn't held": {
 			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictClaim, 0) },
 			log:    []string{"conflict claim", "give back m at-m"}, released: "a,b",
-			outcome: maker.Outcome{Missed: none, PutBack: []string{"a", "b"}},
+			outcome: maker.Outcome{PutBack: named("a", "b")},
 		},
 		"another claim holds a ticket": {
 			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictClaim, time.Second) },
 			log:    []string{"conflict claim", "give back m at-m"}, released: "a,b",
-			outcome: maker.Outcome{Missed: maker.Missed{Held: map[string]time.Time{"a": {}}}, PutBack: []string{"b"}},
+			outcome: maker.Outcome{Missed: maker.Missed{Held: []maker.Held{{Ticket: named("a")[0]}}}, PutBack: named("b")},
 		},
 		"refused for good": {
 			assign: func() matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: matchmaking.ErrNotAssigned} },
@@ -284,7 +289,7 @@ func TestMatchesThatFail(t *testing.T) {
 		"the lease is lost": {
 			assign: func() matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: lease.ErrLost} },
 			log:    []string{"give back m at-m"}, released: "a,b",
-			outcome: maker.Outcome{PutBack: []string{"a", "b"}, Lost: lease.ErrLost},
+			outcome: maker.Outcome{PutBack: named("a", "b"), Lost: lease.ErrLost},
 		},
 	} {
 		for _, waits := range []bool{false, true} {
@@ -310,9 +315,9 @@ func TestMatchesThatFail(t *testing.T) {
 					o := &w.outcomes[0]
 					require.Equal(t, test.later, o.From.After(began))
 					o.From = time.Time{}
-					for id, until := range o.Held {
-						require.True(t, until.After(began.Add(time.Second)), "just after the other claim's deadline")
-						o.Held[id] = time.Time{}
+					for i, h := range o.Held {
+						require.True(t, h.Until.After(began.Add(time.Second)), "just after the other claim's deadline")
+						o.Held[i].Until = time.Time{}
 					}
 					require.Equal(t, test.outcome, *o)
 					require.Empty(t, w.entries)
@@ -336,7 +341,7 @@ func TestAssignIsRepeated(t *testing.T) {
 		_, err := w.run(t.Context(), match("m1", "a"), match("m2", "b"))
 		require.NoError(t, err)
 		require.Equal(t, map[string]int{"m1": 1, "m2": 3}, asked)
-		require.Equal(t, []maker.Outcome{{Assigned: []string{"a", "b"}, Missed: none}}, w.outcomes)
+		require.Equal(t, []maker.Outcome{{Assigned: named("a", "b")}}, w.outcomes)
 	})
 }
 
@@ -347,7 +352,7 @@ func TestOutcomeThatIsNeverKnown(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{waits: waits, assign: func(string) matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: errDown} }}
-				want := maker.Outcome{PutBack: []string{"a"}, Uncertain: true}
+				want := maker.Outcome{PutBack: named("a"), Uncertain: true}
 				if waits {
 					want.From = time.Now().Add(hold)
 				}

@@ -146,24 +146,24 @@ func (p *Pool) Claim(id string) {
 }
 
 // Unclaim reverts claim.
-func (p *Pool) Unclaim(id string) {
-	if e := p.claimedEntry(id); e != nil {
+func (p *Pool) Unclaim(t *matchmaking.Ticket) {
+	if e := p.claimedEntry(t); e != nil {
 		p.claimed--
 		p.offer(e)
 	}
 }
 
-// Finish forgets a claimed ticket that was assigned or is gone. Another ticket with its ID stays.
-func (p *Pool) Finish(id string) {
-	if p.claimedEntry(id) != nil {
-		p.Remove(id)
+// Finish forgets a claimed ticket that was assigned or is gone. Another ticket with its ID stays, also if it is claimed.
+func (p *Pool) Finish(t *matchmaking.Ticket) {
+	if p.claimedEntry(t) != nil {
+		p.Remove(t.ID)
 	}
 }
 
 // PutBack makes a claimed ticket available whose match failed: now, or from a later time. uncertain reports that the
-// match may have been assigned.
-func (p *Pool) PutBack(id string, now, from time.Time, uncertain bool) {
-	e := p.claimedEntry(id)
+// match may have been assigned. Another ticket with its ID stays as it is.
+func (p *Pool) PutBack(t *matchmaking.Ticket, now, from time.Time, uncertain bool) {
+	e := p.claimedEntry(t)
 	if e == nil {
 		return
 	}
@@ -176,8 +176,9 @@ func (p *Pool) PutBack(id string, now, from time.Time, uncertain bool) {
 	}
 }
 
-func (p *Pool) claimedEntry(id string) *entry {
-	if e := p.tickets[id]; e != nil && e.state == claimed {
+// claimedEntry returns the entry of a ticket if it is claimed, and not that of another one with its ID.
+func (p *Pool) claimedEntry(t *matchmaking.Ticket) *entry {
+	if e := p.tickets[t.ID]; e != nil && e.state == claimed && e.ticket.CreateTime.Equal(t.CreateTime) {
 		return e
 	}
 	return nil
@@ -238,12 +239,10 @@ func (p *Pool) Unassigned() (all []*matchmaking.Ticket) {
 	return all
 }
 
-// Certain returns a ticket if it is known and its outcome is certain, else nil.
-func (p *Pool) Certain(id string) *matchmaking.Ticket {
-	if e := p.tickets[id]; e != nil && !e.uncertain {
-		return e.ticket
-	}
-	return nil
+// Certain reports whether a ticket is known, and its outcome is certain.
+func (p *Pool) Certain(t *matchmaking.Ticket) bool {
+	e := p.tickets[t.ID]
+	return e != nil && e.ticket.CreateTime.Equal(t.CreateTime) && !e.uncertain
 }
 
 func (e *entry) isUnassigned() bool { return e.state != claimed && !e.uncertain }

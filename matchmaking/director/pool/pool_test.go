@@ -120,32 +120,39 @@ func (m *poolModel) Claim(t *rapid.T) {
 }
 
 func (m *poolModel) Unclaim(t *rapid.T) {
-	id := m.id(t)
-	m.pool.Unclaim(id)
-	if m.tickets[id].state == claimed {
-		m.set(id, waiting, time.Time{})
+	ticket := m.ticket(t)
+	m.pool.Unclaim(ticket)
+	if m.isClaimed(ticket) {
+		m.set(ticket.ID, waiting, time.Time{})
 	}
 }
 
 func (m *poolModel) Finish(t *rapid.T) {
-	id := m.id(t)
-	m.pool.Finish(id)
-	if m.tickets[id].state == claimed {
-		delete(m.tickets, id)
+	ticket := m.ticket(t)
+	m.pool.Finish(ticket)
+	if m.isClaimed(ticket) {
+		delete(m.tickets, ticket.ID)
 	}
 }
 
+// isClaimed reports whether a ticket is claimed, and not another one with its ID.
+func (m *poolModel) isClaimed(ticket *matchmaking.Ticket) bool {
+	known := m.tickets[ticket.ID]
+	return known.state == claimed && known.created.Equal(ticket.CreateTime)
+}
+
 func (m *poolModel) PutBack(t *rapid.T) {
-	id, from, uncertain := m.id(t), m.soon(t), rapid.Bool().Draw(t, "uncertain")
+	ticket, from, uncertain := m.ticket(t), m.soon(t), rapid.Bool().Draw(t, "uncertain")
 	next := parked
 	if rapid.Bool().Draw(t, "at once") {
 		from, next = m.now, waiting
 	}
-	m.pool.PutBack(id, m.now, from, uncertain)
-	if known := m.tickets[id]; known.state == claimed {
+	m.pool.PutBack(ticket, m.now, from, uncertain)
+	if m.isClaimed(ticket) {
+		known := m.tickets[ticket.ID]
 		known.uncertain = known.uncertain || uncertain
-		m.tickets[id] = known
-		m.set(id, next, from)
+		m.tickets[ticket.ID] = known
+		m.set(ticket.ID, next, from)
 	}
 }
 
@@ -184,7 +191,8 @@ func (m *poolModel) Check(t *rapid.T) {
 		require.True(t, known.created.Equal(e.ticket.CreateTime))
 		require.Equal(t, known.state == waiting, m.matcher.has[id] == e.ticket, "the matcher has the waiting tickets")
 		require.Equal(t, known.state == waiting, m.pool.Available(id) == e.ticket)
-		require.Equal(t, !known.uncertain, m.pool.Certain(id) == e.ticket)
+		require.Equal(t, !known.uncertain, m.pool.Certain(e.ticket))
+		require.False(t, m.pool.Certain(&matchmaking.Ticket{ID: id, CreateTime: known.created.Add(time.Second)}), "another life")
 		if known.state == claimed {
 			claims++
 		} else if !known.uncertain {
@@ -224,7 +232,7 @@ func TestPoolReportsChanges(t *testing.T) {
 		{"its time has come", func() { p.Wake(now.Add(time.Second)) }, true},
 		{"the same ticket again", func() { p.Add(&matchmaking.Ticket{ID: "a"}, time.Time{}) }, false},
 		{"claimed", func() { p.Claim("a") }, false},
-		{"put back for later", func() { p.PutBack("a", now, now.Add(time.Second), false) }, false},
+		{"put back for later", func() { p.PutBack(&matchmaking.Ticket{ID: "a"}, now, now.Add(time.Second), false) }, false},
 		{"given up by its holder", func() { p.Unpark("a") }, true},
 		{"removed", func() { p.Remove("a") }, false},
 		{"a new ticket", func() { p.Add(&matchmaking.Ticket{ID: "b"}, time.Time{}) }, true},

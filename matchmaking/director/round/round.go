@@ -22,10 +22,10 @@ type Round struct {
 	MaxClaimed      int // tickets in matches that are being made
 }
 
-// Match is a proposal that was chosen, with its tickets' IDs.
+// Match is a proposal that was chosen.
 type Match struct {
 	matchmaking.Proposal
-	IDs []string
+	Members []*matchmaking.Ticket // its tickets, as the pool has them
 }
 
 // Result is the result of a round.
@@ -148,8 +148,8 @@ func (f *Result) choose(p *pool.Pool, chosen []matchmaking.Proposal) {
 			continue
 		}
 		names[m.ID] = true
-		for _, id := range m.IDs {
-			p.Claim(id)
+		for _, t := range m.Members {
+			p.Claim(t.ID)
 		}
 		f.Matches = append(f.Matches, m)
 	}
@@ -160,8 +160,8 @@ func (f *Result) choose(p *pool.Pool, chosen []matchmaking.Proposal) {
 func (f *Result) holdBack(p *pool.Pool, maxClaimed int) {
 	for len(f.Matches) > 1 && p.Claimed() > maxClaimed {
 		last := f.Matches[len(f.Matches)-1]
-		for _, id := range last.IDs {
-			p.Unclaim(id)
+		for _, t := range last.Members {
+			p.Unclaim(t)
 		}
 		f.Matches = f.Matches[:len(f.Matches)-1]
 	}
@@ -178,16 +178,17 @@ func check(tickets *pool.Pool, p matchmaking.Proposal) (Match, error) {
 	m := Match{Proposal: p}
 	for _, team := range p.Teams {
 		for _, ticket := range team {
-			if tickets.Available(ticket.ID) == nil {
+			known := tickets.Available(ticket.ID)
+			if known == nil {
 				return Match{}, fmt.Errorf("match %s has the ticket %s, which is not available", p.ID, ticket.ID)
 			}
-			if slices.Contains(m.IDs, ticket.ID) {
+			if slices.Contains(m.Members, known) {
 				return Match{}, fmt.Errorf("match %s has the ticket %s twice", p.ID, ticket.ID)
 			}
-			m.IDs = append(m.IDs, ticket.ID)
+			m.Members = append(m.Members, known)
 		}
 	}
-	if len(m.IDs) == 0 {
+	if len(m.Members) == 0 {
 		return Match{}, fmt.Errorf("match %s has no tickets", p.ID)
 	}
 	return m, nil

@@ -147,8 +147,11 @@ func TestRound(t *testing.T) {
 			for _, m := range f.Matches {
 				queue, made := matchmaking.QueueOf(m.ID)
 				require.True(t, made && queue == "duel" || slices.Contains(test.names, m.ID), m.ID)
-				got = append(got, m.IDs)
-				claims += len(m.IDs)
+				var ids []string
+				for _, member := range m.Members {
+					ids = append(ids, member.ID)
+				}
+				got, claims = append(got, ids), claims+len(ids)
 			}
 			require.Equal(t, test.want, got)
 			require.Equal(t, claims, p.Claimed())
