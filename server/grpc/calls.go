@@ -29,18 +29,14 @@ type method struct {
 	arrivals *arrivals       // of the listener of gRPC; nil: the request has arrived when the call begins
 }
 
-// interceptor wraps the handler of a method. The stream of the handler is a *call, except in counted, which makes it.
-type interceptor func(m *method, next grpc.StreamHandler) grpc.StreamHandler
-
-// interceptors are what each call passes, the first one first.
-var interceptors = []interceptor{counted, identified, explained, recovered, drained}
-
-// intercept returns a handler within the interceptors.
+// intercept returns a handler with what all calls have in common. Its parts are called one after the other, and not each by the
+// one before: what a call that waits has on its stack costs time, too.
 func intercept(m *method, handler grpc.StreamHandler) grpc.StreamHandler {
-	for i := range interceptors {
-		handler = interceptors[len(interceptors)-1-i](m, handler)
+	return func(srv any, ss grpc.ServerStream) (err error) {
+		c := begin(m, ss)
+		defer c.end(&err)
+		return handler(srv, c.drained())
 	}
-	return handler
 }
 
 // call is a call in progress, and its stream. It is used by one goroutine.
@@ -58,17 +54,23 @@ type call struct {
 	err      error         // what went wrong, for the log
 }
 
-// counted counts and logs.
-func counted(m *method, next grpc.StreamHandler) grpc.StreamHandler {
-	return func(srv any, ss grpc.ServerStream) error {
-		c := &call{ServerStream: ss, method: m, started: time.Now(), status: http.StatusOK}
-		if m.http {
-			c.request = requestOf(ss.Context())
-		}
-		err := next(srv, c)
-		c.finish()
-		return err
+func begin(m *method, ss grpc.ServerStream) *call {
+	c := &call{ServerStream: ss, method: m, started: time.Now(), status: http.StatusOK}
+	if m.http {
+		c.request = requestOf(ss.Context())
 	}
+	return c
+}
+
+// end ends a call with the error of its handler, and turns that into what the client is told. It must be deferred.
+func (c *call) end(err *error) {
+	if p := recover(); p != nil {
+		c.logPanic(p)
+		*err = web.ErrPanic
+	}
+	*err = c.explain(*err)
+	c.head() // of an answer without a message
+	c.finish()
 }
 
 // finish counts and logs the call.
@@ -103,15 +105,6 @@ func (c *call) about() (id, client string) {
 
 const metadataRequestID = "x-request-id"
 
-// identified sends the request ID in the headers of the answer. The log has it too.
-func identified(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
-	return func(srv any, ss grpc.ServerStream) error {
-		err := next(srv, ss)
-		ss.(*call).head() // of an answer without a message
-		return err
-	}
-}
-
 // requestID returns the ID that the client sent, or a new one. It is made when it is first needed: a call that waits
 // doesn't hold it.
 func (c *call) requestID() string {
@@ -130,34 +123,17 @@ func (c *call) head() {
 	_ = c.SetHeader(metadata.MD{metadataRequestID: {c.requestID()}}) // fails only if the client has gone
 }
 
-// explained turns an error of the service into what the client is told.
-func explained(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
-	return func(srv any, ss grpc.ServerStream) error {
-		err := next(srv, ss)
-		if err == nil {
-			return nil
-		}
-		c := ss.(*call)
-		told := toldOf(c.Context(), err)
-		c.status, c.err = statusOf(told.Code(), err), err
-		if c.status == http.StatusGatewayTimeout && c.Context().Err() != nil {
-			c.status = web.StatusClientGone // the deadline was the client's
-		}
-		return told.Err()
+// explain returns what the client is told about an error of the service.
+func (c *call) explain(err error) error {
+	if err == nil {
+		return nil
 	}
-}
-
-// recovered turns a panic into an error, and logs it.
-func recovered(_ *method, next grpc.StreamHandler) grpc.StreamHandler {
-	return func(srv any, ss grpc.ServerStream) (err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				ss.(*call).logPanic(p)
-				err = web.ErrPanic
-			}
-		}()
-		return next(srv, ss)
+	told := toldOf(c.Context(), err)
+	c.status, c.err = statusOf(told.Code(), err), err
+	if c.status == http.StatusGatewayTimeout && c.Context().Err() != nil {
+		c.status = web.StatusClientGone // the deadline was the client's
 	}
+	return told.Err()
 }
 
 func (c *call) logPanic(p any) {
@@ -168,14 +144,13 @@ func (c *call) logPanic(p any) {
 	c.method.counts.LogPanic(c.requestID(), p)
 }
 
-// drained ends a call whose client sends a stream when the server drains. The services end the others, which wait.
-func drained(m *method, next grpc.StreamHandler) grpc.StreamHandler {
-	if !m.asks {
-		return next
+// drained returns the stream of the handler. If the client sends a stream, it ends when the server drains. The services end
+// other calls that wait.
+func (c *call) drained() grpc.ServerStream {
+	if !c.method.asks {
+		return c
 	}
-	return func(srv any, ss grpc.ServerStream) error {
-		return next(srv, &drainedStream{ServerStream: ss, drained: m.drained})
-	}
+	return &drainedStream{ServerStream: c, drained: c.method.drained}
 }
 
 type drainedStream struct {
@@ -244,9 +219,9 @@ func (c *call) SendMsg(message any) error {
 	return c.ServerStream.SendMsg(message)
 }
 
-// intercepted returns the description of a service whose methods pass the interceptors. Methods with one answer become
-// streams with one message: grpc-go reads the messages of other methods before any interceptor of its own is called, so
-// that what can't be read would be neither counted nor logged.
+// intercepted returns the description of a service whose handlers are those of intercept. Methods with one answer become
+// streams with one message: grpc-go reads the messages of other methods before it calls any code of ours, so that what can't
+// be read would be neither counted nor logged.
 func intercepted(sd *grpc.ServiceDesc, newMethod func(path string) *method) *grpc.ServiceDesc {
 	made := &grpc.ServiceDesc{ServiceName: sd.ServiceName, HandlerType: sd.HandlerType, Metadata: sd.Metadata}
 	for _, d := range sd.Methods {

@@ -15,7 +15,7 @@ import (
 )
 
 // codec is grpc-go's own, but keeps the error of a message that isn't protobuf: grpc-go would call it an internal error, and
-// tell the client, before an interceptor sees it.
+// tell the client so.
 type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }

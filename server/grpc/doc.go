@@ -3,9 +3,9 @@
 //
 // [New] makes the services once. They are served twice: by grpc-go on a listener of its own ([Services.Serve]), and on the
 // HTTP port ([Services.AddRoutes]), where vanguard translates gRPC-Web, Connect and Open Match's JSON paths into calls of
-// the same handlers. Package services has Open Match's services, calls.go what all calls have in common, an
-// interceptor each, and errors.go is the only place that maps kinds of errors to gRPC codes. Package openmatch/convert turns
-// messages into values of package matchmaking.
+// the same handlers. Package services has Open Match's services, calls.go what all calls have in common, a function
+// each, and errors.go is the only place that maps kinds of errors to gRPC codes. Package openmatch/convert turns messages into
+// values of package matchmaking.
 //
 // Errors of the service reach the client as gRPC codes with the error's detail. What the client isn't told is in the log,
 // under the request's ID.
