@@ -49,7 +49,7 @@ type call struct {
 	received bool          // the first message has arrived
 	arrival  *list.Element // the place in arrivals
 	refused  atomic.Bool   // the message took too long to arrive
-	headed   bool          // the request's ID is in the answer
+	headed   bool          // head was called
 	status   int           // for metrics and log; 0: the call succeeded
 	err      error         // what went wrong, for the log
 }
@@ -70,6 +70,7 @@ func (c *call) end(err *error) {
 	}
 	*err = c.explain(*err)
 	c.head() // of an answer without a message
+	c.trail(*err)
 	c.finish()
 }
 
@@ -105,22 +106,35 @@ func (c *call) about() (id, client string) {
 
 const metadataRequestID = "x-request-id"
 
-// requestID returns the ID that the client sent, or a new one. It is made when it is first needed: a call that waits
-// doesn't hold it.
+// requestID returns the ID that the client sent, or a new one. It is made when it is first needed.
 func (c *call) requestID() string {
 	if c.id == "" {
-		c.id = web.RequestID(metadata.ValueFromIncomingContext(c.Context(), metadataRequestID), c.started)
+		c.id = web.RequestID(c.sentID(), c.started)
 	}
 	return c.id
 }
 
-// head puts the request's ID into the headers of the answer. On the HTTP port they have it already.
+func (c *call) sentID() []string {
+	return metadata.ValueFromIncomingContext(c.Context(), metadataRequestID)
+}
+
+// head puts the request's ID into the headers of the answer if the client sent one. Other clients have no use for the ID of a
+// call that succeeds, and a header that has a new value in each answer takes much time. On the HTTP port each answer has it.
 func (c *call) head() {
 	if c.headed || c.request != nil {
 		return
 	}
 	c.headed = true
-	_ = c.SetHeader(metadata.MD{metadataRequestID: {c.requestID()}}) // fails only if the client has gone
+	if len(c.sentID()) > 0 {
+		_ = c.SetHeader(metadata.MD{metadataRequestID: {c.requestID()}}) // fails only if the client has gone
+	}
+}
+
+// trail puts the request's ID, under which the log has a failed call, into the trailers of its answer.
+func (c *call) trail(err error) {
+	if err != nil && c.request == nil && c.Context().Err() == nil {
+		c.SetTrailer(metadata.MD{metadataRequestID: {c.requestID()}})
+	}
 }
 
 // explain returns what the client is told about an error of the service.

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	grpcgo "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -66,6 +68,40 @@ func TestTicketByEveryProtocol(t *testing.T) {
 		got, err = h.get(f, made.GetId())
 		require.NoError(t, err)
 		require.True(t, proto.Equal(assigned, got.GetAssignment()))
+	}
+}
+
+// TestRequestID is in the headers if the client sent one, in the trailers if the call failed, and on the HTTP port in any case.
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	native, onPort := h.frontend(servertest.Native), h.frontend(servertest.GRPCGo)
+	ticket := h.newID(native)
+	for name, c := range map[string]struct {
+		f          openmatch.FrontendServiceClient
+		id         string
+		kv         []string
+		head, tail int // how many IDs there are
+	}{
+		"success":                  {f: native, id: ticket},
+		"success, sent":            {f: native, id: ticket, kv: []string{"x-request-id", "mine"}, head: 1},
+		"success, not to be used":  {f: native, id: ticket, kv: []string{"x-request-id", "a b"}, head: 1},
+		"failure":                  {f: native, id: "cat", tail: 1},
+		"failure, sent":            {f: native, id: "cat", kv: []string{"x-request-id", "mine"}, head: 1, tail: 1},
+		"HTTP port":                {f: onPort, id: ticket, head: 1},
+		"HTTP port, failure, sent": {f: onPort, id: "cat", kv: []string{"x-request-id", "mine"}, head: 1},
+	} {
+		var header, trailer metadata.MD
+		ctx := metadata.AppendToOutgoingContext(t.Context(), c.kv...)
+		_, err := c.f.GetTicket(ctx, &openmatch.GetTicketRequest{TicketId: c.id}, grpcgo.Header(&header), grpcgo.Trailer(&trailer))
+		require.Equal(t, c.id == "cat", err != nil, name)
+		head, tail := header.Get("x-request-id"), trailer.Get("x-request-id")
+		require.Len(t, head, c.head, name)
+		require.Len(t, tail, c.tail, name)
+		for _, id := range append(head, tail...) {
+			require.Equal(t, slices.Contains(c.kv, "mine"), id == "mine", name)
+			require.NotEqual(t, "a b", id, name)
+		}
 	}
 }
 
