@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -57,6 +59,7 @@ type setup struct {
 	queues  []matchmaking.Definition // configured; nil: no matchmaking
 	redis   *redistest.Node          // nil: the one that all tests share
 	timeout time.Duration            // of the store; 0: its default
+	certs   *certs.Keeper            // nil: without TLS
 }
 
 // start returns a harness that ends with the test.
@@ -91,7 +94,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	}
 	h.server = server.New(s.Options)
 	h.client = servertest.Client(t, false)
-	h.run()
+	h.run(s.certs)
 	return h
 }
 
@@ -130,17 +133,26 @@ func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring) *c
 }
 
 // run serves on a free port until the test ends or stop is called.
-func (h *harness) run() {
+func (h *harness) run(shown *certs.Keeper) {
 	h.t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(h.t, err)
+	listen := func(protocols ...string) net.Listener {
+		l, err := (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(h.t, err)
+		if shown != nil {
+			return tls.NewListener(l, shown.Config(protocols...))
+		}
+		return l
+	}
+	l := listen("h2", "http/1.1")
 	h.listener, h.addr, h.url = l, l.Addr().String(), "http://"+l.Addr().String()
+	if shown != nil {
+		h.url = "https://" + h.addr
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	h.stop = cancel
 	listeners := server.Listeners{HTTP: l}
 	if h.matches != nil {
-		listeners.GRPC, err = (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
-		require.NoError(h.t, err)
+		listeners.GRPC = listen("h2")
 		h.grpcAddr = listeners.GRPC.Addr().String()
 	}
 	go func() {

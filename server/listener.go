@@ -1,11 +1,15 @@
 package server
 
 import (
+	"bytes"
 	"container/list"
 	"context"
+	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -107,6 +111,7 @@ type limitedConn struct {
 	listener *limitedListener
 	place    *list.Element // in reserved; nil: the connection is within the limit
 	closing  sync.Once
+	failed   atomic.Bool // the TLS handshake has
 }
 
 // Accept waits for the next connection.
@@ -166,8 +171,32 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
+// Read reads what the client sends. With TLS the first call does the handshake, within the time for a request's headers.
+func (c *limitedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	secure, ok := c.Conn.(*tls.Conn)
+	if !ok || secure.ConnectionState().HandshakeComplete || c.failed.Swap(true) {
+		return n, err
+	}
+	c.listener.connections.log.Debug("TLS handshake failed", "client", c.RemoteAddr(), "error", err)
+	var other tls.RecordHeaderError
+	if errors.As(err, &other) && other.Conn != nil && bytes.ContainsAny(other.RecordHeader[:1], "GHPDOC") { // of HTTP's methods
+		_, _ = other.Conn.Write(c.listener.refuse([]byte(notEncrypted))) // fails only if the client has gone
+	}
+	return n, err
+}
+
+// notEncrypted is an answer of the form that net/http makes for a request that it can't read.
+const notEncrypted = "HTTP/1.1 400 Bad Request: this is an HTTPS port; use https://" + web.UnreadHeaders
+
 // Write writes an answer, or a part of one. It replaces the answers that net/http makes itself.
 func (c *limitedConn) Write(answer []byte) (int, error) {
+	if c.failed.Load() {
+		return 0, net.ErrClosed
+	}
 	better := c.listener.refuse(answer)
 	if better == nil {
 		return c.Conn.Write(answer)

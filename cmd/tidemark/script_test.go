@@ -50,7 +50,9 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runScripts(t, "testdata/script", map[string]string{"PROJECT": project})
+	dir := t.TempDir()
+	issue(t, dir, "server", "client")
+	runScripts(t, "testdata/script", map[string]string{"PROJECT": project, "CERTS": dir})
 }
 
 func TestScriptsWithRedis(t *testing.T) {

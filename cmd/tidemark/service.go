@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,7 +52,11 @@ type partNeeds struct {
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
-	if err := checkAddresses(ctx, c); err != nil {
+	on, err := newListening(c, log)
+	if err != nil {
+		return err
+	}
+	if err := on.check(ctx); err != nil {
 		return err // before a managed Redis is started for nothing
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
@@ -91,78 +93,22 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if matches != nil {
 		options.Matchmaking = matches
 	}
-	s := server.New(options)
-	l, err := openListeners(ctx, c)
+	return listenAndServe(ctx, server.New(options), on, needs)
+}
+
+// listenAndServe starts a server on its listeners, as a part of the service.
+func listenAndServe(ctx context.Context, s *server.Server, on listening, needs partNeeds) error {
+	l, err := on.open(ctx)
 	if err != nil {
 		return err
 	}
-	parts.Run(ctx, "server", func(ctx context.Context) error { return s.Run(ctx, l) })
-	ready := []any{"url", urlOf(l.HTTP.Addr()), "version", thisBuild().version}
+	needs.parts.Run(ctx, "server", func(ctx context.Context) error { return s.Run(ctx, l) })
+	ready := []any{"url", on.urlOf(l.HTTP.Addr()), "version", thisBuild().version}
 	if l.GRPC != nil {
 		ready = append(ready, "grpc", l.GRPC.Addr().String())
 	}
-	log.InfoContext(ctx, "tidemark is ready", ready...)
+	needs.log.InfoContext(ctx, "tidemark is ready", ready...)
 	return nil
-}
-
-const (
-	optionListen     = "listen"
-	optionGRPCListen = "grpc-listen"
-)
-
-// addressesOf returns where the server listens for HTTP and, if there is matchmaking, for gRPC, by option.
-func addressesOf(c config.Config) map[string]string {
-	addresses := map[string]string{optionListen: c.Server.Listen}
-	if c.Matchmaking.On && c.GRPC.Listen != "" {
-		addresses[optionGRPCListen] = c.GRPC.Listen
-	}
-	return addresses
-}
-
-// openListeners opens the listeners of the server.
-func openListeners(ctx context.Context, c config.Config) (l server.Listeners, err error) {
-	addresses := addressesOf(c)
-	if l.HTTP, err = listen(ctx, optionListen, addresses[optionListen]); err != nil {
-		return server.Listeners{}, err
-	}
-	if address, ok := addresses[optionGRPCListen]; ok {
-		if l.GRPC, err = listen(ctx, optionGRPCListen, address); err != nil {
-			return server.Listeners{}, errors.Join(err, l.HTTP.Close())
-		}
-	}
-	return l, nil
-}
-
-// checkAddresses returns an error if an address can't be listened on.
-func checkAddresses(ctx context.Context, c config.Config) error {
-	for option, address := range addressesOf(c) {
-		if err := checkListen(ctx, option, address); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkListen returns an error if address can't be listened on. It closes the listener again, so that a client that
-// connects while the service starts is refused, and doesn't wait.
-func checkListen(ctx context.Context, option, address string) error {
-	l, err := listen(ctx, option, address)
-	if err != nil {
-		return err
-	}
-	return l.Close()
-}
-
-// listen listens on the address of an option.
-func listen(ctx context.Context, option, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --%s", address, option)
-	case err != nil:
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	return l, nil
 }
 
 func newService(ctx context.Context, c config.Config, store *channels.Store, needs partNeeds) (*channel.Service, error) {
@@ -216,13 +162,4 @@ func meaning(level storage.DurabilityLevel) string {
 	case storage.DurableUnknown:
 	}
 	return "the storage doesn't report its durability"
-}
-
-// urlOf returns the URL of the listener for programs on this machine.
-func urlOf(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("http://localhost:%d", tcp.Port)
-	}
-	return "http://" + addr.String()
 }

@@ -27,6 +27,12 @@ func (c *Config) complete() error {
 	if c.Server.DrainDelay > c.Server.Grace {
 		return errors.New("drainDelay: is longer than grace, of which it is a part")
 	}
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		return errors.New("tlsCert: tlsCert and tlsKey must be set together")
+	}
+	if c.TLS.ClientCA != "" && c.TLS.Cert == "" {
+		return errors.New("tlsClientCa: is set but tlsCert isn't: without TLS clients show no certificates")
+	}
 	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
 	if err := c.Redis.complete(); err != nil {
 		return err

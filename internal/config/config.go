@@ -13,6 +13,7 @@ import (
 type Config struct {
 	Server      Server
 	GRPC        GRPC
+	TLS         TLS
 	Redis       Redis
 	Managed     Managed
 	Channel     channel.Policy // of channels that no rule matches
@@ -41,6 +42,13 @@ type GRPC struct {
 	Listen       string // host:port; "": gRPC is served on the HTTP port only
 	MessageBytes int    // of a client's message
 	QueryPage    int    // tickets in one message of an answer
+}
+
+// TLS says what the listeners show to clients. All files are PEM; an empty Cert means that there is no TLS.
+type TLS struct {
+	Cert     string
+	Key      string
+	ClientCA string // of the authorities that must have signed clients' certificates; "": clients need none
 }
 
 // Redis says which Redis to use and how to log in. An empty Address means the managed one.

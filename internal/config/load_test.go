@@ -100,7 +100,8 @@ func TestEverySource(t *testing.T) {
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
-		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
+		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
+		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
 	}
 	apart := []string{"redis-password-file", "receipt-keys-file"} // they exclude the option that they are the file of
 

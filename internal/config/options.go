@@ -68,6 +68,7 @@ func optionGroups() []optionGroup {
 	return []optionGroup{
 		{"Server", serverOptions()},
 		{"gRPC", grpcOptions()},
+		{"TLS", tlsOptions()},
 		{"Redis", redisOptions()},
 		{"Redis behind TLS or Sentinels", redisAccessOptions()},
 		{"Managed Redis (if --redis isn't set)", managedOptions()},

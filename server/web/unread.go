@@ -16,10 +16,13 @@ import (
 // MaxHeaderBytes is the largest request line with its headers. It is for http.Server.
 const MaxHeaderBytes = 32 << 10
 
+// UnreadHeaders are the headers of an answer to RefuseUnread.
+const UnreadHeaders = "\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
+
 // What net/http writes, in one call, for a request that it refuses before any handler is called.
 var (
 	statusLine   = []byte("HTTP/1.1 ")
-	fixedHeaders = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
+	fixedHeaders = []byte(UnreadHeaders)
 	expectation  = []byte("HTTP/1.1 417 Expectation Failed\r\nConnection: close\r\n")
 )
 
