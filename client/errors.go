@@ -60,7 +60,7 @@ var (
 	ErrNoTicket          = named(fault.SlugNoTicket)
 	ErrNoQueue           = named(fault.SlugNoQueue)
 	ErrNoMatch           = named(fault.SlugNoMatch)       // or its record isn't kept any more
-	ErrTicketExists      = named(fault.SlugTicketExists)  // a ticket of another queue has the ID
+	ErrTicketExists      = named(fault.SlugTicketExists)  // a ticket of another queue or owner has the ID
 	ErrTicketMatched     = named(fault.SlugTicketMatched) // it has its assignment, or will have it
 	ErrTicketTooLarge    = named(fault.SlugTicketTooLarge)
 	ErrQueueFull         = named(fault.SlugQueueFull)

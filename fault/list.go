@@ -281,8 +281,8 @@ var entries = []Entry{
 		Remedy: "Use the `matchId` and the queue of an assignment, within the queue's `assignmentTTL`.",
 	},
 	{
-		Slug: SlugTicketExists, Kinds: []Kind{Conflict}, Title: "Ticket of another queue",
-		Cause:  "A ticket of another queue has the ID.",
+		Slug: SlugTicketExists, Kinds: []Kind{Conflict}, Title: "Ticket of another queue or owner",
+		Cause:  "A ticket of another queue, or of another owner, has the ID.",
 		Remedy: "Use another ID, or cancel the other ticket.",
 	},
 	{

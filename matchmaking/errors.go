@@ -14,8 +14,9 @@ var (
 	ErrNoQueue  = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoQueue, Detail: "the queue doesn't exist"}
 	// ErrNoMatch is the error of reading a match that doesn't exist, or whose record isn't kept any more.
 	ErrNoMatch = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoMatch, Detail: "the match doesn't exist"}
-	// ErrTicketExists is the error of creating a ticket with the ID of a ticket in another queue.
-	ErrTicketExists  = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketExists, Detail: "a ticket of another queue has this ID"}
+	// ErrTicketExists is the error of creating a ticket with the ID of a ticket in another queue, or of another owner. It
+	// doesn't say which.
+	ErrTicketExists  = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketExists, Detail: "a ticket of another queue or owner has this ID"}
 	ErrTicketMatched = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTicketMatched, Detail: "the ticket is in a match already"}
 	ErrQueueFull     = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugQueueFull, Detail: "the limit of tickets that wait in the queue is reached"}
 	// ErrTooManyQueues is the error of defining a queue when the limit of queues is reached.

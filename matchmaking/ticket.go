@@ -33,7 +33,7 @@ const (
 	Expired    Status = "EXPIRED"     // its life ended before it was matched
 )
 
-// Spec is what a ticket asks for. It never changes; treat what it refers to as read-only.
+// Spec is what a ticket asks for, and for whom. It never changes; treat what it refers to as read-only.
 type Spec struct {
 	SearchFields SearchFields
 	// Criteria are the tickets that this one accepts, by their statistics: for each name, one of the criteria with that
@@ -46,7 +46,13 @@ type Spec struct {
 	// Message is what the ticket's creator sent, extensions included, which decides when it is stored and read. It is opaque
 	// here: package openmatch/convert encodes and decodes it. Empty: there is nothing but the other fields.
 	Message []byte
+	// Owner is the subject of the user that created the ticket; empty: it wasn't a user, or the service is open. Only its
+	// owner reaches the ticket, and callers that may reach those of others.
+	Owner string
 }
+
+// MaxOwnerBytes is the longest Spec.Owner.
+const MaxOwnerBytes = 256
 
 // Party returns how many players a ticket stands for.
 func (s *Spec) Party() int { return max(s.Players, 1) }
@@ -54,7 +60,7 @@ func (s *Spec) Party() int { return max(s.Players, 1) }
 // Keep removes what isn't among these fields, FieldsMatching or more, from a spec that nobody else uses.
 func (s *Spec) Keep(f Fields) {
 	if f < FieldsAll {
-		s.Message = nil
+		s.Message, s.Owner = nil, ""
 	}
 	if f < FieldsSearch {
 		s.SearchFields = SearchFields{}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -16,6 +17,9 @@ func (n *NewTicket) check(d *matchmaking.Definition) error {
 		if err := matchmaking.CheckChosenID(n.ID); err != nil {
 			return err
 		}
+	}
+	if len(n.Spec.Owner) > matchmaking.MaxOwnerBytes || !utf8.ValidString(n.Spec.Owner) {
+		return matchmaking.InvalidTicket("", "the owner must be UTF-8 of at most %d bytes", matchmaking.MaxOwnerBytes)
 	}
 	if err := n.checkTTL(d); err != nil {
 		return err

@@ -41,8 +41,8 @@ func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
 // queue has a ticket with its ID, in whatever status, Create returns that one, and created is false. The channel begins a
 // new life before the ticket exists: nothing that was published for an earlier ticket with the ID reaches this one. If it
 // is unknown whether the ticket was created, it is removed in the background, for as long as it could live, unless Create
-// is called for the same ID again, on any server. Errors: ErrNoQueue, fault.SlugInvalidTicket, fault.SlugTicketTooLarge,
-// ErrTicketExists, ErrQueueFull, and the store's.
+// is called for the same ID again, on any server. A ticket of another owner isn't returned: that is ErrTicketExists. Errors:
+// ErrNoQueue, fault.SlugInvalidTicket, fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and the store's.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, matchmaking.DefaultQueue)
 	q, err := s.registry.lookup(ctx, n.Queue)
@@ -142,7 +142,7 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 	if q.Heartbeat > 0 {
 		ttl = min(ttl, q.Heartbeat.Std())
 	}
-	attempt := id.New()
+	attempt, asked := id.New(), time.Now()
 	var expected watch.Expectation
 	if epoch.IsZero() {
 		expected = s.watches.Expect(n.Queue, n.ID)
@@ -164,7 +164,21 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 		expected.Created(&t)
 		s.o.Metrics.Created(n.Queue)
 	}
+	if err := s.own(n, &t, attempt); err != nil {
+		return matchmaking.Ticket{}, false, err
+	}
+	s.owners.add(&t, asked)
 	return t, created, nil
+}
+
+// own returns ErrTicketExists if the ticket that an attempt has found is another owner's. Then it doesn't belong to the attempt
+// any more.
+func (s *Service) own(n NewTicket, t *matchmaking.Ticket, attempt string) error {
+	if t.Owner == n.Spec.Owner {
+		return nil
+	}
+	s.undo.Add(undo.Attempt{Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor)})
+	return fmt.Errorf("create ticket %s: %w", n.ID, matchmaking.ErrTicketExists)
 }
 
 // find returns the existing ticket for an attempt to create it. Errors: ErrNoTicket; then none is created in the life with
@@ -177,6 +191,9 @@ func (s *Service) find(ctx context.Context, n NewTicket, epoch ulid.ULID) (match
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor),
 		}, err)
 		return matchmaking.Ticket{}, fmt.Errorf("create ticket %s: %w", n.ID, err)
+	}
+	if err := s.own(n, &t, attempt); err != nil {
+		return matchmaking.Ticket{}, err
 	}
 	return t, nil
 }

@@ -166,11 +166,13 @@ func TestNamedTickets(t *testing.T) {
 	for name, c := range map[string]struct {
 		owner  matchmaking.Owner
 		find   error // of the ticket in the same queue
-		exists bool  // in the other queue
+		whose  string
+		exists bool // in the other queue
 		want   error
 		made   bool
 	}{
 		"the queue has it":                  {owner: mine},
+		"another owner has it":              {owner: mine, whose: "ben", want: matchmaking.ErrTicketExists},
 		"the queue had it":                  {owner: mine, find: matchmaking.ErrNoTicket, made: true},
 		"the queue's storage fails":         {owner: mine, find: fault.ErrUnavailable, want: fault.ErrUnavailable},
 		"another queue has it":              {owner: theirs, exists: true, want: matchmaking.ErrTicketExists},
@@ -190,7 +192,9 @@ func TestNamedTickets(t *testing.T) {
 					require.Equal(t, 30*time.Minute, r.TTL)
 					return r.Owner, nil
 				}
-				m.find = func(matchmaking.CreateRequest) (matchmaking.Ticket, error) { return matchmaking.Ticket{}, c.find }
+				m.find = func(matchmaking.CreateRequest) (matchmaking.Ticket, error) {
+					return matchmaking.Ticket{Spec: matchmaking.Spec{Owner: c.whose}}, c.find
+				}
 				m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
 					require.Positive(t, r.Epoch.Compare(c.owner.Epoch))
 					return matchmaking.Ticket{}, true, nil
@@ -202,6 +206,7 @@ func TestNamedTickets(t *testing.T) {
 				_, created, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: "ann"})
 				require.ErrorIs(t, err, c.want)
 				require.Equal(t, c.made, created)
+				require.Equal(t, c.whose != "" || errors.Is(c.find, fault.ErrUnavailable), s.undo.Left() == 1, "the attempt is given up")
 			})
 		})
 	}

@@ -26,6 +26,7 @@ type memory struct {
 	reads       int    // of the definitions
 	read        func() // is called before a read returns
 
+	epoch    ulid.ULID // of all IDs
 	reserve  func(r matchmaking.Reservation) (matchmaking.Owner, error)
 	create   func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error)
 	find     func(r matchmaking.CreateRequest) (matchmaking.Ticket, error)
@@ -94,7 +95,7 @@ func (m *memory) Publish(_ context.Context, entries []matchmaking.OutboxEntry) [
 }
 
 func (m *memory) Owner(context.Context, string) (matchmaking.Owner, error) {
-	return matchmaking.Owner{Queue: "duel"}, nil
+	return matchmaking.Owner{Queue: "duel", Epoch: m.epoch}, nil
 }
 
 func (m *memory) Create(_ context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {

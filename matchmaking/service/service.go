@@ -98,6 +98,7 @@ type Service struct {
 	watches    *watch.Watches
 	leases     *lease.Manager
 	idle       *outage.Outage // looking at idle queues
+	owners     *owners
 
 	mu      sync.Mutex
 	running map[string]*director.Queue // by name
@@ -120,6 +121,7 @@ func New(o Options) (*Service, error) {
 		}),
 		watches: watch.New(o.Store, o.Logger),
 		idle:    outage.New(o.Logger, "cannot look at idle queues"),
+		owners:  newOwners(),
 		running: map[string]*director.Queue{},
 	}
 	if s.registry, err = newRegistry(&s.o); err != nil {

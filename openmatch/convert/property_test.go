@@ -97,10 +97,12 @@ func TestMessagesComeBack(t *testing.T) {
 		sent := tickets().Draw(t, "ticket")
 		spec, err := convert.ToSpec(sent)
 		require.NoError(t, err)
+		spec.Owner = rapid.String().Draw(t, "owner")
 		kept, err := convert.Encode(spec)
 		require.NoError(t, err)
 		read, err := convert.Decode(kept)
 		require.NoError(t, err)
+		require.Equal(t, spec.Owner, read.Owner)
 		require.Equal(t, text(t, convert.ToJSON(spec)), text(t, convert.ToJSON(read)))
 		sent.Id, sent.CreateTime = "t", &timestamppb.Timestamp{Seconds: 1}
 		back := convert.FromTicket(&matchmaking.Ticket{ID: "t", CreateTime: sent.GetCreateTime().AsTime(), Spec: read})
@@ -146,8 +148,12 @@ func TestJSONComesBack(t *testing.T) {
 		}
 		spec, err := convert.FromJSON(sent)
 		require.NoError(t, err)
-		read, err := convert.Decode(spec.Message)
+		spec.Owner = rapid.String().Draw(t, "owner")
+		kept, err := convert.Encode(spec)
 		require.NoError(t, err)
+		read, err := convert.Decode(kept)
+		require.NoError(t, err)
+		require.Equal(t, spec.Owner, read.Owner)
 		require.Equal(t, text(t, sent), text(t, convert.ToJSON(read)))
 
 		again, err := convert.ToSpec(convert.FromTicket(&matchmaking.Ticket{Spec: read}))

@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -11,12 +12,17 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch/stored"
 )
 
-// Encode returns a spec as it is stored: its Message, or its fields if it has none. It fails for text that isn't UTF-8.
-func Encode(s matchmaking.Spec) ([]byte, error) {
-	if len(s.Message) > 0 {
-		return s.Message, nil
+// Encode returns a spec as it is stored: its Message, or its fields if it has none, and its Owner. It fails for text that isn't
+// UTF-8.
+func Encode(s matchmaking.Spec) (message []byte, err error) {
+	if message = s.Message; len(message) == 0 {
+		message, err = marshal(storedOf(s))
 	}
-	return marshal(storedOf(s))
+	if err != nil || s.Owner == "" {
+		return message, err
+	}
+	owner, err := marshal(&stored.Ticket{Owner: s.Owner})
+	return slices.Concat(message, owner), err // a message is the parts of it, one after the other
 }
 
 // Decode returns the spec that is stored as message, which becomes its Message, and must not change. It also reads the JSON
@@ -44,7 +50,7 @@ func Decode(message []byte) (matchmaking.Spec, error) {
 		SearchFields: toSearchFields(search),
 		NumTeams:     int(m.GetMatching().GetNumTeams()), TeamSize: int(m.GetMatching().GetTeamSize()),
 		Players: int(m.GetMatching().GetPlayers()),
-		Message: message,
+		Message: message, Owner: m.GetOwner(),
 	}
 	for _, c := range m.GetMatching().GetCriteria() {
 		spec.Criteria = append(spec.Criteria, matchmaking.Criterion{Name: c.GetName(), MinValue: c.GetMinValue(), MaxValue: c.GetMaxValue()})

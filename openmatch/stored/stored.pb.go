@@ -24,8 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Ticket is what the creator of a ticket sent. A ticket of Open Match's API has sent, and matching if the ticket has extensions
-// with these values. One of the JSON API has all but sent.
+// Ticket is what the creator of a ticket sent, and who it is. A ticket of Open Match's API has sent, and matching if the ticket has extensions
+// with these values. One of the JSON API has all but sent. Both have the owner.
 type Ticket struct {
 	state           protoimpl.MessageState  `protogen:"open.v1"`
 	Sent            []byte                  `protobuf:"bytes,1,opt,name=sent,proto3,oneof" json:"sent,omitempty"` // an openmatch.Ticket
@@ -33,6 +33,7 @@ type Ticket struct {
 	Matching        *Matching               `protobuf:"bytes,3,opt,name=matching,proto3" json:"matching,omitempty"`
 	Extensions      map[string][]byte       `protobuf:"bytes,4,rep,name=extensions,proto3" json:"extensions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                  // JSON
 	PersistentField map[string][]byte       `protobuf:"bytes,5,rep,name=persistent_field,json=persistentField,proto3" json:"persistent_field,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // JSON
+	Owner           string                  `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`                                                                                                                      // the creator, if it is a user
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -100,6 +101,13 @@ func (x *Ticket) GetPersistentField() map[string][]byte {
 		return x.PersistentField
 	}
 	return nil
+}
+
+func (x *Ticket) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 // Matching is what Open Match's tickets have no fields for.
@@ -340,7 +348,7 @@ var File_openmatch_stored_stored_proto protoreflect.FileDescriptor
 
 const file_openmatch_stored_stored_proto_rawDesc = "" +
 	"\n" +
-	"\x1dopenmatch/stored/stored.proto\x12\x0ftidemark.stored\x1a\x18openmatch/messages.proto\"\xc4\x03\n" +
+	"\x1dopenmatch/stored/stored.proto\x12\x0ftidemark.stored\x1a\x18openmatch/messages.proto\"\xda\x03\n" +
 	"\x06Ticket\x12\x17\n" +
 	"\x04sent\x18\x01 \x01(\fH\x00R\x04sent\x88\x01\x01\x12<\n" +
 	"\rsearch_fields\x18\x02 \x01(\v2\x17.openmatch.SearchFieldsR\fsearchFields\x125\n" +
@@ -348,7 +356,8 @@ const file_openmatch_stored_stored_proto_rawDesc = "" +
 	"\n" +
 	"extensions\x18\x04 \x03(\v2'.tidemark.stored.Ticket.ExtensionsEntryR\n" +
 	"extensions\x12W\n" +
-	"\x10persistent_field\x18\x05 \x03(\v2,.tidemark.stored.Ticket.PersistentFieldEntryR\x0fpersistentField\x1a=\n" +
+	"\x10persistent_field\x18\x05 \x03(\v2,.tidemark.stored.Ticket.PersistentFieldEntryR\x0fpersistentField\x12\x14\n" +
+	"\x05owner\x18\x06 \x01(\tR\x05owner\x1a=\n" +
 	"\x0fExtensionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1aB\n" +

@@ -47,6 +47,12 @@ func create(t *testing.T, q *Queue) {
 	require.NoError(t, err)
 	require.Equal(t, 1, q.counts(t).Searching)
 	require.Equal(t, []string{"a"}, Told(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
+
+	owned := q.Request("b")
+	owned.Spec.Owner = "ann"
+	_, _, err = q.Create(t.Context(), owned)
+	require.NoError(t, err)
+	require.Equal(t, "ann", q.Get(t, "b").Owner)
 }
 
 // Of many attempts at once each ID has one that makes its ticket, no more make one than may wait, and a player who leaves at

@@ -1,0 +1,70 @@
+package service
+
+import (
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// TestOwner reads an owner once, unless the ID can get another ticket: then once a second. It remembers a bounded number.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, reads := newMemory(), 0
+		s := m.service(t, map[string]string{"duel": `{}`})
+		now := matchmaking.Ticket{Spec: matchmaking.Spec{Owner: "ann"}, CreateTime: time.UnixMicro(1)}
+		m.ticket = func(id string) (matchmaking.Ticket, error) {
+			reads++
+			now.ID = id
+			return now, nil
+		}
+		m.states = func([]string) ([]matchmaking.TicketState, error) {
+			return []matchmaking.TicketState{{Created: time.UnixMicro(3)}}, nil
+		}
+		is := func(id, want string, created int64, wantReads int) {
+			t.Helper()
+			owner, at, err := s.Owner(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, want, owner)
+			require.Equal(t, created, at.UnixMicro())
+			require.Equal(t, wantReads, reads)
+		}
+		made := matchmaking.NewID("duel")
+		is(made, "ann", 1, 1)
+		time.Sleep(time.Hour) //nolint:forbidigo // the time of synctest
+		is(made, "ann", 1, 1)
+
+		now.Epoch = ulid.Make()
+		m.epoch = now.Epoch
+		is("mine", "ann", 1, 2)
+		is("mine", "ann", 1, 2)
+		now.Owner, now.CreateTime, now.Epoch = "ben", time.UnixMicro(2), epochAfter(m.epoch)
+		m.epoch = now.Epoch
+		time.Sleep(ownerAge) //nolint:forbidigo // the time of synctest
+		is("mine", "ben", 2, 3)
+
+		m.epoch = epochAfter(m.epoch) // of which the replica that is read doesn't know
+		_, _, err := s.Owner(t.Context(), "stale")
+		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+		now.CreateTime = time.UnixMicro(3)
+		is("lost-and-found", "ben", 3, 5)
+
+		m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+			return matchmaking.Ticket{ID: r.ID, Epoch: r.Epoch, Spec: r.Spec, CreateTime: time.UnixMicro(4)}, true, nil
+		}
+		_, _, err = s.Create(t.Context(), NewTicket{Queue: "duel", ID: "mine", Spec: matchmaking.Spec{Owner: "cid"}})
+		require.NoError(t, err)
+		is("mine", "cid", 4, 5)
+		now.Epoch = ulid.ULID{}
+		for i := range maxOwners + 1 {
+			is(made+strconv.Itoa(i), "ben", 3, 6+i)
+		}
+		require.Equal(t, maxOwners, s.owners.kept.Len())
+	})
+}
