@@ -26,7 +26,13 @@ var (
 
 // Keyring signs and verifies handles. Many goroutines may use it. Make one with NewKeyring; the zero value must not be used.
 type Keyring struct {
-	workers atomic.Pointer[sync.Pool] // of *worker, all with the same keys
+	keys atomic.Pointer[keys]
+}
+
+// keys are the keys of a keyring between two calls of Replace.
+type keys struct {
+	all     []Key
+	workers sync.Pool // of *worker
 }
 
 // worker is the state of one call of Sign or Verify. It is reused, since making one costs more than using it.
@@ -50,24 +56,24 @@ func NewKeyring(keys ...Key) (*Keyring, error) {
 
 // Replace replaces all keys, by the rules of NewKeyring. Concurrent calls of Sign and Verify use either the old keys or the
 // new ones. After an error, ErrNoKey or ErrShortKey, the keyring keeps its keys.
-func (k *Keyring) Replace(keys ...Key) error {
-	if len(keys) == 0 {
+func (k *Keyring) Replace(with ...Key) error {
+	if len(with) == 0 {
 		return ErrNoKey
 	}
-	owned := make([]Key, len(keys))
-	for i, key := range keys {
+	owned := make([]Key, len(with))
+	for i, key := range with {
 		if err := key.check(); err != nil {
-			return fmt.Errorf("key %d of %d: %w", i+1, len(keys), err)
+			return fmt.Errorf("key %d of %d: %w", i+1, len(with), err)
 		}
 		owned[i] = slices.Clone(key)
 	}
-	k.workers.Store(&sync.Pool{New: func() any {
+	k.keys.Store(&keys{all: owned, workers: sync.Pool{New: func() any {
 		w := &worker{macs: make([]hash.Hash, len(owned))}
 		for i, key := range owned {
 			w.macs[i] = hmac.New(sha256.New, key)
 		}
 		return w
-	}})
+	}}})
 	return nil
 }
 
@@ -80,9 +86,9 @@ func (k *Keyring) Sign(r Receipt) string {
 	if !r.Clock.Valid() {
 		panic(fmt.Sprintf("receipt: %d is no clock", r.Clock))
 	}
-	workers := k.workers.Load()
-	w := workers.Get().(*worker)
-	defer workers.Put(w)
+	keys := k.keys.Load()
+	w := keys.workers.Get().(*worker)
+	defer keys.workers.Put(w)
 
 	raw := appendSigned(w.raw[:0], &r)
 	raw = append(raw, w.mac(0, raw)...)
@@ -95,9 +101,9 @@ func (k *Keyring) Sign(r Receipt) string {
 //
 // The caller must check that the epoch is still that of the channel, and that the message at the clock has the ID.
 func (k *Keyring) Verify(handle, channel, subscriber string) (Receipt, error) {
-	workers := k.workers.Load()
-	w := workers.Get().(*worker)
-	defer workers.Put(w)
+	keys := k.keys.Load()
+	w := keys.workers.Get().(*worker)
+	defer keys.workers.Put(w)
 
 	raw, err := decode(&w.raw, handle)
 	if err != nil {

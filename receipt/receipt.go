@@ -21,6 +21,11 @@
 //
 // Version 1 had the first 8 bytes of the SHA-1 of the message ID after the clock, and no message ID. Its handles are still
 // verified; their receipts have no message ID.
+//
+// # Other tokens
+//
+// Servers that share receipt keys can sign other tokens too: with keys that [Keyring.Derive] derives from these, one for each
+// purpose, so that a handle is never taken for another token.
 package receipt
 
 import (
