@@ -53,8 +53,8 @@ func (r *request) capture(name string) string {
 }
 
 // Check returns nil if a principal may do something. Errors: ErrNoCredential if it has no credential, ErrNotGranted if it
-// has, and those of the storage if the owner of a ticket isn't known. A ticket that doesn't exist belongs to whoever asks,
-// so that the answer is the one of the store.
+// has, and those of the storage if the owner of a ticket isn't known. To a principal that doesn't reach all tickets, one that
+// doesn't exist is like that of somebody else.
 func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource) error {
 	if g == nil {
 		return nil
@@ -166,11 +166,7 @@ func (r *request) ticket(ctx context.Context, id, queue string) (bool, error) {
 		if queue != "" || id != p.Credential || r.guard.owners == nil {
 			return false, nil
 		}
-		_, created, err := r.guard.owners.Owner(ctx, id)
-		if errors.Is(err, errNoTicket) {
-			return true, nil
-		}
-		return err == nil && created.Equal(p.Issued), err
+		return r.life(ctx, id)
 	}
 	for i := range p.Grants {
 		g := &p.Grants[i]
@@ -184,6 +180,18 @@ func (r *request) ticket(ctx context.Context, id, queue string) (bool, error) {
 	return false, nil
 }
 
+// life reports whether a ticket is the one of the holder's token, and not a later one with its ID.
+func (r *request) life(ctx context.Context, id string) (bool, error) {
+	if r.principal.Issued.IsZero() {
+		return true, nil // no other ticket has the ID, ever
+	}
+	_, created, err := r.guard.owners.Owner(ctx, id)
+	if errors.Is(err, errNoTicket) {
+		return false, nil
+	}
+	return err == nil && created.Equal(r.principal.Issued), err
+}
+
 // owner reports whether a grant includes the owner of a ticket.
 func (r *request) owner(ctx context.Context, g *Grant, id string) (bool, error) {
 	everyone := g.Owners == nil && r.principal.Kind == APIKey
@@ -193,7 +201,7 @@ func (r *request) owner(ctx context.Context, g *Grant, id string) (bool, error) 
 	owner, _, err := r.guard.owners.Owner(ctx, id)
 	switch {
 	case errors.Is(err, errNoTicket):
-		return true, nil
+		return r.resource.Queue != "", nil // a new one is the principal's own
 	case err != nil:
 		return false, err
 	case g.Owners == nil:

@@ -120,7 +120,7 @@ func TestGrants(t *testing.T) {
 		{"all queues", key(t, `[{"actions":["queue"]}]`), access.Queue, allowed{queue("*"): true}},
 
 		{"a user has its own tickets", user(t, "ann", `[{"actions":["ticket"]}]`), access.Ticket, allowed{
-			ticket("hers"): true, ticket("his"): false, ticket("keys"): false, ticket("none"): true, queue("q"): true,
+			ticket("hers"): true, ticket("his"): false, ticket("keys"): false, ticket("none"): false, queue("q"): true,
 			{Ticket: "his", Queue: "q"}: false, {Ticket: "new", Queue: "q"}: true,
 		}},
 		{"their queues", user(t, "ann", `[{"actions":["ticket"],"queues":["duel"]}]`), access.Ticket, allowed{
@@ -149,7 +149,8 @@ func TestGrants(t *testing.T) {
 		{"a holder has its ticket", holder("hers", born), access.Ticket, allowed{
 			ticket("hers"): true, ticket("his"): false, queue("q"): false, {Ticket: "hers", Queue: "q"}: false, {}: false,
 		}},
-		{"which has ended", holder("gone", born), access.Ticket, allowed{ticket("gone"): true, ticket("hers"): false}},
+		{"which has ended", holder("gone", born), access.Ticket, allowed{ticket("gone"): false, ticket("hers"): false}},
+		{"which is the only one with its ID", holder("gone", time.Time{}), access.Ticket, allowed{ticket("gone"): true, ticket("hers"): false}},
 		{"not a later one with its ID", holder("hers", born.Add(-time.Hour)), access.Ticket, allowed{ticket("hers"): false}},
 		{"and its channel", holder("hers", born), access.Subscribe, allowed{
 			channel("ticket.hers", "player"): true, channel("ticket.hers", "x"): false, channel("ticket.his", "player"): false, channel("c", "player"): false,

@@ -29,7 +29,7 @@ type Principal struct {
 	// Credential names the credential, with Kind, for revocations: an API key's ID, a token's jti, a session's ID, the ID of a
 	// TicketHolder's ticket. It is never secret.
 	Credential string
-	Issued     time.Time // zero: unknown. Of a TicketHolder: when the ticket was created.
+	Issued     time.Time // zero: unknown. Of a TicketHolder: when the ticket was created; zero: no other ticket has its ID, ever.
 	Expires    time.Time // from then on the credential isn't accepted; zero: never
 	Grants     Grants
 }
