@@ -15,6 +15,9 @@ const (
 	Admin     Action = "admin"     // what only the admin listener serves
 )
 
+// Any stands for any action, in a check of what everybody may do who may do anything.
+const Any Action = "any"
+
 // UnmarshalText refuses an action that doesn't exist.
 func (a *Action) UnmarshalText(text []byte) error {
 	switch known := Action(text); known {

@@ -108,6 +108,8 @@ func TestGrants(t *testing.T) {
 		{"no channels", key(t, `[{"actions":["publish"],"channels":[]}]`), access.Publish, allowed{channel("c", ""): false}},
 		{"another action", key(t, `[{"actions":["publish"]}]`), access.Describe, allowed{channel("c", ""): false, {}: false}},
 		{"no grants", user(t, "ann", `[]`), access.Publish, allowed{channel("c", ""): false, {}: false}},
+		{"nor any", user(t, "ann", `[]`), access.Any, allowed{{}: false}},
+		{"any action", key(t, `[{"actions":["publish"]}]`), access.Any, allowed{{}: true, channel("c", ""): false}},
 		{"grants don't mix", key(t, `[{"actions":["publish"],"channels":["a"]},{"actions":["describe"],"channels":["b"]}]`), access.Publish, allowed{
 			channel("a", ""): true, channel("b", ""): false,
 		}},

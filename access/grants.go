@@ -62,7 +62,7 @@ func (g Grants) check() error {
 
 // have reports whether a grant has an action, on whatever.
 func (g Grants) have(a Action) bool {
-	return slices.ContainsFunc(g, func(one Grant) bool { return slices.Contains(one.Actions, a) })
+	return a == Any && len(g) > 0 || slices.ContainsFunc(g, func(one Grant) bool { return slices.Contains(one.Actions, a) })
 }
 
 // contain reports whether a pattern of the list matches text. A list that was left out matches all.

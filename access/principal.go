@@ -63,6 +63,14 @@ func (p *Principal) Name() string {
 	return "anonymous"
 }
 
+// User returns the subject of a user, or "" if it is none, or has no subject. p may be nil.
+func (p *Principal) User() string {
+	if p == nil || !p.isUser() {
+		return ""
+	}
+	return p.Subject
+}
+
 // isUser reports whether the principal has a subject.
 func (p *Principal) isUser() bool { return (p.Kind == User || p.Kind == Session) && p.Subject != "" }
 
