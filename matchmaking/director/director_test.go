@@ -185,7 +185,7 @@ func TestDirectorLosesItsLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newTrial(t, &fakeLeases{outcomes: []error{nil}, lost: true})
-		r.store.waiting, r.store.known = []string{"kept", "lost"}, map[string]bool{"kept": true}
+		r.store.waiting, r.store.states = []string{"kept", "lost"}, map[string]time.Time{"kept": made}
 		began := time.Now()
 		require.NoError(t, r.run(t.Context()))
 		require.Less(t, time.Since(began), leaseTTL, "the next renewal is refused")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -16,10 +17,12 @@ import (
 // A fail-over can lose tickets whose creation was answered; their players would wait forever. So a ticket that was in a
 // director's pool is looked for if it no longer waits in the storage, and when the director has lost its lease. A ticket
 // that was assigned, was cancelled or has expired can be read for the queue's AssignmentTTL longer. So one that cannot be
-// read was lost, unless that time has passed since the lease was valid.
+// read was lost, unless that time has passed since the lease was valid. A replica may show a ticket that the primary has lost:
+// the primary is asked first whether the ticket waits or is assigned.
 type losses struct {
 	store interface {
 		Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
+		States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
 	}
 	players  *players
 	queue    string
@@ -36,26 +39,59 @@ func (l *losses) check(tickets []*matchmaking.Ticket) {
 	}
 }
 
+// lossesAtOnce is how many tickets are looked for in one call.
+const lossesAtOnce = 500
+
 func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
-	wait := pace.NewBackoff()
-	for len(tickets) > 0 && l.provesLoss(time.Now()) {
-		asked := time.Now()
-		lost := tickets[0]
-		_, err := l.store.Ticket(ctx, l.queue, lost.ID)
-		switch {
-		case errors.Is(err, matchmaking.ErrNoTicket):
-			if l.provesLoss(asked) && l.players.release(ctx, lost.ID, lost.Epoch) {
-				l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", lost.ID)
-			}
-		case err != nil:
-			if !pace.Sleep(ctx, wait.NextBackOff()) {
-				return
-			}
-			continue
+	ids := make([]string, 0, lossesAtOnce)
+	for some := range slices.Chunk(tickets, lossesAtOnce) {
+		ids = ids[:0]
+		for _, t := range some {
+			ids = append(ids, t.ID)
 		}
-		wait.Reset()
-		tickets = tickets[1:]
+		var states []matchmaking.TicketState
+		_, ok := l.ask(ctx, func() (err error) {
+			states, err = l.store.States(ctx, l.queue, ids)
+			return err
+		})
+		for i, t := range some {
+			if ok && !states[i].Created.Equal(t.CreateTime) {
+				l.checkEnded(ctx, t)
+			}
+		}
 	}
+}
+
+// checkEnded releases the player of a ticket that neither waits nor is assigned, unless its end can be read.
+func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
+	lost := false
+	asked, ok := l.ask(ctx, func() error {
+		found, err := l.store.Ticket(ctx, l.queue, t.ID)
+		if errors.Is(err, matchmaking.ErrNoTicket) {
+			lost, err = true, nil
+		} else if found.CreateTime.Equal(t.CreateTime) {
+			lost = found.Status != matchmaking.Cancelled && found.Status != matchmaking.Expired // a replica that lags was read
+		}
+		return err
+	})
+	if ok && lost && l.provesLoss(asked) && l.players.release(ctx, t.ID, t.Epoch) {
+		l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", t.ID)
+	}
+}
+
+// ask calls read until it succeeds, while what it reads can prove a loss. It returns when it asked, and reports whether that
+// succeeded.
+func (l *losses) ask(ctx context.Context, read func() error) (asked time.Time, ok bool) {
+	wait := pace.NewBackoff()
+	for asked = time.Now(); l.provesLoss(asked); asked = time.Now() {
+		if read() == nil {
+			return asked, true
+		}
+		if !pace.Sleep(ctx, wait.NextBackOff()) {
+			break
+		}
+	}
+	return asked, false
 }
 
 // provesLoss reports whether a ticket that could not be read at a time was lost: no record of its end has expired.

@@ -132,7 +132,20 @@ func (m *memory) Ticket(_ context.Context, _, id string) (matchmaking.Ticket, er
 	if m.waiting[id] == nil && !m.ended[id] {
 		return matchmaking.Ticket{}, matchmaking.ErrNoTicket
 	}
-	return matchmaking.Ticket{ID: id}, nil
+	return matchmaking.Ticket{ID: id, Status: matchmaking.Cancelled}, nil
+}
+
+func (m *memory) States(_ context.Context, _ string, ids []string) (states []matchmaking.TicketState, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, id := range ids {
+		var state matchmaking.TicketState
+		if t := m.waiting[id]; t != nil {
+			state.Created = t.CreateTime
+		}
+		states = append(states, state)
+	}
+	return states, nil
 }
 
 // atOnce is an assigner that doesn't wait, and everything else that a director needs besides a store.

@@ -20,6 +20,8 @@ type Store interface {
 	matchmaking.Feed
 	// Ticket is matchmaking.Tickets'.
 	Ticket(ctx context.Context, queue, id string) (matchmaking.Ticket, error)
+	// States is matchmaking.AssignedFeed's.
+	States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
 	// Describe is matchmaking.Admin's.
 	Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error)
 }

@@ -19,6 +19,9 @@ import (
 
 var errDown = errors.New("down")
 
+// made is when the tickets of a fakeStore were created.
+var made = time.Unix(1, 0)
+
 // fakeStore is a queue in memory, as far as what reads it needs one.
 type fakeStore struct {
 	matchmaking.Feed // of which Waiting and Watch are not used
@@ -32,8 +35,9 @@ type fakeStore struct {
 	slow      time.Duration // how long a snapshot takes
 	early     int           // tickets that are counted as assigned before the term hears of it, once
 	snapshots int
-	fields    matchmaking.Fields // that were asked for last
-	known     map[string]bool    // tickets that can be read
+	fields    matchmaking.Fields            // that were asked for last
+	states    map[string]time.Time          // when tickets that wait or are assigned were created
+	tickets   map[string]matchmaking.Ticket // that can be read, from a replica perhaps
 	expired   []string
 	swept     []string
 }
@@ -56,7 +60,7 @@ func (s *fakeStore) Snapshot(_ context.Context, r matchmaking.WaitingRequest) (m
 	time.Sleep(s.slow) //nolint:forbidigo // in a bubble it takes no time
 	snapshot := matchmaking.Snapshot{Now: time.Now(), Held: map[string]time.Time{}}
 	for _, id := range s.waiting {
-		ticket := &matchmaking.Ticket{ID: id, Status: matchmaking.Searching}
+		ticket := &matchmaking.Ticket{ID: id, CreateTime: made, Status: matchmaking.Searching}
 		if until, ok := s.held[id]; ok {
 			ticket.Status, snapshot.Held[id] = matchmaking.Pending, until
 		}
@@ -101,10 +105,19 @@ func (s *fakeStore) Ticket(_ context.Context, _, id string) (matchmaking.Ticket,
 	if err := s.failing(); err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	if s.known[id] {
-		return matchmaking.Ticket{ID: id}, nil
+	if t, ok := s.tickets[id]; ok {
+		return t, nil
 	}
 	return matchmaking.Ticket{}, matchmaking.ErrNoTicket
+}
+
+func (s *fakeStore) States(_ context.Context, _ string, ids []string) (states []matchmaking.TicketState, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		states = append(states, matchmaking.TicketState{Created: s.states[id]})
+	}
+	return states, s.failing()
 }
 
 func (s *fakeStore) Sweep(_ context.Context, _ string, released []string, _ int) (matchmaking.Swept, error) {
@@ -243,7 +256,7 @@ func (p *fakePlayers) Unsubscribe(_ context.Context, ticketID string, epoch ulid
 	return nil
 }
 
-// TestLosses tests that only players of tickets that are certainly lost are released.
+// TestLosses tests that only players of tickets that are certainly lost are released, also if a replica still has a ticket.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -251,10 +264,10 @@ func TestLosses(t *testing.T) {
 		fails      int
 		released   []string
 	}{
-		"while the lease is valid":                    {-time.Second, 0, []string{"lost"}},
-		"while ends of tickets can still be read":     {59 * time.Second, 0, []string{"lost"}},
+		"while the lease is valid":                    {-time.Second, 0, []string{"lost", "lagging"}},
+		"while ends of tickets can still be read":     {59 * time.Second, 0, []string{"lost", "lagging"}},
 		"when an assignment may have expired":         {time.Minute, 0, nil},
-		"while the storage fails":                     {0, 5, []string{"lost"}},
+		"while the storage fails":                     {0, 5, []string{"lost", "lagging"}},
 		"when the storage has failed for as long too": {0, 1000, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,11 +277,21 @@ func TestLosses(t *testing.T) {
 				log := slog.New(slog.DiscardHandler)
 				tasks := maker.NewTasks(t.Context())
 				end := time.Now().Add(-test.leaseEnded)
+				store := &fakeStore{fails: test.fails, states: map[string]time.Time{"there": end}, tickets: map[string]matchmaking.Ticket{
+					"lagging":   {CreateTime: end, Status: matchmaking.Searching},
+					"cancelled": {CreateTime: end, Status: matchmaking.Cancelled},
+					"expired":   {CreateTime: end, Status: matchmaking.Expired},
+					"later":     {CreateTime: end.Add(1), Status: matchmaking.Searching},
+				}}
 				l := &losses{
-					store: &fakeStore{known: map[string]bool{"there": true}, fails: test.fails}, players: &players{subscriptions: p, log: log},
+					store: store, players: &players{subscriptions: p, log: log},
 					queue: "q", keep: time.Minute, leaseEnd: func() time.Time { return end }, tasks: tasks, log: log,
 				}
-				l.check([]*matchmaking.Ticket{{ID: "there"}, {ID: "lost", Epoch: epoch}})
+				var all []*matchmaking.Ticket
+				for _, id := range []string{"there", "lost", "cancelled", "expired", "later", "lagging"} {
+					all = append(all, &matchmaking.Ticket{ID: id, Epoch: epoch, CreateTime: end})
+				}
+				l.check(all)
 				tasks.Finish(time.Hour)
 				require.Equal(t, test.released, p.released)
 				if len(test.released) > 0 {
