@@ -100,11 +100,15 @@ func (c *custom) Match(ctx context.Context, now time.Time) ([]matchmaking.Propos
 		some, all := pool.tickets.Take(c.limit)
 		pools[pool.Name], partial = some, partial || !all
 	}
+	given := c.offered
+	if partial {
+		given = byID(pools)
+	}
 	proposals, err := c.call(ctx, pools)
 	if err != nil {
 		return nil, fmt.Errorf("call the match function: %w", err)
 	}
-	checked, err := c.check(proposals)
+	checked, err := check(proposals, given)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +123,17 @@ func (c *custom) Match(ctx context.Context, now time.Time) ([]matchmaking.Propos
 	// A function that proposes only some matches is called again for the others.
 	c.changed, c.partial, c.last = len(checked) > 0, partial, now
 	return checked, nil
+}
+
+// byID returns the tickets of pools by their IDs.
+func byID(pools map[string][]*matchmaking.Ticket) map[string]*matchmaking.Ticket {
+	all := make(map[string]*matchmaking.Ticket)
+	for _, tickets := range pools {
+		for _, t := range tickets {
+			all[t.ID] = t
+		}
+	}
+	return all
 }
 
 // call calls the match function, and returns a panic as an error, so that it doesn't end the service.
@@ -146,8 +161,8 @@ func (c *custom) Next() time.Time {
 	return time.Time{}
 }
 
-// check validates proposals, and returns them with the tickets as Add received them.
-func (c *custom) check(proposals []matchmaking.Proposal) ([]matchmaking.Proposal, error) {
+// check validates proposals of a function that was given these tickets, and returns them with the tickets as Add received them.
+func check(proposals []matchmaking.Proposal, given map[string]*matchmaking.Ticket) ([]matchmaking.Proposal, error) {
 	checked := make([]matchmaking.Proposal, len(proposals))
 	ids := make(map[string]bool, len(proposals))
 	for i, p := range proposals {
@@ -160,7 +175,7 @@ func (c *custom) check(proposals []matchmaking.Proposal) ([]matchmaking.Proposal
 			}
 			ids[p.ID] = true
 		}
-		teams, err := c.known(p.Teams)
+		teams, err := known(p.Teams, given)
 		if err != nil {
 			return nil, fmt.Errorf("%w: match %s: %w", ErrProposal, p.ID, err)
 		}
@@ -171,7 +186,7 @@ func (c *custom) check(proposals []matchmaking.Proposal) ([]matchmaking.Proposal
 }
 
 // known returns the teams with the tickets as Add received them. The function may have changed its copies.
-func (c *custom) known(teams [][]*matchmaking.Ticket) ([][]*matchmaking.Ticket, error) {
+func known(teams [][]*matchmaking.Ticket, given map[string]*matchmaking.Ticket) ([][]*matchmaking.Ticket, error) {
 	used := make(map[string]bool)
 	all := make([][]*matchmaking.Ticket, len(teams))
 	for i, team := range teams {
@@ -179,13 +194,13 @@ func (c *custom) known(teams [][]*matchmaking.Ticket) ([][]*matchmaking.Ticket, 
 			switch {
 			case t == nil:
 				return nil, fmt.Errorf("team %d has a nil ticket", i)
-			case c.offered[t.ID] == nil:
+			case given[t.ID] == nil:
 				return nil, fmt.Errorf("ticket %s was not among those passed to the function", t.ID)
 			case used[t.ID]:
 				return nil, fmt.Errorf("duplicate ticket %s", t.ID)
 			}
 			used[t.ID] = true
-			all[i] = append(all[i], c.offered[t.ID])
+			all[i] = append(all[i], given[t.ID])
 		}
 	}
 	if len(used) == 0 {

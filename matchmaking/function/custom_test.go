@@ -98,6 +98,11 @@ func TestCustomLimitsWhatItGives(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, names(f.given["europe"]), "those of the call that failed")
 	require.Equal(t, []string{"d"}, names(f.given["tests"]))
 	require.Equal(t, start.Add(6*time.Second), m.Next(), "there are others")
+	f.answer = []matchmaking.Proposal{{Teams: [][]*matchmaking.Ticket{{tagged("a", 1, "eu")}, {tagged("d", 4, "eu", "beta")}}}}
+	_, err = m.Match(t.Context(), start.Add(6*time.Second))
+	require.ErrorIs(t, err, function.ErrProposal)
+	require.ErrorContains(t, err, "ticket a was not among", "it got that one in another call")
+	f.answer = nil
 	require.Empty(t, match(t, m, 6))
 	require.Equal(t, []string{"c", "d"}, names(f.given["europe"]), "those that it didn't get yet")
 	m.Remove("a")
