@@ -55,21 +55,16 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 	if s.isFull(ctx, q, n.ID) {
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
-	if n.ID == "" {
-		n.ID = matchmaking.NewID(n.Queue)
-		return s.createUnique(ctx, q, n)
+	if n.ID != "" {
+		return s.createNamed(ctx, q, &n)
 	}
-	return s.createNamed(ctx, q, n)
-}
-
-// createUnique creates a ticket whose ID is never used again.
-func (s *Service) createUnique(ctx context.Context, q *queue, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
+	n.ID = matchmaking.NewID(n.Queue) // it is never used again
 	if !n.ChannelLater {
 		if err := s.o.Channels.Open(ctx, n.ID); err != nil {
 			return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 		}
 	}
-	return s.create(ctx, q, n, ulid.ULID{})
+	return s.create(ctx, q, &n, ulid.ULID{})
 }
 
 // maxContention limits how often the creation of one ticket starts over because others create tickets with the same ID.
@@ -79,7 +74,7 @@ var errContention = fault.ErrUnavailable.WithCause(errors.New("many requests cre
 
 // createNamed creates a ticket with an ID that the caller has chosen. The ID belongs to a queue for one life of the
 // ticket's channel, which ends only after that queue has promised that no ticket is created in it anymore.
-func (s *Service) createNamed(ctx context.Context, q *queue, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
+func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	reservation := s.reservation(n, ulid.ULID{})
 	wait := pace.NewBackoff()
 	for range maxContention {
@@ -111,7 +106,7 @@ func (s *Service) createNamed(ctx context.Context, q *queue, n NewTicket) (t mat
 }
 
 // reservation returns the request for a ticket's ID.
-func (s *Service) reservation(n NewTicket, replaces ulid.ULID) matchmaking.Reservation {
+func (s *Service) reservation(n *NewTicket, replaces ulid.ULID) matchmaking.Reservation {
 	return matchmaking.Reservation{
 		TicketID: n.ID, Owner: matchmaking.Owner{Queue: n.Queue, Epoch: epochAfter(replaces)}, Replaces: replaces, TTL: s.o.ChannelTTL,
 	}
@@ -136,7 +131,7 @@ func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner
 }
 
 // create creates a ticket whose channel is open, in the life with the epoch; zero: its ID is never used again.
-func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.ULID) (t matchmaking.Ticket, created bool, err error) {
+func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid.ULID) (t matchmaking.Ticket, created bool, err error) {
 	life := n.life(&q.Definition)
 	ttl := life
 	if q.Heartbeat > 0 {
@@ -173,7 +168,7 @@ func (s *Service) create(ctx context.Context, q *queue, n NewTicket, epoch ulid.
 
 // own returns ErrTicketExists if the ticket that an attempt has found is another owner's. Then it doesn't belong to the attempt
 // any more.
-func (s *Service) own(n NewTicket, t *matchmaking.Ticket, attempt string) error {
+func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error {
 	if t.Owner == n.Spec.Owner {
 		return nil
 	}
@@ -183,7 +178,7 @@ func (s *Service) own(n NewTicket, t *matchmaking.Ticket, attempt string) error 
 
 // find returns the existing ticket for an attempt to create it. Errors: ErrNoTicket; then none is created in the life with
 // the epoch.
-func (s *Service) find(ctx context.Context, n NewTicket, epoch ulid.ULID) (matchmaking.Ticket, error) {
+func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (matchmaking.Ticket, error) {
 	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
 	if err != nil {
