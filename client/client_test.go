@@ -194,7 +194,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrTicketMatched, client.ErrTicketTooLarge, client.ErrQueueFull, client.ErrQueueConfigured, client.ErrQueueInUse,
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
 		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential, client.ErrNotGranted,
-		client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers, client.ErrNoKey, client.ErrInvalidKey,
+		client.ErrKeysUnavailable, client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers, client.ErrNoKey, client.ErrInvalidKey,
 		client.ErrInvalidRevocation,
 	}
 	// The client makes no request that could be answered with these.

@@ -72,7 +72,8 @@ var (
 	ErrInvalidCredential = named(fault.SlugInvalidCredential) // an unknown key, or a token that isn't valid
 	ErrExpiredCredential = named(fault.SlugExpiredCredential)
 	ErrRevokedCredential = named(fault.SlugRevokedCredential)
-	ErrNotGranted        = named(fault.SlugNotGranted) // the credentials don't grant it
+	ErrKeysUnavailable   = named(fault.SlugKeysUnavailable) // a token can't be verified now: try again
+	ErrNotGranted        = named(fault.SlugNotGranted)      // the credentials don't grant it
 	ErrRateLimited       = named(fault.SlugRateLimited)
 	ErrTooManyWaits      = named(fault.SlugTooManyWaits)
 	ErrManySubscribers   = named(fault.SlugManySubscribers)

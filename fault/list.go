@@ -58,6 +58,7 @@ const (
 	SlugInvalidCredential Slug = "credentials-invalid"
 	SlugExpiredCredential Slug = "credentials-expired"
 	SlugRevokedCredential Slug = "credentials-revoked"
+	SlugKeysUnavailable   Slug = "keys-unavailable"
 	SlugNotGranted        Slug = "not-granted"
 	SlugTokenInQuery      Slug = "token-in-query"
 	SlugRateLimited       Slug = "rate-limited"
@@ -339,6 +340,11 @@ var entries = []Entry{
 		Slug: SlugRevokedCredential, Kinds: []Kind{Unauthenticated}, Title: "Revoked credentials",
 		Cause:  "The credentials were revoked. A wait ends with this when it happens.",
 		Remedy: "Use other credentials.",
+	},
+	{
+		Slug: SlugKeysUnavailable, Kinds: []Kind{Unavailable}, Title: "Keys unavailable",
+		Cause:  "The token can't be verified now, since the set of keys of its issuer (`--jwt-keys`) can't be fetched.",
+		Remedy: "Try again after `retryAfter` seconds. The service's log says why it can't be fetched.",
 	},
 	{
 		Slug: SlugNotGranted, Kinds: []Kind{Forbidden}, Title: "Not granted",

@@ -180,7 +180,7 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	used := []fault.Slug{ // on every path
 		fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest,
 		fault.SlugNoCredential, fault.SlugInvalidCredential, fault.SlugExpiredCredential, fault.SlugRevokedCredential,
-		fault.SlugNotGranted, fault.SlugTokenInQuery, fault.SlugRateLimited, fault.SlugTooManyWaits,
+		fault.SlugKeysUnavailable, fault.SlugNotGranted, fault.SlugTokenInQuery, fault.SlugRateLimited, fault.SlugTooManyWaits,
 	}
 	// No path of the document has these yet.
 	used = append(used, fault.SlugManySubscribers, fault.SlugNoKey, fault.SlugInvalidKey, fault.SlugInvalidRevocation)
