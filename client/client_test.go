@@ -195,7 +195,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoMatchmaking, client.ErrUnknownHost, client.ErrReserved, client.ErrTooManyQueues,
 		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential, client.ErrNotGranted,
 		client.ErrKeysUnavailable, client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers, client.ErrNoKey, client.ErrInvalidKey,
-		client.ErrInvalidRevocation,
+		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations,
 	}
 	// The client makes no request that could be answered with these.
 	have := []fault.Slug{

@@ -80,6 +80,9 @@ var (
 	ErrNoKey             = named(fault.SlugNoKey)
 	ErrInvalidKey        = named(fault.SlugInvalidKey)
 	ErrInvalidRevocation = named(fault.SlugInvalidRevocation)
+	ErrKeyConfigured     = named(fault.SlugKeyFixed) // it is part of the service's configuration
+	ErrTooManyKeys       = named(fault.SlugTooManyKeys)
+	ErrManyRevocations   = named(fault.SlugManyRevocations)
 )
 
 // Errors of AwaitAssignment.

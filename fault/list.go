@@ -67,6 +67,9 @@ const (
 	SlugNoKey             Slug = "key-not-found"
 	SlugInvalidKey        Slug = "invalid-key"
 	SlugInvalidRevocation Slug = "invalid-revocation"
+	SlugKeyFixed          Slug = "key-configured"
+	SlugTooManyKeys       Slug = "too-many-keys"
+	SlugManyRevocations   Slug = "too-many-revocations"
 )
 
 // Entry describes a slug.
@@ -385,6 +388,21 @@ var entries = []Entry{
 		Slug: SlugInvalidRevocation, Kinds: []Kind{Invalid}, Title: "Invalid revocation",
 		Cause:  "The revocation names nothing that can be revoked, or a part of it is not allowed.",
 		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugKeyFixed, Kinds: []Kind{Conflict}, Title: "API key of the configuration",
+		Cause:  "The API key is from the file of `--api-keys`.",
+		Remedy: "Remove it from the file.",
+	},
+	{
+		Slug: SlugTooManyKeys, Kinds: []Kind{Conflict}, Title: "Too many API keys",
+		Cause:  "There are 10,000 API keys.",
+		Remedy: "Delete some, or use tokens.",
+	},
+	{
+		Slug: SlugManyRevocations, Kinds: []Kind{Conflict}, Title: "Too many revocations",
+		Cause:  "There are 100,000 revocations.",
+		Remedy: "Let some of them end; give each token's own end as `until`, or revoke the subject.",
 	},
 }
 

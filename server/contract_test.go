@@ -183,7 +183,8 @@ func TestSlugsMatchTheContract(t *testing.T) {
 		fault.SlugKeysUnavailable, fault.SlugNotGranted, fault.SlugTokenInQuery, fault.SlugRateLimited, fault.SlugTooManyWaits,
 	}
 	// No path of the document has these yet.
-	used = append(used, fault.SlugManySubscribers, fault.SlugNoKey, fault.SlugInvalidKey, fault.SlugInvalidRevocation)
+	used = append(used, fault.SlugManySubscribers, fault.SlugNoKey, fault.SlugInvalidKey, fault.SlugInvalidRevocation,
+		fault.SlugKeyFixed, fault.SlugTooManyKeys, fault.SlugManyRevocations)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {
