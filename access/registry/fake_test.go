@@ -1,0 +1,178 @@
+package registry_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access/registry"
+)
+
+// fake is a store in memory, which can lose what it has and be away.
+type fake struct {
+	mu       sync.Mutex
+	records  map[string]registry.Record
+	revoked  map[string]registry.Revocation
+	changes  []string // what changed
+	history  int      // counts losses
+	err      error    // of every call
+	watchers map[*func()]struct{}
+	reads    int // calls of Each
+}
+
+func newFake() *fake {
+	return &fake{records: map[string]registry.Record{}, revoked: map[string]registry.Revocation{}, watchers: map[*func()]struct{}{}}
+}
+
+func (f *fake) note(what string) {
+	f.changes = append(f.changes, what)
+	for changed := range f.watchers {
+		(*changed)()
+	}
+}
+
+func (f *fake) Create(_ context.Context, r registry.Record, most int) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.err != nil:
+		return f.err
+	case len(f.records) >= most:
+		return registry.ErrTooManyKeys
+	}
+	f.records[r.ID] = r
+	f.note(r.ID)
+	return nil
+}
+
+func (f *fake) Revoke(_ context.Context, r registry.Revocation, most int) (registry.Revocation, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := string(r.Kind) + ":" + r.Name
+	_, known := f.records[r.Name]
+	switch {
+	case f.err != nil:
+		return r, f.err
+	case r.Kind == registry.RevokedKey && !known && r.At.IsZero():
+		return r, registry.ErrNoKey
+	case len(f.revoked) >= most:
+		return r, registry.ErrTooManyRevocations
+	}
+	if r.At.IsZero() {
+		r.At = time.Now()
+	}
+	if r.Until.IsZero() {
+		r.Until = r.At.Add(registry.DefaultLife)
+	}
+	if r.Kind == registry.RevokedKey {
+		delete(f.records, r.Name)
+	}
+	f.revoked[name] = r
+	f.note(name)
+	return r, nil
+}
+
+func (f *fake) position(n int) registry.Position {
+	if n == 0 {
+		return ""
+	}
+	return registry.Position(fmt.Sprint(n, " ", f.history))
+}
+
+func (f *fake) Last(context.Context) (registry.Position, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.position(len(f.changes)), f.err
+}
+
+func (f *fake) Changes(_ context.Context, after registry.Position) (registry.Changes, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for n := 1; n <= len(f.changes); n++ {
+		if f.position(n) != after {
+			continue
+		}
+		changes := registry.Changes{At: after}
+		for i, what := range f.changes[n:min(n+2, len(f.changes))] { // two at a time
+			changes.At = f.position(n + i + 1)
+			changes.Entries = append(changes.Entries, f.entry(what))
+		}
+		changes.More = len(changes.Entries) == 2
+		return changes, f.err
+	}
+	return registry.Changes{}, registry.ErrLost
+}
+
+func (f *fake) entry(what string) registry.Entry {
+	if r, ok := f.revoked[what]; ok {
+		return registry.Entry{Revocation: &r}
+	}
+	if r, ok := f.records[what]; ok {
+		return registry.Entry{Record: &r}
+	}
+	if kind, name, ok := strings.Cut(what, ":"); ok {
+		return registry.Entry{Revocation: &registry.Revocation{Kind: registry.Kind(kind), Name: name}}
+	}
+	return registry.Entry{}
+}
+
+func (f *fake) Each(_ context.Context, read func(registry.Entry)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	for _, what := range slices.Concat(slices.Collect(maps.Keys(f.records)), slices.Collect(maps.Keys(f.revoked))) {
+		read(f.entry(what))
+	}
+	return f.err
+}
+
+func (f *fake) Watch(changed func()) (stop func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watchers[&changed] = struct{}{}
+	changed()
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.watchers, &changed)
+	}
+}
+
+// lose makes the store go on with what it had before: records and revocations.
+func (f *fake) lose(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	f.history++
+}
+
+// mute stops notifications.
+func (f *fake) mute() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.watchers)
+}
+
+func (f *fake) fail(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// has returns what the store has.
+func (f *fake) has() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(maps.Collect(func(yield func(string, bool) bool) {
+		for id := range f.records {
+			yield(id, true)
+		}
+		for name := range f.revoked {
+			yield(name, true)
+		}
+	})))
+}

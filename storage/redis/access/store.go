@@ -1,0 +1,235 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+)
+
+// The scripts of keys and revocations.
+var (
+	createScript  = lua.Must("access/create")
+	revokeScript  = lua.Must("access/revoke")
+	changesScript = lua.Must("access/changes")
+)
+
+const (
+	// changesAtOnce limits the changes that a call reads, and so its reply to about 1 MiB.
+	changesAtOnce = 64
+	// pageSize is about how many keys or revocations a page of Each has.
+	pageSize = 250
+)
+
+const (
+	statusFull    redis.Status = "FULL"
+	statusLimited redis.Status = "LIMITED"
+)
+
+var refusals = redis.Refusals{
+	"EXISTS":  registry.ErrKeyExists,
+	"UNKNOWN": registry.ErrNoKey,
+	"LOST":    registry.ErrLost,
+}
+
+// Store keeps API keys and revocations in Redis. It may be used by many goroutines.
+type Store struct {
+	conn *redis.Conn
+	keys keys
+}
+
+var _ registry.Store = (*Store)(nil)
+
+// New returns the API keys and revocations in the Redis of a connection.
+func New(conn *redis.Conn) *Store { return &Store{conn: conn, keys: keys(conn.Prefix())} }
+
+func (s *Store) all() []string {
+	return []string{s.keys.records(), s.keys.revocations(), s.keys.ends(), s.keys.changes()}
+}
+
+// Create implements registry.Store.
+func (s *Store) Create(ctx context.Context, r registry.Record, most int) error {
+	args := []string{r.ID, string(r.Value), millis(r.Until), strconv.Itoa(most), id.New(), s.keys.topic()}
+	reply, err := s.conn.Run(ctx, createScript, s.all(), args)
+	if err != nil {
+		return fmt.Errorf("create an API key: %w", err)
+	}
+	if reply.Status == statusFull {
+		return registry.ErrTooManyKeys
+	}
+	return refusals.Check(reply, redis.OK)
+}
+
+// Revoke implements registry.Store.
+func (s *Store) Revoke(ctx context.Context, r registry.Revocation, most int) (registry.Revocation, error) {
+	args := []string{
+		nameOf(r), millis(r.At), millis(r.Until), strconv.FormatInt(registry.DefaultLife.Milliseconds(), 10),
+		strconv.Itoa(most), id.New(), s.keys.topic(),
+	}
+	reply, err := s.conn.Run(ctx, revokeScript, s.all(), args)
+	switch {
+	case err != nil:
+		return registry.Revocation{}, fmt.Errorf("revoke: %w", err)
+	case reply.Status == statusFull:
+		return registry.Revocation{}, registry.ErrTooManyRevocations
+	}
+	return revokedOf(reply, r)
+}
+
+// revokedOf decodes what revoke.lua returns.
+func revokedOf(reply redis.Reply, r registry.Revocation) (registry.Revocation, error) {
+	if reply.Status != redis.OK {
+		return registry.Revocation{}, refusals.Error(reply)
+	}
+	d := reply.Decoder()
+	r.At, r.Until = moment(d.Int64()), moment(d.Int64())
+	return r, d.End()
+}
+
+// Last implements registry.Store.
+func (s *Store) Last(ctx context.Context) (at registry.Position, err error) {
+	c := s.conn.Client()
+	err = s.conn.Retry(ctx, "last change", func(ctx context.Context) error {
+		found, err := c.Do(ctx, c.B().Xrevrange().Key(s.keys.changes()).End("+").Start("-").Count(1).Build()).AsXRange()
+		if err == nil && len(found) > 0 {
+			at = position(found[0].ID, found[0].FieldValues["token"])
+		}
+		return err
+	})
+	return at, err
+}
+
+// Changes implements registry.Store.
+func (s *Store) Changes(ctx context.Context, after registry.Position) (registry.Changes, error) {
+	at, token, ok := strings.Cut(string(after), " ")
+	if !ok {
+		return registry.Changes{}, registry.ErrLost // there is nothing before the first change
+	}
+	ks := []string{s.keys.records(), s.keys.revocations(), s.keys.changes()}
+	reply, err := s.conn.Run(ctx, changesScript, ks, []string{at, token, strconv.Itoa(changesAtOnce)})
+	if err != nil {
+		return registry.Changes{}, fmt.Errorf("read changes: %w", err)
+	}
+	return changesOf(reply, after)
+}
+
+// changesOf decodes what changes.lua returns.
+func changesOf(reply redis.Reply, after registry.Position) (registry.Changes, error) {
+	if reply.Status != redis.OK {
+		return registry.Changes{}, refusals.Error(reply)
+	}
+	changes := registry.Changes{At: after}
+	d, n := reply.Decoder(), 0
+	for ; d.More(); n++ {
+		changes.At = position(d.Text(), d.Text())
+		entry, err := entryOf(d.Text(), d.Text(), d.Text())
+		d.Fail(err)
+		changes.Entries = append(changes.Entries, entry)
+	}
+	changes.More = n == changesAtOnce
+	return changes, d.End()
+}
+
+// entryOf returns what a change is about: what says in which hash the value is. It is empty if it isn't there any more.
+func entryOf(what, name, value string) (registry.Entry, error) {
+	switch {
+	case what == "revoked":
+		return revocationOf(name, value)
+	case what != "key":
+		return registry.Entry{}, errors.New("a change of an unknown kind")
+	case value == "":
+		return registry.Entry{}, nil // its deletion is a later change, or it has ended
+	}
+	return registry.Entry{Record: &registry.Record{ID: name, Value: []byte(value)}}, nil
+}
+
+// revocationOf decodes a revocation. Without a value it has no times: an API key was deleted that isn't remembered.
+func revocationOf(name, value string) (registry.Entry, error) {
+	kind, of, _ := strings.Cut(name, ":")
+	r := &registry.Revocation{Kind: registry.Kind(kind), Name: of}
+	if value == "" {
+		return registry.Entry{Revocation: r}, nil
+	}
+	at, until, _ := strings.Cut(value, " ")
+	atMS, err := strconv.ParseInt(at, 10, 64)
+	untilMS, errUntil := strconv.ParseInt(until, 10, 64)
+	r.At, r.Until = moment(atMS), moment(untilMS)
+	return registry.Entry{Revocation: r}, errors.Join(err, errUntil)
+}
+
+// Each implements registry.Store.
+func (s *Store) Each(ctx context.Context, read func(registry.Entry)) error {
+	err := s.eachField(ctx, s.keys.records(), func(id, value string) error {
+		read(registry.Entry{Record: &registry.Record{ID: id, Value: []byte(value)}})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.eachField(ctx, s.keys.revocations(), func(name, value string) error {
+		entry, err := revocationOf(name, value)
+		if err == nil {
+			read(entry)
+		}
+		return err
+	})
+}
+
+// eachField reads a hash in pages, on the connection for large replies. A field may be read twice.
+func (s *Store) eachField(ctx context.Context, key string, read func(field, value string) error) error {
+	c, cursor := s.conn.Bulk(), uint64(0)
+	for {
+		var page rueidis.ScanEntry
+		err := s.conn.Retry(ctx, "load", func(ctx context.Context) (err error) {
+			page, err = c.Do(ctx, c.B().Hscan().Key(key).Cursor(cursor).Count(pageSize).Build()).AsScanEntry()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for i := 0; i+1 < len(page.Elements); i += 2 {
+			if err := read(page.Elements[i], page.Elements[i+1]); err != nil {
+				return fmt.Errorf("%w: %s: %w", redis.ErrReply, key, err)
+			}
+		}
+		if cursor = page.Cursor; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// Watch implements registry.Store.
+func (s *Store) Watch(changed func()) (stop func()) {
+	return s.conn.Listen(s.keys.topic(), pubsub.Listener{
+		Confirmed: changed, Message: func(string) { changed() }, Repeats: true,
+	})
+}
+
+func nameOf(r registry.Revocation) string { return string(r.Kind) + ":" + r.Name }
+
+func position(id, token string) registry.Position { return registry.Position(id + " " + token) }
+
+// millis returns a time in milliseconds since 1970; 0 is the zero time.
+func millis(t time.Time) string {
+	if t.IsZero() {
+		return "0"
+	}
+	return strconv.FormatInt(t.UnixMilli(), 10)
+}
+
+func moment(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,195 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/accesstest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+		accesstest.Run(t, func(t testing.TB) accesstest.Harness {
+			t.Helper()
+			conn := rig.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
+			return harness{New(conn)}
+		})
+	})
+}
+
+// harness is a store with a key prefix of its own.
+type harness struct{ store *Store }
+
+func (h harness) Store() registry.Store { return h.store }
+
+func (h harness) Forget(ctx context.Context) error {
+	c := h.store.conn.Client()
+	return c.Do(ctx, c.B().Del().Key(h.store.all()...).Build()).Error()
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	scripts, rows := luatest.Scripts(t, "access"), rig.KeyRows(t, "## API keys, revocations and quotas")
+	k := keys("")
+	made := map[string]string{
+		"records": k.records(), "revocations": k.revocations(), "ends": k.ends(), "changes": k.changes(), "topic": k.topic(),
+		"quotaKey": "access.quota.{<owner>}.<quota>",
+	}
+	rig.RequireDocumented(t, made, rows)
+	rig.RequireSections(t, "## API keys, revocations and quotas", scripts)
+	rig.RequireUses(t, rows, scripts, map[string][]string{
+		"keys": {k.records()}, "revocations": {k.revocations()}, "ends": {k.ends()}, "changes": {k.changes()},
+		"topic": {k.topic()}, "full": {made["quotaKey"]},
+	}, "watch", "load", "last")
+	require.Equal(t, "mm1:access.{registry}.keys", keys("mm1:").records())
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	scripts := luatest.Scripts(t, "access")
+	rig.RequireStatuses(t, "store.go", scripts)
+	rig.RequireOneCaller(t, scripts, map[string]string{"quota": "Take"})
+}
+
+func TestQuotaKeys(t *testing.T) {
+	t.Parallel()
+	require.Regexp(t, `^p:access\.quota\.\{[\w-]{22}\}\.requests$`, quotaKey("p:", "user:}{"+strings.Repeat("x", 1000), "requests"))
+	require.Equal(t, quotaKey("", "key:a", "b"), quotaKey("", "key:a", "b"))
+	require.NotEqual(t, quotaKey("", "key:a", "b"), quotaKey("", "key:A", "b"))
+}
+
+func (h harness) do(t *testing.T, command ...string) string {
+	t.Helper()
+	c := h.store.conn.Client()
+	text, err := c.Do(t.Context(), c.B().Arbitrary(command[0]).Args(command[1:]...).Build()).ToAny()
+	require.NoError(t, err, command)
+	return fmt.Sprint(text)
+}
+
+// Revocations have an end, and what happened is forgotten. Keys stay.
+func TestEndsOfKeys(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	h := harness{New(l.Conn)}
+	k := keys("")
+	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
+	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}"), Until: time.Now().Add(time.Hour)}, 10))
+	for _, life := range []time.Duration{20, 10} {
+		token := registry.Revocation{Kind: registry.RevokedToken, Name: life.String(), Until: time.Now().Add(life * time.Hour)}
+		_, err := h.store.Revoke(t.Context(), token, 10)
+		require.NoError(t, err)
+		require.InDelta(t, 44*time.Hour, l.Life(t, k.revocations()), float64(rig.Patience), "a day after the last one")
+	}
+	require.InDelta(t, 30*24*time.Hour, l.Life(t, k.changes()), float64(rig.Patience))
+	require.Equal(t, "-1", h.do(t, "PTTL", l.Conn.Prefix()+k.records()))
+	require.Equal(t, []string{k.changes(), k.ends(), k.records(), k.revocations()}, l.Found(t))
+}
+
+// A change that a fail-over lost can have the same place as another one.
+func TestAnotherHistory(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	h := harness{New(l.Conn)}
+	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
+	at, err := h.store.Last(t.Context())
+	require.NoError(t, err)
+	id, _, _ := strings.Cut(string(at), " ")
+	changes := l.Conn.Prefix() + keys("").changes()
+	h.do(t, "DEL", changes)
+	h.do(t, "XADD", changes, id, "token", "another", "key", "a")
+	_, err = h.store.Changes(t.Context(), at)
+	require.ErrorIs(t, err, registry.ErrLost)
+	now, err := h.store.Last(t.Context())
+	require.NoError(t, err)
+	require.NotEqual(t, at, now)
+}
+
+// Changes are trimmed, and who is too far behind reads everything.
+func TestChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	h := harness{New(l.Conn)}
+	token := registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"}
+	_, err := h.store.Revoke(t.Context(), token, 10)
+	require.NoError(t, err)
+	at, err := h.store.Last(t.Context())
+	require.NoError(t, err)
+	changes := l.Conn.Prefix() + keys("").changes()
+	h.do(t, "EVAL", `for i = 1, 10000 do redis.call('XADD', KEYS[1], '*', 'token', i, 'revoked', 'subject:ann') end return 1`, "1", changes)
+	_, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "bob"}, 10)
+	require.NoError(t, err)
+	length, err := l.Node.Do(t, "XLEN", changes).AsInt64()
+	require.NoError(t, err)
+	require.LessOrEqual(t, length, int64(4096+100))
+	_, err = h.store.Changes(t.Context(), at)
+	require.ErrorIs(t, err, registry.ErrLost)
+}
+
+func TestErrorsOfRedis(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	h := harness{New(rig.Connect(t, redis.Options{URL: node.URL()}))}
+	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a"}
+	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
+	rig.FillUp(t, node)
+	rig.RequireFull(t, h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}")}, 10))
+	_, err := h.store.Revoke(t.Context(), token, 10)
+	require.NoError(t, err, "a full Redis takes revocations")
+	_, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: "a"}, 10)
+	require.NoError(t, err, "and deletions")
+	taken, err := NewQuotas(h.store.conn).Take(t.Context(), Quota{Owner: "a", Name: "b", Rate: 1, Burst: 1}, 1)
+	require.NoError(t, err)
+	require.True(t, taken.OK, "and limits hold")
+
+	rig.Set(t, node, "maxmemory", "0")
+	h.do(t, "HSET", keys("").revocations(), "jti:odd", "not times")
+	require.ErrorIs(t, h.store.Each(t.Context(), func(registry.Entry) {}), redis.ErrReply)
+	h.do(t, "SET", keys("").changes(), "x")
+	_, err = h.store.Last(t.Context())
+	require.Error(t, err)
+}
+
+// A user of Redis that may not publish changes nothing: what was answered must be notified.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	require.NoError(t, node.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels", "+@all").Error())
+	h := harness{New(rig.Connect(t, redis.Options{URL: node.URL(), Username: "mute", Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
+	rig.RequireUnavailable(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
+	_, err := h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedToken, Name: "a"}, 10)
+	rig.RequireUnavailable(t, err)
+	require.Empty(t, rig.Dump(t, node))
+}
+
+func TestDecoding(t *testing.T) {
+	t.Parallel()
+	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"changes": func(r redis.Reply) error { return rig.ErrorOf(changesOf(r, "")) },
+		"revoke":  func(r redis.Reply) error { return rig.ErrorOf(revokedOf(r, registry.Revocation{})) },
+		"quota":   func(r redis.Reply) error { return rig.ErrorOf(taken(r)) },
+	}, map[string][]string{
+		"changes": {`{'OK'}`, `{'OK', '1-0', 't', 'key', 'a', '{}'}`, `{'OK', '1-0', 't', 'revoked', 'jti:a', '1 2'}`},
+		"revoke":  {`{'OK', 1, 2}`, `{'OK', 0, 0}`},
+		"quota":   {`{'OK', 1}`, `{'LIMITED', 1, 2}`},
+	}, map[string][]string{
+		"changes": {`{'OK', '1-0'}`, `{'OK', '1-0', 't', 'what', 'a', ''}`, `{'OK', '1-0', 't', 'revoked', 'jti:a', '1'}`},
+		"revoke":  {`{'OK'}`, `{'OK', 1}`, `{'OK', 'x', 1}`},
+		"quota":   {`{'OK'}`, `{'OK', 1, 2}`, `{'LIMITED', 1}`},
+	})
+	rig.RequireRefusals(t, refusals, map[string]error{"EXISTS": registry.ErrKeyExists, "UNKNOWN": registry.ErrNoKey, "LOST": registry.ErrLost})
+}

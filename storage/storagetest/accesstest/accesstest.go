@@ -1,0 +1,341 @@
+// Package accesstest is the conformance suite of registry.Store. Start from [Run].
+package accesstest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/access/registry"
+)
+
+// patience ends a wait for something that never comes.
+const patience = 30 * time.Second
+
+// Harness is a store that no other case uses, and a way behind it.
+type Harness interface {
+	// Store returns the store.
+	Store() registry.Store
+	// Forget removes everything that the store keeps.
+	Forget(ctx context.Context) error
+}
+
+// testCase is one rule that every store keeps.
+type testCase struct {
+	name   string // the rule
+	notice string // what an operator would notice if it is broken
+	run    func(s *subject)
+}
+
+var cases = []testCase{
+	{"a key is kept", "a key that was made isn't accepted", keepsKeys},
+	{"an ID is used once", "a deleted key comes back with other rights", idsAreUsedOnce},
+	{"keys are bounded", "a loop that makes keys fills the storage", keysAreBounded},
+	{"a revocation has its times", "a token is valid again before its end", revocationTimes},
+	{"a revoked key is gone", "a deleted key is still accepted", revokedKeys},
+	{"revocations are bounded, and keys can be deleted all the same", "an attacker who can revoke makes keys immortal", revocationsAreBounded},
+	{"what has ended makes room", "a service that revokes for long enough can't any more", endsMakeRoom},
+	{"changes are read from a position on", "a server doesn't learn of a revocation", followsChanges},
+	{"lost changes are noticed", "after a fail-over a server believes that nothing has changed", noticesLoss},
+	{"everything can be read in pages", "a server that starts misses keys", readsAll},
+	{"watchers are notified", "a revocation is known a second later than it could be", notifiesWatchers},
+	{"a watch that was stopped is silent", "a server that has stopped leaves something behind", watchStops},
+}
+
+// Run runs all cases as parallel subtests of t. open is called once for each case, from its goroutine; what it returns is used
+// until that case ends.
+func Run(t *testing.T, open func(t testing.TB) Harness) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			t.Cleanup(func() {
+				if t.Failed() {
+					t.Logf("An operator would notice: %s", c.notice)
+				}
+			})
+			h := open(t)
+			c.run(&subject{t: t, h: h, store: h.Store()})
+		})
+	}
+}
+
+// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+type subject struct {
+	t     testing.TB
+	h     Harness
+	store registry.Store
+}
+
+const most = 1000
+
+func idOf(n int) string { return fmt.Sprintf("%016d", n) }
+
+func record(n int) registry.Record {
+	return registry.Record{ID: idOf(n), Value: fmt.Appendf(nil, `{"description":"key %d"}`, n)}
+}
+
+func (s *subject) create(n int) {
+	s.t.Helper()
+	require.NoError(s.t, s.store.Create(s.t.Context(), record(n), most))
+}
+
+func (s *subject) revoke(r registry.Revocation) registry.Revocation {
+	s.t.Helper()
+	done, err := s.store.Revoke(s.t.Context(), r, most)
+	require.NoError(s.t, err)
+	require.Equal(s.t, [2]string{string(r.Kind), r.Name}, [2]string{string(done.Kind), done.Name})
+	return done
+}
+
+func (s *subject) fails(r registry.Revocation, most int, want error) {
+	s.t.Helper()
+	_, err := s.store.Revoke(s.t.Context(), r, most)
+	require.ErrorIs(s.t, err, want)
+}
+
+// texts returns entries as text.
+func texts(entries ...registry.Entry) []string {
+	var all []string
+	for _, e := range entries {
+		switch {
+		case e.Record != nil:
+			all = append(all, fmt.Sprintf("%s=%s", e.Record.ID, e.Record.Value))
+		case e.Revocation != nil:
+			all = append(all, text(*e.Revocation))
+		}
+	}
+	return all
+}
+
+func text(r registry.Revocation) string {
+	return fmt.Sprintf("%s:%s %d %d", r.Kind, r.Name, r.At.UnixMilli(), r.Until.UnixMilli())
+}
+
+func keyText(n int) string { return texts(registry.Entry{Record: new(record(n))})[0] }
+
+// all returns everything that the store keeps.
+func (s *subject) all() []string {
+	s.t.Helper()
+	found := []string{}
+	require.NoError(s.t, s.store.Each(s.t.Context(), func(e registry.Entry) { found = append(found, texts(e)...) }))
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (s *subject) last() registry.Position {
+	s.t.Helper()
+	at, err := s.store.Last(s.t.Context())
+	require.NoError(s.t, err)
+	return at
+}
+
+// after returns all changes after a position.
+func (s *subject) after(at registry.Position) []string {
+	s.t.Helper()
+	var found []string
+	for {
+		changes, err := s.store.Changes(s.t.Context(), at)
+		require.NoError(s.t, err)
+		found = append(found, texts(changes.Entries...)...)
+		if at = changes.At; !changes.More {
+			require.Equal(s.t, s.last(), at)
+			return found
+		}
+	}
+}
+
+func keepsKeys(s *subject) {
+	require.Empty(s.t, s.last())
+	require.Empty(s.t, s.all())
+	s.create(1)
+	s.create(2)
+	require.Equal(s.t, []string{keyText(1), keyText(2)}, s.all())
+	last := s.last()
+	require.NotEmpty(s.t, last)
+	s.create(2)
+	require.Equal(s.t, last, s.last(), "a repeat changes nothing")
+}
+
+func idsAreUsedOnce(s *subject) {
+	s.create(1)
+	other := record(1)
+	other.Value = []byte(`{}`)
+	require.ErrorIs(s.t, s.store.Create(s.t.Context(), other, most), registry.ErrKeyExists)
+	s.revoke(registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)})
+	require.ErrorIs(s.t, s.store.Create(s.t.Context(), other, most), registry.ErrKeyExists)
+	require.ErrorIs(s.t, s.store.Create(s.t.Context(), record(1), most), registry.ErrKeyExists)
+}
+
+func keysAreBounded(s *subject) {
+	for n := range 2 {
+		require.NoError(s.t, s.store.Create(s.t.Context(), record(n), 2))
+	}
+	require.ErrorIs(s.t, s.store.Create(s.t.Context(), record(2), 2), registry.ErrTooManyKeys)
+	require.NoError(s.t, s.store.Create(s.t.Context(), record(1), 2), "a repeat needs no room")
+	require.Len(s.t, s.all(), 2)
+}
+
+func revocationTimes(s *subject) {
+	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a:1 ü"}
+	first := s.revoke(token)
+	require.WithinDuration(s.t, time.Now(), first.At, patience)
+	require.Equal(s.t, registry.DefaultLife, first.Until.Sub(first.At))
+	require.Equal(s.t, []string{text(first)}, s.all())
+
+	token.Until = first.Until.Add(-time.Hour)
+	second := s.revoke(token)
+	require.Equal(s.t, first.Until, second.Until, "it doesn't end earlier")
+	require.False(s.t, second.At.Before(first.At))
+	token.Until = first.Until.Add(time.Hour)
+	require.Equal(s.t, token.Until, s.revoke(token).Until)
+
+	subject := registry.Revocation{Kind: registry.RevokedSubject, Name: "ann", At: first.At.Add(-time.Hour), Until: first.Until}
+	require.Equal(s.t, subject, s.revoke(subject), "what is put back has its times")
+	last := s.last()
+	require.Equal(s.t, subject, s.revoke(subject))
+	require.Equal(s.t, last, s.last(), "a repeat changes nothing")
+	ended := registry.Revocation{Kind: registry.RevokedToken, Name: "ended", At: first.At.Add(-2 * time.Hour), Until: first.At.Add(-time.Hour)}
+	s.revoke(ended)
+	require.Len(s.t, s.all(), 2, "what has ended isn't kept")
+}
+
+func revokedKeys(s *subject) {
+	key := registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)}
+	s.fails(key, most, registry.ErrNoKey)
+	s.create(1)
+	s.create(2)
+	done := s.revoke(key)
+	require.Equal(s.t, []string{keyText(2), text(done)}, s.all())
+	s.revoke(key)
+	lost := registry.Revocation{Kind: registry.RevokedKey, Name: idOf(2), At: done.At, Until: done.Until}
+	s.revoke(lost)
+	lost.Name = idOf(3)
+	s.revoke(lost)
+	require.Len(s.t, s.all(), 3, "three deletions, one of a key that was never seen")
+}
+
+func revocationsAreBounded(s *subject) {
+	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a"}
+	s.create(1)
+	at := s.last()
+	done := s.revoke(token)
+	s.fails(registry.Revocation{Kind: registry.RevokedToken, Name: "b"}, 1, registry.ErrTooManyRevocations)
+	_, err := s.store.Revoke(s.t.Context(), token, 1)
+	require.NoError(s.t, err, "one that is there needs no room")
+	deleted, err := s.store.Revoke(s.t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)}, 1)
+	require.NoError(s.t, err)
+	require.Zero(s.t, deleted.At)
+	require.Zero(s.t, deleted.Until)
+	require.Len(s.t, s.all(), 1)
+	changes, err := s.store.Changes(s.t.Context(), at)
+	require.NoError(s.t, err)
+	require.Equal(s.t, deleted, *changes.Entries[len(changes.Entries)-1].Revocation, "servers are told of the deletion")
+	require.False(s.t, done.At.IsZero())
+}
+
+func endsMakeRoom(s *subject) {
+	brief := record(1)
+	brief.Until = time.Now().Add(-time.Second)
+	require.NoError(s.t, s.store.Create(s.t.Context(), brief, 1))
+	require.NoError(s.t, s.store.Create(s.t.Context(), record(2), 1))
+	soon := registry.Revocation{Kind: registry.RevokedToken, Name: "a", Until: time.Now().Add(100 * time.Millisecond)}
+	s.revoke(soon)
+	next := registry.Revocation{Kind: registry.RevokedToken, Name: "b"}
+	require.Eventually(s.t, func() bool {
+		_, err := s.store.Revoke(s.t.Context(), next, 1)
+		return err == nil
+	}, patience, 5*time.Millisecond)
+	require.Len(s.t, s.all(), 2)
+}
+
+func followsChanges(s *subject) {
+	s.create(1)
+	at := s.last()
+	require.Empty(s.t, s.after(at))
+	var want []string
+	for n := range 150 {
+		s.create(n + 2)
+		want = append(want, keyText(n+2))
+	}
+	require.Equal(s.t, want, s.after(at), "all, in their order")
+	at = s.last()
+	done := s.revoke(registry.Revocation{Kind: registry.RevokedKey, Name: idOf(2)})
+	subject := s.revoke(registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+	require.Equal(s.t, []string{text(done), text(subject)}, s.after(at))
+}
+
+func noticesLoss(s *subject) {
+	_, err := s.store.Changes(s.t.Context(), "")
+	require.ErrorIs(s.t, err, registry.ErrLost, "nothing is before the first change")
+	s.create(1)
+	at := s.last()
+	require.NoError(s.t, s.h.Forget(s.t.Context()))
+	for n := range 3 {
+		_, err = s.store.Changes(s.t.Context(), at)
+		require.ErrorIs(s.t, err, registry.ErrLost)
+		require.NotEqual(s.t, at, s.last())
+		s.create(n)
+	}
+}
+
+func readsAll(s *subject) {
+	var want []string
+	for n := range 700 {
+		s.create(n)
+		want = append(want, keyText(n))
+	}
+	for n := range 300 {
+		want = append(want, text(s.revoke(registry.Revocation{Kind: registry.RevokedToken, Name: fmt.Sprint("token", n)})))
+	}
+	slices.Sort(want)
+	require.Equal(s.t, want, s.all())
+}
+
+// watch begins to watch, and returns when the watch has begun.
+func (s *subject) watch() (changed <-chan struct{}, stop func()) {
+	s.t.Helper()
+	notified := make(chan struct{}, 1)
+	stop = sync.OnceFunc(s.store.Watch(func() {
+		select {
+		case notified <- struct{}{}:
+		default:
+		}
+	}))
+	s.t.Cleanup(stop)
+	s.await(notified)
+	return notified, stop
+}
+
+func (s *subject) await(changed <-chan struct{}) {
+	s.t.Helper()
+	select {
+	case <-changed:
+	case <-time.After(patience):
+		require.FailNow(s.t, "the watcher is not notified")
+	}
+}
+
+func notifiesWatchers(s *subject) {
+	first, _ := s.watch()
+	second, _ := s.watch()
+	s.create(1)
+	s.await(first)
+	s.await(second)
+	s.revoke(registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+	s.await(first)
+}
+
+func watchStops(s *subject) {
+	stopped, stop := s.watch()
+	stop()
+	changed, _ := s.watch()
+	s.create(1)
+	s.await(changed)
+	require.Empty(s.t, stopped)
+}
