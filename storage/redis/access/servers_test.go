@@ -1,0 +1,152 @@
+package access
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+)
+
+// startServer returns what a server knows, kept up to date until the test ends.
+func startServer(t *testing.T, o redis.Options) *registry.Registry {
+	t.Helper()
+	r, err := registry.New(registry.Options{Store: New(rig.Connect(t, o)), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, r.Refresh(t.Context()))
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-done)
+	})
+	return r
+}
+
+var grants = []byte(`[{"actions":["publish"]}]`)
+
+func newKey(t *testing.T, r *registry.Registry) (id, text string) {
+	t.Helper()
+	k, text, err := r.Create(t.Context(), registry.NewKey{Grants: grants})
+	require.NoError(t, err)
+	return k.ID, text
+}
+
+func accepts(t *testing.T, r *registry.Registry, text string) bool {
+	t.Helper()
+	_, err := r.Authenticate(t.Context(), text)
+	return err == nil
+}
+
+func ann() *access.Principal { return &access.Principal{Kind: access.User, Subject: "ann"} }
+
+// TestEveryServerKnowsARevocation: servers on one Redis, one of which is never notified. It logs how long that took.
+func TestEveryServerKnowsARevocation(t *testing.T) {
+	t.Parallel()
+	node, prefix := redistest.Standalone(t), redistest.Prefix(t)
+	cut := redistest.NewProxy(t, node)
+	cut.Fail(func(command []string) string {
+		if command[0] == "SSUBSCRIBE" {
+			return "ERR cut"
+		}
+		return ""
+	})
+	answers := startServer(t, redis.Options{URL: node.URL(), KeyPrefix: prefix})
+	servers := []*registry.Registry{ // the second one isn't notified
+		startServer(t, redis.Options{URL: node.URL(), KeyPrefix: prefix}),
+		startServer(t, redis.Options{URL: cut.Addr(), KeyPrefix: prefix}),
+	}
+	longest := make([]time.Duration, len(servers))
+	within := func(what string, known func(*registry.Registry) bool) {
+		t.Helper()
+		begun := time.Now()
+		for i, r := range servers {
+			rig.WaitFor(t, what, func() bool { return known(r) })
+			longest[i] = max(longest[i], time.Since(begun))
+		}
+	}
+	for range 10 {
+		id, text := newKey(t, answers)
+		require.True(t, accepts(t, answers, text))
+		within("the key to be known", func(r *registry.Registry) bool { return accepts(t, r, text) })
+		require.NoError(t, answers.Delete(t.Context(), id))
+		require.False(t, accepts(t, answers, text), "before the answer")
+		within("the deletion to be known", func(r *registry.Registry) bool { return !accepts(t, r, text) })
+	}
+	_, err := answers.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+	require.NoError(t, err)
+	require.True(t, answers.Revoked(ann()))
+	within("the revocation to be known", func(r *registry.Registry) bool { return r.Revoked(ann()) })
+	t.Logf("known after at most %v, and without notifications %v", longest[0], longest[1])
+	for _, r := range servers {
+		require.LessOrEqual(t, r.Counts().Loads, 2, "only changes are read")
+	}
+}
+
+// TestARevocationThatIsLost: a fail-over loses what only the primary has, as its replica lags. The servers that knew put the
+// revocation back, so that a server that starts later knows it, too. Keys that were lost stay lost.
+func TestARevocationThatIsLost(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.Options{})
+	o := redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: time.Minute}
+	answers, other := startServer(t, o), startServer(t, o)
+	id, deleted := newKey(t, answers)
+	_, kept := newKey(t, answers)
+	rig.WaitFor(t, "the keys to be known", func() bool { return accepts(t, other, deleted) && accepts(t, other, kept) })
+	conn := rig.Connect(t, o)
+	last := conn.Client().B().Get().Key(New(conn).keys.changes()).Build()
+	var lost string
+	cluster.FailoverThatLoses(t, last.Slot(), func() {
+		require.NoError(t, answers.Delete(t.Context(), id))
+		_, err := answers.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+		require.NoError(t, err)
+		_, lost = newKey(t, answers)
+		rig.WaitFor(t, "it to be known although the replica hasn't got it", func() bool {
+			return other.Revoked(ann()) && !accepts(t, other, deleted) && accepts(t, other, lost)
+		})
+	})
+	rig.WaitFor(t, "the loss to be noticed", func() bool { return !accepts(t, answers, lost) && !accepts(t, other, lost) })
+	rig.WaitFor(t, "a new server to know the revocations", func() bool {
+		later := startServer(t, o)
+		return later.Revoked(ann()) && !accepts(t, later, deleted) && accepts(t, later, kept)
+	})
+	for _, r := range []*registry.Registry{answers, other} {
+		require.True(t, r.Revoked(ann()) && !accepts(t, r, deleted) && accepts(t, r, kept), "all the time")
+	}
+}
+
+// TestCostOfAServer: what a server sends while nothing changes, and while requests are checked.
+func TestCostOfAServer(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMeter(t, redistest.Options{})
+	store := New(m.Conn)
+	r, err := registry.New(registry.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	_, text := newKey(t, r)
+	require.NoError(t, r.Refresh(t.Context()))
+	m.Reset(t)
+	for range 100 {
+		require.True(t, accepts(t, r, text))
+		require.NoError(t, r.Refresh(t.Context()))
+	}
+	require.Equal(t, map[string]int{"xrevrange": 100}, m.Stats(t))
+}
+
+func BenchmarkRevoke(b *testing.B) {
+	conn, _ := rig.Standalone(b)
+	r, err := registry.New(registry.Options{Store: New(conn), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(b, err)
+	for b.Loop() {
+		_, err := r.Revoke(b.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+		require.NoError(b, err)
+	}
+}
