@@ -17,6 +17,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/tidemark-dev/tidemark/internal/config/yamltext"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 )
 
@@ -150,7 +151,7 @@ func readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
 
 func readFile(path string) (source, error) {
 	values := koanf.New(keyDelimiter)
-	if err := values.Load(file.Provider(path), yamlText{}); err != nil {
+	if err := values.Load(file.Provider(path), yamltext.Parser{}); err != nil {
 		var failed *os.PathError
 		if errors.As(err, &failed) {
 			return source{}, fmt.Errorf("read the configuration: %w", err)

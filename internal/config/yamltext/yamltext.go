@@ -1,4 +1,6 @@
-package config
+// Package yamltext reads YAML and keeps every value as it is written. The password 0123 stays as it is; by YAML's own
+// rules it would be the number 83.
+package yamltext
 
 import (
 	"bytes"
@@ -9,12 +11,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlText is a koanf.Parser that keeps every value as it is written. The password 0123 stays as it is; by YAML's own
-// rules it would be the number 83.
-type yamlText struct{}
+// Parser is a koanf.Parser.
+type Parser struct{}
 
 // Unmarshal reads the only document of a file.
-func (yamlText) Unmarshal(data []byte) (map[string]any, error) {
+func (Parser) Unmarshal(data []byte) (map[string]any, error) {
 	d := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
@@ -39,17 +40,17 @@ func (yamlText) Unmarshal(data []byte) (map[string]any, error) {
 	}
 }
 
-// Marshal is never called; it makes yamlText a koanf.Parser.
-func (yamlText) Marshal(map[string]any) ([]byte, error) {
+// Marshal is never called; it makes Parser a koanf.Parser.
+func (Parser) Marshal(map[string]any) ([]byte, error) {
 	return nil, errors.New("writing YAML isn't supported")
 }
 
-// maxYAMLDepth is deeper than any option. It ends the expansion of an alias that contains itself.
-const maxYAMLDepth = 12
+// maxDepth is deeper than any option. It ends the expansion of an alias that contains itself.
+const maxDepth = 12
 
 // plainValue returns a node as text, []any, map[string]any, or nil.
 func plainValue(n *yaml.Node, depth int) (any, error) {
-	if depth > maxYAMLDepth {
+	if depth > maxDepth {
 		return nil, fmt.Errorf("line %d: nested too deeply", n.Line)
 	}
 	switch n.Kind {
