@@ -69,6 +69,9 @@ func TestBadRules(t *testing.T) {
 		{"bytes", "channels: [{pattern: a, maxMessageBytes: 3MB}]", `tidemark.yaml: channels[0].maxMessageBytes: "3MB" isn't a number of bytes`},
 		{"replicas", "channels: [{pattern: a, replicas: -1}]", "tidemark.yaml: channels[0].replicas: -1 is negative"},
 		{"capture", "channels: [{pattern: a, ttl: '${life}'}]", "tidemark.yaml: channels[0].ttl:"},
+		{"reader", "channels: [{pattern: a, readers: ['${life}']}]", "tidemark.yaml: channels[0].readers[0]: \"${life}\" names a capture"},
+		{"readers", "channels: [{pattern: a, readers: '*'}]", "tidemark.yaml: channels[0].readers: must be an array"},
+		{"query", "channels: [{pattern: a, queryToken: yes}]", "tidemark.yaml: channels[0].queryToken: must be true or false"},
 		{"nested", "channels: [{pattern: [a]}]", "tidemark.yaml: channels[0].pattern: must be a string or a number"},
 		{"not mappings", "channels: [a]", "tidemark.yaml: channels[0]: must be an object, not a string"},
 	}
@@ -127,6 +130,10 @@ func TestOptionsThatDontFitTogether(t *testing.T) {
 		{"two passwords", "redis: a\nredisPassword: x\nredisPasswordFile: y", "redisPasswordFile: redisPassword is set too"},
 		{"password file", "redis: a\nredisPasswordFile: " + missing, "redisPasswordFile: open " + missing},
 		{"two lists of keys", "receiptKeys: " + testKey + "\nreceiptKeysFile: y", "receiptKeysFile: receiptKeys is set too"},
+		{"issuer of nothing", "jwtIssuer: a", "jwtKeys: isn't set, but an issuer"},
+		{"audience of nothing", "jwtAudience: [a]", "jwtKeys: isn't set, but an issuer"},
+		{"tokens' keys", "jwtKeys: " + missing, "jwtKeys: " + missing + ": open"},
+		{"tokens' algorithms", "jwtKeys: https://a.example/k\njwtAlgorithms: [none]", `jwtAlgorithms: "none" isn't one of`},
 		{"keys file", "receiptKeysFile: " + missing, "receiptKeysFile: open " + missing},
 	}
 	for _, tt := range tests {

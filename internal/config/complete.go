@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/parts"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -40,7 +41,23 @@ func (c *Config) complete() error {
 	if err := c.Matchmaking.complete(); err != nil {
 		return err
 	}
+	if err := c.Access.complete(); err != nil {
+		return err
+	}
 	return c.readReceiptKeys()
+}
+
+// complete reads the keys of tokens, to check them.
+func (a *Access) complete() error {
+	t := &a.Tokens
+	switch {
+	case len(t.Keys) > 0:
+		_, err := tokens.New(*t)
+		return err
+	case t.Issuer != "" || len(t.Audience) > 0:
+		return errors.New("jwtKeys: isn't set, but an issuer or audience of tokens is")
+	}
+	return nil
 }
 
 // completeBodies checks that a body can hold the largest message, and that there is memory for the largest body.

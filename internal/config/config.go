@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -18,6 +20,7 @@ type Config struct {
 	Managed     Managed
 	Channel     channel.Policy // of channels that no rule matches
 	Rules       []channel.Rule
+	Access      Access
 	Limits      channel.Limits
 	Matchmaking Matchmaking
 	Receipts    Receipts
@@ -49,6 +52,12 @@ type TLS struct {
 	Cert     string
 	Key      string
 	ClientCA string // of the authorities that must have signed clients' certificates; "": clients need none
+}
+
+// Access says who may do what.
+type Access struct {
+	Rules  []access.ChannelRule // for the same channels as Config.Rules
+	Tokens tokens.Options       // without Keys there are no tokens
 }
 
 // Redis says which Redis to use and how to log in. An empty Address means the managed one.

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
@@ -46,6 +48,7 @@ func TestDefaults(t *testing.T) {
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
 	want.Server.MaxStreams = 250
+	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, tokens.DefaultClaim
 	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: service.DefaultLeaseTTL}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
@@ -96,7 +99,9 @@ func TestEverySource(t *testing.T) {
 		"redis-ca-file": "ca.pem", "redis-cert-file": "c.pem", "redis-key-file": "k.pem", "redis-sentinel-master": "m",
 		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s", "redis-connect-timeout": "4s",
 		"data-dir": "d", "redis-binary": "valkey-server", "channel-ttl": "2h", "channel-max-messages": "12", "channel-replicas": "1",
-		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2}]`,
+		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2,"readers":["*"],"writers":["a","b"],"queryToken":true}]`,
+		"jwt-keys": "https://issuer.example/keys,http://127.0.0.1:1/keys", "jwt-algorithms": "ES256,EdDSA", "jwt-issuer": "i", "jwt-audience": "a,b",
+		"jwt-leeway": "3s", "jwt-claim": "grants",
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
@@ -130,6 +135,13 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, "0123", fromYAML.Redis.Password)
 	require.Equal(t, "1e3", fromYAML.Redis.Sentinel.Password)
 	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2"}}, fromYAML.Rules)
+	require.Equal(t, Access{
+		Rules: []access.ChannelRule{{Pattern: "a", Readers: []string{"*"}, Writers: []string{"a", "b"}, QueryToken: true}},
+		Tokens: tokens.Options{
+			Keys: []string{"https://issuer.example/keys", "http://127.0.0.1:1/keys"}, Algorithms: []string{"ES256", "EdDSA"},
+			Issuer: "i", Audience: []string{"a", "b"}, Leeway: 3 * time.Second, Claim: "grants",
+		},
+	}, fromYAML.Access)
 	require.Equal(t, 4<<20, fromYAML.Server.MaxBodyBytes)
 	require.Equal(t, 40, fromYAML.Limits.DefaultMax, "never more than max-fetch")
 	require.Len(t, fromYAML.Receipts.Keys, 2)

@@ -73,6 +73,7 @@ func optionGroups() []optionGroup {
 		{"Redis behind TLS or Sentinels", redisAccessOptions()},
 		{"Managed Redis (if --redis isn't set)", managedOptions()},
 		{"Channels", channelOptions()},
+		{"Tokens of users", tokenOptions()},
 		{"Matchmaking", matchmakingOptions()},
 		{"Limits", limitOptions()},
 		{"Receipt handles", receiptOptions()},
@@ -253,8 +254,12 @@ func channelOptions() []option {
 		},
 		{
 			name: "channels", kind: kindRules,
-			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes and replicas. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
-			set:  into(func(c *Config) *[]channel.Rule { return &c.Rules }, parseRules),
+			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
+			set: func(c *Config, text string) error {
+				r, err := parseRules(text)
+				c.Rules, c.Access.Rules = r.policies, r.access
+				return err
+			},
 		},
 	}
 }
