@@ -44,7 +44,7 @@ func checkContract(t testing.TB, method, path string, a answer) {
 	t.Helper()
 	doc, err := contract()
 	require.NoError(t, err)
-	if method == http.MethodOptions {
+	if method == http.MethodOptions || openMatch.MatchString(path) {
 		return
 	}
 	op := operation(doc, method, path)
@@ -179,8 +179,7 @@ func TestSlugsMatchTheContract(t *testing.T) {
 
 	used := []fault.Slug{ // on every path
 		fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest,
-		fault.SlugNoCredential, fault.SlugInvalidCredential, fault.SlugExpiredCredential, fault.SlugRevokedCredential,
-		fault.SlugKeysUnavailable, fault.SlugNotGranted, fault.SlugTokenInQuery, fault.SlugRateLimited, fault.SlugTooManyWaits,
+		fault.SlugKeysUnavailable,
 	}
 	// No path of the document has these yet.
 	used = append(used, fault.SlugManySubscribers, fault.SlugNoKey, fault.SlugInvalidKey, fault.SlugInvalidRevocation,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
@@ -43,6 +44,7 @@ type Options struct {
 	Service *channel.Service
 	Storage func() storage.Description      // what GET /v1/info shows
 	Ready   func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
+	Guard   *access.Guard                   // decides who may do what; nil: the service is open to everybody
 
 	Matchmaking Matchmaking // nil: there are no calls for tickets and queues
 
@@ -91,7 +93,7 @@ func New(o Options) *Server {
 	o.CORS.RequestHeaders, o.CORS.ResponseHeaders = grpc.RequestHeaders, grpc.ResponseHeaders
 	s := &Server{service: o.Service, options: o, log: o.Logger}
 	s.router = web.New(web.Options{
-		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, CORS: o.CORS, AllowHosts: o.AllowHosts,
+		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}

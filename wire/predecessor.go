@@ -75,6 +75,7 @@ type OldError struct {
 
 // Codes of the predecessor's API.
 const (
+	OldCodeRejected     = "dsps.auth.rejected"
 	OldCodeAckHandle    = "dsps.storage.ack-handle-malformed"
 	OldCodeNoSubscriber = "dsps.storage.subscription-not-found"
 )

@@ -134,13 +134,16 @@ func (h *handlers) ack(c *web.Call) error {
 // live is GET /probe/liveness.
 func live(c *web.Call) error { return c.Value(http.StatusOK, wire.OldProbe{}) }
 
-// fail answers with an error as the predecessor did, which had one code for all refused receipts.
+// fail answers with an error as the predecessor did, which had one code for all refused receipts, and one for all refused
+// credentials.
 func fail(c *web.Call, err error) {
 	p := web.ProblemOf(err)
 	status, answer := p.Status, wire.OldError{Error: p.Detail}
 	switch p.Slug() {
 	case fault.SlugNoSubscriber:
 		answer.Code = wire.OldCodeNoSubscriber
+	case fault.SlugNoCredential, fault.SlugInvalidCredential, fault.SlugExpiredCredential, fault.SlugRevokedCredential, fault.SlugNotGranted:
+		answer.Code = wire.OldCodeRejected
 	case fault.SlugReceiptMalformed, fault.SlugReceiptForged, fault.SlugReceiptChannel, fault.SlugReceiptSubscriber,
 		fault.SlugReceiptEpoch, fault.SlugReceiptAhead, fault.SlugReceiptSuperseded:
 		status, answer.Code = http.StatusBadRequest, wire.OldCodeAckHandle

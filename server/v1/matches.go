@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -24,6 +25,9 @@ func (h *matches) show(c *web.Call) error {
 	}
 	m, err := h.service.Match(c.Context(), queue, c.Param(0))
 	if err != nil {
+		return err
+	}
+	if err := c.Allow(access.Queue, access.Resource{Queue: m.Queue}); err != nil {
 		return err
 	}
 	answer := wire.Match{

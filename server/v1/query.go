@@ -96,7 +96,7 @@ func unescapePair(pair string) (name, value string, err error) {
 	plainName, errName := url.QueryUnescape(name)
 	plainValue, errValue := url.QueryUnescape(value)
 	if errName != nil || errValue != nil {
-		return "", "", badQuery("", fmt.Sprintf("the query parameter %.64q has an invalid percent-escape", pair))
+		return "", "", badQuery("", fmt.Sprintf("the query parameter %.64q has an invalid percent-escape", name))
 	}
 	return plainName, plainValue, nil
 }

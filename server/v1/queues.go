@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/insight"
@@ -30,10 +31,13 @@ type queues struct {
 	insight *insight.Reader
 }
 
-// list is GET /v1/queues.
+// list is GET /v1/queues. It lists the queues that the client may read.
 func (h *queues) list(c *web.Call) error {
 	answer := wire.Queues{Queues: []wire.Queue{}}
 	for _, d := range h.service.Definitions() {
+		if c.Allow(access.Queue, access.Resource{Queue: d.Name}) != nil {
+			continue
+		}
 		queue, err := queueOf(d)
 		if err != nil {
 			return err

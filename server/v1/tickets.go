@@ -1,10 +1,12 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
@@ -31,6 +33,10 @@ func (h *tickets) create(c *web.Call) error {
 	request, err := wire.DecodeNewTicket(body.Bytes)
 	body.Release()
 	if err != nil {
+		return err
+	}
+	request.Queue = cmp.Or(request.Queue, matchmaking.DefaultQueue)
+	if err := c.Allow(access.Ticket, access.Resource{Queue: request.Queue}); err != nil {
 		return err
 	}
 	fields := fieldsOf(request.TicketSpec)

@@ -41,7 +41,7 @@ func Register(r *web.Router, o Options) {
 		registerMatchmaking(a, o.Matchmaking)
 	}
 	a.AddGet(web.Route{
-		Path: "/v1/info", Action: access.Describe, Handle: (&info{about: o.Info, queues: queues, maxBody: r.MaxBodyBytes()}).show,
+		Path: "/v1/info", Action: access.Any, Handle: (&info{about: o.Info, queues: queues, maxBody: r.MaxBodyBytes()}).show,
 	})
 }
 

@@ -20,6 +20,7 @@ const (
 	headerCacheControl  = "Cache-Control"
 	headerConnection    = "Connection"
 	headerSniffing      = "X-Content-Type-Options"
+	headerChallenge     = "Www-Authenticate"
 )
 
 // Values of headers that many answers share. They must not be changed.
@@ -27,12 +28,17 @@ var (
 	contentJSON    = []string{wire.MediaJSON}
 	contentProblem = []string{wire.MediaProblem}
 	noStore        = []string{"no-store"}
+	privateNoStore = []string{"private, no-store"} // RFC 6750 asks for it
 	noSniffing     = []string{"nosniff"}
 	lastAnswer     = []string{"close"}
 )
 
-// Value answers with the JSON of v, by reflection.
+// Value answers with the JSON of v, by reflection. It returns an error in place of the answer if the client's credential has
+// ended the call.
 func (c *Call) Value(status int, v any) error {
+	if err := c.lapsed(); err != nil {
+		return err
+	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
@@ -40,8 +46,11 @@ func (c *Call) Value(status int, v any) error {
 	return c.write(status, contentJSON, body)
 }
 
-// Append answers with JSON that appendJSON appends to a buffer with room for size bytes.
+// Append answers with JSON that appendJSON appends to a buffer with room for size bytes. It returns an error as Value does.
 func (c *Call) Append(status, size int, appendJSON func([]byte) []byte) error {
+	if err := c.lapsed(); err != nil {
+		return err
+	}
 	out := newBuffer(size)
 	defer out.Release()
 	out.Bytes = appendJSON(out.Bytes)
@@ -97,6 +106,9 @@ func (c *Call) SetHeaders() {
 	header := c.response.Header()
 	header[headerRequestID] = []string{c.id}
 	setSafetyHeaders(header)
+	if c.inQuery {
+		header[headerCacheControl] = privateNoStore
+	}
 	c.CloseIfLast()
 }
 

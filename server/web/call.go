@@ -13,10 +13,12 @@ import (
 // Call is one request and its answer. It is used by one goroutine.
 type Call struct {
 	route    *route
+	ctx      context.Context //nolint:containedctx // the request's, with its principal, as in net/http
 	request  *http.Request
 	response http.ResponseWriter
 	params   []string // of the path, as they were sent
 	reserved bool     // the connection is one beyond the limit
+	inQuery  bool     // the client's credential was in the query
 	id       string   // of the request
 	started  time.Time
 	share    share // of the memory of all bodies
@@ -37,8 +39,9 @@ func newCall(r *route, ec echo.Context) *Call {
 	c := &Call{
 		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
 	}
+	c.ctx = c.request.Context()
 	c.share = share{call: c, memory: &r.router.bodies}
-	c.reserved = c.request.Context().Value(reservedKey{}) != nil
+	c.reserved = c.ctx.Value(reservedKey{}) != nil
 	c.id = RequestID(c.request.Header[headerRequestID], c.started)
 	return c
 }
@@ -49,8 +52,9 @@ func (c *Call) Request() *http.Request { return c.request }
 // Response returns the writer of the answer, for handlers that write it themselves. They call SetHeaders first.
 func (c *Call) Response() http.ResponseWriter { return c.response }
 
-// Context returns the request's context. It ends when the client goes away.
-func (c *Call) Context() context.Context { return c.request.Context() }
+// Context returns the request's context, which has its principal. It ends when the client goes away and, if the route waits,
+// when the client's credential expires or is revoked.
+func (c *Call) Context() context.Context { return c.ctx }
 
 // Param returns the i-th parameter of the path, unescaped.
 func (c *Call) Param(i int) string {
@@ -90,7 +94,7 @@ func (c *Call) log(elapsed time.Duration) {
 	}
 	logged{
 		id: c.id, method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
-		status: status, elapsed: elapsed, err: c.err,
+		principal: c.Principal(), status: status, elapsed: elapsed, err: c.err,
 	}.write(ctx, log, level)
 }
 

@@ -15,10 +15,18 @@
 // Paths are routed as they were sent, percent-escapes included: an escaped slash is part of a name, and refused as such,
 // and never selects another route.
 //
+// # Credentials
+//
+// credentials.go reads what a client sends, admit.go asks the guard whom it stands for and whether that principal may do the
+// route's action. That happens once, before the handler is called. A handler that learns from the body what the request is
+// about calls Call.Allow. The context of a route that waits ends when the credential does, and the answer is an error then.
+// guesses.go limits the invalid credentials of an address. Without a guard the service is open, and credentials are ignored.
+//
 // # What is refused before a handler is called
 //
-// Requests on connections beyond the server's limit, except probes and metrics; requests for host names that the service
-// doesn't have; requests that a browser sends for a page of another origin; query parameters where a route has none.
+// Requests that the client's credential does not allow; requests on connections beyond the server's limit, except probes and
+// metrics; requests for host names that the service doesn't have; requests that a browser sends for a page of another
+// origin; query parameters where a route has none.
 //
 // # Memory
 //

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
 )
 
 // Procedure counts and logs the calls of a procedure that another server than net/http's serves, as a route does for its
@@ -50,6 +52,7 @@ func (p *Procedure) LogPanic(id string, value any) { logPanic(p.log, id, value) 
 // logged is a request for the log.
 type logged struct {
 	id, method, path, client string
+	principal                *access.Principal // nil: unknown, or the service is open
 	status                   int
 	elapsed                  time.Duration
 	err                      error // what went wrong; may be nil
@@ -73,6 +76,9 @@ func (l logged) write(ctx context.Context, log *slog.Logger, level slog.Level) {
 	attrs := []slog.Attr{
 		slog.String("requestId", l.id), slog.String("method", l.method), slog.String("path", l.path),
 		slog.Int("status", l.status), slog.Duration("elapsed", l.elapsed), slog.String("client", l.client),
+	}
+	if l.principal != nil {
+		attrs = append(attrs, slog.String("principal", l.principal.Name()))
 	}
 	if l.err != nil {
 		attrs = append(attrs, slog.Any("error", l.err))

@@ -93,10 +93,11 @@ func (r *route) serve(ec echo.Context) error {
 	defer c.finish()
 	err := c.check()
 	if err == nil {
-		err = r.Handle(c)
+		err = c.handle()
 	}
 	if err != nil {
 		c.err = err
+		c.challenge(err)
 		r.fail(c, err)
 	}
 	return nil
@@ -109,6 +110,9 @@ func (c *Call) check() error {
 		return errConnections
 	}
 	if err := c.route.router.origins.check(c.request); err != nil {
+		return err
+	}
+	if err := c.admit(); err != nil {
 		return err
 	}
 	if c.route.Query == QueryRefused && c.request.URL.RawQuery != "" {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
@@ -22,6 +23,7 @@ type Options struct {
 	Logger  *slog.Logger
 	Metrics *prometheus.Registry
 	Ready   func(context.Context) error // reports whether the service can serve, for the readiness probes
+	Guard   *access.Guard               // decides who may do what; nil: the service is open
 
 	CORS CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
@@ -36,19 +38,25 @@ type Options struct {
 
 // Router routes requests to handlers.
 type Router struct {
-	public   *echo.Echo // has the routes that aren't Admin
-	admin    *echo.Echo // has all routes
-	routes   []Route
-	log      *slog.Logger
-	metrics  *metrics
-	ready    func(context.Context) error
-	origins  origins
-	bodies   bodyMemory
-	stray    *route // stands for requests without a route
-	unrouted []unrouted
+	routing
+	gate
+	log     *slog.Logger
+	metrics *metrics
+	ready   func(context.Context) error
+	origins origins
+	bodies  bodyMemory
 
 	drain    sync.Once
 	draining chan struct{} // closed by Drain
+}
+
+// routing is which handler a request gets.
+type routing struct {
+	public   *echo.Echo // has the routes that aren't Admin
+	admin    *echo.Echo // has all routes
+	routes   []Route
+	stray    *route // stands for requests without a route
+	unrouted []unrouted
 }
 
 // unrouted is how requests without a route fail.
@@ -60,7 +68,8 @@ type unrouted struct {
 // New returns a Router without routes. It registers its metrics in the registry, so it must be called once per registry.
 func New(o Options) *Router {
 	r := &Router{
-		public: echo.New(), admin: echo.New(), log: o.Logger, ready: o.Ready, origins: origins{cors: o.CORS, hosts: o.AllowHosts},
+		routing: routing{public: echo.New(), admin: echo.New()}, gate: gate{guard: o.Guard, guesses: newGuesses()},
+		log: o.Logger, ready: o.Ready, origins: origins{cors: o.CORS, hosts: o.AllowHosts},
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},

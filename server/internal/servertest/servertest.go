@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,6 +54,19 @@ func (l *Logs) Handle(_ context.Context, r slog.Record) error {
 	close(l.more)
 	l.more = make(chan struct{})
 	return nil
+}
+
+// Text returns all records so far as text.
+func (l *Logs) Text(t testing.TB) string {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var text strings.Builder
+	h := slog.NewTextHandler(&text, &slog.HandlerOptions{Level: slog.LevelDebug})
+	for _, r := range l.records {
+		_ = h.Handle(t.Context(), r) // a builder doesn't fail
+	}
+	return text.String()
 }
 
 // Await waits for the first record that match accepts.

@@ -1,0 +1,118 @@
+package web
+
+import (
+	"context"
+	"errors"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// gate decides who is served.
+type gate struct {
+	guard   *access.Guard // nil: the service is open
+	guesses guesses
+}
+
+// Authenticate returns whom a credential stands for, which came from a network address. Errors: those of the guard, and
+// fault.SlugRateLimited if too many invalid ones came from there.
+func (g *gate) Authenticate(ctx context.Context, credential, address string) (*access.Principal, error) {
+	if credential == "" {
+		return g.guard.Authenticate(ctx, "")
+	}
+	from := subnetOf(address)
+	if err := g.guesses.check(from); err != nil {
+		return nil, err
+	}
+	p, err := g.guard.Authenticate(ctx, credential)
+	if errors.Is(err, access.ErrInvalidCredential) {
+		g.guesses.add(from)
+	}
+	return p, err
+}
+
+// admit authenticates the client, and checks that it may do what the route is for.
+func (c *Call) admit() error {
+	credential, err := c.credential()
+	gate := &c.route.router.gate
+	if gate.guard == nil || c.route.Open {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p := access.From(c.ctx) // of the connection: whoever uses the administrator's socket
+	if p == nil {
+		if p, err = gate.Authenticate(c.ctx, credential, c.request.RemoteAddr); err != nil {
+			return err
+		}
+		c.ctx = access.With(c.ctx, p)
+	}
+	var of access.Resource
+	if c.route.Of != nil {
+		of = c.route.Of(c)
+	}
+	return gate.guard.Check(c.ctx, p, c.route.Action, of)
+}
+
+// Principal returns the client, or nil if the service is open.
+func (c *Call) Principal() *access.Principal { return access.From(c.ctx) }
+
+// Allow returns an error if the client may not do an action. It is for what a route's Of can't know: what the body says.
+func (c *Call) Allow(a access.Action, r access.Resource) error {
+	return c.route.router.guard.Check(c.ctx, access.From(c.ctx), a, r)
+}
+
+// handle calls the route's handler. If it waits, its context ends when the client's credential does.
+func (c *Call) handle() error {
+	guard, p := c.route.router.guard, c.Principal()
+	if guard == nil || p == nil || !c.route.Waits {
+		return c.route.Handle(c)
+	}
+	request := c.ctx
+	held, stop := guard.Hold(request, p)
+	defer func() {
+		stop()
+		c.ctx = request
+	}()
+	c.ctx = held
+	err := c.route.Handle(c)
+	if lapsed := c.lapsed(); err != nil && lapsed != nil {
+		return lapsed
+	}
+	return err
+}
+
+// lapsed returns why the client's credential is no longer valid, or nil if it is.
+func (c *Call) lapsed() error {
+	var e *fault.Error
+	if errors.As(context.Cause(c.ctx), &e) && e.Kind == fault.Unauthenticated {
+		return e
+	}
+	return nil
+}
+
+// challenge says in a header what is wrong with the client's credential, as RFC 6750 has it.
+func (c *Call) challenge(err error) {
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		return
+	}
+	code := ""
+	switch {
+	case e.Slug == fault.SlugNoCredential:
+	case e.Slug == fault.SlugNotGranted:
+		code = "insufficient_scope"
+	case e.Slug == fault.SlugTokenInQuery:
+		code = "invalid_request"
+	case e.Kind == fault.Unauthenticated:
+		code = "invalid_token"
+	default:
+		return
+	}
+	value := scheme + ` realm="tidemark"`
+	if code != "" {
+		value += `, error="` + code + `", error_description="` + e.Slug.Title() + `"`
+	}
+	c.response.Header()[headerChallenge] = []string{value}
+}

@@ -1,0 +1,105 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// Where a client sends its credential.
+const (
+	headerAuthorization = "Authorization"
+	scheme              = "Bearer"
+	tokenParameter      = "access_token" // for browsers, where a rule of the channel allows it
+)
+
+var (
+	errMalformed = &fault.Error{
+		Kind: fault.Unauthenticated, Slug: fault.SlugInvalidCredential,
+		Detail: "the request must have one header Authorization, with the scheme Bearer and one token",
+	}
+	errTokenInQuery = &fault.Error{
+		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: tokenParameter,
+		Detail: "no rule of the channel allows " + tokenParameter + " here; send the token in the header Authorization",
+	}
+	errTwoTokens = &fault.Error{
+		Kind: fault.Invalid, Slug: fault.SlugTokenInQuery, Field: tokenParameter,
+		Detail: "the request has more than one token; send it once",
+	}
+)
+
+// credential returns the client's credential, or "" if it sends none, and takes it out of the query: nothing that reads,
+// shows or logs the query ever sees it.
+func (c *Call) credential() (string, error) {
+	header := c.request.Header[headerAuthorization]
+	token, times := takeToken(c.request)
+	switch {
+	case times == 0:
+		return bearer(header)
+	case times > 1 || len(header) > 0:
+		return "", errTwoTokens
+	}
+	c.inQuery = true
+	if of := c.route.Of; of == nil || !c.route.router.guard.QueryToken(of(c).Channel) {
+		return "", errTokenInQuery
+	}
+	return token, wellFormed(token)
+}
+
+// bearer returns the token of the headers Authorization, or "" if there is none.
+func bearer(headers []string) (string, error) {
+	if len(headers) == 0 {
+		return "", nil
+	}
+	sent, token, _ := strings.Cut(headers[0], " ")
+	if len(headers) > 1 || !strings.EqualFold(sent, scheme) {
+		return "", errMalformed
+	}
+	token = strings.TrimLeft(token, " ")
+	return token, wellFormed(token)
+}
+
+// tokenBytes are what a token consists of. It may end with any number of "=".
+const tokenBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
+
+// wellFormed returns an error unless a token has the form that RFC 6750 gives it.
+func wellFormed(token string) error {
+	text := strings.TrimRight(token, "=")
+	for i := range len(text) {
+		if strings.IndexByte(tokenBytes, text[i]) < 0 {
+			return errMalformed
+		}
+	}
+	if text == "" {
+		return errMalformed
+	}
+	return nil
+}
+
+// takeToken removes the token from a request's URL. It returns the last one, and how many there were.
+func takeToken(r *http.Request) (token string, times int) {
+	for rest := r.URL.RawQuery; rest != ""; {
+		var pair string
+		pair, rest, _ = strings.Cut(rest, "&")
+		if isToken(pair) {
+			times++
+			_, value, _ := strings.Cut(pair, "=")
+			token, _ = url.QueryUnescape(value) // "" if it is malformed: no token either
+		}
+	}
+	if times > 0 {
+		r.URL.RawQuery = strings.Join(slices.DeleteFunc(strings.Split(r.URL.RawQuery, "&"), isToken), "&")
+		r.RequestURI = r.URL.RequestURI()
+	}
+	return token, times
+}
+
+// isToken reports whether a parameter of a query is the token, however its name is escaped.
+func isToken(pair string) bool {
+	name, _, _ := strings.Cut(pair, "=")
+	plain, err := url.QueryUnescape(name)
+	return err == nil && plain == tokenParameter
+}
