@@ -63,6 +63,9 @@ type CreatedTicket struct {
 	Subscriber  string    `json:"subscriber"`  // of the channel, created with it
 	ChannelURL  string    `json:"channelUrl"`  // path of the channel's description
 	MessagesURL string    `json:"messagesUrl"` // path to fetch the assignment from
+	// Token is a credential for the ticket's player: it reads and cancels this ticket, and fetches its assignment, and nothing
+	// else. Empty: the service is open, or the ticket is the user's own.
+	Token string `json:"token,omitempty"`
 }
 
 // Names of a ticket's channel, of the subscriber on it, and of the message with the assignment.
@@ -138,6 +141,10 @@ func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
 	dst = append(dst, t.ChannelURL...)
 	dst = append(dst, `","messagesUrl":"`...)
 	dst = append(dst, t.MessagesURL...)
+	if t.Token != "" {
+		dst = append(dst, `","token":"`...)
+		dst = append(dst, t.Token...)
+	}
 	return append(dst, `"}`...)
 }
 

@@ -136,7 +136,7 @@ func TestCreatedTicketAppendJSON(t *testing.T) {
 		want := wire.CreatedTicket{
 			ID: name("id"), Queue: name("queue"), Status: wire.TicketSearching, Channel: name("channel"), Subscriber: name("subscriber"),
 			CreateTime: times.Draw(t, "at").Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "µs")) * time.Microsecond),
-			ChannelURL: "/v1/channels/c", MessagesURL: "/v1/channels/c/subscribers/s/messages",
+			Token:      rapid.SampledFrom([]string{"", "tmt_x-_"}).Draw(t, "token"), ChannelURL: "/v1/channels/c", MessagesURL: "/v1/channels/c/subscribers/s/messages",
 		}
 		decodes(t, want.AppendJSON(nil), want)
 		byReflection, err := json.Marshal(want)

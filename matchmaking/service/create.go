@@ -41,8 +41,9 @@ func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
 // queue has a ticket with its ID, in whatever status, Create returns that one, and created is false. The channel begins a
 // new life before the ticket exists: nothing that was published for an earlier ticket with the ID reaches this one. If it
 // is unknown whether the ticket was created, it is removed in the background, for as long as it could live, unless Create
-// is called for the same ID again, on any server. A ticket of another owner isn't returned: that is ErrTicketExists. Errors:
-// ErrNoQueue, fault.SlugInvalidTicket, fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and the store's.
+// is called for the same ID again, on any server. A ticket of another owner isn't returned: that is ErrTicketExists. The
+// returned ticket has its Token. Errors: ErrNoQueue, fault.SlugInvalidTicket, fault.SlugTicketTooLarge, ErrTicketExists,
+// ErrQueueFull, and the store's.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, matchmaking.DefaultQueue)
 	q, err := s.registry.lookup(ctx, n.Queue)
@@ -56,15 +57,25 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
 	if n.ID != "" {
-		return s.createNamed(ctx, q, &n)
+		t, created, err = s.createNamed(ctx, q, &n)
+	} else {
+		t, created, err = s.createUnique(ctx, q, &n)
 	}
-	n.ID = matchmaking.NewID(n.Queue) // it is never used again
+	if err == nil && s.o.Token != nil {
+		t.Token = s.o.Token(ctx, t.ID, t.CreateTime)
+	}
+	return t, created, err
+}
+
+// createUnique creates a ticket whose ID is never used again.
+func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t matchmaking.Ticket, created bool, err error) {
+	n.ID = matchmaking.NewID(n.Queue)
 	if !n.ChannelLater {
 		if err := s.o.Channels.Open(ctx, n.ID); err != nil {
 			return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 		}
 	}
-	return s.create(ctx, q, &n, ulid.ULID{})
+	return s.create(ctx, q, n, ulid.ULID{})
 }
 
 // maxContention limits how often the creation of one ticket starts over because others create tickets with the same ID.

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -67,4 +69,22 @@ func TestOwner(t *testing.T) {
 		}
 		require.Equal(t, maxOwners, s.owners.kept.Len())
 	})
+}
+
+// TestTokenOfANewTicket: whoever creates a ticket, or finds it, gets the token of its player.
+func TestTokenOfANewTicket(t *testing.T) {
+	t.Parallel()
+	m := newMemory()
+	o := m.options(t, map[string]string{"duel": `{}`})
+	o.Token = func(_ context.Context, id string, created time.Time) string { return fmt.Sprintf("%s at %d", id, created.UnixMicro()) }
+	s, err := New(o)
+	require.NoError(t, err)
+	m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+		return matchmaking.Ticket{ID: r.ID, CreateTime: time.UnixMicro(7)}, r.ID != "found", nil
+	}
+	for _, id := range []string{"", "made", "found"} {
+		ticket, _, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: id})
+		require.NoError(t, err)
+		require.Equal(t, ticket.ID+" at 7", ticket.Token)
+	}
 }

@@ -32,8 +32,11 @@ type Options struct {
 	MaxQueues int
 	// ChannelTTL is how long a ticket's channel lives without activity. No ticket and its assignment can live longer.
 	ChannelTTL time.Duration
-	Logger     *slog.Logger
-	Metrics    Metrics // nil: nothing is counted
+	// Token returns a token for the player of a ticket that the caller of Create has created; empty: the caller needs none. nil:
+	// there are no tokens.
+	Token   func(ctx context.Context, ticket string, created time.Time) string
+	Logger  *slog.Logger
+	Metrics Metrics // nil: nothing is counted
 	Timing
 }
 

@@ -44,6 +44,7 @@ func (h *tickets) create(c *web.Call) error {
 	if err != nil {
 		return err
 	}
+	spec.Owner = access.From(c.Context()).User()
 	t, created, err := h.service.Create(c.Context(), service.NewTicket{
 		Queue: request.Queue, ID: request.ID, Spec: spec, TTL: time.Duration(request.TTL), PersistentTTL: fields.TTL(),
 	})
@@ -98,7 +99,7 @@ func createdTicket(t matchmaking.Ticket) wire.CreatedTicket {
 	return wire.CreatedTicket{
 		ID: t.ID, Queue: t.Queue, Status: string(t.Status), CreateTime: t.CreateTime.UTC(),
 		Channel: name, Subscriber: matchmaking.Subscriber,
-		ChannelURL: at, MessagesURL: at + "/subscribers/" + matchmaking.Subscriber + "/messages",
+		ChannelURL: at, MessagesURL: at + "/subscribers/" + matchmaking.Subscriber + "/messages", Token: t.Token,
 	}
 }
 

@@ -3,15 +3,18 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -25,6 +28,9 @@ const (
 	metadataQueue    = "tidemark-queue"     // the queue of a ticket or of a pool
 	metadataTicketID = "tidemark-ticket-id" // of a new ticket; with it a create can be repeated
 )
+
+// metadataToken is the metadata of an answer that has the token of the ticket that was created.
+const metadataToken = "tidemark-ticket-token"
 
 // Players is what FrontendService calls. Their errors are those of package matchmaking.
 type Players interface {
@@ -77,18 +83,27 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	if err != nil {
 		return nil, err
 	}
+	spec.Owner = access.From(ctx).User()
 	t, created, err := f.players.Create(ctx, service.NewTicket{
-		Queue: metadataOf(ctx, metadataQueue), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
+		Queue: QueueOfTicket(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
 		PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
 	})
 	if err != nil {
 		return nil, err
+	}
+	if t.Token != "" {
+		_ = grpc.SetHeader(ctx, metadata.Pairs(metadataToken, t.Token)) // fails only if the client has gone
 	}
 	if !created {
 		return convert.FromTicket(&t), nil
 	}
 	asked.Id, asked.CreateTime = t.ID, timestamppb.New(t.CreateTime)
 	return asked, nil
+}
+
+// QueueOfTicket returns the queue that the client's metadata names for a new ticket.
+func QueueOfTicket(ctx context.Context) string {
+	return cmp.Or(metadataOf(ctx, metadataQueue), matchmaking.DefaultQueue)
 }
 
 // checkTicket refuses what Open Match refuses, with the same texts.
