@@ -196,13 +196,21 @@ type Feed interface {
 	// Waiting calls each with the tickets that wait, the oldest first, at most a hundred at a time, until each returns an
 	// error. It holds no more of them in memory. A ticket that comes or goes meanwhile may be among them or not.
 	Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error
-	// Changes reads the changes after a point, in order; none if nothing happened. Errors: ErrChangesLost if some changes
-	// since the point are gone: take a Snapshot.
-	Changes(ctx context.Context, r ChangesRequest) (Changes, error)
-	// Watch calls notify after each change of a queue, or after several at once, until ctx ends. free reports that the
-	// lease of the queue may be free. While the connection is down calls are missed; when it is back, as when it is first
-	// established, there is one with free. notify must not block. Several goroutines may call it.
+	// Follow begins to read the changes of a queue after a point.
+	Follow(r ChangesRequest) Follower
+	// Watch calls notify after each change of a queue whose lease nobody holds, or after several at once, until ctx ends.
+	// free reports that the lease of the queue may be free. While the connection is down calls are missed; when it is back,
+	// as when it is first established, there is one with free. notify must not block. Several goroutines may call it.
 	Watch(ctx context.Context, queue string, notify func(free bool))
+}
+
+// Follower reads the changes of a queue, each once and in order. One goroutine at a time may use it.
+type Follower interface {
+	// Next returns the changes after those that it has returned before. If there is none it waits for one, for wait at most,
+	// and returns none then. Errors: ErrChangesLost if some changes are gone: take a Snapshot.
+	Next(ctx context.Context, wait time.Duration) (Changes, error)
+	// Stop ends what Follow has begun.
+	Stop()
 }
 
 // Snapshot is all tickets that wait in a queue.
@@ -234,7 +242,7 @@ const (
 type ChangesRequest struct {
 	Queue  string
 	After  string
-	Limit  int
+	Limit  int    // of changes that are read from the storage at once
 	Fields Fields // of tickets that were created, FieldsMatching or more
 }
 

@@ -42,11 +42,6 @@ func signal(c chan<- struct{}) {
 	}
 }
 
-// awaitChange waits for a change, but no longer than limit. It reports whether ctx is alive.
-func (e *events) awaitChange(ctx context.Context, limit time.Duration) bool {
-	return pace.SleepUntil(ctx, limit, e.changed)
-}
-
 // awaitFree waits until the lease may be free, but no longer than limit.
 func (e *events) awaitFree(ctx context.Context, limit time.Duration) {
 	pace.SleepUntil(ctx, limit, e.free)

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	feedEvery  = 2 * time.Second // how often changes are read without a notification
+	feedEvery  = 2 * time.Second // how often changes are looked for without a notification
 	feedLimit  = 1000            // changes that are read at once
 	auditEvery = 5               // leases after which the pool is compared with the storage
 )
@@ -34,7 +34,6 @@ type feed struct {
 	fence      uint64             // of the term's lease
 	takesOver  bool               // claims of earlier directors end at once
 	auditEvery time.Duration      // how often the pool is compared with the storage
-	events     *events
 	clock      *storetime.Clock
 	log        *slog.Logger
 	known      atomic.Int64 // tickets in the pool; set by the term
@@ -83,14 +82,15 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 
 // readChanges reads what changes after a point.
 func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) error {
+	follower := f.store.Follow(matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit, Fields: f.fields})
+	defer follower.Stop()
 	audited, doubt := time.Now(), false
-	for more := true; more || f.events.awaitChange(ctx, feedEvery); {
-		c, err := f.store.Changes(ctx, matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit, Fields: f.fields})
+	for ctx.Err() == nil {
+		c, err := follower.Next(ctx, feedEvery)
 		if err != nil {
 			return fmt.Errorf("read the changes: %w", err)
 		}
 		succeeded()
-		after, more = c.After, len(c.Changes) == feedLimit
 		if len(c.Changes) > 0 && !f.send(ctx, fed{changes: c.Changes}) {
 			return nil
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // memory is a queue in memory, as the store says, in which nobody claims.
@@ -33,12 +34,13 @@ type memory struct {
 	fails   func(call int) error // of Assign, after it did its work
 	lost    bool                 // the lease
 	notify  func(bool)
+	changed chan struct{} // buffered (capacity 1): tickets were added
 }
 
 func newMemory() *memory {
 	return &memory{
 		waiting: map[string]*matchmaking.Ticket{}, held: map[string]time.Time{}, ended: map[string]bool{},
-		matches: map[string][]string{}, fails: func(int) error { return nil }, notify: func(bool) {},
+		matches: map[string][]string{}, fails: func(int) error { return nil }, notify: func(bool) {}, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -50,6 +52,7 @@ func (m *memory) add(tickets ...*matchmaking.Ticket) {
 	m.order = append(m.order, tickets...)
 	m.mu.Unlock()
 	m.notify(false)
+	signal(m.changed)
 }
 
 func (m *memory) Watch(ctx context.Context, _ string, notify func(bool)) {
@@ -65,15 +68,19 @@ func (m *memory) Waiting(context.Context, matchmaking.WaitingRequest, func([]*ma
 	return nil
 }
 
-func (m *memory) Changes(_ context.Context, r matchmaking.ChangesRequest) (c matchmaking.Changes, err error) {
+func (m *memory) Follow(matchmaking.ChangesRequest) matchmaking.Follower { return m }
+
+func (m *memory) Stop() {}
+
+func (m *memory) Next(ctx context.Context, wait time.Duration) (c matchmaking.Changes, err error) {
+	pace.SleepUntil(ctx, wait, m.changed)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next := m.order[m.read:min(len(m.order), m.read+r.Limit)]
-	m.read += len(next)
-	for _, t := range next {
+	for _, t := range m.order[m.read:] {
 		c.Changes = append(c.Changes, matchmaking.Change{Added: t})
 	}
-	return c, nil
+	m.read = len(m.order)
+	return c, ctx.Err()
 }
 
 func (m *memory) Assign(_ context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
@@ -69,10 +70,19 @@ func (s *fakeStore) Snapshot(_ context.Context, r matchmaking.WaitingRequest) (m
 	return snapshot, nil
 }
 
-func (s *fakeStore) Changes(_ context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
+func (s *fakeStore) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fields = r.Fields
+	return s
+}
+
+func (s *fakeStore) Stop() {}
+
+func (s *fakeStore) Next(ctx context.Context, wait time.Duration) (matchmaking.Changes, error) {
+	pace.Sleep(ctx, wait)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := s.failing(); err != nil {
 		return matchmaking.Changes{}, err
 	}
@@ -133,7 +143,7 @@ func (s *fakeStore) Sweep(_ context.Context, _ string, released []string, _ int)
 func runFeed(t *testing.T, s *fakeStore, takesOver bool) *feed {
 	t.Helper()
 	f := &feed{
-		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute, events: newEvents(), clock: &storetime.Clock{},
+		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute, clock: &storetime.Clock{},
 		log: slog.New(slog.DiscardHandler), out: make(chan fed),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -165,7 +175,6 @@ func TestFeed(t *testing.T) {
 			require.Equal(t, matchmaking.FieldsMatching, s.fields)
 			s.changes = []matchmaking.Changes{{Changes: []matchmaking.Change{{Cancelled: "a"}}}}
 			s.mu.Unlock()
-			f.events.notify(false)
 			require.Equal(t, []matchmaking.Change{{Cancelled: "a"}}, (<-f.out).changes)
 		})
 	})

@@ -85,7 +85,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	t.sweeper = newSweeper(d, players)
 	t.feed = &feed{
 		store: d.Store, queue: def.Name, fields: cmp.Or(parts.Fields, matchmaking.FieldsAll), fence: l.fence, takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
-		events: d.events, clock: &d.clock, log: d.log, out: make(chan fed, 4),
+		clock: &d.clock, log: d.log, out: make(chan fed, 4),
 	}
 	return t
 }

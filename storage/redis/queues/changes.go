@@ -2,9 +2,9 @@ package queues
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -15,117 +15,172 @@ import (
 
 var changesScript = lua.Must("queues/changes")
 
-// feed is how far the changes of a queue were read.
-type feed struct {
-	after   string    // the point after what was read last
-	read    time.Time // when
-	trimmed time.Time // when what was read was removed
+// follower reads the changes of a queue: from notifications, and from the stream if some of these may be missing.
+//
+// The number of an entry, after the dash of its ID, is one more than that of the entry before, if what is in front of the dash
+// is the same. So if a notification begins with the number after that of the last change that the follower has, nothing is
+// missing in between. After any other it reads the stream. So it needs no order of notifications, and all of them may be
+// lost, late, or there twice.
+type follower struct {
+	store   *Store
+	request matchmaking.ChangesRequest // After is where the follower is
+	inbox   *inbox
+	trimmed time.Time // when changes that were read were removed last
+	stops   []func()
 }
 
-// sure is how long after a read the next one need not check for missing changes. Changes are trimmed by their reader, so
-// that only a reader that was delayed can miss some, or one whose Redis has failed over.
-const sure = time.Second
+// Follow implements matchmaking.Feed. While the queue has a director, scripts notify only its follower; at other times they
+// notify all servers, without the changes.
+func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
+	f, k := newFollower(s, r), s.keys(r.Queue)
+	f.stops = []func(){
+		s.conn.Listen(k.feed(), pubsub.Listener{
+			Confirmed: f.inbox.confirmed, Interrupted: f.inbox.interrupted, Message: f.inbox.add, Repeats: true,
+		}),
+		s.conn.Listen(k.nudges(), pubsub.Listener{Confirmed: f.inbox.doubt, Message: func(string) { f.inbox.doubt() }, Repeats: true}),
+	}
+	return f
+}
 
-// Changes reads with XREAD. It runs changes.lua if some changes may be missing, and removes changes that were read every
-// second.
-func (s *Store) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
-	key := s.keys(r.Queue).changes()
-	last := s.takeFeed(r.Queue)
-	certain := last.after == r.After && time.Since(last.read) < sure
-	var entries []rueidis.XRangeEntry
-	err := s.conn.Retry(ctx, "changes", func(ctx context.Context) (err error) {
-		entries, err = s.readStream(ctx, key, r)
-		certain = certain && err == nil
-		return err
-	})
+// newFollower returns a follower that isn't subscribed. It begins by reading.
+func newFollower(s *Store, r matchmaking.ChangesRequest) *follower {
+	f := &follower{store: s, request: r, inbox: newInbox(), trimmed: time.Now()}
+	f.inbox.doubt()
+	return f
+}
+
+// Stop implements matchmaking.Follower.
+func (f *follower) Stop() {
+	for _, stop := range f.stops {
+		stop()
+	}
+}
+
+// Next implements matchmaking.Follower.
+func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.Changes, err error) {
+	texts, missing := f.inbox.await(ctx, wait)
+	if !missing {
+		c.Changes, missing = f.apply(texts)
+	}
+	if missing {
+		f.inbox.take() // the stream has what they have
+		found, err := f.Changes(ctx)
+		if err != nil {
+			f.inbox.doubt()
+		}
+		if err != nil && len(c.Changes) == 0 {
+			return c, err
+		}
+		c.Changes = append(c.Changes, found...)
+	}
+	if len(c.Changes) > 0 {
+		f.trim(ctx)
+	}
+	c.After = f.request.After
+	return c, nil
+}
+
+// apply returns the changes of notifications, as long as each follows the one before. missing reports that the stream must
+// be read for the rest.
+func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing bool) {
+	for _, text := range texts {
+		n, found, err := record.ParseChanges(f.request, text)
+		at, first, last := entryOf(f.request.After), entryOf(n.First), entryOf(n.After)
+		if err != nil || first.ms != at.ms || last.ms != at.ms || last.number+1 != first.number+uint64(len(found)) {
+			return changes, true
+		}
+		if last.number <= at.number {
+			continue // it was late
+		}
+		if first.number != at.number+1 {
+			return changes, true
+		}
+		changes, f.request.After = append(changes, found...), strings.Clone(n.After)
+	}
+	return changes, false
+}
+
+// streamID is the ID of an entry, "<ms>-<number>".
+type streamID struct{ ms, number uint64 }
+
+// entryOf returns the ID of the entry of a point, "<entry>/<ticket's ID>", or of an entry.
+func entryOf(point string) (id streamID) {
+	entry, _, _ := strings.Cut(point, "/")
+	ms, number, _ := strings.Cut(entry, "-")
+	id.ms, _ = strconv.ParseUint(ms, 10, 64)
+	id.number, _ = strconv.ParseUint(number, 10, 64)
+	return id
+}
+
+// Changes runs changes.lua. If it finds as many changes as it may, there may be more.
+func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
+	key := f.store.keys(f.request.Queue).changes()
+	rep, err := f.store.conn.Run(ctx, changesScript, []string{key}, []string{f.request.After, strconv.Itoa(f.request.Limit)})
 	if err != nil {
-		return matchmaking.Changes{}, err
-	}
-	if !certain || len(entries) == 0 || len(entries) == r.Limit {
-		rep, err := s.conn.Run(ctx, changesScript, []string{key}, []string{r.After})
-		if err != nil {
-			return matchmaking.Changes{}, err
-		}
-		if err := refusals.Check(rep, redis.OK); err != nil {
-			return matchmaking.Changes{}, err
-		}
-	}
-	found := matchmaking.Changes{After: r.After}
-	for _, e := range entries {
-		found.After = e.ID
-		fields, err := s.withTicket(ctx, r.Queue, e.FieldValues)
-		if err != nil {
-			return matchmaking.Changes{}, err
-		}
-		if fields == nil {
-			continue
-		}
-		change, err := record.ParseChange(r, fields)
-		if err != nil {
-			s.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", r.Queue, "entry", e.ID, "error", err)
-			continue
-		}
-		found.Changes = append(found.Changes, change)
-	}
-	last.after, last.read = found.After, time.Now()
-	s.trim(ctx, key, &last, len(entries) > 0)
-	s.putFeed(r.Queue, last)
-	return found, nil
-}
-
-// withTicket returns the fields of an entry with its ticket. A large ticket isn't in the entry: it is read from its key, and
-// nil is returned if it has ended.
-func (s *Store) withTicket(ctx context.Context, queue string, fields map[string]string) (map[string]string, error) {
-	if value, ok := fields["ticket"]; !ok || value != "" {
-		return fields, nil
-	}
-	values, err := s.readAll(ctx, []string{s.keys(queue).ticket(fields["id"])})
-	if err != nil || !record.Is(values[0]) {
 		return nil, err
 	}
-	fields["ticket"] = string(values[0])
-	return fields, nil
+	if rep.Status != redis.OK {
+		return nil, refusals.Error(rep)
+	}
+	d, after := rep.Decoder(), f.request.After
+	var entries []map[string]string
+	d.Each(func(list *redis.Decoder) {
+		name, fields := entry(list)
+		after, entries = name+"/"+fields["id"], append(entries, fields)
+	})
+	if err := d.End(); err != nil {
+		return nil, err
+	}
+	changes, err := f.changesOf(ctx, entries)
+	if err != nil {
+		return nil, err
+	}
+	if f.request.After = after; len(entries) == f.request.Limit {
+		f.inbox.doubt()
+	}
+	return changes, nil
 }
 
-// takeFeed returns how far a queue was read, and resets it until putFeed: after a failed read nothing is certain.
-func (s *Store) takeFeed(queue string) feed {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	last := s.feeds[queue]
-	s.feeds[queue] = feed{trimmed: last.trimmed}
-	return last
-}
-
-func (s *Store) putFeed(queue string, last feed) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.feeds[queue] = last
+// changesOf returns the changes of entries. Large tickets aren't in their entries: those that still exist are read from their
+// keys, one at a time.
+func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (changes []matchmaking.Change, err error) {
+	for _, fields := range entries {
+		if value, added := fields["ticket"]; added && value == "" {
+			values, err := f.store.readAll(ctx, []string{f.store.keys(f.request.Queue).ticket(fields["id"])})
+			if err != nil {
+				return nil, err
+			}
+			if !record.Is(values[0]) {
+				continue
+			}
+			fields["ticket"] = string(values[0])
+		}
+		change, err := record.ParseChange(f.request, fields)
+		if err != nil {
+			f.store.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", f.request.Queue, "ticket", fields["id"], "error", err)
+			continue
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
 }
 
 // trimEvery is how often changes that were read are removed.
 const trimEvery = time.Second
 
-// trim removes the changes before the point, if some were just read. The one at the point stays: it shows that
-// nothing after it is gone.
-func (s *Store) trim(ctx context.Context, key string, last *feed, found bool) {
-	if !found || time.Since(last.trimmed) < trimEvery {
+// trim removes the changes before the point where the follower is. The one at the point stays: it shows that nothing after
+// it is gone.
+func (f *follower) trim(ctx context.Context) {
+	if time.Since(f.trimmed) < trimEvery {
 		return
 	}
-	last.trimmed = time.Now()
-	c := s.conn.Client()
-	err := c.Do(ctx, c.B().Xtrim().Key(key).Minid().Almost().Threshold(last.after).Build()).Error()
+	f.trimmed = time.Now()
+	point, _, _ := strings.Cut(f.request.After, "/")
+	c, key := f.store.conn.Client(), f.store.keys(f.request.Queue).changes()
+	err := c.Do(ctx, c.B().Xtrim().Key(key).Minid().Almost().Threshold(point).Build()).Error()
 	if err != nil && ctx.Err() == nil {
-		s.conn.Logger().DebugContext(ctx, "cannot remove changes that were read", "key", key, "error", err)
+		f.store.conn.Logger().DebugContext(ctx, "cannot remove changes that were read", "key", key, "error", err)
 	}
-}
-
-// readStream reads the entries of a stream after a point.
-func (s *Store) readStream(ctx context.Context, key string, r matchmaking.ChangesRequest) ([]rueidis.XRangeEntry, error) {
-	found, err := s.conn.Client().Do(ctx, s.conn.Client().B().Xread().Count(int64(r.Limit)).Streams().Key(key).Id(r.After).Build()).AsXRead()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		return nil, err
-	}
-	return found[key], nil
 }
 
 // nudgeFree is the text of a nudge of a director that has resigned.

@@ -69,7 +69,7 @@ func (s *Store) Release(ctx context.Context, queue, token string, ids []string) 
 	k := s.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
 		rep, err := s.conn.Run(ctx, releaseScript, []string{k.proposed(), k.claims(), k.director(), k.changes()},
-			slices.Concat([]string{token, k.nudges()}, some))
+			slices.Concat([]string{token, k.nudges(), k.feed()}, some))
 		if err != nil {
 			return err
 		}

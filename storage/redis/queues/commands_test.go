@@ -2,7 +2,9 @@ package queues
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -22,12 +24,8 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	h.Add(t, tickets...)
 	limited := h.Request("limited")
 	limited.MaxTickets = 1000
-	read := matchmaking.ChangesRequest{Queue: h.Name, After: "0-0", Limit: 30}
-	readOn := func(ctx context.Context) error {
-		found, err := h.Changes(ctx, read)
-		read.After = found.After
-		return err
-	}
+	f := h.follow("0-0", 100)
+	readOn := func(ctx context.Context) error { return rig.ErrorOf(f.Next(ctx, 0)) }
 	require.NoError(t, h.Lead(t.Context(), "token", queuetest.LongTTL))
 	token := h.ClaimToken()
 	claim := func(token string, limit int, ids ...string) func(context.Context) error {
@@ -55,16 +53,22 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	}{
 		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.KeepLease(ctx, "token") }},
-		{"create", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create again", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
-		{"create with a limit", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
+		{"create with a limit", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
 		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
 		{"states", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
 			return rig.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
 		}},
-		{"the first changes", []string{"XREAD", "EVALSHA", "XTRIM"}, 4, readOn},
-		{"changes", []string{"XREAD"}, 1, readOn},
-		{"no changes", []string{"XREAD", "EVALSHA"}, 3, readOn},
+		{"changes", []string{"EVALSHA"}, 3, readOn},
+		{"changes that were notified", nil, 0, func(ctx context.Context) error {
+			f.inbox.confirmed()
+			f.inbox.take()
+			at := entryOf(f.request.After)
+			next := fmt.Sprintf("%d-%d", at.ms, at.number+1)
+			f.inbox.add(next + " " + next + "/a a 0 -1 ")
+			return rig.ErrorOf(f.Next(ctx, time.Minute))
+		}},
 		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, tickets...)},
 		{"claim of the oldest", []string{"EVALSHA"}, 10, claim("other", 2)},
 		{"assign", []string{"EVALSHA"}, 25, assign(h.Match("m1", tickets[0], tickets[1]))},
@@ -76,11 +80,11 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
 			return rig.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))
 		}},
-		{"release", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
+		{"release", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.Name, tickets[10:13]) }},
-		{"cancel", []string{"EVALSHA"}, 17, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
+		{"cancel", []string{"EVALSHA"}, 18, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
-		{"undo", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
+		{"undo", []string{"EVALSHA"}, 14, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
 		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
 		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error {
 			return rig.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))

@@ -71,8 +71,8 @@ func createPause(outgoing int) time.Duration {
 
 func (s *Store) createCall(queue string, all []creation) (keys, args []string) {
 	k := s.keys(queue)
-	keys = append(make([]string, 0, 5+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox())
-	args = append(make([]string, 0, 1+7*len(all)), k.nudges())
+	keys = append(make([]string, 0, 6+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director())
+	args = append(make([]string, 0, 2+7*len(all)), k.nudges(), k.feed())
 	for _, r := range all {
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
 		args = append(args, r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)),
@@ -159,8 +159,9 @@ var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 // Undo runs undo.lua.
 func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
 	k := s.keys(queue)
-	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes()}
-	rep, err := s.conn.Run(ctx, undoScript, keys, []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges(), k.assigned()})
+	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.director()}
+	args := []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges(), k.feed(), k.assigned()}
+	rep, err := s.conn.Run(ctx, undoScript, keys, args)
 	if err != nil {
 		return false, err
 	}

@@ -29,20 +29,12 @@ type directors struct {
 // Acquire runs campaign.lua.
 func (l directors) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
 	k := l.store.keys(r.Name)
-	keys := []string{k.director(), k.expiries(), k.outbox()}
+	keys := []string{k.director(), k.expiries(), k.outbox(), k.changes()}
 	rep, err := l.store.conn.Run(ctx, campaignScript, keys, []string{r.Token, milliseconds(r.TTL)})
 	if err != nil {
 		return 0, fmt.Errorf("campaign: %w", err)
 	}
 	return leases.Granted(rep, refusals)
-}
-
-// Release implements lease.Store. The changes of the queue are read by another store from now on.
-func (l directors) Release(ctx context.Context, queue, token string) error {
-	l.store.mu.Lock()
-	delete(l.store.feeds, queue)
-	l.store.mu.Unlock()
-	return l.Store.Release(ctx, queue, token)
 }
 
 // fenceText returns a fence as scripts get it: empty for none.

@@ -35,7 +35,7 @@ func (h *hall) queueCalls() []rig.Call {
 			return rig.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
 		}},
 		{Name: "changes", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.Name, After: "0-0", Limit: 10}))
+			return rig.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10}))
 		}},
 		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
 		{Name: "outgoing", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},

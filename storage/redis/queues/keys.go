@@ -11,6 +11,7 @@ func keysOf(prefix, queue string) keys { return keys{base: prefix + "mm.{" + que
 func definitionsKey(prefix string) string { return prefix + "mm.queues" }
 
 func (k keys) nudges() string              { return k.base }
+func (k keys) feed() string                { return k.base + ".feed" }
 func (k keys) assigned() string            { return k.base + ".assigned" }
 func (k keys) waiting() string             { return k.base + ".allTickets" }
 func (k keys) expiries() string            { return k.base + ".expiries" }

@@ -120,7 +120,7 @@ func TestTwoPlayers(t *testing.T) {
 		"the director claims both": func() {
 			fence, err := s.Leases().Acquire(ctx, request)
 			require.NoError(t, err)
-			found, err := s.Changes(ctx, matchmaking.ChangesRequest{Queue: s.queue, After: point, Limit: 10})
+			found, err := (&queuetest.Queue{Store: s, Name: s.queue}).Changes(ctx, matchmaking.ChangesRequest{After: point, Limit: 10})
 			require.NoError(t, err)
 			require.Equal(t, []string{a, b}, queuetest.Told(found.Changes))
 			claimed, err := s.Claim(ctx, matchmaking.ClaimRequest{

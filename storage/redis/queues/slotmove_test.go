@@ -116,7 +116,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return err
 	}, func(*testing.T, *hall) {}},
 	{"changes", func(ctx context.Context, h *hall) error {
-		found, err := h.Changes(ctx, matchmaking.ChangesRequest{Queue: h.Name, After: "0-0", Limit: 10})
+		found, err := h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10})
 		if err == nil && len(found.Changes) != 3 {
 			return fmt.Errorf("changes %+v", found)
 		}

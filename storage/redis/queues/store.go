@@ -11,7 +11,6 @@ package queues
 
 import (
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
@@ -28,9 +27,6 @@ type Store struct {
 	confirmed *confirm.Confirmer // nil: claims and assignments count at once
 	creations *group.Group[creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
-
-	mu    sync.Mutex
-	feeds map[string]feed // how far the changes of each queue were read
 }
 
 var _ matchmaking.Store = (*Store)(nil)
@@ -51,7 +47,7 @@ type Options struct {
 
 // New returns the queues in the Redis of a connection. Close it before the connection.
 func New(conn *redis.Conn, o Options) *Store {
-	s := &Store{conn: conn, slowed: o.Slowed, feeds: map[string]feed{}}
+	s := &Store{conn: conn, slowed: o.Slowed}
 	if s.slowed == nil {
 		s.slowed = func(string, time.Duration) {}
 	}

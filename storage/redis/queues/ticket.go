@@ -77,13 +77,13 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	k := s.keys(r.Queue)
 	keys := []string{
-		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
+		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(), k.director(),
 	}
 	keep := milliseconds(r.Keep)
 	if r.Keep == deleting {
 		keep = ""
 	}
-	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges(), k.assigned()})
+	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges(), k.feed(), k.assigned()})
 	if err != nil {
 		return err
 	}

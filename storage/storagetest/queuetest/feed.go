@@ -1,7 +1,11 @@
 package queuetest
 
 import (
+	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +40,7 @@ func changes(t *testing.T, q *Queue) {
 		matchmaking.FieldsSearch:   {SearchFields: Spec("b").SearchFields, Statistics: Spec("b").Statistics},
 		matchmaking.FieldsMatching: {Statistics: Spec("b").Statistics},
 	} {
-		part, err := q.Changes(t.Context(), matchmaking.ChangesRequest{Queue: q.Name, After: start.After, Limit: 10, Fields: fields})
+		part, err := q.Changes(t.Context(), matchmaking.ChangesRequest{After: start.After, Limit: 10, Fields: fields})
 		require.NoError(t, err)
 		require.Equal(t, want, part.Changes[1].Added.Spec)
 	}
@@ -48,6 +52,61 @@ func changes(t *testing.T, q *Queue) {
 	require.Empty(t, none.Changes)
 	require.Equal(t, all.After, none.After)
 	require.Equal(t, all.After, q.Whole(t).After)
+}
+
+// told reads changes until there are n, and returns them.
+func told(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Change) {
+	t.Helper()
+	for len(found) < n {
+		next, err := f.Next(t.Context(), time.Hour)
+		require.NoError(t, err)
+		found = append(found, next.Changes...)
+	}
+	return found
+}
+
+// A follower gets what happens after its point, each change once and in order, while the queue has a director and while it
+// has none.
+func follow(t *testing.T, q *Queue) {
+	t.Helper()
+	q.Add(t, "a", "b", "c")
+	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
+	f := q.Follow(matchmaking.ChangesRequest{Queue: q.Name, After: q.Whole(t).After, Limit: 10, Fields: matchmaking.FieldsSearch})
+	defer f.Stop()
+	q.Add(t, "d")
+	added, want := told(t, f, 1)[0].Added, q.Get(t, "d")
+	want.Spec = matchmaking.Spec{SearchFields: want.SearchFields, Statistics: want.Statistics}
+	require.Equal(t, want, *added)
+
+	q.Hold(t, "rival.1", "a", "b")
+	require.NoError(t, q.Release(t.Context(), q.Name, "rival.1", []string{"a", "b"}))
+	require.NoError(t, q.CancelID(t.Context(), "a"))
+	undone, large := q.Request("undone"), q.Request("large")
+	large.Spec = Spec(strings.Repeat("x", 100_000))
+	for _, r := range []matchmaking.CreateRequest{undone, large} {
+		_, _, err := q.Create(t.Context(), r)
+		require.NoError(t, err)
+	}
+	_, err := q.Undo(t.Context(), q.Name, undone.ID, undone.Attempt)
+	require.NoError(t, err)
+	require.NoError(t, q.Resign(t.Context(), "boss"))
+	q.Add(t, "e")
+	require.Equal(t, []string{"+a", "+b", "-a", "undone", "large", "-undone", "e"}, Told(told(t, f, 7)))
+
+	require.NoError(t, q.Lead(t.Context(), "other", time.Hour))
+	many := Numbered("t", 300)
+	var adding sync.WaitGroup
+	for _, id := range many {
+		adding.Go(func() { q.Add(t, id) })
+	}
+	found := told(t, f, len(many))
+	adding.Wait()
+	require.ElementsMatch(t, many, Told(found))
+	require.True(t, slices.IsSortedFunc(found, func(a, b matchmaking.Change) int { return a.Added.CreateTime.Compare(b.Added.CreateTime) }))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = f.Next(ctx, time.Hour)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func watch(t *testing.T, q *Queue) {

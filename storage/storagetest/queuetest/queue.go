@@ -158,10 +158,18 @@ func (q *Queue) Resign(ctx context.Context, token string) error {
 // ClaimToken returns the token of a claim by the holder that took the lease last.
 func (q *Queue) ClaimToken() string { return strconv.FormatUint(q.Fence, 10) + ".1" }
 
+// Changes reads changes of the queue once.
+func (q *Queue) Changes(ctx context.Context, r matchmaking.ChangesRequest) (matchmaking.Changes, error) {
+	r.Queue = q.Name
+	f := q.Follow(r)
+	defer f.Stop()
+	return f.Next(ctx, 0)
+}
+
 // ChangesAfter returns changes of the queue.
 func (q *Queue) ChangesAfter(t testing.TB, after string, limit int) matchmaking.Changes {
 	t.Helper()
-	found, err := q.Changes(t.Context(), matchmaking.ChangesRequest{Queue: q.Name, After: after, Limit: limit, Fields: matchmaking.FieldsAll})
+	found, err := q.Changes(t.Context(), matchmaking.ChangesRequest{After: after, Limit: limit, Fields: matchmaking.FieldsAll})
 	require.NoError(t, err)
 	return found
 }

@@ -48,6 +48,7 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"two directors assign":                             assignOfTwoDirectors,
 	"players leave while they are matched":             cancelAgainstAssign,
 	"changes are read in order":                        changes,
+	"a follower gets all changes":                      follow,
 	"a watch is called about changes":                  watch,
 	"a direction is taken if there is something to do": campaign,
 	"a snapshot has all tickets":                       snapshot,

@@ -1,11 +1,12 @@
 #!lua flags=allow-oom
 -- campaign.lua assigns the lease of a queue's director to a token, if there is something to do in the queue. It may run
 -- when Redis is out of memory.
--- uses: time.decimal time.time lease.read lease.write
+-- uses: lease.read lease.write rights.demand time.decimal time.time
 --
 -- KEYS[1] director  string  fence, end, and token of the queue's director
 -- KEYS[2] expiries  zset    IDs of tickets that wait, by when their lives end, in milliseconds
 -- KEYS[3] outbox    stream  assignments on their way to their channels
+-- KEYS[4] changes   stream  tickets that came or were cancelled
 --
 -- ARGV[1] token   string  token of the caller
 -- ARGV[2] ttl_ms  int     how long from now on
@@ -13,7 +14,7 @@
 -- Returns {"OK", fence}, {"HELD", left_ms} if another token holds the lease, or {"IDLE"} if no token does and the queue has
 -- neither tickets nor assignments. Nothing is changed by any but the first.
 -- Safe to run twice: yes, while the token holds the lease it gets the same fence.
-local director_key, expiries_key, outbox_key = KEYS[1], KEYS[2], KEYS[3]
+local director_key, expiries_key, outbox_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
 local now_us, now_ms = time()
@@ -23,6 +24,12 @@ if until_ms <= now_ms then
     return {'IDLE'}
   end
   fence = math.max(fence + 1, now_us)
+  demand(changes_key, 'XSETID')
+  -- From a point that is ahead of Redis's time the entries of the stream are numbered without gaps, so that the director
+  -- notices if a notification is missing.
+  if redis.call('EXISTS', changes_key) == 1 then
+    redis.pcall('XSETID', changes_key, decimal(fence) .. '-0') -- it fails if an earlier fence was higher, which is as good
+  end
 elseif current ~= token then
   return {'HELD', until_ms - now_ms}
 end

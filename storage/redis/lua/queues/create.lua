@@ -1,18 +1,20 @@
 #!lua
 -- create.lua makes tickets that can be matched, each unless there is one with its ID, in whatever status.
--- uses: creation.divide creation.parse creation.settle many.from rights.demand rights.demand_topic time.DAY_MS time.decimal
--- uses: time.prolong time.time
+-- uses: changes.append changes.begin changes.tell creation.divide creation.parse creation.settle many.from rights.demand
+-- uses: time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
 -- KEYS[3]  proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[4]  changes   stream  tickets that came or were cancelled
 -- KEYS[5]  outbox    stream  assignments on their way to their channels
--- KEYS[6…] both      string  of each attempt the ticket and its assignment
+-- KEYS[6]  director  string  the lease of the queue's director
+-- KEYS[7…] both      string  of each attempt the ticket and its assignment
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  nudges  string  sharded pub/sub channel of the queue
--- ARGV[2…] texts   string  of each attempt the ticket's ID; in milliseconds how long it can be matched, how long it can be
+-- ARGV[2]  feed    string  sharded pub/sub channel of its director
+-- ARGV[3…] texts   string  of each attempt the ticket's ID; in milliseconds how long it can be matched, how long it can be
 --                           read after that, and how long it can be matched at most, however often it is renewed; how many
 --                           tickets may wait, this one included, or 0; the attempt's ULID, a space, and the epoch of the life of
 --                           its channel that the ticket begins, or nothing: its ID is never used again; what the player asks for
@@ -23,18 +25,19 @@
 -- Nothing else is changed by any but the first. Several attempts with one ID are decided in their order.
 -- Safe to run twice: yes, the second run finds the tickets of its own attempts, which are CREATED again.
 local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local outbox_key, both, nudges, texts = KEYS[5], from(KEYS, 6), ARGV[1], from(ARGV, 2)
+local outbox_key, director_key, both = KEYS[5], KEYS[6], from(KEYS, 7)
+local nudges, feed, texts = ARGV[1], ARGV[2], from(ARGV, 3)
 
 -- A ticket of more bytes is not repeated in the changes: their reader reads its key.
 local LARGE = 16384
 local now, now_ms = time()
 local outgoing = redis.call('XLEN', outbox_key)
 demand(changes_key, 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
-demand_topic(nudges)
-local outcomes, left, made, longest = {}, parse(texts, both), 0, 0
+local news, outcomes, left, made, longest = nil, {}, parse(texts, both), 0, 0
 while #left > 0 do
   local firsts, values, waiting, new = nil, nil, nil, {}
-  firsts, values, left = divide(left)
+  firsts, values, left = divide(left, director_key)
+  news = news or begin(now_ms, changes_key, values[#values], {nudges, feed})
   for i, attempt in ipairs(firsts) do
     local outcome = settle(now_ms, attempt, expiries_key, proposed_key, values[i])
     if not outcome and attempt.max > 0 then
@@ -44,26 +47,30 @@ while #left > 0 do
     outcomes[attempt.at], new[#new + 1] = outcome, not outcome and attempt or nil
   end
 
-  local ids, created, expires = {}, {}, {}
+  local reused, created, expires = {}, {}, {}
   for i, attempt in ipairs(new) do
     local us, id = now + made, attempt.id
     local ends = decimal(math.floor(us / 1000) + attempt.ttl)
     local value = 'S' .. decimal(us) .. attempt.rest
     redis.call('SET', attempt.ticket, value, 'PXAT', decimal(ends + attempt.keep))
-    redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'expires', ends, 'ticket', #value > LARGE and '' or value)
-    ids[i], created[2 * i - 1], created[2 * i], expires[2 * i - 1], expires[2 * i] = id, decimal(us), id, ends, id
+    local small = #value <= LARGE and value
+    append(news, id, {'expires', ends, 'ticket', small or ''}, small and ends .. ' ' .. #value .. ' ' .. value)
+    created[2 * i - 1], created[2 * i], expires[2 * i - 1], expires[2 * i] = decimal(us), id, ends, id
+    reused[#reused + 1] = attempt.reused and id or nil
     outcomes[attempt.at] = {'CREATED', decimal(us), ends}
     made, longest = made + 1, math.max(longest, attempt.ttl)
   end
   -- What makes the tickets matchable comes last. Earlier tickets with these IDs may have left claims.
+  if #reused > 0 then
+    redis.call('ZREM', proposed_key, unpack(reused))
+  end
   if #new > 0 then
-    redis.call('ZREM', proposed_key, unpack(ids))
     redis.call('ZADD', waiting_key, unpack(created))
     redis.call('ZADD', expiries_key, unpack(expires))
   end
 end
 if made > 0 then
   prolong(now_ms, longest + DAY_MS, waiting_key, expiries_key, changes_key)
-  redis.call('SPUBLISH', nudges, '')
+  tell(news)
 end
 return {'OK', outgoing, outcomes}

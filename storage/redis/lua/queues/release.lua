@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- release.lua releases those of some tickets that a token holds. It may run when Redis is out of memory.
--- uses: lease.read time.decimal rights.demand rights.demand_topic
+-- uses: changes.append changes.begin changes.tell lease.parts rights.demand time.decimal time.time
 --
 -- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[2] claims    hash    the tokens that hold them
@@ -9,12 +9,13 @@
 --
 -- ARGV[1]  token   string  who claimed: a director's fence and a number
 -- ARGV[2]  nudges  string  sharded pub/sub channel of the queue
--- ARGV[3…] ids     string  of tickets
+-- ARGV[3]  feed    string  sharded pub/sub channel of its director
+-- ARGV[4…] ids     string  of tickets
 --
 -- Returns {"OK"}.
 -- Safe to run twice: yes, the second run finds nothing that the token holds.
 local proposed_key, claims_key, director_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local token, nudges, ids = ARGV[1], ARGV[2], {unpack(ARGV, 3)}
+local token, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], {unpack(ARGV, 4)}
 
 local mine = {}
 for i, holder in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
@@ -26,18 +27,18 @@ if #mine == 0 then
   return {'OK'}
 end
 -- The director knows what it releases itself. What others release it must be notified of.
-local foreign = decimal(read(director_key)) ~= string.match(token, '^[^.]*')
+local lease = redis.call('GET', director_key)
+local foreign = decimal((parts(lease))) ~= string.match(token, '^[^.]*')
 demand(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
-if foreign then
-  demand_topic(nudges)
-end
+local _, now_ms = time()
+local news = foreign and begin(now_ms, changes_key, lease, {nudges, feed})
 
 redis.call('ZREM', proposed_key, unpack(mine))
 redis.call('HDEL', claims_key, unpack(mine))
-if foreign then
+if news then
   for _, id in ipairs(mine) do
-    redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id, 'released', '1')
+    append(news, id, {'released', '1'}, '0 -2 ')
   end
-  redis.call('SPUBLISH', nudges, '')
+  tell(news)
 end
 return {'OK'}

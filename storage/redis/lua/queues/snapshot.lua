@@ -15,13 +15,13 @@
 local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local from_us, limit = ARGV[1], ARGV[2]
 
-local point = '0-0'
-if redis.call('EXISTS', changes_key) == 1 then
+local last, point = redis.call('XREVRANGE', changes_key, '+', '-', 'COUNT', 1)[1], '0-0'
+if last then
+  point = last[1] .. '/' .. last[2][2]
+elseif redis.call('EXISTS', changes_key) == 1 then
   local about = redis.call('XINFO', 'STREAM', changes_key)
   for i = 1, #about, 2 do
-    if about[i] == 'last-generated-id' then
-      point = about[i + 1]
-    end
+    point = about[i] == 'last-generated-id' and about[i + 1] or point
   end
 end
 

@@ -2,7 +2,8 @@
 -- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless another attempt has found it
 -- there. Then it only removes the attempt from the ticket's. If there is no ticket it notes the attempt, which may still
 -- be on its way. It may run when Redis is out of memory.
--- uses: assigned.gone leave.leave rights.demand rights.demand_topic ticket.disown time.DAY_MS time.prolong time.time
+-- uses: assigned.gone changes.append changes.begin changes.tell leave.leave rights.demand rights.demand_topic ticket.disown
+-- uses: time.DAY_MS time.prolong time.time
 --
 -- KEYS[1] ticket    string  the ticket
 -- KEYS[2] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
@@ -10,19 +11,21 @@
 -- KEYS[4] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[5] claims    hash    the tokens that hold them
 -- KEYS[6] changes   stream  tickets that came or were cancelled
+-- KEYS[7] director  string  the lease of the queue's director
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id        string  the ticket's
 -- ARGV[2] attempt   ULID    names the attempt, or the epoch of all attempts in one life of the ticket's channel
 -- ARGV[3] word_ms   int     how long word of it stays
 -- ARGV[4] nudges    string  sharded pub/sub channel of the queue
--- ARGV[5] assigned  string  sharded pub/sub channel for those who wait for assignments
+-- ARGV[5] feed      string  sharded pub/sub channel of its director
+-- ARGV[6] assigned  string  sharded pub/sub channel for those who wait for assignments
 --
 -- Returns {"OK"} if there is no ticket now, or {"KEPT"} if there is one.
 -- Safe to run twice: yes, the second run finds no ticket, but the word.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local claims_key, changes_key = KEYS[5], KEYS[6]
-local id, attempt, word_ms, nudges, assigned = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local claims_key, changes_key, director_key = KEYS[5], KEYS[6], KEYS[7]
+local id, attempt, word_ms, nudges, feed, assigned = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
 local found = redis.call('GET', ticket_key) or 'U'
 if string.sub(found, 1, 1) == 'U' then
@@ -34,14 +37,14 @@ if not created or not disown(ticket_key, found, attempt) then
   return {'KEPT'}
 end
 demand(changes_key, 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
-demand_topic(nudges)
 demand_topic(assigned)
-
 local _, now_ms = time()
+local news = begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
+
 leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
 redis.call('SET', ticket_key, 'U ' .. attempt, 'PX', word_ms)
-redis.call('XADD', changes_key, 'MAXLEN', '~', 100000, '*', 'id', id)
+append(news, id, {}, '0 -1 ')
 prolong(now_ms, DAY_MS, changes_key)
-redis.call('SPUBLISH', nudges, '')
+tell(news)
 redis.call('SPUBLISH', assigned, gone(id, created))
 return {'OK'}

@@ -1,11 +1,18 @@
 -- lease.lua reads and writes the key of a lease: "<fence> <end, ms> <token of the holder>". A lease that was released has
 -- the end 0.
 
+-- define: parts
+-- parts returns the parts of what a lease's key holds, and zeros if that is nothing.
+local function parts(value)
+  local fence, until_ms, token = string.match(value or '', '^(%d+) (%d+) (.*)$')
+  return tonumber(fence or 0), tonumber(until_ms or 0), token
+end
+
 -- define: read
+-- uses: lease.parts
 -- read returns the parts of a lease, and zeros if there is none.
 local function read(key)
-  local fence, until_ms, token = string.match(redis.call('GET', key) or '', '^(%d+) (%d+) (.*)$')
-  return tonumber(fence or 0), tonumber(until_ms or 0), token
+  return parts(redis.call('GET', key))
 end
 
 -- define: holder

@@ -9,15 +9,16 @@ local function parse(texts, keys)
     attempts[at] = {
       at = at, id = id, ttl = tonumber(ttl), keep = tonumber(keep), max = tonumber(max), names = names,
       rest = ' ' .. ttl .. ' ' .. keep .. ' ' .. life .. ' ' .. names .. ' ' .. spec,
-      ticket = keys[2 * at - 1], assignment = keys[2 * at],
+      ticket = keys[2 * at - 1], assignment = keys[2 * at], reused = string.sub(names, -1) ~= ' ',
     }
   end
   return attempts
 end
 
 -- define: divide
--- divide divides attempts into the first one for each ID and the rest, and returns what the tickets' keys hold in between.
-local function divide(attempts)
+-- divide divides attempts into the first one for each ID and the rest, and returns what the tickets' keys, and then another one,
+-- hold in between.
+local function divide(attempts, other)
   local seen, firsts, keys, rest = {}, {}, {}, {}
   for _, attempt in ipairs(attempts) do
     if seen[attempt.id] then
@@ -26,6 +27,7 @@ local function divide(attempts)
       seen[attempt.id], firsts[#firsts + 1], keys[#keys + 1] = true, attempt, attempt.ticket
     end
   end
+  keys[#keys + 1] = other
   return firsts, redis.call('MGET', unpack(keys)), rest
 end
 

@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -22,7 +23,12 @@ func ParseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchm
 	if !ok {
 		return matchmaking.Change{Cancelled: id}, nil
 	}
-	expires, err := strconv.ParseInt(fields["expires"], 10, 64)
+	return added(r, id, fields["expires"], value)
+}
+
+// added returns the change of a new ticket.
+func added(r matchmaking.ChangesRequest, id, expires, value string) (matchmaking.Change, error) {
+	ms, err := strconv.ParseInt(expires, 10, 64)
 	if err != nil {
 		return matchmaking.Change{}, fmt.Errorf("%w: expires: %w", ErrMalformed, err)
 	}
@@ -31,6 +37,52 @@ func ParseChange(r matchmaking.ChangesRequest, fields map[string]string) (matchm
 		return matchmaking.Change{}, err
 	}
 	found.Spec.Keep(r.Fields)
-	t := found.Ticket(r.Queue, id, time.UnixMilli(expires).UTC())
+	t := found.Ticket(r.Queue, id, time.UnixMilli(ms).UTC())
 	return matchmaking.Change{Added: &t}, nil
+}
+
+// Sizes in a notification of changes that stand for a ticket that was cancelled or released.
+const (
+	cancelledSize = -1
+	releasedSize  = -2
+)
+
+// News is where the changes of a notification are in the stream.
+type News struct {
+	First string // the entry of the first change
+	After string // the point after the last one
+}
+
+// ParseChanges parses a notification of changes: "<first> <after> ", and "<id> <expires, ms> <size> <ticket of so many bytes>"
+// for each, one after the other. Errors: ErrNotification, ErrMalformed.
+func ParseChanges(r matchmaking.ChangesRequest, text string) (n News, changes []matchmaking.Change, err error) {
+	n.First, text, _ = strings.Cut(text, " ")
+	if n.After, text, _ = strings.Cut(text, " "); text == "" {
+		return News{}, nil, ErrNotification
+	}
+	for text != "" {
+		var parts [3]string
+		if parts, text, err = cut(text); err != nil {
+			return News{}, nil, err
+		}
+		id := strings.Clone(parts[0]) // what keeps it must not keep the whole notification
+		size, err := strconv.Atoi(parts[2])
+		if err != nil || size < releasedSize || size > len(text) {
+			return News{}, nil, fmt.Errorf("%w: size %q", ErrNotification, parts[2])
+		}
+		change := matchmaking.Change{}
+		switch size {
+		case cancelledSize:
+			change.Cancelled = id
+		case releasedSize:
+			change.Released = id
+		default:
+			if change, err = added(r, id, parts[1], text[:size]); err != nil {
+				return News{}, nil, err
+			}
+			text = text[size:]
+		}
+		changes = append(changes, change)
+	}
+	return n, changes, nil
 }

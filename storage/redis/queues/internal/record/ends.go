@@ -23,25 +23,33 @@ func Ends(text string, each func(matchmaking.TicketEnd)) error {
 		return ErrNotification
 	}
 	for text != "" {
-		parts := [3]string{}
-		for i := range parts {
-			part, rest, found := strings.Cut(text, " ")
-			if !found || part == "" {
-				return ErrNotification
-			}
-			parts[i], text = part, rest
+		parts, rest, err := cut(text)
+		if err != nil {
+			return err
 		}
 		created, err := strconv.ParseInt(parts[1], 10, 64)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrNotification, err)
 		}
 		size, err := strconv.Atoi(parts[2])
-		if err != nil || size < goneSize || size > len(text) {
+		if err != nil || size < goneSize || size > len(rest) {
 			return fmt.Errorf("%w: size %q", ErrNotification, parts[2])
 		}
 		end := matchmaking.TicketEnd{ID: parts[0], Created: time.UnixMicro(created), Gone: size == goneSize}
-		end.Content, text = text[:max(size, 0)], text[max(size, 0):]
+		end.Content, text = rest[:max(size, 0)], rest[max(size, 0):]
 		each(end)
 	}
 	return nil
+}
+
+// cut returns the first three words of a text, and what follows. Errors: ErrNotification.
+func cut(text string) (words [3]string, rest string, err error) {
+	for i := range words {
+		word, after, found := strings.Cut(text, " ")
+		if !found || word == "" {
+			return words, "", ErrNotification
+		}
+		words[i], text = word, after
+	}
+	return words, text, nil
 }

@@ -69,6 +69,19 @@ func FuzzEnds(f *testing.F) {
 	})
 }
 
+func FuzzParseChanges(f *testing.F) {
+	f.Add("7-5 7-7/c a 0 -1 b 0 -2 c 9000 14 S1 2 3 4 a  {}")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, changes, err := ParseChanges(matchmaking.ChangesRequest{}, text)
+		if err != nil {
+			require.Empty(t, changes)
+			return
+		}
+		require.NotEmpty(t, changes)
+		require.True(t, strings.HasPrefix(text, n.First+" "+n.After+" "))
+	})
+}
+
 func TestChangesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []map[string]string{

@@ -1,0 +1,149 @@
+package queues
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
+)
+
+// A follower moves on only by notifications that follow what it has. The stream is read after any other, but one of old changes.
+func TestNotificationsOfChanges(t *testing.T) {
+	t.Parallel()
+	const (
+		a  = "7-5 7-5/a a 0 -1 "
+		bc = "7-6 7-7/c b 0 -2 c 9000 14 S1 2 3 4 a  {}"
+		d  = "7-8 7-8/d d 0 -1 "
+	)
+	all := []string{"-a", "+b", "c", "-d"}
+	for name, test := range map[string]struct {
+		texts   []string
+		told    []string
+		after   string
+		missing bool
+	}{
+		"none":                     {nil, nil, "7-4/z", false},
+		"in order":                 {[]string{a, bc, d}, all, "7-8/d", false},
+		"twice":                    {[]string{a, a, bc, a, bc, d, d}, all, "7-8/d", false},
+		"one is lost":              {[]string{a, d}, all[:1], "7-5/a", true},
+		"the first is lost":        {[]string{bc, d}, nil, "7-4/z", true},
+		"one is overtaken":         {[]string{a, d, bc}, all[:1], "7-5/a", true},
+		"old ones are late":        {[]string{"7-2 7-3/y x 0 -1 y 0 -1 ", "7-4 7-4/z z 0 -1 ", a}, all[:1], "7-5/a", false},
+		"one overlaps":             {[]string{a, "7-5 7-6/b a 0 -1 b 0 -2 "}, all[:1], "7-5/a", true},
+		"one is cut":               {[]string{a, bc[:len(bc)-1]}, all[:1], "7-5/a", true},
+		"one lacks a change":       {[]string{a, "7-6 7-7/c b 0 -2 "}, all[:1], "7-5/a", true},
+		"one has a change more":    {[]string{a, "7-6 7-6/b b 0 -2 c 0 -1 "}, all[:1], "7-5/a", true},
+		"one has no changes":       {[]string{a, "7-6 7-7/c "}, all[:1], "7-5/a", true},
+		"one has no point":         {[]string{a, "free"}, all[:1], "7-5/a", true},
+		"a point can't be read":    {[]string{a, "7-6 x b 0 -1 "}, all[:1], "7-5/a", true},
+		"a ticket can't be read":   {[]string{a, "7-6 7-6/c c 9000 5 what?"}, all[:1], "7-5/a", true},
+		"an expiry can't be read":  {[]string{a, "7-6 7-6/c c x 14 S1 2 3 4 a  {}"}, all[:1], "7-5/a", true},
+		"a later director's first": {[]string{a, "8-6 8-6/b b 0 -1 "}, all[:1], "7-5/a", true},
+		"of a new, older stream":   {[]string{a, "6-6 6-6/b b 0 -1 "}, all[:1], "7-5/a", true},
+	} {
+		f := newFollower(nil, matchmaking.ChangesRequest{After: "7-4/z"})
+		changes, missing := f.apply(test.texts)
+		require.Equal(t, test.told, queuetest.Told(changes), name)
+		require.Equal(t, test.after, f.request.After, name)
+		require.Equal(t, test.missing, missing, name)
+	}
+}
+
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	half := strings.Repeat("x", inboxBytes/2)
+	for name, test := range map[string]struct {
+		added, texts []string
+		doubted      bool
+	}{
+		"nothing":                      {nil, nil, true},
+		"some":                         {[]string{"a", "b"}, []string{"a", "b"}, false},
+		"what there is room for":       {[]string{half, half}, []string{half, half}, false},
+		"more than there is room for":  {[]string{half, "a", half}, nil, true},
+		"one without a text":           {[]string{"a", ""}, nil, true},
+		"some after one without texts": {[]string{"", "a"}, nil, true},
+	} {
+		b := newInbox()
+		b.confirmed()
+		b.take()
+		for range 2 { // what was taken leaves nothing behind
+			for _, text := range test.added {
+				b.add(text)
+			}
+			limit := time.Hour
+			if len(test.added) == 0 {
+				limit = time.Millisecond
+			}
+			texts, doubted := b.await(t.Context(), limit)
+			require.Equal(t, test.texts, texts, name)
+			require.Equal(t, test.doubted, doubted, name)
+		}
+	}
+}
+
+// What arrives while the subscription isn't confirmed may be of a Redis that has lost what came before: the stream is read.
+func TestInboxWhileNotConfirmed(t *testing.T) {
+	t.Parallel()
+	b := newInbox()
+	taken := func(texts []string, doubted bool) {
+		t.Helper()
+		found, doubt := b.take()
+		require.Equal(t, texts, found)
+		require.Equal(t, doubted, doubt)
+	}
+	b.add("too early")
+	taken(nil, true)
+	b.confirmed()
+	taken(nil, true)
+	b.add("a")
+	b.interrupted(nil)
+	taken([]string{"a"}, false)
+	b.add("too early")
+	taken(nil, true)
+	b.confirmed()
+	b.add("b")
+	taken(nil, true)
+	b.add("c")
+	taken([]string{"c"}, false)
+}
+
+// What notifications lack is read with the next one, not after a while.
+func TestLostNotificationsOfChanges(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		h.Add(t, "a")
+		require.NoError(t, h.Lead(t.Context(), "boss", time.Hour))
+		f := h.Follow(matchmaking.ChangesRequest{Queue: h.Name, After: h.Whole(t).After, Limit: 10})
+		t.Cleanup(f.Stop)
+		next := func(n int) (all []matchmaking.Change) {
+			for len(all) < n {
+				found, err := f.Next(t.Context(), time.Hour)
+				require.NoError(t, err)
+				all = append(all, found.Changes...)
+			}
+			return all
+		}
+		h.Add(t, "b")
+		require.Equal(t, []string{"b"}, queuetest.Told(next(1)))
+		for _, id := range []string{"c", "d"} {
+			require.NoError(t, h.do(t, "XADD", h.k().changes(), "*", "id", id).Error(), "nobody is notified of it")
+		}
+		h.Add(t, "e")
+		require.Equal(t, []string{"-c", "-d", "e"}, queuetest.Told(next(3)))
+
+		// A fail-over, which interrupts the subscription, has lost the last change. Its entry has become another ticket's.
+		point := h.Whole(t).After
+		entry, _, _ := strings.Cut(point, "/")
+		f.(*follower).inbox.interrupted(nil)
+		require.NoError(t, h.do(t, "DEL", h.k().changes()).Error())
+		require.NoError(t, h.do(t, "XADD", h.k().changes(), entry, "id", "x").Error())
+		h.Add(t, "f")
+		require.NoError(t, h.CancelID(t.Context(), "f"))
+		_, err := f.Next(t.Context(), time.Hour)
+		require.ErrorIs(t, err, matchmaking.ErrChangesLost)
+	})
+}
