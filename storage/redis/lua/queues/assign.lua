@@ -37,7 +37,7 @@ local now, now_ms = time()
 local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}
 local leads = fence ~= '' and holder(director_key, now_ms) == fence
 local matches, ids = parse(texts, all, token)
-local created, reason = judge(now_ms, keys, ids, token, leads)
+local created, reason, free = judge(now_ms, keys, ids, token, leads)
 local outcomes, counts = decide(matches, ids, texts, fence ~= '' and not leads, reason)
 local writes = counts.OK + counts.CONFLICT > 0
 if writes then
@@ -66,7 +66,7 @@ if counts.CONFLICT > 0 then
   redis.call('HINCRBY', stats_key, 'conflicts', counts.CONFLICT)
 end
 if counts.OK > 0 then
-  leave(keys, left)
+  leave(keys, left, free)
   redis.call('HINCRBY', stats_key, 'matched', #left)
   if most >= 0 then
     redis.call('SPUBLISH', assigned, told(left, times, contents, most))

@@ -12,13 +12,19 @@ local function begin(now_ms, changes_key, lease, topics)
   local directed = until_ms > now_ms
   local topic = topics[directed and 2 or 1]
   demand_topic(topic)
-  return {key = changes_key, topic = topic, whole = directed, texts = {}, bytes = 0}
+  return {key = changes_key, topic = topic, directed = directed, whole = directed, texts = {}, bytes = 0}
 end
 
 -- define: append
--- append appends a change of a ticket. text is what the notification has of it after the ID; nil: it must be read.
+-- append appends a change of a ticket. text is what the notification has of it after the ID; nil: it must be read. A director
+-- trims what it has. Without one the stream has a limit.
 local function append(news, id, fields, text)
-  local entry = redis.call('XADD', news.key, 'MAXLEN', '~', 100000, '*', 'id', id, unpack(fields))
+  local entry
+  if news.directed then
+    entry = redis.call('XADD', news.key, '*', 'id', id, unpack(fields))
+  else
+    entry = redis.call('XADD', news.key, 'MAXLEN', '~', 100000, '*', 'id', id, unpack(fields))
+  end
   news.first, news.last, news.whole = news.first or entry, entry .. '/' .. id, text and news.whole
   if news.whole then
     news.texts[#news.texts + 1] = id .. ' ' .. text

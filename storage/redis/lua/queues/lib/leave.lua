@@ -2,12 +2,14 @@
 
 -- define: leave
 -- uses: many.each
--- leave makes tickets wait no more, and ends whatever claims there are on them.
-local function leave(keys, ids)
+-- leave makes tickets wait no more, and ends whatever claims there are on them. free: there are none.
+local function leave(keys, ids, free)
   each(ids, function(...)
     redis.call('ZREM', keys.waiting, ...)
     redis.call('ZREM', keys.expiries, ...)
-    redis.call('ZREM', keys.proposed, ...)
-    redis.call('HDEL', keys.claims, ...)
+    if not free then
+      redis.call('ZREM', keys.proposed, ...)
+      redis.call('HDEL', keys.claims, ...)
+    end
   end)
 end

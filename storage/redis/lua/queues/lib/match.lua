@@ -43,10 +43,15 @@ end
 -- define: judge
 -- uses: many.gather
 -- judge returns when each of some tickets was made, and a function that returns why the i-th can't be assigned, if it can't:
--- any is whether one that nobody holds can be. If another token holds it, it also returns until when, in milliseconds.
+-- any is whether one that nobody holds can be. If another token holds it, it also returns until when, in milliseconds. The
+-- third result is whether there are no claims on any of them.
 local function judge(now_ms, keys, ids, token, any)
   local created, expires = gather('ZMSCORE', keys.waiting, ids), gather('ZMSCORE', keys.expiries, ids)
-  local ends, holders = gather('ZMSCORE', keys.proposed, ids), gather('HMGET', keys.claims, ids)
+  local ends, free = gather('ZMSCORE', keys.proposed, ids), true
+  for i = 1, #ids do
+    free = free and not ends[i]
+  end
+  local holders = free and {} or gather('HMGET', keys.claims, ids)
   return created, function(i, made)
     local other = created[i] and made ~= '' and tonumber(created[i]) ~= tonumber(made)
     if not created[i] or other or not expires[i] or tonumber(expires[i]) <= now_ms then
@@ -56,7 +61,7 @@ local function judge(now_ms, keys, ids, token, any)
     if held and holders[i] ~= token or not held and not any then
       return 'claim', held and ends[i]
     end
-  end
+  end, free
 end
 
 -- define: take
