@@ -58,14 +58,19 @@ func (c *Conn) again(ctx, limited context.Context, f failure) error {
 			}
 		}
 	}
+	return c.Failure(ctx, f.name, err)
+}
+
+// Failure returns the error of Retry for an operation that failed and isn't tried again.
+func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 	if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w", f.name, ctx.Err())
+		return fmt.Errorf("%s: %w", name, ctx.Err())
 	}
 	if isFault(err) {
 		return err
 	}
 	c.metrics.failed(code(err))
-	return fmt.Errorf("%s: %w", f.name, faultOf(err))
+	return fmt.Errorf("%s: %w", name, faultOf(err))
 }
 
 // RetryEach is Retry for n operations that go to Redis together. It calls try with the indices of the operations to try:

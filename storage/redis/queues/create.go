@@ -38,17 +38,17 @@ type creation struct {
 }
 
 // size returns about how many bytes the arguments of a creation have.
-func (c creation) size() int { return len(c.spec) + 2*len(c.ID) + 200 }
+func (c *creation) size() int { return len(c.spec) + 2*len(c.ID) + 200 }
 
 // newCreations returns the group in which concurrent calls of Create share calls of create.lua: one at a time for each queue.
-func (s *Store) newCreations() *group.Group[creation, *redis.Decoder] {
-	return group.New(group.Options[creation, *redis.Decoder]{
-		Run: s.createAll, Size: creation.size, Items: createTickets, Bytes: createBytes,
+func (s *Store) newCreations() *group.Group[*creation, *redis.Decoder] {
+	return group.New(group.Options[*creation, *redis.Decoder]{
+		Run: s.createAll, Size: (*creation).size, Items: createTickets, Bytes: createBytes, Limit: s.conn.Timeout(),
 	})
 }
 
 // createAll runs create.lua. It returns the outcome of each creation, and how long the queue is to take no tickets then.
-func (s *Store) createAll(ctx context.Context, queue string, all []creation) ([]*redis.Decoder, time.Duration, error) {
+func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
 	keys, args := s.createCall(queue, all)
 	rep, err := s.conn.Run(ctx, createScript, keys, args)
 	if err != nil {
@@ -69,7 +69,7 @@ func createPause(outgoing int) time.Duration {
 	return min(time.Duration(max(outgoing-enough, 0))*perEntry, longest)
 }
 
-func (s *Store) createCall(queue string, all []creation) (keys, args []string) {
+func (s *Store) createCall(queue string, all []*creation) (keys, args []string) {
 	k := s.keys(queue)
 	keys = append(make([]string, 0, 6+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director())
 	args = append(make([]string, 0, 2+7*len(all)), k.nudges(), k.feed())
@@ -101,21 +101,13 @@ func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matc
 	if err != nil {
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", r.ID, err)
 	}
-	var outcome *redis.Decoder
-	sent := false
-	err = s.conn.Retry(ctx, createScript.Name(), func(ctx context.Context) (err error) {
-		outcome, err = s.creations.Do(ctx, r.Queue, creation{CreateRequest: r, spec: string(spec)})
-		sent = sent || !errors.Is(err, group.ErrDropped)
-		if errors.Is(err, group.ErrClosed) {
-			return fault.ErrUnavailable.WithCause(err)
+	outcome, err := s.creations.Do(ctx, r.Queue, &creation{CreateRequest: r, spec: string(spec)})
+	if err != nil {
+		failure := s.conn.Failure(ctx, createScript.Name(), err)
+		if errors.Is(err, group.ErrDropped) {
+			failure = fmt.Errorf("%w: %w", matchmaking.ErrNotSent, failure)
 		}
-		return err
-	})
-	switch {
-	case err != nil && !sent:
-		return matchmaking.Ticket{}, false, fmt.Errorf("%w: %w", matchmaking.ErrNotSent, err)
-	case err != nil:
-		return matchmaking.Ticket{}, false, err
+		return matchmaking.Ticket{}, false, failure
 	}
 	t, created, err = createOutcome(outcome, r)
 	t, err = s.told(ctx, t, err)

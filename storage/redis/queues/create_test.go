@@ -22,11 +22,11 @@ func TestCreateDecidesEach(t *testing.T) {
 		first, undone, limited, later := h.Request("a"), h.Request("u"), h.Request("c"), h.Request("c")
 		require.NoError(t, rig.ErrorOf(h.Undo(t.Context(), h.Name, "u", undone.Attempt)))
 		limited.MaxTickets, later.MaxTickets = 3, 5 // of which there are 3 and 4 then
-		var all []creation
+		var all []*creation
 		for _, r := range []matchmaking.CreateRequest{
 			first, h.Request("a"), first, h.Request("there"), undone, h.Request("u"), h.Request("b"), limited, later, limited, h.Request("u"),
 		} {
-			all = append(all, creation{CreateRequest: r})
+			all = append(all, &creation{CreateRequest: r})
 		}
 		outcomes, pause, err := h.store.createAll(t.Context(), h.Name, all)
 		require.NoError(t, err)
@@ -63,7 +63,7 @@ func TestCreateWithAStuckOutbox(t *testing.T) {
 	h := hallOf(t, New(conn, Options{Slowed: func(queue string, by time.Duration) { slowed <- fmt.Sprint(queue, by) }}), node.Client())
 	fill := "for i = 1, 3000 do redis.call('XADD', KEYS[1], '*', 'ticket', 'a') end"
 	require.True(t, rueidis.IsRedisNil(node.Do(t, "EVAL", fill, "1", h.k().outbox()).Error()))
-	_, pause, err := h.store.createAll(t.Context(), h.Name, []creation{{CreateRequest: h.Request("a")}})
+	_, pause, err := h.store.createAll(t.Context(), h.Name, []*creation{{CreateRequest: h.Request("a")}})
 	require.NoError(t, err)
 	require.Equal(t, 50*time.Millisecond, pause)
 	h.Add(t, "b")

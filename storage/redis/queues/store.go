@@ -25,7 +25,7 @@ type Store struct {
 	conn      *redis.Conn
 	replicas  *redis.Replicas    // nil: tickets are read from the primary
 	confirmed *confirm.Confirmer // nil: claims and assignments count at once
-	creations *group.Group[creation, *redis.Decoder]
+	creations *group.Group[*creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
 }
 

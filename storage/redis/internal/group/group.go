@@ -23,9 +23,10 @@ type Options[T, R any] struct {
 	// Run makes one call with the items of a key, and returns a result for each, in order. Its error is that of all of them.
 	// The key's next call begins after pause. ctx has the values of one caller's context, and ends with the group.
 	Run   func(ctx context.Context, key string, items []T) (results []R, pause time.Duration, err error)
-	Size  func(T) int // bytes of an item
-	Items int         // of a call at most
-	Bytes int         // of the items of a call at most; a larger item has a call of its own
+	Size  func(T) int   // bytes of an item
+	Items int           // of a call at most
+	Bytes int           // of the items of a call at most; a larger item has a call of its own
+	Limit time.Duration // of Do, which may take a hundredth more
 }
 
 // Group makes calls for many goroutines, for each key one at a time. A key without items has no goroutine and no memory.
@@ -36,6 +37,8 @@ type Group[T, R any] struct {
 	mu     sync.Mutex
 	closed bool
 	lanes  map[string]*lane[T, R] // of the keys with calls
+	limit  chan struct{}          // closed when the limit of those that began since begun has passed
+	begun  time.Time
 }
 
 // lane is the items of one key that no call has taken yet. Its goroutine makes the calls.
@@ -60,35 +63,40 @@ func New[T, R any](o Options[T, R]) *Group[T, R] {
 }
 
 // Do returns the result of a call with a value, and of what others have for the key at the same time. If ctx ends before the
-// value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of Run, that of ctx,
-// together with ErrDropped if the value was dropped, and ErrClosed.
+// value's call has begun, the value is dropped; if it ends later, the outcome is unknown. Errors: that of Run, that of ctx or
+// context.DeadlineExceeded after the limit, together with ErrDropped if the value was dropped, and ErrClosed.
 func (g *Group[T, R]) Do(ctx context.Context, key string, value T) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	it := &item[T, R]{value: value, done: make(chan struct{})}
-	if err := g.add(ctx, key, it); err != nil {
+	limit, err := g.add(ctx, key, it)
+	if err != nil {
 		return result, err
 	}
 	select {
 	case <-it.done:
 		return it.result, it.err
 	case <-ctx.Done():
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if it.taken {
-			return result, ctx.Err()
-		}
-		it.left = true
-		return result, fmt.Errorf("%w: %w", ErrDropped, ctx.Err())
+		err = ctx.Err()
+	case <-limit:
+		err = context.DeadlineExceeded
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if it.taken {
+		return result, err
+	}
+	it.left = true
+	return result, fmt.Errorf("%w: %w", ErrDropped, err)
 }
 
-func (g *Group[T, R]) add(ctx context.Context, key string, it *item[T, R]) error {
+// add adds an item, and returns a channel that is closed when its limit has passed.
+func (g *Group[T, R]) add(ctx context.Context, key string, it *item[T, R]) (limit <-chan struct{}, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		return ErrClosed
+		return nil, ErrClosed
 	}
 	l := g.lanes[key]
 	if l == nil {
@@ -101,7 +109,18 @@ func (g *Group[T, R]) add(ctx context.Context, key string, it *item[T, R]) error
 		})
 	}
 	l.items = append(l.items, it)
-	return nil
+	return g.limitFrom(time.Now()), nil
+}
+
+// limitFrom returns a channel that is closed when the limit has passed. It has been made up to a hundredth of the limit ago: a
+// timer for each caller would cost more than the rest of Do.
+func (g *Group[T, R]) limitFrom(now time.Time) <-chan struct{} {
+	if g.limit == nil || now.Sub(g.begun) > g.o.Limit/100 {
+		limit := make(chan struct{})
+		time.AfterFunc(g.o.Limit+g.o.Limit/100, func() { close(limit) })
+		g.limit, g.begun = limit, now
+	}
+	return g.limit
 }
 
 // drain makes calls until the key has no items.

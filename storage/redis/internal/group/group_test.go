@@ -48,7 +48,7 @@ func in(t *testing.T, test func(t *testing.T, c *calls, g *group.Group[string, s
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
-		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6})
+		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6, Limit: time.Hour})
 		test(t, c, g)
 		g.Close()
 	})
@@ -139,6 +139,28 @@ func TestCallersLeave(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, group.ErrDropped)
 		require.Len(t, c.made, 2)
+	})
+}
+
+// A caller waits for the limit, and a hundredth of it more at most, whenever it came.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{pause: time.Hour}
+		g := group.New(group.Options[string, string]{Run: c.run, Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6, Limit: 100 * time.Second})
+		defer g.Close()
+		require.Equal(t, []error{nil}, begin(t.Context(), t, g, "a")())
+		for range 5 {
+			start := time.Now()
+			wait := begin(t.Context(), t, g, "b")
+			<-time.After(700 * time.Millisecond)
+			require.NotContains(t, append(begin(t.Context(), t, g, "c")(), wait()...), nil)
+			require.InDelta(t, 100.85, time.Since(start).Seconds(), 0.86)
+		}
+		_, err := g.Do(t.Context(), "k", "d")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, group.ErrDropped)
+		require.Equal(t, []string{"k:a"}, c.made)
 	})
 }
 

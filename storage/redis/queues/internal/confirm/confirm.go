@@ -36,7 +36,7 @@ type Confirmer struct {
 func New(conn *redis.Conn, replicas int, read *lua.Script) *Confirmer {
 	c := &Confirmer{conn: conn, replicas: replicas, read: read}
 	c.reads = group.New(group.Options[redis.Call, redis.Reply]{
-		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce,
+		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce, Limit: conn.Timeout(),
 	})
 	return c
 }
