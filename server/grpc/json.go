@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -72,18 +73,32 @@ func (p jsonLines) serve(c *web.Call) error {
 		p.fail(c, err)
 		return nil
 	}
+	limit, err := timeout.Of(c.Request().Header, true)
+	if err != nil {
+		p.fail(c, badRequest(err.Error()))
+		return nil
+	}
+	ctx := c.Context()
+	if limit.Limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit.For)
+		defer cancel()
+	}
 	c.SetHeaders()
 	from := &request{call: c}
 	defer from.end()
-	ctx := metadataIn(context.WithValue(c.Context(), requestKey{}, from), c.Request().Header)
+	ctx = metadataIn(context.WithValue(ctx, requestKey{}, from), c.Request().Header)
 	stream := &jsonStream{ctx: ctx, response: c.Response(), fill: func(m proto.Message) error {
 		defer release() // the stream may last
 		return p.fill(m, c, body)
 	}}
 	method := p.lines[p.method]
 	if err := method.handler(method.impl, stream); err != nil {
-		told := status.Convert(err)
-		stream.end(c.Status(), told)
+		told, code := status.Convert(err), c.Status()
+		if code == web.StatusClientGone { // for metrics and log; a client whose timeout has passed may be there
+			code = http.StatusGatewayTimeout
+		}
+		stream.end(code, told)
 	}
 	return nil
 }

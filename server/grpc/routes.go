@@ -20,6 +20,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -168,11 +169,17 @@ func (p procedure) check(c *web.Call, body []byte) error {
 
 // call lets the services answer a request.
 func (p procedure) call(c *web.Call, body io.ReadCloser) {
+	limit, err := timeout.Of(c.Request().Header, p.json)
+	if err != nil {
+		p.fail(c, badRequest(err.Error()))
+		return
+	}
 	c.SetOutcome(http.StatusBadRequest, errUnreadCall) // for metrics and log, if the service isn't called
 	c.SetHeaders()
 	from := &request{call: c}
 	defer from.end()
 	translated := c.Request().WithContext(context.WithValue(c.Context(), requestKey{}, from))
+	translated.Header = limit.Header(translated.Header, p.json)
 	translated.Body, translated.ContentLength = body, -1
 	p.declare(translated)
 	p.calls.ServeHTTP(c.Response(), translated)
