@@ -11,3 +11,8 @@ func LimitQueries(s *Services, limit time.Duration) {
 func LimitArrivals(s *Services, limit, slow time.Duration, most int) {
 	s.arrivals.limit, s.arrivals.slow, s.arrivals.most = limit, slow, most
 }
+
+// LimitConnections changes how far apart PINGs must be, and when an idle connection is closed, before Serve.
+func LimitConnections(s *Services, pingsApart, idleAfter time.Duration) {
+	s.keepalives = keepalives{pingsApart: pingsApart, idleAfter: idleAfter}
+}

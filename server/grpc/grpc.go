@@ -49,13 +49,14 @@ const (
 
 // Services are the services. All methods may be called by several goroutines.
 type Services struct {
-	router   *web.Router
-	limits   Limits
-	served   []served
-	native   func() *grpc.Server // on a listener of its own; made when it is first needed, since it starts goroutines
-	onRoutes *grpc.Server        // on the HTTP port
-	lines    map[string]streamed // of the HTTP port, by path
-	arrivals arrivals            // of the listener of its own
+	router     *web.Router
+	limits     Limits
+	served     []served
+	native     func() *grpc.Server // on a listener of its own; made when it is first needed, since it starts goroutines
+	onRoutes   *grpc.Server        // on the HTTP port
+	lines      map[string]streamed // of the HTTP port, by path
+	arrivals   arrivals            // of the listener of its own
+	keepalives keepalives
 	// answerTime is how long a client may take to read the answer to a query.
 	answerTime time.Duration
 }
@@ -82,7 +83,7 @@ func New(o Options) *Services {
 		QueryPage:    min(cmp.Or(o.Limits.QueryPage, DefaultQueryPage), LargestQueryPage),
 	}
 	s := &Services{
-		router: o.Router, limits: limits, lines: map[string]streamed{}, answerTime: answerTime,
+		router: o.Router, limits: limits, lines: map[string]streamed{}, answerTime: answerTime, keepalives: defaultKeepalives,
 		arrivals: arrivals{limit: arrivalLimit, slow: arrivalSlow, most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages)},
 	}
 	s.served = []served{

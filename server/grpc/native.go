@@ -29,17 +29,23 @@ const (
 
 	pingAfter   = 30 * time.Second // a connection may be silent before the server sends a PING
 	pingTimeout = 30 * time.Second // then the connection is closed if the client doesn't answer
-	pingsApart  = 10 * time.Second // clients may not send PINGs more often
-	idleAfter   = 10 * time.Minute // a connection without calls is closed
 )
+
+// keepalives says which connections of the listener of its own are closed.
+type keepalives struct {
+	pingsApart time.Duration // clients may not send PINGs more often
+	idleAfter  time.Duration // a connection without calls
+}
+
+var defaultKeepalives = keepalives{pingsApart: 10 * time.Second, idleAfter: 10 * time.Minute}
 
 func (s *Services) nativeOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(uint32(min(s.limits.Streams, math.MaxInt32))),
 		grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connectionWindow),
 		grpc.MaxHeaderListSize(headerBytes), grpc.ConnectionTimeout(connectTimeout),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: idleAfter}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingsApart, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingTimeout, MaxConnectionIdle: s.keepalives.idleAfter}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: s.keepalives.pingsApart, PermitWithoutStream: true}),
 		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
 	}
 }
