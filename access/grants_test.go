@@ -3,6 +3,8 @@ package access_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,6 +25,18 @@ func TestGrantsStayTheSame(t *testing.T) {
 		written, err := json.Marshal(grants(t, text))
 		require.NoError(t, err)
 		require.JSONEq(t, text, string(written))
+	}
+}
+
+// TestDocumentation parses the grants of the page on security.
+func TestDocumentation(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/security.md")
+	require.NoError(t, err)
+	examples := regexp.MustCompile("(?s)```json\n(\\[.*?)```").FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, examples)
+	for _, example := range examples {
+		require.NotEmpty(t, grants(t, example[1]))
 	}
 }
 

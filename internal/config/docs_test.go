@@ -48,6 +48,20 @@ func TestDocumentationOfTheFile(t *testing.T) {
 	require.Equal(t, "mm1:", c.Redis.KeyPrefix)
 }
 
+// TestDocumentationOfRules reads the YAML examples of the page on security.
+func TestDocumentationOfRules(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/security.md")
+	require.NoError(t, err)
+	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, examples)
+	for _, example := range examples {
+		c, err := load(t, example[1], nil, nil)
+		require.NoError(t, err, example[1])
+		require.NotEmpty(t, c.Access.Rules, example[1])
+	}
+}
+
 // TestHelpNamesEverything finds every name of every option in the help text.
 func TestHelpNamesEverything(t *testing.T) {
 	t.Parallel()
