@@ -56,6 +56,7 @@ func TestBadGrants(t *testing.T) {
 		{`[{}]`, "grants[0].actions: is missing or empty"},
 		{`[{"actions":[]}]`, "grants[0].actions: is missing or empty"},
 		{`[{"actions":["*"]}]`, `grants[0].actions[0]: "*" is no action`},
+		{`[{"actions":["any"]}]`, `"any" is no action`},
 		{`[{"actions":["Publish"]}]`, `"Publish" is no action`},
 		{`[{"actions":["publish "]}]`, `is no action`},
 		{`[{"actions":"publish"}]`, "grants[0].actions: must be an array"},
