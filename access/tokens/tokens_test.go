@@ -351,6 +351,27 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
+// TestAccepts tells tokens from other credentials.
+func TestAccepts(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, tokens.Options{Keys: []string{write(t, publicPEM(edKey()))}})
+	require.True(t, v.Accepts("e30.e30.AA"))
+	for _, other := range []string{"", "tmk_id_secret", "tmt_01J.duel.eu_x", "a.b", "a.b.c.d.e"} {
+		require.False(t, v.Accepts(other), other)
+	}
+}
+
+// FuzzToken: no text without a signature is a token.
+func FuzzToken(f *testing.F) {
+	v := newVerifier(f, tokens.Options{Keys: []string{write(f, publicPEM(edKey()))}})
+	f.Add("e30.e30.AA")
+	f.Add("eyJhbGciOiJFZERTQSIsImtpZCI6ImEifQ.eyJzdWIiOiJhbm4iLCJleHAiOjk5OTk5OTk5OTl9." + strings.Repeat("A", 86))
+	f.Fuzz(func(t *testing.T, token string) {
+		_, err := v.Authenticate(t.Context(), token)
+		require.ErrorIs(t, err, access.ErrInvalidCredential)
+	})
+}
+
 // BenchmarkSeen authenticates a token that was seen before, and checks a request.
 func BenchmarkSeen(b *testing.B) {
 	v := newVerifier(b, tokens.Options{Keys: []string{write(b, publicPEM(rsaKey()))}})

@@ -139,8 +139,11 @@ func (o *Options) fit(keys []*key) error {
 	return nil
 }
 
-// Accepts reports whether a credential has the three parts of a token.
-func (v *Verifier) Accepts(credential string) bool { return strings.Count(credential, ".") == 2 }
+// Accepts reports whether a credential has the three parts of a token, and is not one of the service itself, which begin with
+// tm. No token does: its header is a JSON object.
+func (v *Verifier) Accepts(credential string) bool {
+	return strings.Count(credential, ".") == 2 && !strings.HasPrefix(credential, "tm")
+}
 
 // Authenticate returns the user that a token describes. Errors: access.ErrInvalidCredential with the reason as its cause,
 // access.ErrExpired, ErrKeys, and that of ctx. A token that was seen before is not checked for its end again: access.Guard
