@@ -5,13 +5,14 @@ import (
 	"errors"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/guesses"
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // gate decides who is served.
 type gate struct {
 	guard   *access.Guard // nil: the service is open
-	guesses guesses
+	guesses *guesses.Guesses
 }
 
 // Authenticate returns whom a credential stands for, which came from a network address. Errors: those of the guard, and
@@ -20,13 +21,12 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 	if credential == "" {
 		return g.guard.Authenticate(ctx, "")
 	}
-	from := subnetOf(address)
-	if err := g.guesses.check(from); err != nil {
+	if err := g.guesses.Check(address); err != nil {
 		return nil, err
 	}
 	p, err := g.guard.Authenticate(ctx, credential)
 	if errors.Is(err, access.ErrInvalidCredential) {
-		g.guesses.add(from)
+		g.guesses.Add(address)
 	}
 	return p, err
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/tidemark-dev/tidemark/internal/id"
 )
 
 // Call is one request and its answer. It is used by one goroutine.
@@ -100,3 +102,27 @@ func (c *Call) log(elapsed time.Duration) {
 
 // writeError is the error of an answer whose client has gone.
 func writeError(err error) error { return fmt.Errorf("write the answer: %w", err) }
+
+// maxRequestIDBytes is the longest request ID that is accepted from a client.
+const maxRequestIDBytes = 128
+
+// RequestID returns the ID that a client sent if it is sane, and otherwise a new ULID.
+func RequestID(sent []string, now time.Time) string {
+	if len(sent) == 1 && saneRequestID(sent[0]) {
+		return sent[0]
+	}
+	return id.At(now).String()
+}
+
+// saneRequestID reports whether an ID is short and consists of visible ASCII characters, so that it can't forge log lines.
+func saneRequestID(id string) bool {
+	if id == "" || len(id) > maxRequestIDBytes {
+		return false
+	}
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/guesses"
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
@@ -68,7 +69,7 @@ type unrouted struct {
 // New returns a Router without routes. It registers its metrics in the registry, so it must be called once per registry.
 func New(o Options) *Router {
 	r := &Router{
-		routing: routing{public: echo.New(), admin: echo.New()}, gate: gate{guard: o.Guard, guesses: newGuesses()},
+		routing: routing{public: echo.New(), admin: echo.New()}, gate: gate{guard: o.Guard, guesses: guesses.New()},
 		log: o.Logger, ready: o.Ready, origins: origins{cors: o.CORS, hosts: o.AllowHosts},
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
