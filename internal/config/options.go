@@ -137,7 +137,7 @@ func grpcOptions() []option {
 		},
 		{
 			name: "grpc-query-page", kind: "int", def: "1000",
-			help: "Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at most 4MiB.",
+			help: "Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at most 256KiB, unless one ticket has more.",
 			set:  into(func(c *Config) *int { return &c.GRPC.QueryPage }, intBetween(10, 10_000)),
 		},
 	}

@@ -20,7 +20,7 @@ import (
 // Bounds of a recording.
 const (
 	MaxTickets   = 1_000_000
-	maxLineBytes = 32 << 20 // a message of QueryService has 4 MiB as protobuf
+	maxLineBytes = 32 << 20 // a message of QueryService has up to 1 MiB as protobuf
 )
 
 // Recording is recorded tickets, the oldest first.

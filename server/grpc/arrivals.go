@@ -92,16 +92,3 @@ func end(ctx context.Context, err error) {
 		_ = stream.WriteStatus(status.Convert(err)) // fails only if the client has gone
 	}
 }
-
-// limitAnswer limits the time in which a client reads an answer, until stop is called: a call that nobody reads would never
-// end.
-func limitAnswer(ctx context.Context, limit time.Duration) (stop func()) {
-	if r := requestOf(ctx); r != nil {
-		r.setDeadlines(time.Time{}, time.Now().Add(limit))
-		return func() {}
-	}
-	timer := time.AfterFunc(limit, func() { end(ctx, errUnreadAnswer) })
-	return func() { timer.Stop() }
-}
-
-var errUnreadAnswer = status.Error(codes.DeadlineExceeded, "the answer was not read in time")

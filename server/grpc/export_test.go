@@ -2,9 +2,9 @@ package grpc
 
 import "time"
 
-// LimitQueries changes how long a client may take to read the answer to a query, before Serve.
-func LimitQueries(s *Services, limit time.Duration) {
-	s.answerTime = limit
+// LimitQueries changes how long a client may take to read the answer to a query, or to read nothing of it, before Serve.
+func LimitQueries(s *Services, limit, stall time.Duration) {
+	s.answers = answers{limit: limit, stall: stall}
 }
 
 // LimitArrivals changes how long messages may take to arrive, before Serve.

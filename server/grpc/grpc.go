@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -57,11 +56,8 @@ type Services struct {
 	lines      map[string]streamed // of the HTTP port, by path
 	arrivals   arrivals            // of the listener of its own
 	keepalives keepalives
-	// answerTime is how long a client may take to read the answer to a query.
-	answerTime time.Duration
+	answers    answers
 }
-
-const answerTime = time.Minute
 
 // streamed is a method whose answer is a stream.
 type streamed struct {
@@ -83,14 +79,14 @@ func New(o Options) *Services {
 		QueryPage:    min(cmp.Or(o.Limits.QueryPage, DefaultQueryPage), LargestQueryPage),
 	}
 	s := &Services{
-		router: o.Router, limits: limits, lines: map[string]streamed{}, answerTime: answerTime, keepalives: defaultKeepalives,
+		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers, keepalives: defaultKeepalives,
 		arrivals: arrivals{limit: arrivalLimit, slow: arrivalSlow, most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages)},
 	}
 	s.served = []served{
 		{&openmatch.FrontendService_ServiceDesc, services.NewFrontend(o.Matchmaking, o.Router.Draining())},
 		{&openmatch.QueryService_ServiceDesc, services.NewQuery(services.QueryOptions{
-			Pools: o.Matchmaking, Page: limits.QueryPage, PageBytes: largestAnswer,
-			Limit: func(ctx context.Context) (stop func()) { return limitAnswer(ctx, s.answerTime) },
+			Pools: o.Matchmaking, Page: limits.QueryPage, PageBytes: pageBytes, Connection: connectionOf,
+			Limit: func(ctx context.Context) (send func(func() error) error, stop func()) { return s.answers.begin(ctx) },
 		})},
 		{&grpc_health_v1.Health_ServiceDesc, &healthCheck{router: o.Router}},
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},

@@ -77,14 +77,26 @@ func TestSlowMessages(t *testing.T) {
 // TestUnreadAnswers: a query whose client reads nothing ends, so that others are served.
 func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
-	h := start(t, func(s *grpc.Services) { grpc.LimitQueries(s, 200*time.Millisecond) })
-	h.addTickets("large", 600, 16<<10) // several messages: one is never waited for
+	const soon = 200 * time.Millisecond
+	for _, limits := range [][2]time.Duration{{soon, time.Hour}, {time.Hour, soon}} {
+		h := start(t, func(s *grpc.Services) { grpc.LimitQueries(s, limits[0], limits[1]) })
+		h.addTickets("large", 600, 16<<10) // several messages: one is never waited for
+		h.requireUnreadEnd(t)
+	}
+}
+
+// requireUnreadEnd leaves as many queries unread as there can be, until others are answered.
+func (h *harness) requireUnreadEnd(t *testing.T) {
+	t.Helper()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
-		const most = 16
+		const most, mostOfOne = 16, 4
 		entered := make(chan struct{}, most)
 		h.matches.set(func() { h.matches.walking = func() { entered <- struct{}{} } })
-		client := openmatch.NewQueryServiceClient(h.dial(p))
-		for range most {
+		var client openmatch.QueryServiceClient
+		for i := range most {
+			if i%mostOfOne == 0 {
+				client = openmatch.NewQueryServiceClient(h.dial(p))
+			}
 			_, err := client.QueryTickets(h.inQueue("large"), &openmatch.QueryTicketsRequest{Pool: &openmatch.Pool{}})
 			require.NoError(t, err)
 			<-entered

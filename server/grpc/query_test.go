@@ -144,6 +144,43 @@ func TestRefusedQueries(t *testing.T) {
 	isError(t, err, codes.NotFound, matchmaking.ErrNoQueue.Detail)
 }
 
+// TestQueriesOfOneConnection are limited too, so that it leaves some to others.
+func TestQueriesOfOneConnection(t *testing.T) {
+	t.Parallel()
+	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
+		h := start(t)
+		const most = 4
+		entered, leave := make(chan struct{}, most), make(chan struct{})
+		h.matches.set(func() {
+			h.matches.walking = func() {
+				entered <- struct{}{}
+				<-leave
+			}
+		})
+		one := openmatch.NewQueryServiceClient(h.dial(p))
+		query := func() error {
+			stream, err := one.QueryTicketIds(h.inQueue("q"), &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}})
+			require.NoError(t, err)
+			if _, err = stream.Recv(); errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		var all sync.WaitGroup
+		for range most {
+			all.Go(func() { assert.NoError(t, query()) })
+			<-entered
+		}
+		require.Equal(t, codes.ResourceExhausted, status.Code(query()))
+		h.matches.set(func() { h.matches.walking = nil })
+		_, _, err := h.ids(&openmatch.Pool{}, "q")
+		require.NoError(t, err, "another connection")
+		close(leave)
+		all.Wait()
+		require.NoError(t, query())
+	}
+}
+
 // TestQueriesAreLimited: one too many is refused at once, and answered when another has ended.
 func TestQueriesAreLimited(t *testing.T) {
 	t.Parallel()

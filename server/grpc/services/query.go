@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -27,7 +28,9 @@ type query struct {
 
 	QueryOptions
 
-	slots chan struct{} // holds an element for each query in progress
+	mu    sync.Mutex
+	of    map[string]int // queries in progress, by the client's connection
+	total int            // of them
 }
 
 // QueryOptions configures QueryService. All fields are required.
@@ -35,15 +38,42 @@ type QueryOptions struct {
 	Pools     Pools
 	Page      int // tickets or IDs in one message of an answer, at most
 	PageBytes int // the same in bytes, unless a message has only one ticket
-	// Limit limits the time in which a client reads an answer, until stop is called.
-	Limit func(ctx context.Context) (stop func())
+	// Limit limits the time in which a client reads an answer, until stop is called. send limits it for one message.
+	Limit func(ctx context.Context) (send func(message func() error) error, stop func())
+	// Connection names the connection of a call.
+	Connection func(ctx context.Context) string
 }
 
-const maxQueries = 16 // in progress at the same time
+// How many queries are in progress at the same time.
+const (
+	maxQueries    = 16
+	maxQueriesOne = 4 // of one connection
+)
 
 // NewQuery returns QueryService.
 func NewQuery(o QueryOptions) openmatch.QueryServiceServer {
-	return &query{QueryOptions: o, slots: make(chan struct{}, maxQueries)}
+	return &query{QueryOptions: o, of: map[string]int{}}
+}
+
+// enter begins a query of a connection, unless there are too many.
+func (q *query) enter(connection string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.total == maxQueries || q.of[connection] == maxQueriesOne {
+		return false
+	}
+	q.total++
+	q.of[connection]++
+	return true
+}
+
+func (q *query) leave(connection string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.total--
+	if q.of[connection]--; q.of[connection] == 0 {
+		delete(q.of, connection)
+	}
 }
 
 // ErrQueries is the error of a query while too many others are in progress.
@@ -55,12 +85,14 @@ func (q *query) QueryTickets(
 ) error {
 	ctx := stream.Context()
 	page, bytes := new(openmatch.QueryTicketsResponse), 0
-	send := func() error {
-		defer func() { page, bytes = new(openmatch.QueryTicketsResponse), 0 }()
-		return stream.Send(page)
+	answer := pages{
+		empty: func() bool { return len(page.Tickets) == 0 },
+		send: func() error {
+			defer func() { page, bytes = new(openmatch.QueryTicketsResponse), 0 }()
+			return stream.Send(page)
+		},
 	}
-	walk := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsAll}
-	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
+	answer.add = func(t *matchmaking.Ticket, send func() error) error {
 		ticket := convert.FromTicket(t)
 		size := protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(ticket)) // as it is encoded in the page
 		if len(page.Tickets) == q.Page || len(page.Tickets) > 0 && bytes+size > q.PageBytes {
@@ -70,11 +102,8 @@ func (q *query) QueryTickets(
 		}
 		page.Tickets, bytes = append(page.Tickets, ticket), bytes+size
 		return nil
-	})
-	if err != nil || len(page.Tickets) == 0 {
-		return err
 	}
-	return send()
+	return q.walk(ctx, asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsAll}, answer)
 }
 
 // QueryTicketIds sends the IDs of the waiting tickets of a pool, the oldest first.
@@ -85,18 +114,27 @@ func (q *query) QueryTicketIds(
 ) error {
 	ctx := stream.Context()
 	page := new(openmatch.QueryTicketIdsResponse)
-	walk := asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}
-	err := q.walk(ctx, walk, func(t *matchmaking.Ticket) error {
-		if page.Ids = append(page.Ids, t.ID); len(page.Ids) < q.Page {
-			return nil
-		}
-		defer func() { page = new(openmatch.QueryTicketIdsResponse) }()
-		return stream.Send(page)
-	})
-	if err != nil || len(page.Ids) == 0 {
-		return err
+	answer := pages{
+		empty: func() bool { return len(page.Ids) == 0 },
+		send: func() error {
+			defer func() { page = new(openmatch.QueryTicketIdsResponse) }()
+			return stream.Send(page)
+		},
+		add: func(t *matchmaking.Ticket, send func() error) error {
+			if page.Ids = append(page.Ids, t.ID); len(page.Ids) < q.Page {
+				return nil
+			}
+			return send()
+		},
 	}
-	return stream.Send(page)
+	return q.walk(ctx, asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}, answer)
+}
+
+// pages is the messages of an answer.
+type pages struct {
+	add   func(t *matchmaking.Ticket, send func() error) error // adds a ticket to the page, which it may have to send
+	send  func() error                                         // sends the page, and begins another one
+	empty func() bool                                          // reports whether the page is empty
 }
 
 // asked is the request of a query.
@@ -106,8 +144,8 @@ type asked struct {
 	fields matchmaking.Fields // that the answer needs
 }
 
-// walk calls found with each waiting ticket of a pool. It keeps a hundred tickets in memory at a time.
-func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticket) error) error {
+// walk answers with the waiting tickets of a pool. It keeps a hundred tickets in memory at a time.
+func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	if a.pool == nil {
 		return badRequest(".pool is required")
 	}
@@ -115,13 +153,14 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 	if err != nil {
 		return err
 	}
-	select {
-	case q.slots <- struct{}{}:
-		defer func() { <-q.slots }()
-	default:
+	connection := q.Connection(ctx)
+	if !q.enter(connection) {
 		return ErrQueries
 	}
-	defer q.Limit(ctx)()
+	defer q.leave(connection)
+	limited, stop := q.Limit(ctx)
+	defer stop()
+	send := func() error { return limited(answer.send) }
 	if a.queue == "" {
 		a.queue = q.queueOf(a.pool)
 	}
@@ -129,17 +168,21 @@ func (q *query) walk(ctx context.Context, a asked, found func(*matchmaking.Ticke
 		a.fields = max(a.fields, matchmaking.FieldsSearch)
 	}
 	r := matchmaking.WaitingRequest{Queue: a.queue, Fields: a.fields}
-	return q.Pools.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
+	err = q.Pools.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
 		for _, t := range tickets {
 			if !function.Pass(pool, t) {
 				continue
 			}
-			if err := found(t); err != nil {
+			if err := answer.add(t, send); err != nil {
 				return err
 			}
 		}
 		return ctx.Err()
 	})
+	if err != nil || answer.empty() {
+		return err
+	}
+	return send()
 }
 
 // queueOf returns the queue whose profile has a pool, or the default queue if none has it.
