@@ -208,6 +208,7 @@ func TestRules(t *testing.T) {
 		{Pattern: `all[.].*`, Readers: []string{"*"}},
 		{Pattern: `inbox[.](?P<user>[^.]*)`, Readers: []string{"${user}", "$1:*", "admin-*"}, Writers: []string{"*-bot"}},
 		{Pattern: `shared[.](?P<a>.*)[.](?P<b>.*)`, Readers: []string{"${a}*${b}"}},
+		{Pattern: `users[.].*`, Readers: []string{"**"}},
 		{Pattern: `closed[.].*`},
 		{Pattern: `.*[.]lobby`, Writers: []string{"anonymous"}},
 	}
@@ -238,6 +239,7 @@ func TestRules(t *testing.T) {
 		{on{access.Describe, "shared.a.n", ""}, []*access.Principal{ann, session}},
 		{on{access.Describe, "shared..n", ""}, nil},
 		{on{access.Describe, "shared..", ""}, nil},
+		{on{access.Describe, "users.x", ""}, []*access.Principal{ann, star, bot, session}},
 		{on{access.Publish, "closed.lobby", ""}, nil},
 		{on{access.Publish, "a.lobby", ""}, []*access.Principal{ann, star, empty, bot, session, back, none, holder("x", born)}},
 		{on{access.Queue, "open.x", ""}, nil},

@@ -147,6 +147,11 @@ func TestUnknownKeys(t *testing.T) {
 			require.ErrorIs(t, <-results, access.ErrInvalidCredential)
 		}
 		require.EqualValues(t, 2, i.calls.Load())
+
+		pass(11 * time.Second)
+		_, err := v.Authenticate(t.Context(), one(t, "one")+"AAAA")
+		require.ErrorIs(t, err, access.ErrInvalidCredential)
+		require.EqualValues(t, 2, i.calls.Load(), "a wrong signature of a known key makes none")
 	})
 }
 
@@ -247,6 +252,11 @@ func TestUnfetchedSet(t *testing.T) {
 	v = newVerifier(t, tokens.Options{Keys: []string{keysURL}, Transport: i})
 	_, err = v.Authenticate(t.Context(), one(t, "one"))
 	require.NoError(t, err, "a token doesn't wait for Run")
+
+	i.serves(jwks(jwk("s", secret)))
+	v = newVerifier(t, tokens.Options{Keys: []string{keysURL}, Transport: i, Algorithms: []string{"HS256"}})
+	_, err = v.Authenticate(t.Context(), sign(t, "HS256", secret, fields{"kid": "s"}, claims(nil)))
+	require.ErrorIs(t, err, access.ErrInvalidCredential, "what is fetched can't be secret")
 }
 
 // TestFilesChange: a file is read again when it changes. One that is gone or invalid keeps its keys.
