@@ -2,17 +2,28 @@ package v1
 
 import (
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -34,7 +45,36 @@ func (s *still) Fetch(context.Context, channel.Query) (channel.Delivery, error) 
 
 func (s *still) Ack(context.Context, string, string, string) error { return nil }
 
-// BenchmarkHandlers measures what a request allocates, without net/http and the service.
+// credentials returns a guard with one API key and one token key, and credentials that may publish.
+func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
+	b.Helper()
+	const grants = `[{"actions":["publish","subscribe"],"channels":["bench-*"]}]`
+	record, apiKey, err := registry.Generate(registry.NewKey{Grants: []byte(grants)}, time.Now())
+	require.NoError(b, err)
+	keys, err := json.Marshal([]registry.Key{record})
+	require.NoError(b, err)
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(b, err)
+	der, err := x509.MarshalPKIXPublicKey(public)
+	require.NoError(b, err)
+	token, err = jwt.NewWithClaims(jwt.SigningMethodEdDSA, jwt.MapClaims{
+		"sub": "ann", "iss": "https://issuer.example", "exp": time.Now().Add(time.Hour).Unix(), "tidemark": json.RawMessage(grants),
+	}).SignedString(private)
+	require.NoError(b, err)
+	file, keyFile := filepath.Join(b.TempDir(), "keys"), filepath.Join(b.TempDir(), "token.pem")
+	require.NoError(b, os.WriteFile(file, keys, 0o600))
+	require.NoError(b, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
+	known, err := registry.New(registry.Options{File: file, Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(b, err)
+	verifier, err := tokens.New(tokens.Options{Keys: []string{keyFile}, Algorithms: []string{"EdDSA"}})
+	require.NoError(b, err)
+	g, err = access.New(access.Options{Authenticators: []access.Authenticator{known, verifier}, Revoked: known})
+	require.NoError(b, err)
+	return g, apiKey, token
+}
+
+// BenchmarkHandlers measures what a request allocates, without net/http and the service. Those with a credential are of a service
+// that requires one.
 func BenchmarkHandlers(b *testing.B) {
 	content := `"` + strings.Repeat("x", 254) + `"`
 	s := &still{delivery: channel.Delivery{Receipt: strings.Repeat("h", 120)}}
@@ -43,22 +83,39 @@ func BenchmarkHandlers(b *testing.B) {
 			ID: ulid.Make().String(), Clock: clock.Clock(i + 1), Content: []byte(content), PublishedAt: time.UnixMilli(1_800_000_000_123),
 		})
 	}
-	r := web.New(web.Options{
-		Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), MaxBodyBytes: 1 << 20, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
-	})
-	Register(r, Options{Channels: s, Write: func(next web.Handler) web.Handler { return next }})
+	guard, apiKey, token := credentials(b)
+	routers := map[bool]*web.Router{}
+	for _, closed := range []bool{false, true} {
+		o := web.Options{
+			Logger: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(), MaxBodyBytes: 1 << 20, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
+		}
+		if closed {
+			o.Guard = guard
+		}
+		routers[closed] = web.New(o)
+		Register(routers[closed], Options{Channels: s, Write: func(next web.Handler) web.Handler { return next }})
+	}
 	const subscriber = "/v1/channels/bench-42/subscribers/full"
-	for name, call := range map[string]struct{ method, path, body string }{
-		"publish": {"POST", "/v1/channels/bench-42/messages", `{"id":"01KAJ2M3V7Q8ZJ4R5T6Y7W8X9A","content":` + content + `}`},
-		"fetch10": {"GET", subscriber + "/messages?max=10", ""},
-		"ack":     {"POST", subscriber + "/ack", `{"receiptHandle":"` + s.delivery.Receipt + `"}`},
+	const messages = "/v1/channels/bench-42/messages"
+	message := `{"id":"01KAJ2M3V7Q8ZJ4R5T6Y7W8X9A","content":` + content + `}`
+	for name, call := range map[string]struct{ method, path, body, credential string }{
+		"publish":     {"POST", messages, message, ""},
+		"publish key": {"POST", messages, message, apiKey},
+		"publish jwt": {"POST", messages, message, token},
+		"fetch10":     {"GET", subscriber + "/messages?max=10", "", ""},
+		"fetch10 key": {"GET", subscriber + "/messages?max=10", "", apiKey},
+		"ack":         {"POST", subscriber + "/ack", `{"receiptHandle":"` + s.delivery.Receipt + `"}`, ""},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			body := strings.NewReader(call.body)
 			request, err := http.NewRequestWithContext(b.Context(), call.method, call.path, body)
 			require.NoError(b, err)
-			w := &discard{header: http.Header{}}
+			request.RemoteAddr = "192.0.2.1:12345"
+			if call.credential != "" {
+				request.Header.Set("Authorization", "Bearer "+call.credential)
+			}
+			r, w := routers[call.credential != ""], &discard{header: http.Header{}}
 			for b.Loop() {
 				_, _ = body.Seek(0, io.SeekStart)
 				clear(w.header)

@@ -62,14 +62,19 @@ func bearer(headers []string) (string, error) {
 	return token, wellFormed(token)
 }
 
-// tokenBytes are what a token consists of. It may end with any number of "=".
-const tokenBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/"
+// inToken has the bytes of which a token consists. It may end with any number of "=".
+var inToken = func() (set [256]bool) {
+	for _, b := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/") {
+		set[b] = true
+	}
+	return set
+}()
 
 // wellFormed returns an error unless a token has the form that RFC 6750 gives it.
 func wellFormed(token string) error {
 	text := strings.TrimRight(token, "=")
 	for i := range len(text) {
-		if strings.IndexByte(tokenBytes, text[i]) < 0 {
+		if !inToken[text[i]] {
 			return errMalformed
 		}
 	}
