@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -27,15 +28,23 @@ type method struct {
 	counts   *web.Procedure
 	drained  <-chan struct{} // closed when the server drains
 	arrivals *arrivals       // of the listener of gRPC; nil: the request has arrived when the call begins
+	router   *web.Router
+	need     need // of the client, on a service that isn't open
 }
 
 // intercept returns a handler with what all calls have in common. Its parts are called one after the other, and not each by the
 // one before: what a call that waits has on its stack costs time, too.
 func intercept(m *method, handler grpc.StreamHandler) grpc.StreamHandler {
+	if m.asks {
+		handler = drained(m, handler)
+	}
+	if m.path != "" && !m.need.open && m.router.Guard() != nil {
+		handler = authorized(m, handler)
+	}
 	return func(srv any, ss grpc.ServerStream) (err error) {
 		c := begin(m, ss)
 		defer c.end(&err)
-		return handler(srv, c.drained())
+		return handler(srv, c)
 	}
 }
 
@@ -52,6 +61,7 @@ type call struct {
 	headed   bool          // head was called
 	status   int           // for metrics and log; 0: the call succeeded
 	err      error         // what went wrong, for the log
+	client   *access.Principal
 }
 
 func begin(m *method, ss grpc.ServerStream) *call {
@@ -84,7 +94,7 @@ func (c *call) finish() {
 		return
 	}
 	c.method.counts.Done(c.Context(), web.Outcome{
-		Path: c.path(), Status: c.status, Err: c.err, Elapsed: time.Since(c.started), About: c.about,
+		Path: c.path(), Status: c.status, Err: c.err, Elapsed: time.Since(c.started), Principal: c.client, About: c.about,
 	})
 }
 
@@ -158,13 +168,11 @@ func (c *call) logPanic(p any) {
 	c.method.counts.LogPanic(c.requestID(), p)
 }
 
-// drained returns the stream of the handler. If the client sends a stream, it ends when the server drains. The services end
-// other calls that wait.
-func (c *call) drained() grpc.ServerStream {
-	if !c.method.asks {
-		return c
+// drained ends a call whose client sends a stream when the server drains. The services end other calls that wait.
+func drained(m *method, next grpc.StreamHandler) grpc.StreamHandler {
+	return func(srv any, ss grpc.ServerStream) error {
+		return next(srv, &drainedStream{ServerStream: ss, drained: m.drained})
 	}
-	return &drainedStream{ServerStream: c, drained: c.method.drained}
 }
 
 type drainedStream struct {
@@ -181,6 +189,11 @@ func (s *drainedStream) RecvMsg(message any) error {
 		return err
 	case <-s.drained:
 		return services.ErrDraining
+	case <-s.Context().Done():
+		if ended := credentialEnd(s.Context()); ended != nil {
+			return ended
+		}
+		return <-read // it ends with the call
 	}
 }
 

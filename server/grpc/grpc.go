@@ -11,6 +11,7 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -87,6 +88,9 @@ func New(o Options) *Services {
 		{&openmatch.QueryService_ServiceDesc, services.NewQuery(services.QueryOptions{
 			Pools: o.Matchmaking, Page: limits.QueryPage, PageBytes: pageBytes, Connection: connectionOf,
 			Limit: func(ctx context.Context) (send func(func() error) error, stop func()) { return s.answers.begin(ctx) },
+			Allow: func(ctx context.Context, queue string) error {
+				return o.Router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: queue})
+			},
 		})},
 		{&grpc_health_v1.Health_ServiceDesc, &healthCheck{router: o.Router}},
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
@@ -115,7 +119,9 @@ func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Ser
 	)...)
 	for _, one := range s.served {
 		desc := intercepted(one.desc, func(path string) *method {
-			m := &method{path: path, http: onRoutes, drained: s.router.Draining()}
+			m := &method{
+				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path),
+			}
 			if !onRoutes {
 				m.counts, m.arrivals = s.router.Procedure(path), &s.arrivals
 			}

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
@@ -35,8 +36,9 @@ type harness struct {
 	router  *web.Router
 	matches *matches
 	logs    *servertest.Logs
-	url     string                // of the HTTP port
-	address string                // of the listener of gRPC
+	url     string // of the HTTP port
+	address string // of the listener of gRPC
+	served  *grpc.Services
 	ready   atomic.Pointer[error] // of the readiness check; nil: it succeeds
 }
 
@@ -47,9 +49,15 @@ const (
 
 func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
 	t.Helper()
-	h := &harness{t: t, logs: servertest.NewLogs()}
-	h.matches = &matches{tickets: map[string]*matchmaking.Ticket{}}
+	return serve(t, &matches{tickets: map[string]*matchmaking.Ticket{}}, nil, changes...)
+}
+
+// serve serves the services, to those whom the guard allows it.
+func serve(t testing.TB, m *matches, guard *access.Guard, changes ...func(*grpc.Services)) *harness {
+	t.Helper()
+	h := &harness{t: t, logs: servertest.NewLogs(), matches: m}
 	h.router = web.New(web.Options{
+		Guard:  guard,
 		Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), MaxBodyBytes: maxBodyBytes, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
 		Ready: func(context.Context) error {
 			if err := h.ready.Load(); err != nil {
@@ -62,6 +70,7 @@ func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
 		Router: h.router, Matchmaking: h.matches, Limits: grpc.Limits{MessageBytes: maxBodyBytes, Streams: maxStreams},
 	})
 	services.AddRoutes()
+	h.served = services
 	for _, change := range changes {
 		change(services)
 	}
@@ -139,6 +148,7 @@ type matches struct {
 	made        int // tickets
 	definitions []matchmaking.Definition
 	walking     func() // called before a queue's tickets are read; may be nil
+	token       func(ctx context.Context, ticket string, created time.Time) string
 }
 
 // locked runs call under the lock, unless the test makes calls fail.
@@ -151,7 +161,7 @@ func (m *matches) locked(call func() error) error {
 	return call()
 }
 
-func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchmaking.Ticket, isNew bool, err error) {
+func (m *matches) Create(ctx context.Context, n service.NewTicket) (created matchmaking.Ticket, isNew bool, err error) {
 	err = m.locked(func() error {
 		if t := m.tickets[n.ID]; t != nil {
 			created = *t
@@ -167,7 +177,16 @@ func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchm
 		m.tickets[created.ID] = &kept
 		return nil
 	})
+	if err == nil && m.token != nil {
+		created.Token = m.token(ctx, created.ID, created.CreateTime)
+	}
 	return created, isNew, err
+}
+
+// Owner returns whose ticket it is, for the guard.
+func (m *matches) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
+	t, err := m.Ticket(ctx, id)
+	return t.Owner, t.CreateTime, err
 }
 
 func (m *matches) Ticket(_ context.Context, id string) (ticket matchmaking.Ticket, err error) {

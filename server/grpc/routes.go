@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -98,8 +98,10 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 	if p.method != openmatch.FrontendService_CreateTicket_FullMethodName && string(m.Parent().FullName()) != openmatch.QueryService_ServiceDesc.ServiceName {
 		p.most = min(p.most, shortRequestBytes)
 	}
-	api := web.API{Router: r.router, Fail: web.Fail}
-	one := web.Route{Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: actionOf(m), Waits: m.IsStreamingServer(), Handle: p.serve}
+	api, need := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
+	one := web.Route{
+		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: need.action, Open: need.open, Handle: p.serve,
+	}
 	if m.IsStreamingClient() {
 		one.Handle = func(c *web.Call) error { p.call(c, c.Request().Body); return nil }
 		api.Add(one)
@@ -111,7 +113,7 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 		if path.hasBody {
 			p.empty = []byte("{}") // as in grpc-gateway
 		}
-		one.Method, one.Path, one.Handle = path.verb, path.path, p.serve
+		api.Fail, one.Method, one.Path, one.Handle = p.refuse, path.verb, path.path, p.serve
 		if m.IsStreamingServer() {
 			one.Handle = jsonLines{procedure: p, jsonPath: path}.serve
 		}
@@ -119,12 +121,17 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 	}
 }
 
-// actionOf returns what a client of a method must be allowed to do.
-func actionOf(m protoreflect.MethodDescriptor) access.Action {
-	if string(m.Parent().FullName()) == openmatch.QueryService_ServiceDesc.ServiceName {
-		return access.Queue
+// refuse answers a request that isn't served. What a client may not do it is told as its protocol has it.
+func (p procedure) refuse(c *web.Call, err error) {
+	var e *fault.Error
+	switch {
+	case !errors.As(err, &e):
+	case e.Kind == fault.Unauthenticated, e.Kind == fault.Limited, e.Slug == fault.SlugNotGranted, e.Slug == fault.SlugTokenInQuery:
+		c.SetRetryAfter(web.ProblemOf(err).RetryAfter)
+		p.fail(c, err)
+		return
 	}
-	return access.Ticket
+	web.Fail(c, err)
 }
 
 // serve serves a request that has one message.

@@ -15,6 +15,9 @@ type gate struct {
 	guesses *guesses.Guesses
 }
 
+// Guard returns the guard, or nil if the service is open.
+func (g *gate) Guard() *access.Guard { return g.guard }
+
 // Authenticate returns whom a credential stands for, which came from a network address. Errors: those of the guard, and
 // fault.SlugRateLimited if too many invalid ones came from there.
 func (g *gate) Authenticate(ctx context.Context, credential, address string) (*access.Principal, error) {

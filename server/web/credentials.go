@@ -38,7 +38,7 @@ func (c *Call) credential() (string, error) {
 	token, times := takeToken(c.request)
 	switch {
 	case times == 0:
-		return bearer(header)
+		return Bearer(header)
 	case times > 1 || len(header) > 0:
 		return "", errTwoTokens
 	}
@@ -49,8 +49,8 @@ func (c *Call) credential() (string, error) {
 	return token, wellFormed(token)
 }
 
-// bearer returns the token of the headers Authorization, or "" if there is none.
-func bearer(headers []string) (string, error) {
+// Bearer returns the token of the headers Authorization, or "" if there is none.
+func Bearer(headers []string) (string, error) {
 	if len(headers) == 0 {
 		return "", nil
 	}

@@ -22,6 +22,8 @@ type Outcome struct {
 	Status  int
 	Err     error // what went wrong, for the log
 	Elapsed time.Duration
+	// Principal is the client; nil: unknown, or the service is open.
+	Principal *access.Principal
 	// About returns the request's ID and the client's address. It is called only if the call is logged.
 	About func() (id, client string)
 }
@@ -41,7 +43,7 @@ func (p *Procedure) Done(ctx context.Context, o Outcome) {
 	if !p.log.Enabled(ctx, level) {
 		return
 	}
-	l := logged{method: http.MethodPost, path: o.Path, status: o.Status, elapsed: o.Elapsed, err: o.Err}
+	l := logged{method: http.MethodPost, path: o.Path, principal: o.Principal, status: o.Status, elapsed: o.Elapsed, err: o.Err}
 	l.id, l.client = o.About()
 	l.write(ctx, p.log, level)
 }

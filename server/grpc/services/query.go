@@ -38,6 +38,8 @@ type QueryOptions struct {
 	Pools     Pools
 	Page      int // tickets or IDs in one message of an answer, at most
 	PageBytes int // the same in bytes, unless a message has only one ticket
+	// Allow returns an error if the client may not read a queue.
+	Allow func(ctx context.Context, queue string) error
 	// Limit limits the time in which a client reads an answer, until stop is called. send limits it for one message.
 	Limit func(ctx context.Context) (send func(message func() error) error, stop func())
 	// Connection names the connection of a call.
@@ -153,6 +155,12 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	if err != nil {
 		return err
 	}
+	if a.queue == "" {
+		a.queue = q.queueOf(a.pool)
+	}
+	if err := q.Allow(ctx, a.queue); err != nil {
+		return err
+	}
 	connection := q.Connection(ctx)
 	if !q.enter(connection) {
 		return ErrQueries
@@ -161,9 +169,6 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	limited, stop := q.Limit(ctx)
 	defer stop()
 	send := func() error { return limited(answer.send) }
-	if a.queue == "" {
-		a.queue = q.queueOf(a.pool)
-	}
 	if len(pool.DoubleRanges)+len(pool.StringEquals)+len(pool.TagsPresent) > 0 {
 		a.fields = max(a.fields, matchmaking.FieldsSearch)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -114,8 +115,7 @@ func requestOf(ctx context.Context, message any) *connect.Request[dynamicpb.Mess
 	request := connect.NewRequest(m)
 	sent, _ := metadata.FromOutgoingContext(ctx)
 	for name, values := range sent {
-		request.Header()[name] = values
-		request.Header().Set(name, values[0])
+		request.Header()[http.CanonicalHeaderKey(name)] = values
 	}
 	return request
 }
