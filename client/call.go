@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -87,6 +88,8 @@ func checkNames(path []string) error {
 			e = *ErrInvalidTicket
 		case path[0] == "queues":
 			e = *ErrInvalidQueue
+		case path[0] == "keys":
+			e = *ErrNoKey
 		case i > 1:
 			e = *ErrInvalidSubscriber
 		}
@@ -117,7 +120,24 @@ func (c *Client) httpRequest(ctx context.Context, r request) (*http.Request, err
 	if r.body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	return req, nil
+	return req, c.authorize(req)
+}
+
+// authorize adds the token to a request.
+func (c *Client) authorize(req *http.Request) error {
+	if c.token == nil {
+		return nil
+	}
+	token, err := c.token(req.Context())
+	switch {
+	case err != nil:
+		return fmt.Errorf("get the token: %w", err)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }): // net/http's error would have it
+		return errors.New("the token has characters that no token has")
+	case token != "":
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return nil
 }
 
 // noAnswer returns the error of a try without an answer: that of ctx, the caller's context, if it has ended. The try's own

@@ -1,8 +1,10 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,9 +21,15 @@ type Client struct {
 	settings
 }
 
-// New returns a client of the service at baseURL, such as http://127.0.0.1:8080 or https://example.com/tidemark. It
-// doesn't connect yet. The error says what is wrong with baseURL.
+// New returns a client of the service at baseURL, such as http://127.0.0.1:8080 or https://example.com/tidemark, or
+// unix:PATH for a Unix socket. It doesn't connect yet. The error says what is wrong with baseURL.
 func New(baseURL string, opts ...Option) (*Client, error) {
+	socket, isSocket := strings.CutPrefix(baseURL, "unix:")
+	if isSocket {
+		baseURL = "http://localhost"
+	} else {
+		socket = ""
+	}
 	u, err := url.Parse(baseURL)
 	switch {
 	case err != nil:
@@ -32,6 +40,8 @@ func New(baseURL string, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("the service's URL %q has no host", redact.URL(baseURL))
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("the service's URL %q has a query or a fragment", redact.URL(baseURL))
+	case isSocket && socket == "":
+		return nil, errors.New("the service's URL unix: has no path")
 	}
 	c := &Client{base: strings.TrimRight(u.String(), "/")}
 	c.userAgent, c.timeout = "tidemark-go", 30*time.Second
@@ -40,19 +50,26 @@ func New(baseURL string, opts ...Option) (*Client, error) {
 	}
 	c.retry = c.retry.withDefaults()
 	if c.own = c.http == nil; c.own {
-		c.http = &http.Client{Transport: newTransport()}
+		c.http = &http.Client{Transport: newTransport(socket)}
 	}
 	return c, nil
 }
 
-// newTransport returns a transport that keeps a connection open for each of many calls that wait at the same time.
-func newTransport() http.RoundTripper {
+// newTransport returns a transport that keeps a connection open for each of many calls that wait at the same time. Unless
+// socket is "" all of them are connections to that Unix socket.
+func newTransport(socket string) http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return http.DefaultTransport
 	}
 	t = t.Clone()
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 1000, 1000
+	if socket != "" {
+		t.Proxy = nil
+		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}
+	}
 	return t
 }
 

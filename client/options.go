@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -13,6 +14,19 @@ type settings struct {
 	retry     RetryPolicy
 	userAgent string
 	timeout   time.Duration
+	token     func(ctx context.Context) (string, error) // nil: none
+}
+
+// WithToken makes the client send an API key or a token with each request.
+func WithToken(token string) Option {
+	return WithTokenSource(func(context.Context) (string, error) { return token, nil })
+}
+
+// WithTokenSource makes the client ask for the token of each request, so that one that expires can be replaced. source must be
+// safe for concurrent use, and should return the same token until it is about to expire. If it returns an error the call
+// isn't sent, and returns the error.
+func WithTokenSource(source func(ctx context.Context) (string, error)) Option {
+	return func(s *settings) { s.token = source }
 }
 
 // WithHTTPClient makes the client send all requests through h, for a transport, proxy or certificates of the caller's. The

@@ -24,6 +24,9 @@ var (
 	searchMembers    = []string{"tags", "doubleArgs", "stringArgs"}
 	criterionMembers = []string{"name", "minValue", "maxValue"}
 	statisticMembers = []string{"name", "value"}
+	keyMembers       = []string{"description", "grants", "limits", "expires"}
+
+	revocationMembers = []string{"jti", "subject", "until"}
 )
 
 // draft reads a message. Its content is nil if there is none.

@@ -29,6 +29,14 @@ var decoders = map[string]func(body []byte) (got, again any, err error){
 		got, err := wire.DecodeNext(body)
 		return &got, &wire.NextRequest{}, err
 	},
+	"key": func(body []byte) (any, any, error) {
+		got, err := wire.DecodeNewKey(body)
+		return &got, &wire.NewKey{}, err
+	},
+	"revocation": func(body []byte) (any, any, error) {
+		got, err := wire.DecodeNewRevocation(body)
+		return &got, &wire.NewRevocation{}, err
+	},
 	"ticket": func(body []byte) (any, any, error) {
 		got, err := wire.DecodeNewTicket(body)
 		return &got, &wire.NewTicket{}, err
@@ -52,7 +60,8 @@ func FuzzDecode(f *testing.F) {
 		`{"from":-9007199254740991}`, `{"content":{"\ud83d":["\ude00"]}}`, `{"id":"\ud83d"}`, `{"a":1,"a":2}`,
 		`{"queue":"duel","id":"a","ttl":"5m","searchFields":{"tags":["a"],"doubleArgs":{"b":1.5,"c":"Infinity"},"stringArgs":{"d":"e"}}}`,
 		`{"criteria":[{"name":"s","minValue":1,"maxValue":2e2}],"statistics":[{"name":"s","value":-0}],"numTeams":2,"teamSize":1}`,
-		`{"extensions":{"a":{ "b":[null]}},"persistentField":{"c":"d"}}`, `{"searchFields":{"doubleArgs":{"a":1e-999,"a\n":"-Infinity"}}}`,
+		`{"extensions":{"a":{ "b":[null]}},"persistentField":{"c":"d"}}`, `{"description":"a","grants":[{"actions":["publish"]}],"limits":{},"expires":"2030-01-31T12:00:00.5Z"}`,
+		`{"jti":"a","subject":"b","until":"2030-01-31T12:00:00Z"}`, `{"searchFields":{"doubleArgs":{"a":1e-999,"a\n":"-Infinity"}}}`,
 	} {
 		f.Add([]byte(s))
 	}
