@@ -10,7 +10,6 @@ import (
 // can be lost, or be about an earlier ticket with the ID. Errors: ErrEnded, and that of ctx.
 func (w *Watches) AwaitGone(ctx context.Context, queue, id string, enough <-chan time.Time) error {
 	f, gone := w.hold(queue, id)
-	defer w.leave(f)
 	defer w.release(f, id, gone)
 	select {
 	case <-gone:
@@ -33,10 +32,11 @@ func (w *Watches) hold(queue, id string) (*feed, chan struct{}) {
 	return f, gone
 }
 
-// release ends one hold, if the ticket was not removed.
+// release ends one hold, and its use of the feed.
 func (w *Watches) release(f *feed, id string, gone chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.leave(f)
 	rest := slices.DeleteFunc(f.holds[id], func(c chan struct{}) bool { return c == gone })
 	if len(rest) == 0 {
 		delete(f.holds, id)

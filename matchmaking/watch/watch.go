@@ -96,15 +96,13 @@ func (w *Watches) takeStarting() []*feed {
 // neither waits nor is assigned, now or later; ErrEnded; that of ctx; and the store's, if the ticket can't be read at first.
 func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
 	f, e := w.join(queue, id)
-	defer w.leave(f)
+	defer func() { w.end(f, e) }()
 	for {
 		select {
 		case <-e.done:
 		case <-ctx.Done():
-			w.drop(f, e)
 			return nil, ctx.Err()
 		case <-w.drained:
-			w.drop(f, e)
 			return nil, ErrEnded
 		}
 		if e.end.err != nil {
@@ -145,21 +143,20 @@ func (w *Watches) use(queue string) *feed {
 	return f
 }
 
-// leave ends a use of a feed.
+// leave ends a use of a feed. The lock is held.
 func (w *Watches) leave(f *feed) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if f.users--; f.users == 0 {
 		f.idleSince = time.Now()
 		signal(f.wake)
 	}
 }
 
-// drop removes an entry that nobody waits for anymore.
-func (w *Watches) drop(f *feed, e *entry) {
+// end ends a wait, and its use of the feed.
+func (w *Watches) end(f *feed, e *entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f.remove(e)
+	w.leave(f)
 }
 
 // again returns a new entry for a ticket that is to be read.
