@@ -34,19 +34,20 @@ import (
 
 // harness is a server on a real Redis, with its own key prefix, and a client.
 type harness struct {
-	t        testing.TB
-	url      string
-	addr     string
-	grpcAddr string // of the listener of gRPC
-	client   *http.Client
-	store    *faultyStore
-	service  *channel.Service
-	matches  *service.Service // nil: no matchmaking
-	server   *server.Server
-	receipts *receipt.Keyring
-	logs     *servertest.Logs
-	redis    *redistest.Node
-	prefix   string
+	t         testing.TB
+	url       string
+	addr      string
+	grpcAddr  string // of the listener of gRPC
+	adminAddr string
+	client    *http.Client
+	store     *faultyStore
+	service   *channel.Service
+	matches   *service.Service // nil: no matchmaking
+	server    *server.Server
+	receipts  *receipt.Keyring
+	logs      *servertest.Logs
+	redis     *redistest.Node
+	prefix    string
 
 	listener net.Listener
 	stop     context.CancelFunc // begins to drain
@@ -60,6 +61,7 @@ type setup struct {
 	redis   *redistest.Node          // nil: the one that all tests share
 	timeout time.Duration            // of the store; 0: its default
 	certs   *certs.Keeper            // nil: without TLS
+	admin   net.Listener             // nil: one on a free port
 }
 
 // start returns a harness that ends with the test.
@@ -94,7 +96,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	}
 	h.server = server.New(s.Options)
 	h.client = servertest.Client(t, false)
-	h.run(s.certs)
+	h.run(s)
 	return h
 }
 
@@ -133,24 +135,28 @@ func newService(t testing.TB, store channel.Store, receipts *receipt.Keyring) *c
 }
 
 // run serves on a free port until the test ends or stop is called.
-func (h *harness) run(shown *certs.Keeper) {
+func (h *harness) run(s setup) {
 	h.t.Helper()
 	listen := func(protocols ...string) net.Listener {
 		l, err := (&net.ListenConfig{}).Listen(h.t.Context(), "tcp", "127.0.0.1:0")
 		require.NoError(h.t, err)
-		if shown != nil {
-			return tls.NewListener(l, shown.Config(protocols...))
+		if s.certs != nil {
+			return tls.NewListener(l, s.certs.Config(protocols...))
 		}
 		return l
 	}
 	l := listen("h2", "http/1.1")
 	h.listener, h.addr, h.url = l, l.Addr().String(), "http://"+l.Addr().String()
-	if shown != nil {
+	if s.certs != nil {
 		h.url = "https://" + h.addr
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.t.Context()))
 	h.stop = cancel
-	listeners := server.Listeners{HTTP: l}
+	listeners := server.Listeners{HTTP: l, Admin: s.admin}
+	if listeners.Admin == nil {
+		listeners.Admin = listen("h2", "http/1.1")
+	}
+	h.adminAddr = listeners.Admin.Addr().String()
 	if h.matches != nil {
 		listeners.GRPC = listen("h2")
 		h.grpcAddr = listeners.GRPC.Addr().String()
@@ -166,6 +172,13 @@ func (h *harness) run(shown *certs.Keeper) {
 			require.NoError(h.t, err)
 		}
 	})
+}
+
+// onAdmin returns a harness whose client sends its requests to the admin listener.
+func (h *harness) onAdmin() *harness {
+	admin := *h
+	admin.url, admin.addr = strings.Replace(h.url, h.addr, h.adminAddr, 1), h.adminAddr
+	return &admin
 }
 
 // answer is an answer of the server.

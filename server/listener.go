@@ -12,14 +12,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 const (
-	// reservedConnections is how many connections are accepted beyond the limit. Each gets one answer: that of a probe or
-	// the metrics, and otherwise an error. If there are more of them the oldest is closed, so that probes are answered
-	// even if a client holds all the others.
+	// reservedConnections is how many connections a listener accepts beyond the limit. Each gets one answer: that of a probe
+	// or, from the admin listener, the metrics and profiles, and otherwise an error. If there are more of them the oldest is
+	// closed, so that probes are answered even if a client holds all the others.
 	reservedConnections = 64
+	adminConnections    = 64          // the limit of the admin listener
 	fullLogPause        = time.Minute // between two messages that the limit is reached
 )
 
@@ -207,10 +209,13 @@ func (c *limitedConn) Write(answer []byte) (int, error) {
 	return len(answer), nil
 }
 
-// connContext is for http.Server.
+// connContext is for http.Server. Whoever can connect to a Unix socket is the administrator.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
+	if conn.LocalAddr().Network() == "unix" {
+		ctx = access.With(ctx, access.Local())
+	}
 	if c, ok := conn.(*limitedConn); ok && c.place != nil {
-		return web.WithReserved(ctx)
+		ctx = web.WithReserved(ctx)
 	}
 	return ctx
 }

@@ -30,7 +30,8 @@ func (h *harness) fill(n int) []net.Conn {
 	return conns
 }
 
-// TestConnectionLimit holds all connections. Until one is closed, others are refused, and probes and metrics are served.
+// TestConnectionLimit holds all connections. Until one is closed, others are refused, probes are served, and
+// so is the admin listener.
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 5
@@ -47,18 +48,19 @@ func TestConnectionLimit(t *testing.T) {
 		require.Equal(t, "1", got.header.Get("Retry-After"))
 	}
 	h.do("PUT", "/channel/c/message/a", "1").oldError(503, "")
-	for _, path := range []string{"/livez", "/readyz", "/metrics", "/probe/liveness", "/probe/readiness"} {
+	for _, path := range []string{"/livez", "/readyz", "/probe/liveness", "/probe/readiness"} {
 		got := h.do("GET", path, "")
 		require.Equal(t, 200, got.status, path)
 		require.True(t, got.last)
 	}
-	page := string(h.do("GET", "/metrics", "").body)
+	page := string(h.onAdmin().do("GET", "/metrics", "").body)
 	// net/http keeps a connection open for a moment after its last answer.
-	require.Regexp(t, `\ntidemark_http_connections ([6-9]|1\d)\n`, page)
+	require.Regexp(t, `\ntidemark_http_connections ([5-9]|1\d)\n`, page)
 	require.Contains(t, page, "\ntidemark_http_connections_refused_total 3\n")
 	logged := h.logs.Await(t, func(r servertest.Record) bool { return r.Message == "connection limit reached" })
 	require.Equal(t, "5", logged.Attributes["limit"])
 
+	require.False(t, h.onAdmin().do("GET", "/v1/info", "").last)
 	require.NoError(t, held[0].Close())
 	require.Eventually(t, func() bool { return h.do("GET", "/v1/info", "").status == 200 }, servertest.Patience, servertest.Step)
 	require.False(t, h.do("GET", "/v1/info", "").last, "it is kept again")

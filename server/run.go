@@ -29,8 +29,9 @@ var ErrGrace = errors.New("requests were cut off when the grace had passed")
 
 // Listeners are where Run serves.
 type Listeners struct {
-	HTTP net.Listener
-	GRPC net.Listener // nil: gRPC is served on the HTTP port only. Without matchmaking nothing is served here.
+	HTTP  net.Listener
+	GRPC  net.Listener // nil: gRPC is served on the HTTP port only. Without matchmaking nothing is served here.
+	Admin net.Listener // nil: what only administrators may call isn't served. On a Unix socket every client is one.
 }
 
 // Run serves connections until ctx ends, and then drains, as the package comment describes. It returns nil when all
@@ -39,18 +40,27 @@ type Listeners struct {
 func (s *Server) Run(ctx context.Context, l Listeners) error {
 	requests, cancel := context.WithCancel(context.WithoutCancel(ctx)) // requests outlive ctx by the grace
 	defer cancel()
-	if addr, ok := l.HTTP.Addr().(*net.TCPAddr); ok && addr.IP.IsLoopback() {
-		s.router.Loopback()
-	}
-	hs := s.httpServer(requests)
 	served, fail := context.WithCancelCause(requests) // ends when a listener fails
 	defer fail(nil)
 	var serving sync.WaitGroup
-	serving.Go(func() {
-		if err := hs.Serve(s.limit(l.HTTP)); !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("serve HTTP on %s: %w", l.HTTP.Addr(), err))
+	serve := func(hs *http.Server, l net.Listener) {
+		serving.Go(func() {
+			if err := hs.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				fail(fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err))
+			}
+		})
+	}
+	public, admin := s.httpServer(requests, s.router), s.httpServer(requests, s.router.Admin())
+	if isLoopback(l.HTTP) {
+		s.router.Loopback()
+	}
+	serve(public, s.limit(l.HTTP))
+	if l.Admin != nil {
+		if isLoopback(l.Admin) {
+			s.router.AdminLoopback()
 		}
-	})
+		serve(admin, &limitedListener{Listener: l.Admin, connections: &s.admin, refuse: s.router.RefuseUnread})
+	}
 	if l.GRPC != nil && s.services != nil {
 		serving.Go(func() {
 			if err := s.services.Serve(&grpcListener{Listener: l.GRPC, connections: &s.connections}); err != nil {
@@ -64,9 +74,14 @@ func (s *Server) Run(ctx context.Context, l Listeners) error {
 		failed = context.Cause(served)
 	case <-ctx.Done():
 	}
-	err := s.drain(requests, hs, served.Done())
+	err := s.drain(requests, draining{public: public, admin: admin, failed: served.Done()})
 	serving.Wait()
 	return errors.Join(failed, err)
+}
+
+func isLoopback(l net.Listener) bool {
+	addr, ok := l.Addr().(*net.TCPAddr)
+	return ok && addr.IP.IsLoopback()
 }
 
 // limit returns a listener that enforces the limit on connections.
@@ -89,12 +104,12 @@ func (s *Server) openConnections() int {
 // than the longest wait.
 func (s *Server) readTimeout() time.Duration { return s.service.Limits().MaxWait + bodyTimeout }
 
-func (s *Server) httpServer(ctx context.Context) *http.Server {
+func (s *Server) httpServer(ctx context.Context, h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // for gRPC
 	return &http.Server{
-		Handler:           s.router,
+		Handler:           h,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       connContext,
 		Protocols:         protocols,
@@ -122,8 +137,15 @@ func (s *Server) http2Config() *http.HTTP2Config {
 	}
 }
 
-// drain ends the service to clients, and returns when no request is in progress. failed is closed when a listener fails.
-func (s *Server) drain(ctx context.Context, hs *http.Server, failed <-chan struct{}) error {
+// draining is what is drained.
+type draining struct {
+	public, admin *http.Server
+	failed        <-chan struct{} // closed when a listener fails
+}
+
+// drain ends the service to clients, and returns when no request is in progress. The admin listener is the last one, so that
+// the drain can be watched.
+func (s *Server) drain(ctx context.Context, d draining) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()
 	s.router.Drain()
@@ -137,21 +159,23 @@ func (s *Server) drain(ctx context.Context, hs *http.Server, failed <-chan struc
 		defer delay.Stop()
 		select {
 		case <-delay.C:
-		case <-failed:
+		case <-d.failed:
 		case <-ctx.Done():
 		}
 	}
 	var onHTTP, onGRPC error
-	var draining sync.WaitGroup
-	draining.Go(func() { onHTTP = shutdown(ctx, hs) })
+	var ending sync.WaitGroup
+	ending.Go(func() { onHTTP = shutdown(ctx, d.public) })
 	if s.services != nil {
-		draining.Go(func() { onGRPC = s.services.Drain(ctx) })
+		ending.Go(func() { onGRPC = s.services.Drain(ctx) })
 	}
-	draining.Wait()
-	if errors.Is(onHTTP, context.DeadlineExceeded) || errors.Is(onGRPC, grpc.ErrCutOff) {
+	ending.Wait()
+	onAdmin := shutdown(ctx, d.admin)
+	err := errors.Join(onHTTP, onGRPC, onAdmin)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, grpc.ErrCutOff) {
 		return fmt.Errorf("%w (%s)", ErrGrace, s.options.Grace)
 	}
-	return errors.Join(onHTTP, onGRPC)
+	return err
 }
 
 // shutdown waits for requests, and closes all connections when ctx ends.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
@@ -60,7 +61,7 @@ type Options struct {
 	// Grace.
 	DrainDelay time.Duration
 	Logger     *slog.Logger
-	Metrics    *prometheus.Registry // where the metrics are registered, and what /metrics shows; nil: a new one
+	Metrics    *prometheus.Registry // where the metrics are registered, and what the admin listener shows; nil: a new one
 }
 
 // Limits bounds what clients can make the server do.
@@ -70,8 +71,8 @@ type Limits struct {
 	MaxStreams   int   // open at a time on one HTTP/2 connection; 0: DefaultMaxStreams
 	MaxGRPCBytes int   // of a message in a gRPC call; 0: grpc.DefaultMessageBytes
 	QueryPage    int   // tickets in one message of QueryService's answers; 0: grpc.DefaultQueryPage
-	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served probes and metrics
-	// only.
+	// MaxConnections is how many connections Run serves at a time; 0: no limit. A few more are served probes only. The admin
+	// listener has a limit of its own.
 	MaxConnections int
 }
 
@@ -84,6 +85,7 @@ type Server struct {
 	services    *grpc.Services                  // nil: there is no matchmaking
 	listener    atomic.Pointer[limitedListener] // Run's
 	connections connections
+	admin       connections // of the admin listener
 }
 
 // New returns a server. It registers its metrics, and those of the process and of Go, in the registry, so it must be
@@ -97,6 +99,7 @@ func New(o Options) *Server {
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
+	s.admin = connections{limit: adminConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.registerMetrics(o.Metrics)
 	s.addRoutes(countChannels(o.Service, o.Metrics))
 	return s
@@ -142,8 +145,9 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		Info: v1.Info{Version: o.Version, Storage: o.Storage, Limits: limits},
 	})
 	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: limits, Write: write})
+	admin.Register(s.router, admin.Options{Metrics: o.Metrics})
 	s.router.AddProbes()
 }
 
-// Handler returns the whole API. It doesn't need Run.
+// Handler returns the API of the public listener. It doesn't need Run.
 func (s *Server) Handler() http.Handler { return s.router }

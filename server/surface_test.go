@@ -156,9 +156,9 @@ func TestMetrics(t *testing.T) {
 	h.do("BREW", "/nothing", "")
 	h.do("POST", "/v1/channels/c/messages", "")
 	polls := h.waiting(t.Context(), 1, "GET /v1/channels/c/subscribers/s/messages?wait=1m&max=1")
-	got := h.do("GET", "/metrics", "")
+	got := h.onAdmin().do("GET", "/metrics", "")
 	require.Equal(t, http.StatusOK, got.status)
-	h.do("HEAD", "/metrics", "")
+	h.onAdmin().do("HEAD", "/metrics", "")
 	for _, line := range []string{
 		"tidemark_messages_published_total 3",
 		"tidemark_messages_duplicates_total 1",

@@ -30,7 +30,7 @@ func TestLimitsOfTheProcess(t *testing.T) {
 			require.NoError(t, err)
 			held = append(held, conn)
 		}
-		status, _ := s.request(t, http.MethodGet, "/v1/info", "")
+		status, _ := s.request(t, http.MethodGet, s.url+"/v1/info", "")
 		return status == http.StatusServiceUnavailable
 	}, scriptLimit, scriptStep)
 	require.True(t, s.ready(t))

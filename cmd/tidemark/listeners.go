@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"syscall"
 
 	"github.com/tidemark-dev/tidemark/internal/certs"
@@ -18,6 +19,7 @@ import (
 const (
 	optionListen     = "listen"
 	optionGRPCListen = "grpc-listen"
+	optionAdmin      = "admin-listen"
 )
 
 // listening is how the server listens.
@@ -32,6 +34,9 @@ func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
 	if c.Matchmaking.On && c.GRPC.Listen != "" {
 		on.addresses[optionGRPCListen] = c.GRPC.Listen
 	}
+	if c.Server.AdminListen != "" {
+		on.addresses[optionAdmin] = c.Server.AdminListen
+	}
 	if c.TLS.Cert == "" {
 		return on, nil
 	}
@@ -43,13 +48,24 @@ func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
 
 // open opens the listeners.
 func (on listening) open(ctx context.Context) (l server.Listeners, err error) {
-	if l.HTTP, err = on.listen(ctx, optionListen, "h2", "http/1.1"); err != nil {
-		return server.Listeners{}, err
-	}
-	if on.addresses[optionGRPCListen] != "" {
-		if l.GRPC, err = on.listen(ctx, optionGRPCListen, "h2"); err != nil {
-			return server.Listeners{}, errors.Join(err, l.HTTP.Close())
+	var opened []net.Listener
+	for _, one := range []struct {
+		option    string
+		listener  *net.Listener
+		protocols []string
+	}{
+		{optionListen, &l.HTTP, []string{"h2", "http/1.1"}}, {optionGRPCListen, &l.GRPC, []string{"h2"}}, {optionAdmin, &l.Admin, []string{"h2", "http/1.1"}},
+	} {
+		if on.addresses[one.option] == "" {
+			continue
 		}
+		if *one.listener, err = on.listen(ctx, one.option, one.protocols...); err != nil {
+			for _, l := range opened {
+				err = errors.Join(err, l.Close())
+			}
+			return server.Listeners{}, err
+		}
+		opened = append(opened, *one.listener)
 	}
 	return l, nil
 }
@@ -72,6 +88,9 @@ func (on listening) check(ctx context.Context) error {
 // listen listens on the address of an option, for clients of the protocols.
 func (on listening) listen(ctx context.Context, option string, protocols ...string) (net.Listener, error) {
 	address := on.addresses[option]
+	if path, ok := strings.CutPrefix(address, config.UnixPrefix); ok {
+		return listenUnix(ctx, path)
+	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -84,9 +103,12 @@ func (on listening) listen(ctx context.Context, option string, protocols ...stri
 	return l, nil
 }
 
-// urlOf returns the URL of a listener for programs on this machine.
+// urlOf returns the URL of a listener for programs on this machine, or unix: and the path of a socket.
 func (on listening) urlOf(addr net.Addr) string {
 	scheme, host := "http", addr.String()
+	if addr.Network() == "unix" {
+		return config.UnixPrefix + host
+	}
 	if on.certs != nil {
 		scheme = "https"
 	}

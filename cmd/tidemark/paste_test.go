@@ -59,7 +59,9 @@ func paste(ts *testscript.TestScript, file string, together bool) {
 		dir := filepath.Join(ts.Getenv("WORK"), fmt.Sprintf("paste-%s-%d", filepath.Base(file), i))
 		ts.Check(os.Mkdir(dir, 0o700))
 		script = strings.ReplaceAll(script, "/tmp/", dir+"/")
-		script = regexp.MustCompile(`(http://)?(127\.0\.0\.1|localhost):8080`).ReplaceAllString(script, ts.Getenv("TIDEMARK_SERVER"))
+		for port, url := range map[string]string{"8080": ts.Getenv("TIDEMARK_SERVER"), "8081": ts.Getenv("ADMIN")} {
+			script = regexp.MustCompile(`(http://)?(127\.0\.0\.1|localhost):`+port).ReplaceAllString(script, url)
+		}
 		shells.Go(func() {
 			shell := exec.CommandContext(ctx, "bash", "-c", pasteShell+script)
 			shell.Dir, shell.Env = dir, environOf(ts)

@@ -16,9 +16,9 @@ func TestReadinessNeedsWrites(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
 	s := startServer(t, "--redis", channels.URL(), "--tickets-redis", tickets.URL(), "--redis-timeout", "1s")
-	status, body := s.request(t, http.MethodPut, "/v1/channels/x/subscribers/s", "")
+	status, body := s.request(t, http.MethodPut, s.url+"/v1/channels/x/subscribers/s", "")
 	require.Equal(t, http.StatusCreated, status, body)
-	status, body = s.request(t, http.MethodPut, "/v1/channels/x/messages/m1", "1")
+	status, body = s.request(t, http.MethodPut, s.url+"/v1/channels/x/messages/m1", "1")
 	require.Equal(t, http.StatusCreated, status, body)
 	for _, c := range []struct {
 		node                    *redistest.Node
@@ -29,12 +29,12 @@ func TestReadinessNeedsWrites(t *testing.T) {
 		{tickets, "READONLY", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
 	} {
 		require.NoError(t, c.node.Do(t, strings.Fields(c.refuse)...).Error())
-		status, body := s.request(t, http.MethodGet, "/readyz", "")
+		status, body := s.request(t, http.MethodGet, s.url+"/readyz", "")
 		require.Equal(t, http.StatusServiceUnavailable, status, body)
 		require.Contains(t, body, c.refusal)
-		status, body = s.request(t, http.MethodGet, "/livez", "")
+		status, body = s.request(t, http.MethodGet, s.url+"/livez", "")
 		require.Equal(t, http.StatusOK, status, body)
-		status, body = s.request(t, http.MethodGet, "/v1/channels/x/subscribers/s/messages", "")
+		status, body = s.request(t, http.MethodGet, s.url+"/v1/channels/x/subscribers/s/messages", "")
 		require.Equal(t, http.StatusOK, status, body)
 		require.Contains(t, body, "m1")
 		require.NoError(t, c.node.Do(t, strings.Fields(c.accept)...).Error())

@@ -36,6 +36,7 @@ func runScripts(t *testing.T, dir string, variables map[string]string) {
 			e.Values[processesKey{}] = processes{}
 			e.Setenv("BIN", filepath.Dir(program)) // a PATH without any Redis
 			e.Setenv("TIDEMARK_GRPC_LISTEN", "127.0.0.1:0")
+			e.Setenv("TIDEMARK_ADMIN_LISTEN", "127.0.0.1:0")
 			for name, value := range variables {
 				e.Setenv(name, value)
 			}

@@ -23,7 +23,8 @@ type serverProcess struct {
 	*client.Client
 	*process.Process
 	url    string
-	killed bool // by the test
+	admin  string // URL of the admin listener
+	killed bool   // by the test
 }
 
 // startServer starts `tidemark serve` with flags, and ends it with the test.
@@ -32,25 +33,25 @@ func startServer(t *testing.T, flags ...string) *serverProcess {
 	program, err := exec.LookPath("tidemark")
 	require.NoError(t, err)
 	s := &serverProcess{Process: &process.Process{
-		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"}, flags...),
+		Program: program, Args: append([]string{"serve", "--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"}, flags...),
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, Dir: t.TempDir(), LogName: "log",
 	}}
 	require.NoError(t, s.Start(t.Context()))
 	t.Cleanup(func() { s.end(t) })
-	s.url = s.awaitURL(t)
+	s.url, s.admin = s.awaitURLs(t)
 	s.Client, err = client.New(s.url)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
 
-// awaitURL waits until the process is ready, and returns its URL.
-func (s *serverProcess) awaitURL(t *testing.T) string {
+// awaitURLs waits until the process is ready, and returns its URLs.
+func (s *serverProcess) awaitURLs(t *testing.T) (url, admin string) {
 	t.Helper()
-	pattern := regexp.MustCompile(`msg="tidemark is ready" url=(\S+) `)
+	pattern := regexp.MustCompile(`msg="tidemark is ready" url=(\S+) .* admin=(\S+)\n`)
 	for limit := time.After(scriptLimit); ; {
 		if match := pattern.FindStringSubmatch(s.Log()); match != nil {
-			return match[1]
+			return match[1], match[2]
 		}
 		select {
 		case <-s.Exited():
@@ -86,9 +87,9 @@ func (s *serverProcess) resume(t *testing.T) {
 }
 
 // request sends a request on a connection of its own, and returns the status and the body of the answer.
-func (s *serverProcess) request(t *testing.T, method, path, body string) (int, string) {
+func (s *serverProcess) request(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 	require.NoError(t, err)
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
@@ -101,13 +102,13 @@ func (s *serverProcess) request(t *testing.T, method, path, body string) (int, s
 
 func (s *serverProcess) ready(t *testing.T) bool {
 	t.Helper()
-	status, _ := s.request(t, http.MethodGet, "/readyz", "")
+	status, _ := s.request(t, http.MethodGet, s.url+"/readyz", "")
 	return status == http.StatusOK
 }
 
 func (s *serverProcess) metrics(t *testing.T) string {
 	t.Helper()
-	_, text := s.request(t, http.MethodGet, "/metrics", "")
+	_, text := s.request(t, http.MethodGet, s.admin+"/metrics", "")
 	return text
 }
 

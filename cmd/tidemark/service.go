@@ -107,6 +107,9 @@ func listenAndServe(ctx context.Context, s *server.Server, on listening, needs p
 	if l.GRPC != nil {
 		ready = append(ready, "grpc", l.GRPC.Addr().String())
 	}
+	if l.Admin != nil {
+		ready = append(ready, "admin", on.urlOf(l.Admin.Addr()))
+	}
 	needs.log.InfoContext(ctx, "tidemark is ready", ready...)
 	return nil
 }

@@ -37,10 +37,10 @@ func fetchLargely(s *stage) {
 	content := `"` + strings.Repeat("x", largeBytes) + `"`
 	for c := range largeChannels {
 		for r := range largeReaders {
-			s.must(s.expect(http.MethodPut, fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d", c, r), `{"from":"earliest"}`))
+			s.must(s.expect(http.MethodPut, s.services[0].URL()+fmt.Sprintf("/v1/channels/large-%d/subscribers/r%d", c, r), `{"from":"earliest"}`))
 		}
 		for m := range largeMessages {
-			s.must(s.expect(http.MethodPut, fmt.Sprintf("/v1/channels/large-%d/messages/m%d", c, m), content))
+			s.must(s.expect(http.MethodPut, s.services[0].URL()+fmt.Sprintf("/v1/channels/large-%d/messages/m%d", c, m), content))
 		}
 	}
 	var answered, refused, bytes atomic.Int64
@@ -69,7 +69,7 @@ func fetchLargely(s *stage) {
 
 // fetchAll reads a whole response and returns its size.
 func (s *stage) fetchAll(ctx context.Context, path string) (int64, error) {
-	response, err := s.request(ctx, http.MethodGet, path, "")
+	response, err := s.request(ctx, http.MethodGet, s.services[0].URL()+path, "")
 	if err != nil {
 		return 0, err
 	}
@@ -82,15 +82,15 @@ func (s *stage) fetchAll(ctx context.Context, path string) (int64, error) {
 }
 
 // expect sends a request that must succeed.
-func (s *stage) expect(method, path, body string) error {
-	response, err := s.request(s.ctx, method, path, body)
+func (s *stage) expect(method, url, body string) error {
+	response, err := s.request(s.ctx, method, url, body)
 	if err != nil {
 		return err
 	}
 	text, err := io.ReadAll(response.Body)
 	err = errors.Join(err, response.Body.Close())
 	if err == nil && response.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s %s: status %d: %s", method, path, response.StatusCode, text)
+		err = fmt.Errorf("%s %s: status %d: %s", method, url, response.StatusCode, text)
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (s *stage) eachQueue(method, body string) int64 {
 	var failure atomic.Pointer[string]
 	s.attack(queueClients, largeLimit, func(ctx context.Context, _ int) error {
 		for i := next.Add(1); i <= queueCount && ctx.Err() == nil; i = next.Add(1) {
-			if err := s.expect(method, fmt.Sprintf("/v1/queues/crowd-%d", i), body); err != nil {
+			if err := s.expect(method, fmt.Sprintf("http://%s/v1/queues/crowd-%d", s.services[0].Admin, i), body); err != nil {
 				text := err.Error()
 				failure.Store(&text)
 				continue

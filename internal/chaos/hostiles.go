@@ -89,8 +89,8 @@ func (s *stage) resident() int {
 }
 
 // request sends a request to a service. The caller reads and closes the body of the response.
-func (s *stage) request(ctx context.Context, method, path, body string) (*http.Response, error) {
-	request, err := http.NewRequestWithContext(ctx, method, s.services[0].URL()+path, bodyOf(body))
+func (s *stage) request(ctx context.Context, method, url, body string) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, url, bodyOf(body))
 	if err != nil {
 		return nil, err
 	}

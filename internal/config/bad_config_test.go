@@ -37,6 +37,8 @@ func TestBadYAML(t *testing.T) {
 		{"no bytes", "fetchBytes: 0", "tidemark.yaml: fetchBytes: 0 is too small, at least one byte is needed"},
 		{"listen", "listen: 8080", `tidemark.yaml: listen: "8080" isn't host:port, such as 127.0.0.1:8080 or :8080`},
 		{"port", "listen: :80800", `tidemark.yaml: listen: "80800" isn't a port from 0 to 65535`},
+		{"socket", "adminListen: 'unix:'", `tidemark.yaml: adminListen: "unix:" has no path`},
+		{"admin", "adminListen: 8081", `tidemark.yaml: adminListen: "8081" isn't host:port`},
 		{"origin", "corsOrigins: [example.com]", `tidemark.yaml: corsOrigins: "example.com" isn't an origin`},
 		{"origin with path", "corsOrigins: https://a/b", `tidemark.yaml: corsOrigins: "https://a/b" isn't an origin`},
 		{"prefix", `keyPrefix: "a{b}"`, `tidemark.yaml: keyPrefix: "a{b}" contains a brace`},

@@ -30,6 +30,7 @@ type Config struct {
 // Server configures the HTTP server.
 type Server struct {
 	Listen         string // host:port
+	AdminListen    string // host:port, or unix: and a path; "": there is no admin listener
 	CORSOrigins    []string
 	AllowHosts     []string
 	Grace          time.Duration

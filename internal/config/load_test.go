@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 	require.NoError(t, err)
 
 	want := newConfig()
-	want.Server.Listen = "127.0.0.1:8080"
+	want.Server.Listen, want.Server.AdminListen = "127.0.0.1:8080", "127.0.0.1:8081"
 	want.GRPC = GRPC{Listen: "127.0.0.1:50504", MessageBytes: 1 << 20, QueryPage: 1000}
 	want.Server.Grace = 30 * time.Second
 	want.Redis.Timeout, want.Redis.ConnectTimeout = 5*time.Second, 30*time.Second
@@ -94,7 +94,7 @@ func TestPrecedence(t *testing.T) {
 func TestEverySource(t *testing.T) {
 	t.Parallel()
 	values := map[string]string{
-		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10", "grace": "7s", "drain-delay": "2s", "cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
+		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10", "admin-listen": "unix:a/admin.sock", "grace": "7s", "drain-delay": "2s", "cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
 		"redis": "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
 		"redis-ca-file": "ca.pem", "redis-cert-file": "c.pem", "redis-key-file": "k.pem", "redis-sentinel-master": "m",
 		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s", "redis-connect-timeout": "4s",

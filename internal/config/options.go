@@ -101,6 +101,11 @@ func serverOptions() []option {
 			set:  into(func(c *Config) *string { return &c.Server.Listen }, parseListen),
 		},
 		{
+			name: "admin-listen", kind: "address", def: "127.0.0.1:8081",
+			help: "Address to listen on for administrators: the whole HTTP API, and only here the metrics, profiles, and calls that change queues. A host:port as for HTTP, unix:PATH for a Unix socket with mode 0600, or off.",
+			set:  into(func(c *Config) *string { return &c.Server.AdminListen }, parseAdminListen),
+		},
+		{
 			name: "grace", kind: "duration", def: "30s",
 			help: "How long requests in flight may take to finish after SIGTERM or SIGINT.",
 			set:  into(func(c *Config) *time.Duration { return &c.Server.Grace }, durationFrom(0, forever)),

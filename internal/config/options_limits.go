@@ -23,7 +23,7 @@ func limitOptions() []option {
 		},
 		{
 			name: "max-connections", kind: "int", def: "0",
-			help: "Maximum number of connections served at a time. Beyond it only probes and metrics are served, and other requests are answered 503. 0: as many as the limit on open files allows.",
+			help: "Maximum number of connections served at a time. Beyond it only probes are served, and other requests are answered 503. 0: as many as the limit on open files allows.",
 			set:  into(func(c *Config) *int { return &c.Server.MaxConnections }, intFrom(0)),
 		},
 		{

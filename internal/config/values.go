@@ -50,6 +50,21 @@ func parseGRPCListen(text string) (string, error) {
 	return parseListen(text)
 }
 
+// UnixPrefix begins the address of a Unix socket. Its path follows.
+const UnixPrefix = "unix:"
+
+// parseAdminListen returns "" if there is nothing to listen on.
+func parseAdminListen(text string) (string, error) {
+	path, isUnix := strings.CutPrefix(text, UnixPrefix)
+	switch {
+	case isUnix && path == "":
+		return "", fmt.Errorf("%q has no path, as in unix:tidemark-data/admin.sock", text)
+	case isUnix:
+		return text, nil
+	}
+	return parseGRPCListen(text)
+}
+
 func parseOrigin(text string) (string, error) {
 	if text == "*" {
 		return text, nil

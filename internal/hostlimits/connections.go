@@ -8,7 +8,7 @@ import (
 
 // otherFiles is how many files the service opens at most that aren't connections of clients: its connections to Redis and
 // to what it calls out, and those that the server accepts beyond its limit.
-const otherFiles = 256
+const otherFiles = 384
 
 // Connections returns how many connections the server may serve when configured ones are asked for; 0 means no limit, in
 // what it takes and in what it returns. It logs a warning if the limit on open files allows fewer.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
 	grpcgo "google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -239,14 +240,13 @@ func TestErrorsOfCalls(t *testing.T) {
 func TestMetricsOfCalls(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	h.router.AddProbes()
 	f := h.frontend(servertest.GRPC)
 	_, err := h.get(f, h.newID(f))
 	require.NoError(t, err)
 	_, err = h.get(f, "never-was")
 	require.Error(t, err)
 	recorder := httptest.NewRecorder()
-	h.router.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	promhttp.HandlerFor(h.metrics, promhttp.HandlerOpts{}).ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	for _, line := range []string{
 		`tidemark_http_requests_total{code="200",method="POST",route="/openmatch.FrontendService/CreateTicket"} 1`,
 		`tidemark_http_requests_total{code="404",method="POST",route="/openmatch.FrontendService/GetTicket"} 1`,

@@ -36,6 +36,7 @@ type harness struct {
 	router  *web.Router
 	matches *matches
 	logs    *servertest.Logs
+	metrics *prometheus.Registry
 	url     string // of the HTTP port
 	address string // of the listener of gRPC
 	served  *grpc.Services
@@ -55,10 +56,10 @@ func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
 // serve serves the services, to those whom the guard allows it.
 func serve(t testing.TB, m *matches, guard *access.Guard, changes ...func(*grpc.Services)) *harness {
 	t.Helper()
-	h := &harness{t: t, logs: servertest.NewLogs(), matches: m}
+	h := &harness{t: t, logs: servertest.NewLogs(), matches: m, metrics: prometheus.NewRegistry()}
 	h.router = web.New(web.Options{
 		Guard:  guard,
-		Logger: slog.New(h.logs), Metrics: prometheus.NewRegistry(), MaxBodyBytes: maxBodyBytes, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
+		Logger: slog.New(h.logs), Metrics: h.metrics, MaxBodyBytes: maxBodyBytes, BodyMemory: 1 << 20, ReadTimeout: time.Minute,
 		Ready: func(context.Context) error {
 			if err := h.ready.Load(); err != nil {
 				return *err

@@ -9,7 +9,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
 // metrics are those of requests and of the process.
@@ -17,7 +16,6 @@ type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
 	refused  prometheus.Counter // connections
-	page     http.Handler
 }
 
 func newMetrics(registry *prometheus.Registry, bodies *bodyMemory) *metrics {
@@ -34,7 +32,6 @@ func newMetrics(registry *prometheus.Registry, bodies *bodyMemory) *metrics {
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "tidemark_http_connections_refused_total", Help: "Connections refused because there were too many.",
 		}),
-		page: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	registry.MustRegister(
 		m.requests, m.seconds, m.refused,

@@ -3,16 +3,14 @@ package web
 import (
 	"net/http"
 
-	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// AddProbes registers /livez, /readyz and /metrics.
+// AddProbes registers /livez and /readyz.
 func (r *Router) AddProbes() {
 	a := API{Router: r, Fail: Fail, Always: true}
 	a.AddGet(Route{Path: "/livez", Query: QueryIgnored, Open: true, Handle: live})
 	a.AddGet(Route{Path: "/readyz", Query: QueryIgnored, Open: true, Handle: r.showReady})
-	a.AddGet(Route{Path: "/metrics", Query: QueryIgnored, Action: access.Admin, Handle: r.showMetrics})
 }
 
 // live is GET /livez: the process answers.
@@ -24,12 +22,4 @@ func (r *Router) showReady(c *Call) error {
 		return err
 	}
 	return c.Value(http.StatusOK, wire.Status{Status: "ok"})
-}
-
-// showMetrics is GET /metrics.
-func (r *Router) showMetrics(c *Call) error {
-	c.status = http.StatusOK
-	c.SetHeaders()
-	r.metrics.page.ServeHTTP(c.response, c.request)
-	return nil
 }

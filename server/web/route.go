@@ -66,8 +66,8 @@ func (a API) AddGet(r Route) {
 // NothingBelow makes longer paths than this one, which ends with a parameter, unknown. Without it echo takes the rest of
 // a longer path as part of the parameter.
 func (a API) NothingBelow(path string) {
-	a.Router.public.RouteNotFound(path+"/*", echo.NotFoundHandler)
-	a.Router.admin.RouteNotFound(path+"/*", echo.NotFoundHandler)
+	a.Router.public.echo.RouteNotFound(path+"/*", echo.NotFoundHandler)
+	a.Router.admin.echo.RouteNotFound(path+"/*", echo.NotFoundHandler)
 }
 
 // Channel returns the channel that is the first parameter of a path.
@@ -82,6 +82,7 @@ func Subscriber(c *Call) access.Resource {
 type route struct {
 	Route
 	router  *Router
+	origins *origins
 	fail    func(*Call, error)
 	always  bool
 	metrics *routeMetrics
@@ -109,7 +110,7 @@ func (c *Call) check() error {
 		c.route.router.CountRefused()
 		return errConnections
 	}
-	if err := c.route.router.origins.check(c.request); err != nil {
+	if err := c.route.origins.check(c.request); err != nil {
 		return err
 	}
 	if err := c.admit(); err != nil {

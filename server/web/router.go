@@ -44,7 +44,6 @@ type Router struct {
 	log     *slog.Logger
 	metrics *metrics
 	ready   func(context.Context) error
-	origins origins
 	bodies  bodyMemory
 
 	drain    sync.Once
@@ -53,11 +52,17 @@ type Router struct {
 
 // routing is which handler a request gets.
 type routing struct {
-	public   *echo.Echo // has the routes that aren't Admin
-	admin    *echo.Echo // has all routes
+	public   view // has the routes that aren't Admin
+	admin    view // has all routes
 	routes   []Route
 	stray    *route // stands for requests without a route
 	unrouted []unrouted
+}
+
+// view is what a listener shows of the router.
+type view struct {
+	echo    *echo.Echo
+	origins *origins
 }
 
 // unrouted is how requests without a route fail.
@@ -69,8 +74,11 @@ type unrouted struct {
 // New returns a Router without routes. It registers its metrics in the registry, so it must be called once per registry.
 func New(o Options) *Router {
 	r := &Router{
-		routing: routing{public: echo.New(), admin: echo.New()}, gate: gate{guard: o.Guard, guesses: guesses.New()},
-		log: o.Logger, ready: o.Ready, origins: origins{cors: o.CORS, hosts: o.AllowHosts},
+		routing: routing{
+			public: view{echo.New(), &origins{cors: o.CORS, hosts: o.AllowHosts}},
+			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts}},
+		},
+		gate: gate{guard: o.Guard, guesses: guesses.New()}, log: o.Logger, ready: o.Ready,
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
@@ -78,11 +86,11 @@ func New(o Options) *Router {
 	}
 	r.metrics = newMetrics(o.Metrics, &r.bodies)
 	r.stray = &route{Route: Route{Query: QueryIgnored, Open: true}, router: r, fail: Fail, metrics: r.metrics.route("none", "any")}
-	for _, e := range []*echo.Echo{r.public, r.admin} {
-		e.HTTPErrorHandler = r.failUnrouted
-		e.Use(safeOptions)
-		if cors, ok := o.CORS.middleware(); ok {
-			e.Use(cors)
+	for _, v := range []view{r.public, r.admin} {
+		v.echo.HTTPErrorHandler = r.failUnrouted
+		v.echo.Use(safeOptions)
+		if cors, ok := v.origins.cors.middleware(); ok {
+			v.echo.Use(cors)
 		}
 	}
 	return r
@@ -90,24 +98,24 @@ func New(o Options) *Router {
 
 // ServeHTTP serves a request, except for the routes that are Admin.
 func (r *Router) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	r.public.ServeHTTP(w, request)
+	r.public.echo.ServeHTTP(w, request)
 }
 
-// Admin returns the handler of all routes.
-func (r *Router) Admin() http.Handler { return r.admin }
+// Admin returns the handler of all routes. Web pages of other origins, Options.CORS included, can't use it.
+func (r *Router) Admin() http.Handler { return r.admin.echo }
 
 // Routes returns the registered routes.
 func (r *Router) Routes() []Route { return slices.Clone(r.routes) }
 
 func (r *Router) add(a API, one Route) {
-	made := &route{
-		Route: one, router: r, fail: a.Fail, always: a.Always,
-		metrics: r.metrics.route(strings.ReplaceAll(one.Path, `\:`, ":"), one.Method),
-	}
+	metrics := r.metrics.route(strings.ReplaceAll(one.Path, `\:`, ":"), one.Method)
 	r.routes = append(r.routes, one)
-	r.admin.Add(one.Method, one.Path, made.serve)
-	if !one.Admin {
-		r.public.Add(one.Method, one.Path, made.serve)
+	for _, v := range []view{r.public, r.admin} {
+		if one.Admin && v == r.public {
+			continue
+		}
+		made := &route{Route: one, router: r, origins: v.origins, fail: a.Fail, always: a.Always, metrics: metrics}
+		v.echo.Add(one.Method, one.Path, made.serve)
 	}
 }
 
@@ -119,7 +127,10 @@ func (r *Router) BodyBytes() int64 { return r.bodies.used.Load() }
 
 // Loopback tells the router that it is served on a loopback address. From then on it refuses host names other than
 // AllowHosts, because a web page can make a name of its own resolve to this machine.
-func (r *Router) Loopback() { r.origins.loopback.Store(true) }
+func (r *Router) Loopback() { r.public.origins.loopback.Store(true) }
+
+// AdminLoopback tells the router the same of Admin.
+func (r *Router) AdminLoopback() { r.admin.origins.loopback.Store(true) }
 
 // Drain begins the end of the service: readiness fails, and each connection is closed after its next answer. It may be
 // called more than once.

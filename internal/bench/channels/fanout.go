@@ -66,7 +66,7 @@ func runFanOut(ctx context.Context, s target.Settings, waiters int) (fanOut, err
 	if err := subscribeAll(ctx, u, waiters); err != nil {
 		return f, err
 	}
-	before, err := target.Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes")
+	before, err := u.Server.Metric(ctx, "process_resident_memory_bytes")
 	if err != nil {
 		return f, err
 	}
@@ -79,7 +79,7 @@ func runFanOut(ctx context.Context, s target.Settings, waiters int) (fanOut, err
 			c.Close()
 		}
 	}()
-	after, err := target.Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes")
+	after, err := u.Server.Metric(ctx, "process_resident_memory_bytes")
 	if err != nil {
 		return f, err
 	}

@@ -110,7 +110,7 @@ func compare(ctx context.Context, u *target.Target, n int, next drive.Maker) (re
 
 // measureServer returns the server's CPU seconds per request, and its last answer.
 func measureServer(ctx context.Context, u *target.Target, n int, next drive.Maker) (seconds float64, last drive.Answer, err error) {
-	seconds, err = cpu(ctx, u.Server.HTTP, n, func() error { last, err = drive.Load(ctx, u.Server.HTTP, n, next); return err })
+	seconds, err = cpu(ctx, u.Server, n, func() error { last, err = drive.Load(ctx, u.Server.HTTP, n, next); return err })
 	return seconds, last, err
 }
 
@@ -120,19 +120,19 @@ func measureFloor(ctx context.Context, u *target.Target, n int, next drive.Maker
 	if _, err := drive.Once(ctx, u.Floor.HTTP, put); err != nil {
 		return 0, err
 	}
-	return cpu(ctx, u.Floor.HTTP, n, func() error { _, err := drive.Load(ctx, u.Floor.HTTP, n, next); return err })
+	return cpu(ctx, u.Floor, n, func() error { _, err := drive.Load(ctx, u.Floor.HTTP, n, next); return err })
 }
 
 // cpu returns the CPU seconds of a process per request of a load.
-func cpu(ctx context.Context, address string, n int, load func() error) (float64, error) {
-	before, err := target.Metric(ctx, address, "process_cpu_seconds_total")
+func cpu(ctx context.Context, p *target.Process, n int, load func() error) (float64, error) {
+	before, err := p.Metric(ctx, "process_cpu_seconds_total")
 	if err != nil {
 		return 0, err
 	}
 	if err := load(); err != nil {
 		return 0, err
 	}
-	after, err := target.Metric(ctx, address, "process_cpu_seconds_total")
+	after, err := p.Metric(ctx, "process_cpu_seconds_total")
 	return (after - before) / float64(n), err
 }
 

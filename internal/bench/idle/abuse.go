@@ -40,7 +40,7 @@ func Abuse(ctx context.Context, s target.Settings, r *report.Report) error {
 		return err
 	}
 	a := new(abuse)
-	if a.idle, err = target.Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes"); err != nil {
+	if a.idle, err = u.Server.Metric(ctx, "process_resident_memory_bytes"); err != nil {
 		return err
 	}
 	attack, cancel := context.WithTimeout(ctx, resetTime)
@@ -51,7 +51,7 @@ func Abuse(ctx context.Context, s target.Settings, r *report.Report) error {
 		attackers.Go(func() error { return resetStreams(attack, u.Server.HTTP, &counts[i]) })
 	}
 	for attack.Err() == nil {
-		if err := a.look(ctx, u.Server.HTTP); err != nil {
+		if err := a.look(ctx, u.Server); err != nil {
 			return err
 		}
 	}
@@ -90,9 +90,9 @@ func resetStreams(ctx context.Context, address string, resets *int) error {
 }
 
 // look publishes a message and reads the server's memory.
-func (a *abuse) look(ctx context.Context, address string) error {
+func (a *abuse) look(ctx context.Context, p *target.Process) error {
 	path := fmt.Sprintf("/v1/channels/bystander/messages/m%d", a.published)
-	answered, err := drive.Once(ctx, address, drive.Request(http.MethodPut, path, `"x"`))
+	answered, err := drive.Once(ctx, p.HTTP, drive.Request(http.MethodPut, path, `"x"`))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (a *abuse) look(ctx context.Context, address string) error {
 		return fmt.Errorf("a publish beside resets was answered %d", answered.Status)
 	}
 	a.published++
-	used, err := target.Metric(ctx, address, "process_resident_memory_bytes")
+	used, err := p.Metric(ctx, "process_resident_memory_bytes")
 	a.most = max(a.most, used)
 	return err
 }

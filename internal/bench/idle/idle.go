@@ -67,7 +67,7 @@ func measureQueues(ctx context.Context, u *target.Target, found *idle) error {
 	if found.connections[0], err = u.Redis.Connections(ctx); err != nil {
 		return err
 	}
-	if _, err := drive.Load(ctx, u.Server.HTTP, idleQueues, func(n int) []byte {
+	if _, err := drive.Load(ctx, u.Server.Admin, idleQueues, func(n int) []byte {
 		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
 	}); err != nil {
 		return err

@@ -108,7 +108,7 @@ func defineQueues(ctx context.Context, u *target.Target, n int) (names []string,
 		if int(slot)*3/16384 != len(names)%3 {
 			continue
 		}
-		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, "/v1/queues/"+name, "{}")); err != nil {
+		if _, err := drive.Once(ctx, u.Server.Admin, drive.Request(http.MethodPut, "/v1/queues/"+name, "{}")); err != nil {
 			return nil, err
 		}
 		names = append(names, name)

@@ -47,7 +47,7 @@ func Crowds(ctx context.Context, s target.Settings, r *report.Report) error {
 	}
 	defer u.Stop()
 	define := drive.Request(http.MethodPut, "/v1/queues/crowd", `{"match": {"function": "criteria", "weights": {"skill": 1}}}`)
-	if _, err := drive.Once(ctx, u.Server.HTTP, define); err != nil {
+	if _, err := drive.Once(ctx, u.Server.Admin, define); err != nil {
 		return err
 	}
 	c := &crowd{Target: u}

@@ -53,7 +53,7 @@ func takeOver(ctx context.Context, s target.Settings, signal syscall.Signal) (ti
 	}
 	directs := -1
 	for i, server := range servers {
-		directors, err := target.Labelled(ctx, server.HTTP, "tidemark_director", "queue")
+		directors, err := server.Labelled(ctx, "tidemark_director", "queue")
 		if err != nil {
 			return 0, err
 		}

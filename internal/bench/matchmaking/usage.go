@@ -38,7 +38,7 @@ func (m *meter) read(ctx context.Context) error {
 			return err
 		}
 		u.server += cpu
-		scripts, err := target.Labelled(ctx, server.HTTP, "tidemark_redis_scripts_total", "script")
+		scripts, err := server.Labelled(ctx, "tidemark_redis_scripts_total", "script")
 		if err != nil {
 			return err
 		}

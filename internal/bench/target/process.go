@@ -2,6 +2,7 @@ package target
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,20 +23,24 @@ import (
 type Process struct {
 	HTTP     string // address
 	Frontend string // address of Open Match's frontend, over gRPC
+	Admin    string // address of the admin listener, which has the metrics
 	cmd      *exec.Cmd
 	ended    chan struct{}
 }
 
-// startProcess runs a program that gets a free address after each of these flags, and waits until it answers.
-func startProcess(ctx context.Context, program string, listen [2]string, args ...string) (*Process, error) {
+// startProcess runs a program that gets a free address after each of these flags, for HTTP, the frontend and, if it has
+// one, its admin listener. It waits until the program answers.
+func startProcess(ctx context.Context, program string, listen []string, args ...string) (*Process, error) {
 	p := &Process{ended: make(chan struct{})}
-	for i, address := range []*string{&p.HTTP, &p.Frontend} {
+	addresses := []*string{&p.HTTP, &p.Frontend, &p.Admin}
+	for i, flag := range listen {
 		var err error
-		if *address, err = freeAddress(ctx); err != nil {
+		if *addresses[i], err = freeAddress(ctx); err != nil {
 			return nil, err
 		}
-		args = append(args, listen[i], *address)
+		args = append(args, flag, *addresses[i])
 	}
+	p.Admin = cmp.Or(p.Admin, p.HTTP)
 	p.cmd = exec.CommandContext(ctx, program, args...) //nolint:gosec // our own binaries
 	p.cmd.Stdout, p.cmd.Stderr = os.Stderr, os.Stderr
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
@@ -57,7 +62,7 @@ func freeAddress(ctx context.Context) (string, error) {
 
 func (p *Process) awaitAnswer(ctx context.Context) error {
 	for {
-		if _, err := drive.Once(ctx, p.HTTP, drive.Request("GET", "/metrics", "")); err == nil {
+		if _, err := drive.Once(ctx, p.Admin, drive.Request("GET", "/metrics", "")); err == nil {
 			return nil
 		}
 		select {
@@ -89,21 +94,21 @@ func CPU(pid int) (time.Duration, error) {
 	return time.Duration(stat.CPUTime() * float64(time.Second)), err
 }
 
-// Metric reads one number without labels from a process's /metrics.
-func Metric(ctx context.Context, address, name string) (float64, error) {
-	found, err := Labelled(ctx, address, name, "")
+// Metric reads one number without labels from the process's /metrics.
+func (p *Process) Metric(ctx context.Context, name string) (float64, error) {
+	found, err := p.Labelled(ctx, name, "")
 	if err != nil {
 		return 0, err
 	}
 	if len(found) != 1 {
-		return 0, fmt.Errorf("%s has no metric %s", address, name)
+		return 0, fmt.Errorf("%s has no metric %s", p.Admin, name)
 	}
 	return found[""], nil
 }
 
-// Labelled reads the numbers of a metric from a process's /metrics, by one of its labels. They are sums over the other labels.
-func Labelled(ctx context.Context, address, name, label string) (map[string]float64, error) {
-	a, err := drive.Once(ctx, address, drive.Request("GET", "/metrics", ""))
+// Labelled reads the numbers of a metric from the process's /metrics, by one of its labels. They are sums over the other labels.
+func (p *Process) Labelled(ctx context.Context, name, label string) (map[string]float64, error) {
+	a, err := drive.Once(ctx, p.Admin, drive.Request("GET", "/metrics", ""))
 	if err != nil {
 		return nil, err
 	}

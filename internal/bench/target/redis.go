@@ -177,7 +177,7 @@ func (r *Redis) AwaitTopics(ctx context.Context, n int) error {
 func (u *Target) AwaitWaiting(ctx context.Context, waiters int) error {
 	var asked float64
 	for {
-		n, err := Metric(ctx, u.Server.HTTP, "tidemark_waiting_fetches")
+		n, err := u.Server.Metric(ctx, "tidemark_waiting_fetches")
 		if err != nil {
 			return err
 		}

@@ -62,7 +62,7 @@ func (u *Target) start(ctx context.Context, open func(context.Context) (*Redis, 
 	if err != nil {
 		return err
 	}
-	if u.Floor, err = startProcess(ctx, self, [2]string{"-floor", "-floor-frontend"}); err != nil {
+	if u.Floor, err = startProcess(ctx, self, []string{"-floor", "-floor-frontend"}); err != nil {
 		return fmt.Errorf("start the floor: %w", err)
 	}
 	u.undo = append(u.undo, func() { u.Floor.End(syscall.SIGTERM) })
@@ -72,7 +72,7 @@ func (u *Target) start(ctx context.Context, open func(context.Context) (*Redis, 
 // AddServer starts one more server on the same Redis.
 func (u *Target) AddServer(ctx context.Context, args ...string) (*Process, error) {
 	args = append(append([]string{"serve", "--log-level", "error"}, u.Redis.args...), args...)
-	p, err := startProcess(ctx, u.binary, [2]string{"--listen", "--grpc-listen"}, args...)
+	p, err := startProcess(ctx, u.binary, []string{"--listen", "--grpc-listen", "--admin-listen"}, args...)
 	if err != nil {
 		return nil, fmt.Errorf("start a server: %w", err)
 	}
@@ -82,17 +82,17 @@ func (u *Target) AddServer(ctx context.Context, args ...string) (*Process, error
 
 // Live returns the bytes that the server's last garbage collection has left in memory, about.
 func (u *Target) Live(ctx context.Context) (float64, error) {
-	next, err := Metric(ctx, u.Server.HTTP, "go_memstats_next_gc_bytes")
+	next, err := u.Server.Metric(ctx, "go_memstats_next_gc_bytes")
 	if err != nil {
 		return 0, err
 	}
-	percent, err := Metric(ctx, u.Server.HTTP, "go_gc_gogc_percent")
+	percent, err := u.Server.Metric(ctx, "go_gc_gogc_percent")
 	return next / (1 + percent/100), err
 }
 
 // Memory returns the resident memory of the server and the memory that Redis uses, in bytes.
 func (u *Target) Memory(ctx context.Context) (server, store float64, err error) {
-	if server, err = Metric(ctx, u.Server.HTTP, "process_resident_memory_bytes"); err == nil {
+	if server, err = u.Server.Metric(ctx, "process_resident_memory_bytes"); err == nil {
 		store, err = u.Redis.Info(ctx, "memory", "used_memory")
 	}
 	return server, store, err

@@ -24,6 +24,7 @@ type Service struct {
 	Name    string
 	Addr    string // host:port
 	GRPC    string // host:port of the listener of gRPC
+	Admin   string // host:port of the admin listener
 	Process *process.Process
 
 	mu       sync.Mutex
@@ -49,8 +50,12 @@ func New(ctx context.Context, program, dir string, name string, args []string) (
 		return nil, err
 	}
 	forGRPC, err := freeAddress(ctx)
-	return &Service{Name: name, Addr: address, GRPC: forGRPC, Process: &process.Process{
-		Program: program, Args: append([]string{"serve", "--listen", address, "--grpc-listen", forGRPC}, args...),
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freeAddress(ctx)
+	return &Service{Name: name, Addr: address, GRPC: forGRPC, Admin: admin, Process: &process.Process{
+		Program: program, Args: append([]string{"serve", "--listen", address, "--grpc-listen", forGRPC, "--admin-listen", admin}, args...),
 		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}, Dir: dir, LogName: name + ".log",
 	}}, err
 }
@@ -187,7 +192,7 @@ func (s *Service) Wait() { s.running.Wait() }
 
 // MetricLines returns how many lines of the metrics contain a text.
 func (s *Service) MetricLines(ctx context.Context, text string) (int, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL()+"/metrics", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Admin+"/metrics", nil)
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,40 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// Options configures the routes.
+type Options struct {
+	Metrics *prometheus.Registry // what /metrics shows
+}
+
+// Register adds the routes.
+func Register(r *web.Router, o Options) {
+	a := web.API{Router: r, Fail: web.Fail, Always: true}
+	page := promhttp.HandlerFor(o.Metrics, promhttp.HandlerOpts{})
+	add(a, "/metrics", func(c *web.Call) error {
+		c.SetOutcome(http.StatusOK, nil)
+		c.SetHeaders()
+		page.ServeHTTP(c.Response(), c.Request())
+		return nil
+	})
+
+	p := newProfiles(r.Draining())
+	add(a, "/debug/pprof/", p.list)
+	add(a, "/debug/pprof/profile", p.record(cpuProfile))
+	add(a, "/debug/pprof/trace", p.record(executionTrace))
+	add(a, "/debug/pprof/:profile", p.show)
+	a.NothingBelow("/debug/pprof/:profile")
+}
+
+// add adds a GET.
+func add(a web.API, path string, handle web.Handler) {
+	a.AddGet(web.Route{Path: path, Query: web.QueryIgnored, Action: access.Admin, Admin: true, Handle: handle})
+}

@@ -1,0 +1,120 @@
+package admin
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/pprof"
+	"runtime/trace"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// recording is something that the process is asked to record for a while.
+type recording struct {
+	usual, longest time.Duration
+	start          func(io.Writer) error
+	stop           func()
+}
+
+var (
+	cpuProfile     = recording{usual: 30 * time.Second, longest: time.Minute, start: pprof.StartCPUProfile, stop: pprof.StopCPUProfile}
+	executionTrace = recording{usual: time.Second, longest: 10 * time.Second, start: trace.Start, stop: trace.Stop}
+)
+
+// profiles serves what go tool pprof and go tool trace read.
+type profiles struct {
+	draining  <-chan struct{}
+	recording chan struct{} // buffered (capacity 1); holds a value while something is recorded
+}
+
+func newProfiles(draining <-chan struct{}) *profiles {
+	return &profiles{draining: draining, recording: make(chan struct{}, 1)}
+}
+
+// list is GET /debug/pprof/.
+func (p *profiles) list(c *web.Call) error {
+	names := []string{"profile", "trace"}
+	for _, known := range pprof.Profiles() {
+		names = append(names, known.Name())
+	}
+	return c.Value(http.StatusOK, map[string][]string{"profiles": names})
+}
+
+// show is GET /debug/pprof/{profile}. The parameter debug makes it readable.
+func (p *profiles) show(c *web.Call) error {
+	profile := pprof.Lookup(c.Param(0))
+	if profile == nil {
+		return web.ErrNoPath
+	}
+	debug, kind := 0, mediaBinary
+	if text := c.Request().URL.Query().Get("debug"); text == "1" || text == "2" {
+		debug, kind = int(text[0]-'0'), "text/plain; charset=utf-8"
+	}
+	begin(c, kind)
+	c.SetOutcome(http.StatusOK, profile.WriteTo(c.Response(), debug))
+	return nil
+}
+
+const mediaBinary = "application/octet-stream"
+
+var errRecording = &fault.Error{
+	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "a profile or trace is being recorded for another client; trying again is safe",
+}
+
+// record returns a handler that records for as many seconds as the parameter says, for one client at a time. It ends early
+// when the client goes away or the server drains.
+func (p *profiles) record(r recording) web.Handler {
+	return func(c *web.Call) error {
+		duration, err := r.duration(c)
+		if err != nil {
+			return err
+		}
+		select {
+		case p.recording <- struct{}{}:
+			defer func() { <-p.recording }()
+		default:
+			return errRecording
+		}
+		begin(c, mediaBinary)
+		if err := r.start(c.Response()); err != nil {
+			return errRecording.WithCause(err)
+		}
+		defer r.stop()
+		timer := time.NewTimer(duration)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-p.draining:
+		case <-c.Context().Done():
+		}
+		c.SetOutcome(http.StatusOK, nil)
+		return nil
+	}
+}
+
+// duration returns how long the client wants to record.
+func (r recording) duration(c *web.Call) (time.Duration, error) {
+	const parameter = "seconds"
+	text := c.Request().URL.Query().Get(parameter)
+	if text == "" {
+		return r.usual, nil
+	}
+	seconds, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(0 < seconds && seconds <= r.longest.Seconds()) {
+		return 0, &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: parameter,
+			Detail: fmt.Sprintf("seconds must be more than 0 and at most %g", r.longest.Seconds()),
+		}
+	}
+	return time.Duration(seconds * float64(time.Second)), nil
+}
+
+// begin sets the headers of an answer that isn't JSON.
+func begin(c *web.Call, kind string) {
+	c.Response().Header().Set("Content-Type", kind)
+	c.SetHeaders()
+}
