@@ -138,7 +138,7 @@ func TestTokenInQuery(t *testing.T) {
 	}
 	h.do("GET", fetch+"?access_token=good", "", bearer("good")).problem(400, fault.SlugTokenInQuery)
 	for _, call := range []string{
-		"GET /v1/channels/c/subscribers/s/messages", "GET /v1/channels/OPEN.c", "GET /v1/channels/a.open.c", "GET /v1/info", "GET /v1/queues", "GET /v1/tickets/i", "GET /metrics",
+		"GET /v1/channels/c/subscribers/s/messages", "GET /v1/channels/OPEN.c", "GET /v1/channels/a.open.c", "GET /v1/info", "GET /v1/queues", "GET /v1/tickets/i",
 	} {
 		method, path, _ := cut(call)
 		h.do(method, path+"?access_token=good", "").problem(400, fault.SlugTokenInQuery)
