@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -257,6 +258,19 @@ func TestUnfetchedSet(t *testing.T) {
 	v = newVerifier(t, tokens.Options{Keys: []string{keysURL}, Transport: i, Algorithms: []string{"HS256"}})
 	_, err = v.Authenticate(t.Context(), sign(t, "HS256", secret, fields{"kid": "s"}, claims(nil)))
 	require.ErrorIs(t, err, access.ErrInvalidCredential, "what is fetched can't be secret")
+}
+
+// TestServer fetches from a real server, which redirects to itself.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	served := http.NewServeMux()
+	served.Handle("/moved", http.RedirectHandler("/keys", http.StatusFound))
+	served.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, jwks(jwk("one", edKey()))) })
+	server := httptest.NewServer(served)
+	defer server.Close()
+	v := newVerifier(t, tokens.Options{Keys: []string{server.URL + "/moved"}})
+	_, err := v.Authenticate(t.Context(), one(t, "one"))
+	require.NoError(t, err)
 }
 
 // TestFilesChange: a file is read again when it changes. One that is gone or invalid keeps its keys.

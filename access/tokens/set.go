@@ -50,7 +50,7 @@ func newSet(source int, text string, transport http.RoundTripper) (*set, error) 
 	}
 	if transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.MaxIdleConnsPerHost, t.DisableKeepAlives = 0, true // minutes lie between two fetches
+		t.DisableKeepAlives = true // minutes lie between two fetches
 		transport = t
 	}
 	return &set{source: source, url: u, client: &http.Client{
