@@ -34,6 +34,27 @@ type Revocations interface {
 	Notify(changed func()) (stop func())
 }
 
+// AllRevocations are the revocations of several sources.
+type AllRevocations []Revocations
+
+// Revoked reports whether a principal's credential was revoked in one of them.
+func (a AllRevocations) Revoked(p *Principal) bool {
+	return slices.ContainsFunc(a, func(r Revocations) bool { return r.Revoked(p) })
+}
+
+// Notify calls changed after each change of one of them, until stop is called.
+func (a AllRevocations) Notify(changed func()) (stop func()) {
+	var stops []func()
+	for _, r := range a {
+		stops = append(stops, r.Notify(changed))
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
 // Options are the parts of a Guard. Each may be missing.
 type Options struct {
 	Authenticators []Authenticator // the first one that accepts a credential decides

@@ -116,7 +116,7 @@ func TestHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		revoked := &revocations{revoked: map[string]bool{"gone": true}}
-		g := newGuard(t, access.Options{Revoked: revoked})
+		g := newGuard(t, access.Options{Revoked: access.AllRevocations{&revocations{}, revoked}})
 		hold := func(credential string, life time.Duration) context.Context {
 			p := &access.Principal{Kind: access.User, Credential: credential}
 			if life > 0 {

@@ -32,6 +32,8 @@ type Principal struct {
 	Issued     time.Time // zero: unknown. Of a TicketHolder: when the ticket was created; zero: no other ticket has its ID, ever.
 	Expires    time.Time // from then on the credential isn't accepted; zero: never
 	Grants     Grants
+	// Origin is what vouches for the credential, for the Revocations that know it: that of a token is the key that verified it.
+	Origin any
 }
 
 var (

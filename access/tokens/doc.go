@@ -13,5 +13,6 @@
 //
 // [Verifier.Run] keeps the keys current. A file is read again when it changes; a set is fetched every five minutes, and when a
 // token has a key's ID that isn't known, at most every ten seconds. Tokens whose keys are known never wait for that. While
-// a set can't be fetched, its last keys stay in use for a day. Tokens of keys that are removed are forgotten with them.
+// a set can't be fetched, its last keys stay in use for a day. Tokens of keys that are removed are forgotten with them, and what waits with
+// such a token ends.
 package tokens

@@ -101,9 +101,13 @@ func two(t *testing.T) string {
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	withIssuer(t, func(t *testing.T, i *issuer, v *tokens.Verifier) {
-		old, fresh := one(t, "one"), two(t)
-		_, err := v.Authenticate(t.Context(), old)
+		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{v}, Revoked: access.AllRevocations{v}})
 		require.NoError(t, err)
+		old, fresh := one(t, "one"), two(t)
+		p, err := guard.Authenticate(t.Context(), old)
+		require.NoError(t, err)
+		held, stop := guard.Hold(t.Context(), p)
+		defer stop()
 		require.EqualValues(t, 1, i.calls.Load(), "Run fetches at once")
 
 		i.serves(jwks(jwk("one", edKey()), jwk("two", p256Key()), `{"kty":"new"}`, jwk("s", secret)))
@@ -116,8 +120,10 @@ func TestRotation(t *testing.T) {
 		n, _ := tokens.Remembered(v)
 		require.Equal(t, 2, n, "the token of the first key is still known")
 
+		require.NoError(t, held.Err())
 		i.serves(jwks(jwk("two", p256Key())))
 		pass(5 * time.Minute)
+		require.ErrorIs(t, context.Cause(held), access.ErrRevoked, "nor does what goes on with it")
 		n, _ = tokens.Remembered(v)
 		require.Equal(t, 1, n)
 		_, err = v.Authenticate(t.Context(), old)

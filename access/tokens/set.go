@@ -150,10 +150,3 @@ func (v *Verifier) fetched(s *set, keys []*key, unusable []error, err error) {
 		v.log.Debug("keys of tokens that can't be used", "url", where, "error", errors.Join(unusable...))
 	}
 }
-
-// replace replaces the keys of a source, and forgets the tokens of those that are gone.
-func (v *Verifier) replace(source int, keys []*key) {
-	if v.keys.replace(source, keys) {
-		v.seen.forget()
-	}
-}

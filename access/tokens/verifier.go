@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -53,7 +55,8 @@ var (
 	errAudience  = errors.New("the token has an audience, and none is configured")
 )
 
-// Verifier verifies tokens. Any number of goroutines may use it.
+// Verifier verifies tokens. It is an access.Authenticator, and as one of the access.Revocations it ends what goes on with
+// tokens whose key was removed. Any number of goroutines may use it.
 type Verifier struct {
 	options Options
 	parser  *jwt.Parser
@@ -62,6 +65,9 @@ type Verifier struct {
 	files   []*file
 	sets    []*set
 	log     *slog.Logger
+
+	mu        sync.Mutex
+	listeners map[*func()]struct{}
 }
 
 // New returns a verifier with the keys of the files. Its error names the key of the options that is wrong. Keys of sets
@@ -71,7 +77,7 @@ func New(o Options) (*Verifier, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	v := &Verifier{options: o, parser: o.parser(), keys: newKeyring(len(o.Keys)), seen: newSeen(), log: o.Log}
+	v := &Verifier{options: o, parser: o.parser(), keys: newKeyring(len(o.Keys)), seen: newSeen(), log: o.Log, listeners: make(map[*func()]struct{})}
 	if v.log == nil {
 		v.log = slog.New(slog.DiscardHandler)
 	}
@@ -180,6 +186,38 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Prin
 	return found.principal, nil
 }
 
+// Revoked reports whether the key that verified a principal's token was removed.
+func (v *Verifier) Revoked(p *access.Principal) bool {
+	k, ok := p.Origin.(*key)
+	return ok && k.gone.Load()
+}
+
+// Notify calls removed after keys were removed, until stop is called.
+func (v *Verifier) Notify(removed func()) (stop func()) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.listeners[&removed] = struct{}{}
+	return func() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		delete(v.listeners, &removed)
+	}
+}
+
+// replace replaces the keys of a source, and ends the tokens of those that are gone.
+func (v *Verifier) replace(source int, keys []*key) {
+	if !v.keys.replace(source, keys) {
+		return
+	}
+	v.seen.forget()
+	v.mu.Lock()
+	listeners := slices.Collect(maps.Keys(v.listeners))
+	v.mu.Unlock()
+	for _, removed := range listeners {
+		(*removed)()
+	}
+}
+
 // isExpired reports whether nothing else is wrong with a token.
 func isExpired(err error) bool {
 	return errors.Is(err, jwt.ErrTokenExpired) && !errors.Is(err, jwt.ErrTokenNotValidYet) &&
@@ -203,7 +241,7 @@ func (v *Verifier) verify(token string, h header) (found verified, known bool, e
 		}
 		if err == nil {
 			found = verified{by: k, bytes: len(token)}
-			found.principal, err = c.principal(v.options.Claim, v.options.Leeway)
+			found.principal, err = c.principal(k, v.options.Claim, v.options.Leeway)
 		}
 		break
 	}
