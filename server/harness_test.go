@@ -62,6 +62,7 @@ type setup struct {
 	timeout time.Duration            // of the store; 0: its default
 	certs   *certs.Keeper            // nil: without TLS
 	admin   net.Listener             // nil: one on a free port
+	token   func(ctx context.Context, ticket string, created time.Time) string
 }
 
 // start returns a harness that ends with the test.
@@ -91,7 +92,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h.service = newService(t, h.store, h.receipts)
 	s.Service = h.service
 	if s.queues != nil {
-		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: lookup.New(conn), store: h.store}, h.service, s.queues)
+		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: lookup.New(conn), store: h.store}, h.service, &s)
 		s.Matchmaking = h.matches
 	}
 	h.server = server.New(s.Options)

@@ -47,13 +47,11 @@ func withQueues(queues ...string) func(*setup) {
 }
 
 // newMatchmaking returns a service that runs until the test ends.
-func newMatchmaking(
-	t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, channels *channel.Service, definitions []matchmaking.Definition,
-) *service.Service {
+func newMatchmaking(t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, channels *channel.Service, with *setup) *service.Service {
 	t.Helper()
 	s, err := service.New(service.Options{
-		Store: queues.New(conn, queues.Options{}), Lookup: lookup, Channels: onchannels.New(channels), Definitions: definitions,
-		ChannelTTL: time.Hour, Logger: slog.New(slog.DiscardHandler),
+		Store: queues.New(conn, queues.Options{}), Lookup: lookup, Channels: onchannels.New(channels), Definitions: with.queues,
+		ChannelTTL: time.Hour, Token: with.token, Logger: slog.New(slog.DiscardHandler),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
 			a, err := assigner.New(d, nil)
 			matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)
