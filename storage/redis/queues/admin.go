@@ -17,8 +17,11 @@ var (
 	defineScript = lua.Must("queues/define")
 )
 
-// Describe runs queue.lua.
+// Describe runs queue.lua. Published entries that wait to be removed are removed before.
 func (s *Store) Describe(ctx context.Context, queue string, matches int) (matchmaking.QueueState, error) {
+	if err := s.removeRiding(ctx, queue); err != nil {
+		return matchmaking.QueueState{}, err
+	}
 	k := s.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.outbox(), k.matched(), k.stats()}
 	rep, err := s.conn.Run(ctx, queueScript, keys, []string{strconv.Itoa(matches)})

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -49,11 +50,13 @@ func (s *Store) newCreations() *group.Group[*creation, *redis.Decoder] {
 
 // createAll runs create.lua. It returns the outcome of each creation, and how long the queue is to take no tickets then.
 func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
-	keys, args := s.createCall(queue, all)
+	riding := s.rides.take(queue)
+	keys, args := s.createCall(queue, all, riding)
 	rep, err := s.conn.Run(ctx, createScript, keys, args)
 	if err != nil {
 		return nil, 0, err
 	}
+	arrived(riding)
 	outcomes, outgoing, err := createOutcomes(rep, len(all))
 	pause := createPause(outgoing)
 	if pause > 0 {
@@ -69,10 +72,10 @@ func createPause(outgoing int) time.Duration {
 	return min(time.Duration(max(outgoing-enough, 0))*perEntry, longest)
 }
 
-func (s *Store) createCall(queue string, all []*creation) (keys, args []string) {
+func (s *Store) createCall(queue string, all []*creation, riding []*ride) (keys, args []string) {
 	k := s.keys(queue)
 	keys = append(make([]string, 0, 6+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director())
-	args = append(make([]string, 0, 2+7*len(all)), k.nudges(), k.feed())
+	args = append(make([]string, 0, 3+7*len(all)), k.nudges(), k.feed(), strings.Join(entriesOf(riding), " "))
 	for _, r := range all {
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
 		args = append(args, r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)),

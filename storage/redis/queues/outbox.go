@@ -60,8 +60,25 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 	return entries, nil
 }
 
-// Delivered removes entries with XDEL.
+// Delivered removes entries with XDEL, or by create.lua if they are few and tickets are created in the queue.
 func (s *Store) Delivered(ctx context.Context, queue string, entries []string) error {
+	if len(entries) <= rideEntries && s.rides.await(ctx, queue, entries) {
+		return nil
+	}
+	return s.remove(ctx, queue, entries)
+}
+
+// removeRiding removes what waits for a call of create.lua.
+func (s *Store) removeRiding(ctx context.Context, queue string) error {
+	riding := s.rides.take(queue)
+	err := s.remove(ctx, queue, entriesOf(riding))
+	if err == nil {
+		arrived(riding)
+	}
+	return err
+}
+
+func (s *Store) remove(ctx context.Context, queue string, entries []string) error {
 	c := s.conn.Client()
 	for some := range slices.Chunk(entries, maxIDs) {
 		err := s.conn.Retry(ctx, "delivered", func(ctx context.Context) error {

@@ -27,6 +27,7 @@ type Store struct {
 	confirmed *confirm.Confirmer // nil: claims and assignments count at once
 	creations *group.Group[*creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
+	rides     rides
 }
 
 var _ matchmaking.Store = (*Store)(nil)

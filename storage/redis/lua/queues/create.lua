@@ -1,7 +1,8 @@
 #!lua
--- create.lua makes tickets that can be matched, each unless there is one with its ID, in whatever status.
--- uses: changes.append changes.begin changes.tell creation.divide creation.parse creation.settle many.from rights.demand
--- uses: time.DAY_MS time.decimal time.prolong time.time
+-- create.lua makes tickets that can be matched, each unless there is one with its ID, in whatever status. It also removes
+-- published entries from the outbox.
+-- uses: changes.append changes.begin changes.tell creation.divide creation.parse creation.settle many.from outbox.remove
+-- uses: rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -14,7 +15,8 @@
 --
 -- ARGV[1]  nudges  string  sharded pub/sub channel of the queue
 -- ARGV[2]  feed    string  sharded pub/sub channel of its director
--- ARGV[3…] texts   string  of each attempt the ticket's ID; in milliseconds how long it can be matched, how long it can be
+-- ARGV[3]  delivered  string  entries of the outbox that were published, separated by spaces
+-- ARGV[4…] texts   string  of each attempt the ticket's ID; in milliseconds how long it can be matched, how long it can be
 --                           read after that, and how long it can be matched at most, however often it is renewed; how many
 --                           tickets may wait, this one included, or 0; the attempt's ULID, a space, and the epoch of the life of
 --                           its channel that the ticket begins, or nothing: its ID is never used again; what the player asks for
@@ -22,17 +24,18 @@
 -- Returns {"OK", outgoing, {outcome, …}}: the length of the outbox, and in the order of the attempts {"CREATED", created_us,
 -- expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"}, or {"UNDONE"} if the attempt or its
 -- life was undone before it came here. A ticket that waits is this attempt's from now on, and no earlier one can undo it.
--- Nothing else is changed by any but the first. Several attempts with one ID are decided in their order.
+-- No other ticket is changed by any but the first. Several attempts with one ID are decided in their order.
 -- Safe to run twice: yes, the second run finds the tickets of its own attempts, which are CREATED again.
 local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, director_key, both = KEYS[5], KEYS[6], from(KEYS, 7)
-local nudges, feed, texts = ARGV[1], ARGV[2], from(ARGV, 3)
+local nudges, feed, delivered, texts = ARGV[1], ARGV[2], ARGV[3], from(ARGV, 4)
 
 -- A ticket of more bytes is not repeated in the changes: their reader reads its key.
 local LARGE = 16384
 local now, now_ms = time()
 local outgoing = redis.call('XLEN', outbox_key)
 demand(changes_key, 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
+remove(outbox_key, delivered)
 local news, outcomes, left, made, longest = nil, {}, parse(texts, both), 0, 0
 while #left > 0 do
   local firsts, values, waiting, new = nil, nil, nil, {}
