@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -109,6 +111,51 @@ func TestInboxWhileNotConfirmed(t *testing.T) {
 	taken(nil, true)
 	b.add("c")
 	taken([]string{"c"}, false)
+}
+
+// What happens while a queue has a director is in its notifications: it reads nothing.
+func TestNotifiedChangesAreNotRead(t *testing.T) {
+	t.Parallel()
+	m := rig.NewMeter(t, redistest.Options{})
+	h := newHall(t, m.Conn, m.Node.Client())
+	h.Add(t, "a", "b")
+	h.Hold(t, "rival.1", "a")
+	require.NoError(t, h.Lead(t.Context(), "boss", time.Hour))
+	f := h.Follow(matchmaking.ChangesRequest{Queue: h.Name, After: h.Whole(t).After, Limit: 10})
+	t.Cleanup(f.Stop)
+	f.(*follower).trimmed = time.Now().Add(time.Hour) // which is a command, too
+	next := func() (found []string, sent [][]string) {
+		before := m.Tap.Count()
+		for len(found) == 0 {
+			c, err := f.Next(t.Context(), time.Hour)
+			require.NoError(t, err)
+			found = queuetest.Told(c.Changes)
+		}
+		return found, m.Tap.Sent(before)
+	}
+	first := queuetest.Numbered("t", 1000)
+	require.Eventually(t, func() bool {
+		h.Add(t, first[0])
+		found, sent := next()
+		require.Equal(t, first[:1], found)
+		first = first[1:]
+		return len(sent) == 0
+	}, 30*time.Second, time.Millisecond, "until its subscriptions are confirmed it reads")
+	undone := h.Request("undone")
+	for _, step := range []struct {
+		told string
+		do   func() error
+	}{
+		{"+a", func() error { return h.Release(t.Context(), h.Name, "rival.1", []string{"a"}) }},
+		{"-a", func() error { return h.CancelID(t.Context(), "a") }},
+		{"undone", func() error { return errorOf2(h.Create(t.Context(), undone)) }},
+		{"-undone", func() error { return rig.ErrorOf(h.Undo(t.Context(), h.Name, undone.ID, undone.Attempt)) }},
+	} {
+		require.NoError(t, step.do())
+		found, sent := next()
+		require.Equal(t, []string{step.told}, found)
+		require.Empty(t, sent, step.told)
+	}
 }
 
 // What notifications lack is read with the next one, not after a while.

@@ -122,12 +122,14 @@ func watch(t *testing.T, q *Queue) {
 		require.False(t, <-nudges, "something changes")
 	}
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
+	q.Add(t, "d")
+	require.NoError(t, q.CancelID(t.Context(), "d"))
 	require.NoError(t, q.Resign(t.Context(), "rival"))
 	q.Hold(t, q.ClaimToken(), "b")
 	require.NoError(t, q.Release(t.Context(), q.Name, q.ClaimToken(), []string{"b"}))
 	require.NoError(t, q.Resign(t.Context(), "boss"))
 	require.True(t, <-nudges, "the direction is free")
-	require.Empty(t, nudges, "the director knows what it does itself")
+	require.Empty(t, nudges, "the director gets the changes otherwise, and knows what it does itself")
 }
 
 // The direction of a queue is taken where there is something to do.
