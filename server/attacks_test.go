@@ -176,6 +176,7 @@ func TestTokenInQuery(t *testing.T) {
 		method, path, _ := cut(call)
 		h.do(method, path+"?access_token=good", "").problem(400, fault.SlugTokenInQuery)
 	}
+	h.onAdmin().do("GET", "/metrics?access_token=good", "").problem(400, fault.SlugTokenInQuery)
 	h.do("POST", "/v1/channels/open.c/messages", "access_token=good", header{"Content-Type", "application/x-www-form-urlencoded"}).problem(401, fault.SlugNoCredential)
 	h.do("POST", "/v1/channels/open.c/messages", `{"access_token":"good","content":1}`).problem(401, fault.SlugNoCredential)
 	require.Equal(t, 200, h.do("GET", "/livez?access_token=bad", "").status, "probes look at none")
