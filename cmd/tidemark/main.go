@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/commands"
+	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
 // The program's exit statuses.
@@ -41,7 +42,7 @@ func realMain() int {
 func run(ctx context.Context, t cli.Terminal, args []string) int {
 	root := newRoot(t)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -49,7 +50,7 @@ func run(ctx context.Context, t cli.Terminal, args []string) int {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		text = "interrupted"
 	}
-	t.Report("%s%s", text, notAService(err))
+	t.Report("%s%s", text, hint(cmd, err))
 	var usage *cli.UsageError
 	if errors.As(err, &usage) {
 		return exitUsage
@@ -81,14 +82,21 @@ func newRoot(t cli.Terminal) *cobra.Command {
 	return root
 }
 
-// notAService returns a hint for an answer that suggests that --server names something else than a Tidemark service.
-func notAService(err error) string {
+// hint returns what may be wrong if a service answered with an error that suggests it: that a flag names something else than
+// a Tidemark service, or its admin address, or that the command has no credentials.
+func hint(cmd *cobra.Command, err error) string {
+	flag, whose := "--server", "a Tidemark service"
+	if cmd.Flags().Lookup(cli.AdminFlag) != nil {
+		flag, whose = "--admin", "a Tidemark service's admin address"
+	}
 	var answered *client.Error
 	switch {
+	case errors.Is(err, client.ErrNoCredential):
+		return "; name a file with an API key or a token with --token-file, or set " + config.TokenVariable
 	case !errors.As(err, &answered) || answered.Slug() != "" && !errors.Is(err, client.ErrNoMatchmaking):
 		return ""
-	case answered.Slug() == "":
-		return "; is --server the URL of a Tidemark service?"
+	case answered.Slug() == "" || flag == "--admin":
+		return "; is " + flag + " the URL of " + whose + "?"
 	}
 	return "; is --server the URL of a Tidemark service, and its matchmaking on?"
 }

@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 )
 
 func TestMain(m *testing.M) {
@@ -30,11 +32,15 @@ func (m leakChecked) Run() int {
 	return code
 }
 
-// TestAnswersOfSomethingElse hints at --server where no Tidemark service has answered.
-func TestAnswersOfSomethingElse(t *testing.T) {
+// TestHints names what may be wrong if something else than a Tidemark service has answered, or one that requires credentials.
+func TestHints(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "; is --server the URL of a Tidemark service?", notAService(&client.Error{Status: 404}))
-	require.Equal(t, "; is --server the URL of a Tidemark service, and its matchmaking on?", notAService(client.ErrNoMatchmaking))
-	require.Empty(t, notAService(client.ErrNoTicket))
-	require.Empty(t, notAService(client.ErrUnreachable))
+	plain, admin := &cobra.Command{}, &cobra.Command{}
+	admin.Flags().String(cli.AdminFlag, "", "")
+	require.Equal(t, "; is --server the URL of a Tidemark service?", hint(plain, &client.Error{Status: 404}))
+	require.Equal(t, "; is --server the URL of a Tidemark service, and its matchmaking on?", hint(plain, client.ErrNoMatchmaking))
+	require.Equal(t, "; is --admin the URL of a Tidemark service's admin address?", hint(admin, client.ErrNoMatchmaking))
+	require.Contains(t, hint(admin, client.ErrNoCredential), "TIDEMARK_TOKEN")
+	require.Empty(t, hint(plain, client.ErrNoTicket))
+	require.Empty(t, hint(plain, client.ErrUnreachable))
 }

@@ -13,22 +13,43 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 )
 
-const defaultServer = "http://127.0.0.1:8080"
+const (
+	defaultServer = "http://127.0.0.1:8080"
+	defaultAdmin  = "http://127.0.0.1:8081"
+)
 
 // Connection is the flags of a command that is a client of a service.
 type Connection struct {
 	cmd      *cobra.Command
 	terminal Terminal
+	flag     string // that names the service: --server, or --admin
 	server   string
 	retry    time.Duration
+	token    tokenFlags
 }
 
 // AddConnection adds these flags to a command. patience is how long it tries to reach the service by default.
 func AddConnection(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
-	c := &Connection{cmd: cmd, terminal: t}
-	cmd.Flags().StringVar(&c.server, "server", cmp.Or(t.Getenv(config.ServerVariable), defaultServer), "`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
-	cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again if the service can't be reached or can't serve")
+	c := &Connection{cmd: cmd, terminal: t, flag: "server"}
+	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.ServerVariable), defaultServer), "`URL` of the service, or host:port; "+config.ServerVariable+" changes the default")
+	c.addFlags(patience)
 	return c
+}
+
+// AddAdministration is AddConnection for a command that needs the service's admin address.
+func AddAdministration(cmd *cobra.Command, t Terminal, patience time.Duration) *Connection {
+	c := &Connection{cmd: cmd, terminal: t, flag: AdminFlag}
+	cmd.Flags().StringVar(&c.server, c.flag, cmp.Or(t.Getenv(config.AdminVariable), defaultAdmin), "`URL` of the service's admin address, host:port, or unix:PATH; "+config.AdminVariable+" changes the default")
+	c.addFlags(patience)
+	return c
+}
+
+// AdminFlag is the flag of commands that need the service's admin address.
+const AdminFlag = "admin"
+
+func (c *Connection) addFlags(patience time.Duration) {
+	c.token.add(c.cmd.Flags())
+	c.cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again if the service can't be reached or can't serve")
 }
 
 // Handle makes the command run do with a client of the service.
@@ -59,11 +80,15 @@ func (c *Connection) Open() (*client.Client, error) {
 	}
 	server, err := c.checkedServer()
 	if err != nil {
-		return nil, Usagef("--server: %w", err)
+		return nil, Usagef("--%s: %w", c.flag, err)
 	}
-	service, err := client.New(server, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
+	token, err := c.token.option(c.terminal)
 	if err != nil {
-		return nil, Usagef("--server: %w", err)
+		return nil, err
+	}
+	service, err := client.New(server, token, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
+	if err != nil {
+		return nil, Usagef("--%s: %w", c.flag, err)
 	}
 	return service, nil
 }
@@ -71,6 +96,9 @@ func (c *Connection) Open() (*client.Client, error) {
 // checkedServer returns the URL of the service, which may be given as host:port.
 func (c *Connection) checkedServer() (string, error) {
 	server := c.server
+	if strings.HasPrefix(server, "unix:") {
+		return server, nil
+	}
 	if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}

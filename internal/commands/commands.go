@@ -12,6 +12,6 @@ import (
 func Clients(t cli.Terminal) []*cobra.Command {
 	return []*cobra.Command{
 		newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newMatch(t),
-		newQueue(t),
+		newQueue(t), newKey(t), newRevoke(t),
 	}
 }

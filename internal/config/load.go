@@ -201,7 +201,7 @@ func readEnviron(environ []string) (source, error) {
 }
 
 // ownVariables are variables of this program that aren't options of serve.
-var ownVariables = []string{EnvPrefix + "CONFIG", ServerVariable}
+var ownVariables = []string{EnvPrefix + "CONFIG", ServerVariable, AdminVariable, TokenVariable}
 
 // serviceLink matches the variables that Kubernetes and Docker set in a container for each service whose name starts with
 // tidemark, such as TIDEMARK_SERVICE_HOST and TIDEMARK_REDIS_PORT_6379_TCP.

@@ -10,8 +10,13 @@ import (
 // EnvPrefix starts the names of all environment variables.
 const EnvPrefix = "TIDEMARK_"
 
-// ServerVariable names the service for the commands that are its clients. It is none of serve's options.
-const ServerVariable = EnvPrefix + "SERVER"
+// Variables of the commands that are clients of a service: where it and its admin address are, and the API key or token
+// to send. They are none of serve's options.
+const (
+	ServerVariable = EnvPrefix + "SERVER"
+	AdminVariable  = EnvPrefix + "ADMIN"
+	TokenVariable  = EnvPrefix + "TOKEN"
+)
 
 // option is a setting of serve. Its flag, environment variable and YAML key follow from its name.
 type option struct {

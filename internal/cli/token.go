@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/config"
+)
+
+// maxTokenBytes is how much of the file of a token is read: more than any token has.
+const maxTokenBytes = 16 << 10
+
+// tokenFlags say which API key or token a command sends.
+type tokenFlags struct {
+	token, file string
+}
+
+func (f *tokenFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.token, "token", "", "API key or `TOKEN` to send; other users of the machine can see flags: prefer --token-file or "+config.TokenVariable)
+	flags.StringVar(&f.file, "token-file", "", "`FILE` that contains the API key or token, read again for each request")
+}
+
+// option returns how the client gets its token: from a flag, or else from the environment.
+func (f *tokenFlags) option(t Terminal) (client.Option, error) {
+	switch {
+	case f.token != "" && f.file != "":
+		return nil, Usagef("--token and --token-file can't be combined")
+	case f.token != "":
+		return client.WithToken(f.token), nil
+	case f.file != "":
+		if _, err := readToken(f.file); err != nil {
+			return nil, Usagef("--token-file: %w", err)
+		}
+		return client.WithTokenSource(func(context.Context) (string, error) { return readToken(f.file) }), nil
+	}
+	return client.WithToken(strings.TrimSpace(t.Getenv(config.TokenVariable))), nil
+}
+
+// readToken returns what a file contains, without white space around it.
+func readToken(path string) (string, error) {
+	file, err := os.Open(path) //nolint:gosec // the user names the file
+	if err != nil {
+		return "", err
+	}
+	defer file.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(file, maxTokenBytes+1))
+	token := strings.TrimSpace(string(text))
+	switch {
+	case err != nil:
+		return "", err
+	case len(text) > maxTokenBytes:
+		return "", fmt.Errorf("%s has more than %d bytes", path, maxTokenBytes)
+	case token == "":
+		return "", errors.New(path + " is empty")
+	}
+	return token, nil
+}
