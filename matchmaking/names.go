@@ -1,27 +1,21 @@
 package matchmaking
 
 import (
-	"regexp"
-
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/names"
 )
 
 // NamePattern is the regular expression of the names of queues and the IDs of tickets and matches. It is that of channel
 // names and message IDs, since tickets' channels and assignments' messages are named after them.
-const NamePattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`
-
-// maxNameBytes is the longest channel name and message ID.
-const maxNameBytes = 128
-
-var namePattern = regexp.MustCompile(NamePattern)
+const NamePattern = names.Pattern
 
 // MaxTicketIDBytes is the longest ticket ID: its channel's name must be one.
-const MaxTicketIDBytes = maxNameBytes - len(ChannelPrefix)
+const MaxTicketIDBytes = names.MaxBytes - len(ChannelPrefix)
 
 // MaxMatchIDBytes is the longest match ID: its assignments' message ID must be one.
-const MaxMatchIDBytes = maxNameBytes - len(MessagePrefix)
+const MaxMatchIDBytes = names.MaxBytes - len(MessagePrefix)
 
 // MaxQueueNameBytes is the longest name of a queue: what NewID returns must be the ID of a ticket or a match.
 const MaxQueueNameBytes = MaxMatchIDBytes - ulid.EncodedSize - 1
@@ -53,7 +47,7 @@ func isULIDDigit(c byte) bool {
 // MaxQueueNameBytes. Errors: SlugInvalidQueue, with the field "queue".
 func CheckQueueName(name string) error {
 	switch {
-	case !namePattern.MatchString(name):
+	case names.Wrong(name) != "":
 		return InvalidQueue("queue", "the queue's name %q must match %s", name, NamePattern)
 	case len(name) > MaxQueueNameBytes:
 		return InvalidQueue("queue", "the queue's name has %d bytes, at most %d are allowed", len(name), MaxQueueNameBytes)
@@ -67,7 +61,7 @@ func CheckTicketID(id string) error {
 	switch {
 	case len(id) > MaxTicketIDBytes:
 		return InvalidTicket("id", "the ticket's ID has %d bytes, at most %d are allowed", len(id), MaxTicketIDBytes)
-	case !namePattern.MatchString(id):
+	case names.Wrong(id) != "":
 		return InvalidTicket("id", "the ticket's ID %q must match %s", id, NamePattern)
 	}
 	return nil
@@ -91,7 +85,7 @@ func CheckMatchID(id string) error {
 	switch {
 	case len(id) > MaxMatchIDBytes:
 		return InvalidTicket("matchId", "the match's ID has %d bytes, at most %d are allowed", len(id), MaxMatchIDBytes)
-	case !namePattern.MatchString(id):
+	case names.Wrong(id) != "":
 		return InvalidTicket("matchId", "the match's ID %q must match %s", id, NamePattern)
 	}
 	return nil

@@ -1,0 +1,41 @@
+// Package names checks the names that clients choose: of channels and subscribers, queues and tickets, and the IDs of messages.
+package names
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// Pattern is the regular expression that names match. A name that does can't break out of the hash tag of a key.
+const Pattern = `^[0-9A-Za-z][0-9A-Za-z_.:-]{0,127}$`
+
+// MaxBytes is the longest name.
+const MaxBytes = 128
+
+// Wrong returns what is wrong with a name, such as "is empty", and "" if it matches Pattern.
+func Wrong(name string) string {
+	switch {
+	case name == "":
+		return "is empty"
+	case len(name) > MaxBytes:
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), MaxBytes)
+	}
+	for i := range len(name) {
+		if !allowed(name[i], i == 0) {
+			char, _ := utf8.DecodeRuneInString(name[i:])
+			return fmt.Sprintf("%q has %q at byte %d: it must match %s", name, char, i, Pattern)
+		}
+	}
+	return ""
+}
+
+func allowed(b byte, first bool) bool {
+	switch {
+	case '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z':
+		return true
+	case b == '_', b == '.', b == ':', b == '-':
+		return !first
+	default:
+		return false
+	}
+}
