@@ -20,6 +20,7 @@ type Published struct {
 	ID        string
 	Clock     clock.Clock // of the message; for a duplicate, of the first one
 	Duplicate bool        // a message with the ID was published before: nothing was changed
+	Begun     bool        // the channel was made by this publish, of which this is the first message
 }
 
 // Message is a message as a subscriber receives it. It may be shared by many readers: treat as read-only.
@@ -78,6 +79,7 @@ func (f From) check() error {
 // Subscription is the result of a subscribe.
 type Subscription struct {
 	Created  bool // false: the subscriber existed, and its mark was not moved
+	Begun    bool // the channel was made too
 	Position      // of the subscriber's mark
 }
 

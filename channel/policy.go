@@ -21,6 +21,7 @@ type Policy struct {
 	MaxMessages     int           // most messages kept, the oldest are removed first; 0: no limit but the TTL
 	MaxMessageBytes int           // largest content of a message
 	Replicas        int           // replicas of Redis that must confirm a publish; 0: don't wait
+	MaxSubscribers  int           // 0: no limit
 }
 
 func (p Policy) check() error {
@@ -33,6 +34,8 @@ func (p Policy) check() error {
 		return fmt.Errorf("maxMessageBytes: %d isn't positive", p.MaxMessageBytes)
 	case p.Replicas < 0:
 		return fmt.Errorf("replicas: %d is negative (0: don't wait)", p.Replicas)
+	case p.MaxSubscribers < 0:
+		return fmt.Errorf("maxSubscribers: %d is negative (0: no limit)", p.MaxSubscribers)
 	}
 	return nil
 }
@@ -47,6 +50,7 @@ type Rule struct {
 	MaxMessages     string // integer
 	MaxMessageBytes string // integer
 	Replicas        string // integer
+	MaxSubscribers  string // integer
 }
 
 // setting is one key of a rule.
@@ -64,6 +68,7 @@ var settings = []setting{
 	intSetting("maxMessages", func(r *Rule) string { return r.MaxMessages }, func(p *Policy) *int { return &p.MaxMessages }),
 	intSetting("maxMessageBytes", func(r *Rule) string { return r.MaxMessageBytes }, func(p *Policy) *int { return &p.MaxMessageBytes }),
 	intSetting("replicas", func(r *Rule) string { return r.Replicas }, func(p *Policy) *int { return &p.Replicas }),
+	intSetting("maxSubscribers", func(r *Rule) string { return r.MaxSubscribers }, func(p *Policy) *int { return &p.MaxSubscribers }),
 }
 
 func intSetting(key string, value func(*Rule) string, field func(*Policy) *int) setting {

@@ -27,6 +27,7 @@ func TestPolicyFor(t *testing.T) {
 		{Pattern: `all(.*)`, TTL: "${0}", MaxMessageBytes: "7"},
 		{Pattern: `same`},
 		{Pattern: `safe([0-9])`, Replicas: "$1"},
+		{Pattern: `room([0-9]+)`, MaxSubscribers: "$1"},
 	})
 	require.NoError(t, err)
 	for _, tt := range []struct {
@@ -45,6 +46,7 @@ func TestPolicyFor(t *testing.T) {
 		{"log-12-34-x", with(func(p *Policy) { p.MaxMessages, p.MaxMessageBytes = 12, 340 })},
 		{"none", with(func(p *Policy) { p.MaxMessages = 0 })},
 		{"safe2", with(func(p *Policy) { p.Replicas = 2 })},
+		{"room12", with(func(p *Policy) { p.MaxSubscribers = 12 })},
 		{"ab", with(func(p *Policy) { p.TTL = 2 * time.Second })},
 		{"a\n", fallback},
 	} {
@@ -100,6 +102,7 @@ func TestRulesThatAreRefused(t *testing.T) {
 		{Rule{Pattern: "a", MaxMessages: "-1"}, "maxMessages: -1 is negative"},
 		{Rule{Pattern: "a", MaxMessageBytes: "0"}, "maxMessageBytes: 0 isn't positive"},
 		{Rule{Pattern: "a", Replicas: "-1"}, "replicas: -1 is negative"},
+		{Rule{Pattern: "a", MaxSubscribers: "-1"}, "maxSubscribers: -1 is negative"},
 		{Rule{Pattern: "a", Replicas: "all"}, `replicas: "all" isn't an integer`},
 		{Rule{Pattern: "a", MaxMessageBytes: " 1"}, `maxMessageBytes: " 1" isn't an integer`},
 		{Rule{Pattern: "a", TTL: "$life"}, `ttl: "$life" names a capture`},

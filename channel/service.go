@@ -62,13 +62,18 @@ func (s *Service) Limits() Limits { return s.limits }
 // ID get one, which is in the result; drafts isn't changed. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
 // fault.SlugInvalidMessageID, fault.SlugInvalidBatch, fault.SlugMessageTooLarge, fault.SlugBatchTooLarge and the store's.
 func (s *Service) Publish(ctx context.Context, channel string, drafts []Draft) ([]Published, error) {
-	r := PublishRequest{Channel: channel, Drafts: drafts}
+	return s.PublishWith(ctx, PublishRequest{Channel: channel, Drafts: drafts})
+}
+
+// PublishWith is Publish for a request, whose policy it finds.
+func (s *Service) PublishWith(ctx context.Context, r PublishRequest) ([]Published, error) {
+	drafts := r.Drafts
 	if err := s.prepare(&r); err != nil {
 		return nil, err
 	}
 	published, err := s.store.Publish(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("publish to %s: %w", channel, err)
+		return nil, fmt.Errorf("publish to %s: %w", r.Channel, err)
 	}
 	markNew(published, drafts)
 	return published, nil
@@ -173,18 +178,21 @@ func atDraft(err error, i, n int, member string) error {
 
 // Subscribe makes a subscriber, and its channel if that doesn't exist. The mark of an existing subscriber isn't moved.
 // Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy, fault.SlugInvalidFrom,
-// ErrClockAhead and the store's.
+// ErrClockAhead, ErrTooManySubscribers and the store's.
 func (s *Service) Subscribe(ctx context.Context, channel, subscriber string, from From) (Subscription, error) {
-	policy, err := s.policyFor(channel, subscriber)
-	if err != nil {
-		return Subscription{}, err
+	return s.SubscribeWith(ctx, SubscribeRequest{Channel: channel, Subscriber: subscriber, From: from})
+}
+
+// SubscribeWith is Subscribe for a request, whose policy it finds.
+func (s *Service) SubscribeWith(ctx context.Context, r SubscribeRequest) (sub Subscription, err error) {
+	if r.Policy, err = s.policyFor(r.Channel, r.Subscriber); err != nil {
+		return sub, err
 	}
-	if err := from.check(); err != nil {
-		return Subscription{}, err
+	if err := r.From.check(); err != nil {
+		return sub, err
 	}
-	sub, err := s.store.Subscribe(ctx, SubscribeRequest{Channel: channel, Subscriber: subscriber, From: from, Policy: policy})
-	if err != nil {
-		return Subscription{}, fmt.Errorf("subscribe %s/%s: %w", channel, subscriber, err)
+	if sub, err = s.store.Subscribe(ctx, r); err != nil {
+		return sub, fmt.Errorf("subscribe %s/%s: %w", r.Channel, r.Subscriber, err)
 	}
 	return sub, nil
 }

@@ -21,7 +21,7 @@ type Store interface {
 // Log writes, reads and acknowledges messages.
 type Log interface {
 	// Publish appends the drafts in order, all or none, and makes the channel if it doesn't exist. All drafts have IDs. For
-	// one whose ID was published before, nothing changes, and the result has the first one's clock.
+	// one whose ID was published before, nothing changes, and the result has the first one's clock. Errors: ErrNoChannel.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
 	// message that was published by an attempt of the same call whose answer was lost can be a duplicate.
@@ -37,7 +37,8 @@ type Log interface {
 
 // Registry makes, removes and lists subscribers.
 type Registry interface {
-	// Subscribe makes the channel and the subscriber if they don't exist. Errors: ErrClockAhead.
+	// Subscribe makes the channel and the subscriber if they don't exist. Errors: ErrClockAhead,
+	// ErrTooManySubscribers, ErrNoChannel, ErrNoSubscriber.
 	Subscribe(ctx context.Context, r SubscribeRequest) (Subscription, error)
 	// Unsubscribe removes the subscriber, with an EventUnsubscribed. It succeeds if there is none, and removes none in a life
 	// of the channel after last, unless that is zero.
@@ -90,6 +91,7 @@ type PublishRequest struct {
 	// Subscriber is made if the channel doesn't exist and so is made by this publish. Its mark is in front of the drafts.
 	// Empty: none is.
 	Subscriber string
+	Existing   bool // ErrNoChannel if the channel doesn't exist
 }
 
 // PublishResult is what Publish returns for one of the requests of PublishEach.
@@ -122,6 +124,9 @@ type SubscribeRequest struct {
 	Subscriber string
 	From       From
 	Policy     Policy
+
+	ExistingChannel bool // ErrNoChannel if the channel doesn't exist
+	Existing        bool // ErrNoSubscriber if the subscriber doesn't
 }
 
 // DescribeRequest is the argument of Describe.

@@ -98,8 +98,8 @@ func TestEverySource(t *testing.T) {
 		"redis": "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
 		"redis-ca-file": "ca.pem", "redis-cert-file": "c.pem", "redis-key-file": "k.pem", "redis-sentinel-master": "m",
 		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s", "redis-connect-timeout": "4s",
-		"data-dir": "d", "redis-binary": "valkey-server", "channel-ttl": "2h", "channel-max-messages": "12", "channel-replicas": "1",
-		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2,"readers":["*"],"writers":["a","b"],"queryToken":true}]`,
+		"data-dir": "d", "redis-binary": "valkey-server", "channel-ttl": "2h", "channel-max-messages": "12", "channel-replicas": "1", "channel-max-subscribers": "3",
+		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2,"maxSubscribers":5,"readers":["*"],"writers":["a","b"],"queryToken":true}]`,
 		"jwt-keys": "https://issuer.example/keys,http://127.0.0.1:1/keys", "jwt-algorithms": "ES256,EdDSA", "jwt-issuer": "i", "jwt-audience": "a,b",
 		"jwt-leeway": "3s", "jwt-claim": "grants",
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
@@ -134,7 +134,7 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, []string{"https://a.example", "https://b.example"}, fromYAML.Server.CORSOrigins)
 	require.Equal(t, "0123", fromYAML.Redis.Password)
 	require.Equal(t, "1e3", fromYAML.Redis.Sentinel.Password)
-	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2"}}, fromYAML.Rules)
+	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2", MaxSubscribers: "5"}}, fromYAML.Rules)
 	require.Equal(t, Access{
 		Rules: []access.ChannelRule{{Pattern: "a", Readers: []string{"*"}, Writers: []string{"a", "b"}, QueryToken: true}},
 		Tokens: tokens.Options{

@@ -263,8 +263,13 @@ func channelOptions() []option {
 			set:  into(func(c *Config) *int { return &c.Channel.Replicas }, intFrom(0)),
 		},
 		{
+			name: "channel-max-subscribers", kind: "int", def: "0",
+			help: "Maximum number of subscribers of a channel. Beyond it a new one is refused with 409. 0: no limit.",
+			set:  into(func(c *Config) *int { return &c.Channel.MaxSubscribers }, intFrom(0)),
+		},
+		{
 			name: "channels", kind: kindRules,
-			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
+			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, maxSubscribers, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
 			set: func(c *Config, text string) error {
 				r, err := parseRules(text)
 				c.Rules, c.Access.Rules = r.policies, r.access

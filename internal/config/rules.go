@@ -46,6 +46,7 @@ func parseRules(text string) (rules, error) {
 		MaxMessages     ruleValue `json:"maxMessages"`
 		MaxMessageBytes ruleValue `json:"maxMessageBytes"`
 		Replicas        ruleValue `json:"replicas"`
+		MaxSubscribers  ruleValue `json:"maxSubscribers"`
 		Readers         []string  `json:"readers"`
 		Writers         []string  `json:"writers"`
 		QueryToken      bool      `json:"queryToken"`
@@ -65,6 +66,7 @@ func parseRules(text string) (rules, error) {
 		}
 		parsed.policies[i] = channel.Rule{
 			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes, Replicas: string(r.Replicas),
+			MaxSubscribers: string(r.MaxSubscribers),
 		}
 		parsed.access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers, QueryToken: r.QueryToken}
 	}

@@ -28,7 +28,7 @@ func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channe
 		} else {
 			rep, err = s.conn.Try(ctx, publishScript, keys, args)
 		}
-		doubtful = doubtful || err != nil && (redis.ReplyLost(err) || rep.Status == redis.OK)
+		doubtful = doubtful || err != nil && (redis.ReplyLost(err) || isPublished(rep))
 		return err
 	})
 	if err != nil {
@@ -79,9 +79,12 @@ func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishR
 	}
 }
 
+// isPublished reports whether publish.lua has published the messages, or found them.
+func isPublished(r redis.Reply) bool { return r.Status == redis.OK || r.Status == statusCreated }
+
 // decodePublished decodes what publish.lua returns.
 func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published, error) {
-	if r.Status != redis.OK {
+	if !isPublished(r) {
 		return nil, refusals.Error(r)
 	}
 	d := r.Decoder()
@@ -89,6 +92,7 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 	for i, draft := range drafts {
 		published[i] = channel.Published{ID: draft.ID, Clock: clockOf(d), Duplicate: d.Int64() != 0}
 	}
+	published[0].Begun = r.Status == statusCreated
 	if err := d.End(); err != nil {
 		return nil, err
 	}
@@ -100,9 +104,12 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	keys = make([]string, 0, 4+len(r.Drafts))
 	args = make([]string, 0, 7+len(r.Drafts))
 	keys = append(keys, ch.Clock(), ch.Epoch(), ch.Subscribers())
-	epoch := id.New()
-	if !r.Epoch.IsZero() {
+	epoch := ""
+	switch {
+	case !r.Epoch.IsZero():
 		epoch = "only " + r.Epoch.String()
+	case !r.Existing:
+		epoch = id.New()
 	}
 	args = append(args, ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), epoch,
 		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes))
@@ -123,7 +130,7 @@ func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Millise
 func (s *Store) tryReplicated(ctx context.Context, publish channel.PublishRequest, keys, args []string) (redis.Reply, error) {
 	var r redis.Reply
 	err := s.conn.Session(func(own *redis.Session) (err error) {
-		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || r.Status != redis.OK {
+		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) {
 			return err
 		}
 		last := s.keys(publish.Channel).MessageID(publish.Drafts[len(publish.Drafts)-1].ID)

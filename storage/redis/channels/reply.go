@@ -10,6 +10,7 @@ import (
 
 // The statuses of the scripts of channels, besides those that all scripts have.
 const (
+	statusBegun        redis.Status = "BEGUN"
 	statusCreated      redis.Status = "CREATED"
 	statusExists       redis.Status = "EXISTS"
 	statusStale        redis.Status = "STALE"
@@ -24,6 +25,7 @@ var refusals = redis.Refusals{
 	statusAhead:        channel.ErrReceiptAhead,
 	"SUPERSEDED":       channel.ErrReceiptSuperseded,
 	"LIFE":             channel.ErrLaterLife,
+	"FULL":             channel.ErrTooManySubscribers,
 }
 
 func clockOf(d *redis.Decoder) clock.Clock {

@@ -21,9 +21,16 @@ var (
 // Subscribe runs subscribe.lua.
 func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (channel.Subscription, error) {
 	ch := s.keys(r.Channel)
+	epoch, most := id.New(), r.Policy.MaxSubscribers
+	if r.ExistingChannel {
+		epoch = ""
+	}
+	if r.Existing {
+		most = -1
+	}
 	args := []string{
 		r.Subscriber, fromText(r.From), ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy),
-		id.New(), strconv.Itoa(r.Policy.MaxMessages),
+		epoch, strconv.Itoa(r.Policy.MaxMessages), strconv.Itoa(most),
 	}
 	rep, err := s.conn.Run(ctx, subscribeScript, ch.ForSubscriber(r.Subscriber), args)
 	if err != nil {
@@ -35,7 +42,7 @@ func (s *Store) Subscribe(ctx context.Context, r channel.SubscribeRequest) (chan
 // subscription decodes what subscribe.lua returns.
 func subscription(r redis.Reply) (channel.Subscription, error) {
 	switch r.Status {
-	case statusCreated, statusExists:
+	case statusBegun, statusCreated, statusExists:
 	case statusAhead:
 		return channel.Subscription{}, channel.ErrClockAhead
 	default:
@@ -46,7 +53,7 @@ func subscription(r redis.Reply) (channel.Subscription, error) {
 	if err := d.End(); err != nil {
 		return channel.Subscription{}, err
 	}
-	return channel.Subscription{Created: r.Status == statusCreated, Position: at}, nil
+	return channel.Subscription{Created: r.Status != statusExists, Begun: r.Status == statusBegun, Position: at}, nil
 }
 
 func fromText(f channel.From) string {

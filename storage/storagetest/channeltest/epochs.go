@@ -25,7 +25,7 @@ func epochWithoutClock(s *subject) {
 	require.ErrorIs(s.t, err, channel.ErrNoChannel)
 	s.noSubscriber("s")
 
-	require.Equal(s.t, []channel.Published{{ID: "b", Clock: 1}}, s.publish("b"),
+	require.Equal(s.t, []channel.Published{{ID: "b", Clock: 1, Begun: true}}, s.publish("b"),
 		"a dedup record of the earlier life doesn't count: its message can't be read any more")
 	require.NotEqual(s.t, old, s.position().Epoch)
 	s.noSubscriber("s")

@@ -36,6 +36,7 @@ func (m *model) begin() {
 }
 
 func (m *model) publish(drafts []channel.Draft) []channel.Published {
+	begun := !m.exists
 	m.begin()
 	published := make([]channel.Published, len(drafts))
 	for i, d := range drafts {
@@ -50,6 +51,7 @@ func (m *model) publish(drafts []channel.Draft) []channel.Published {
 		}
 		published[i] = channel.Published{ID: d.ID, Clock: m.clock}
 	}
+	published[0].Begun = begun
 	return published
 }
 

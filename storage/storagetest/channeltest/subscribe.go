@@ -11,6 +11,8 @@ func subscribeCases() []testCase {
 		{name: "a clock far ahead of the channel's is refused", clocks: true, run: subscribeAhead},
 		{name: "a subscriber or a message may have any name", run: subscribeNames},
 		{name: "removed subscribers take no memory", run: subscribeRemoved},
+		{name: "a channel has as many subscribers as it may", run: subscribeMost},
+		{name: "what may not be made is not", run: subscribeExisting},
 	}
 }
 
@@ -36,6 +38,51 @@ func subscribeNames(s *subject) {
 		s.reads(name, 0, names[i:]...)
 	}
 	require.Len(s.t, s.describe().Subscribers, len(names))
+}
+
+func subscribeMost(s *subject) {
+	s.subscribe("a")
+	s.subscribe("b")
+	s.policy.MaxSubscribers = 2
+	latest := channel.From{Start: channel.StartLatest}
+	_, err := s.trySubscribe("c", latest)
+	require.ErrorIs(s.t, err, channel.ErrTooManySubscribers)
+	s.noSubscriber("c")
+	again, err := s.trySubscribe("a", latest)
+	require.NoError(s.t, err)
+	require.False(s.t, again.Created)
+
+	s.expire(mark("a")) // its name is still listed
+	s.subscribe("c")
+	_, err = s.trySubscribe("d", latest)
+	require.ErrorIs(s.t, err, channel.ErrTooManySubscribers)
+	s.expireAll()
+	require.True(s.t, s.subscribe("d").Begun, "the names of an earlier life don't count")
+}
+
+func subscribeExisting(s *subject) {
+	publish := channel.PublishRequest{Channel: s.channel, Drafts: draftsOf("m"), Policy: s.policy, Existing: true}
+	subscribe := channel.SubscribeRequest{Channel: s.channel, Subscriber: "s", Policy: s.policy, ExistingChannel: true}
+	_, err := s.store.Publish(s.ctx(), publish)
+	require.ErrorIs(s.t, err, channel.ErrNoChannel)
+	_, err = s.store.Subscribe(s.ctx(), subscribe)
+	require.ErrorIs(s.t, err, channel.ErrNoChannel)
+	_, err = s.store.Describe(s.ctx(), channel.DescribeRequest{Channel: s.channel, Page: channel.Page{Limit: 1}, Policy: s.policy})
+	require.ErrorIs(s.t, err, channel.ErrNoChannel, "a refused call makes nothing")
+
+	require.True(s.t, s.publish("first")[0].Begun)
+	published, err := s.store.Publish(s.ctx(), publish)
+	require.NoError(s.t, err)
+	require.False(s.t, published[0].Begun)
+	subscribe.Existing = true
+	_, err = s.store.Subscribe(s.ctx(), subscribe)
+	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
+	s.noSubscriber("s")
+	subscribe.Existing = false
+	sub, err := s.store.Subscribe(s.ctx(), subscribe)
+	require.NoError(s.t, err)
+	require.True(s.t, sub.Created)
+	require.False(s.t, sub.Begun)
 }
 
 func subscribeRemoved(s *subject) {

@@ -1,7 +1,7 @@
 #!lua
 -- publish.lua appends messages to a channel, all or none, in order. A message whose ID has a dedup record changes nothing.
 -- If the channel doesn't exist, it can make a subscriber with it, whose mark is in front of the messages.
--- uses: clock.MAX clock.sub life.found life.prolong life.times
+-- uses: clock.MAX clock.sub life.found life.prolong life.refused life.times
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -11,13 +11,14 @@
 -- ARGV[1] message_prefix  string  what the channel's message keys start with
 -- ARGV[2] mark_prefix     string  what the channel's mark keys start with
 -- ARGV[3] ttl_ms          int     life of a message, and of the channel without activity
--- ARGV[4] new_epoch       string  ULID of the life to begin if there is none; after "only ": of the messages' life
+-- ARGV[4] new_epoch       string  ULID of the life to begin if there is none; after "only ": of the messages' life; "": none is begun
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[6] topic           string  sharded pub/sub channel to notify
 -- ARGV[7] notify_bytes    int     a longer message is notified without its body
 -- ARGV[8…] heads          string  each message without its time and closing brace: {"id":"…","content":…
 -- The message keys can't be declared. While the slot is half moved Redis refuses the call: a new message's record is missing.
--- Returns {"OK", clock, duplicate, clock, …} with duplicate 0 or 1, {"LIFE"}: a later one has begun, {"AGAIN"}: call again.
+-- Returns {"OK", clock, duplicate, clock, …} with duplicate 0 or 1, {"CREATED", …} likewise if it made the channel, {"NO_CHANNEL"},
+-- {"LIFE"}: a later one has begun, or {"AGAIN"}: call again.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 local ttl_ms, new_epoch, max_messages, topic, notify_bytes = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
@@ -26,10 +27,10 @@ local call, format, records, mark_key = redis.call, string.format, #ARGV - 4, KE
 local clock = tonumber(call('GET', clock_key))
 local epoch = clock and call('GET', epoch_key)
 local only = #new_epoch > 26 and string.sub(new_epoch, 6)
-if only and epoch and epoch > only then
-  return {'LIFE'}
+local why = refused(epoch, only, new_epoch)
+if why then
+  return {why}
 end
-
 -- A message never ends before the one in front of it, the clock never before a message, the epoch and the subs never before
 -- the clock. These two get a tenth of the TTL more, so that they are due once in that time and not with each publish.
 local life, now = times(clock and clock_key)
@@ -49,8 +50,7 @@ if not clock and not found(subs_key, mark_prefix, mark_key, message_ends, unpack
   return {'AGAIN'}
 end
 epoch = clock and epoch or only or new_epoch
-
-local reply, last = {'OK'}, clock or 0
+local reply, last = clock and {'OK'} or {'CREATED'}, clock or 0
 for i = 4, records do
   local next, known = last < MAX and last + 1 or -MAX, nil
   local at = format('%d', next)

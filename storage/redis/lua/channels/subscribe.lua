@@ -1,6 +1,6 @@
 #!lua
 -- subscribe.lua makes a subscriber, and its channel if that is missing. It never moves a mark that exists.
--- uses: clock.MAX clock.behind clock.show clock.sub gap.oldest life.NO_EPOCH life.begin life.position life.times life.whole slot.served subs.prune
+-- uses: clock.MAX clock.behind clock.show clock.sub gap.oldest life.NO_EPOCH life.begin life.position life.times life.whole slot.served subs.full subs.prune
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -12,15 +12,17 @@
 -- ARGV[3] message_prefix  string  what the channel's message keys start with
 -- ARGV[4] mark_prefix     string  what the channel's mark keys start with
 -- ARGV[5] ttl_ms          int     life of the channel and the mark without activity
--- ARGV[6] new_epoch       ULID    the epoch, if this call begins a life
+-- ARGV[6] new_epoch       string  ULID of the life to begin if there is none; "": none is begun
 -- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
+-- ARGV[8] max_subscribers int     subscribers that the channel has at most; 0: no limit; -1: none is made
 --
--- Returns {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if
--- the slot is half moved, or {"AGAIN"} if marks of an earlier life are left to be removed: then nothing was written.
+-- Returns {"BEGUN", epoch, mark} if the channel was made too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"NO_CHANNEL"},
+-- {"NO_SUBSCRIBER"}, {"FULL"}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if the slot is half moved, or {"AGAIN"} if
+-- marks of an earlier life are left to be removed: then nothing was written.
 -- Safe to run twice: yes, the second run finds the mark.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ttl_ms, new_epoch, max_messages = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
+local ttl_ms, new_epoch, max_messages, max_subscribers = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 
 local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
 local begins = not clock
@@ -32,6 +34,13 @@ if mark then
   end
   redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
   return {'EXISTS', epoch, show(mark)}
+end
+if new_epoch == '' and (begins or epoch == NO_EPOCH) then
+  return {'NO_CHANNEL'}
+elseif max_subscribers < 0 then
+  return {'NO_SUBSCRIBER'}
+elseif not begins and max_subscribers > 0 and full(keys, clock, mark_prefix, max_subscribers) then
+  return {'FULL'}
 end
 
 if from == 'latest' then
@@ -65,4 +74,4 @@ redis.call('SET', keys.mark, show(mark), 'PXAT', show(ends))
 redis.call('SADD', keys.subs, subscriber)
 redis.call('PEXPIREAT', keys.subs, life)
 prune(keys, clock, mark_prefix)
-return {'CREATED', epoch, show(mark)}
+return begins and {'BEGUN', epoch, show(mark)} or {'CREATED', epoch, show(mark)}

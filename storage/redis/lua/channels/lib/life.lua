@@ -76,6 +76,17 @@ local function polled(keys, ttl_ms, wait_ms, answered)
   run('PEXPIREAT', keys.mark, show(ends), 'GT')
 end
 
+-- define: refused
+-- refused returns why nothing may be published, or nil: the channel is in a later life than only, or doesn't exist and no life may
+-- be begun.
+local function refused(epoch, only, new_epoch)
+  if only and epoch and epoch > only then
+    return 'LIFE'
+  elseif new_epoch == '' and not epoch then
+    return 'NO_CHANNEL'
+  end
+end
+
 -- define: prolong
 -- uses: clock.show
 -- prolong makes a channel's epoch and subs live until a time, after the clock.

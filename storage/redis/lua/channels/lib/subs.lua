@@ -33,3 +33,15 @@ local function prune(keys, clock, mark_prefix)
     served(marks, keys, redis.call('SRANDMEMBER', keys.subs, 2), clock, mark_prefix)
   end
 end
+
+-- define: full
+-- uses: slot.served subs.marks
+-- full reports whether a channel has as many subscribers as it may. Of names without a mark it drops those that it finds among
+-- a hundred.
+local function full(keys, clock, mark_prefix, most)
+  if redis.call('SCARD', keys.subs) < most then
+    return false
+  end
+  served(marks, keys, redis.call('SRANDMEMBER', keys.subs, 100), clock, mark_prefix)
+  return redis.call('SCARD', keys.subs) >= most
+end
