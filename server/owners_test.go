@@ -152,6 +152,26 @@ func TestMatchesAreForQueues(t *testing.T) {
 	h.serves("viewer", "GET "+match)
 }
 
+// TestPollOfAnEarlierLife: a poll that waits while the ticket's ID becomes somebody else's doesn't get what that one is told.
+func TestPollOfAnEarlierLife(t *testing.T) {
+	t.Parallel()
+	h := startForPlayers(t)
+	early := h.createdBy("ann", `{"queue":"duel","id":"squat"}`)
+	h.createdBy("back", `{"queue":"duel"}`)
+	poll := "GET " + early.MessagesURL
+	got := h.do("GET", early.MessagesURL+"?wait=1m", "", bearer("ann"))
+	require.Equal(t, 200, got.status)
+	receipt := decode[wire.Delivery](got).ReceiptHandle
+	h.serves("ann", "POST /v1/channels/ticket.squat/subscribers/player/ack {\"receiptHandle\":\""+receipt+"\"}", poll)
+	h.as("ann")
+	answers := h.waiting(t.Context(), 1, poll+"?wait=1m")
+	require.NoError(t, h.matches.Delete(t.Context(), "squat"))
+	h.createdBy("ben", `{"queue":"duel","id":"squat"}`)
+	h.createdBy("back", `{"queue":"duel"}`)
+	require.Equal(t, 403, (<-answers).status)
+	h.serves("ben", poll+"?wait=1m")
+}
+
 func (h *harness) matchOf(c wire.CreatedTicket) string {
 	h.t.Helper()
 	got := h.do("GET", "/v1/tickets/"+c.ID, "", bearer("back"))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
@@ -17,6 +18,8 @@ type players interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
 	// OpenChannel makes the channel of a ticket that was created without one. Errors: matchmaking.ErrNoTicket.
 	OpenChannel(ctx context.Context, ticket string) error
+	// ForgetOwner makes the guard read the ticket's owner again, unless the ID can never be another ticket's.
+	ForgetOwner(ticket string)
 }
 
 // ticketChannels is channels, those of tickets included: a player whose poll of one is in progress is present, and one that
@@ -24,6 +27,7 @@ type players interface {
 type ticketChannels struct {
 	v1.Channels
 	players players
+	guard   *access.Guard
 }
 
 // Fetch fetches messages. If it is a player's poll, the player is present meanwhile.
@@ -47,13 +51,30 @@ func (c *ticketChannels) poll(
 	defer c.players.Attend(ctx, id)()
 	q.ListenFirst = true
 	d, err := poll(q)
-	if !errors.Is(err, channel.ErrNoSubscriber) {
-		return d, err
+	if err == nil && len(d.Messages) > 0 {
+		err = c.recheck(ctx, id)
+	}
+	switch {
+	case err == nil:
+		return d, nil
+	case !errors.Is(err, channel.ErrNoSubscriber):
+		return channel.Delivery{}, err
 	}
 	if made, failed := c.open(ctx, id); !made {
 		return d, cmp.Or(failed, err)
 	}
 	return poll(q)
+}
+
+// recheck returns an error if a ticket isn't the client's any more: while a poll waited, another one may have got its ID.
+func (c *ticketChannels) recheck(ctx context.Context, id string) error {
+	if c.guard == nil {
+		return nil
+	}
+	c.players.ForgetOwner(id)
+	return c.guard.Check(ctx, access.From(ctx), access.Subscribe, access.Resource{
+		Channel: matchmaking.ChannelOf(id), Subscriber: matchmaking.Subscriber,
+	})
 }
 
 // Describe describes a channel.

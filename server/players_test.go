@@ -27,6 +27,8 @@ func (l *lobby) Attend(_ context.Context, ticket string) (stop func()) {
 	return func() { l.present[ticket]-- }
 }
 
+func (l *lobby) ForgetOwner(string) {}
+
 func (l *lobby) OpenChannel(context.Context, string) error {
 	if l.failure == nil {
 		l.lacks = false

@@ -133,7 +133,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	o, limits := s.options, s.service.Limits()
 	write := unwrapped
 	if o.Matchmaking != nil {
-		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking}, refuseTicketChannels
+		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking, guard: o.Guard}, refuseTicketChannels
 		s.services = grpc.New(grpc.Options{
 			Router: s.router, Matchmaking: o.Matchmaking,
 			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(), Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},

@@ -61,6 +61,13 @@ func (s *Service) Owner(ctx context.Context, id string) (owner string, created t
 	return found.owner, found.created, err
 }
 
+// ForgetOwner makes the next call of Owner read the owner of a ticket, unless its ID can never be another ticket's.
+func (s *Service) ForgetOwner(id string) {
+	if _, ok := matchmaking.QueueOf(id); !ok {
+		s.owners.kept.Remove(id)
+	}
+}
+
 // readOwner reads the owner of a ticket, which a replica may have of an earlier ticket with the ID.
 func (s *Service) readOwner(ctx context.Context, id string) (owned, error) {
 	read := time.Now()

@@ -46,26 +46,30 @@ func TestOwner(t *testing.T) {
 		m.epoch = now.Epoch
 		is("mine", "ann", 1, 2)
 		is("mine", "ann", 1, 2)
+		s.ForgetOwner("mine")
+		is("mine", "ann", 1, 3)
+		s.ForgetOwner(made)
+		is(made, "ann", 1, 3)
 		now.Owner, now.CreateTime, now.Epoch = "ben", time.UnixMicro(2), epochAfter(m.epoch)
 		m.epoch = now.Epoch
 		time.Sleep(ownerAge) //nolint:forbidigo // the time of synctest
-		is("mine", "ben", 2, 3)
+		is("mine", "ben", 2, 4)
 
 		m.epoch = epochAfter(m.epoch) // of which the replica that is read doesn't know
 		_, _, err := s.Owner(t.Context(), "stale")
 		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
 		now.CreateTime = time.UnixMicro(3)
-		is("lost-and-found", "ben", 3, 5)
+		is("lost-and-found", "ben", 3, 6)
 
 		m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
 			return matchmaking.Ticket{ID: r.ID, Epoch: r.Epoch, Spec: r.Spec, CreateTime: time.UnixMicro(4)}, true, nil
 		}
 		_, _, err = s.Create(t.Context(), NewTicket{Queue: "duel", ID: "mine", Spec: matchmaking.Spec{Owner: "cid"}})
 		require.NoError(t, err)
-		is("mine", "cid", 4, 5)
+		is("mine", "cid", 4, 6)
 		now.Epoch = ulid.ULID{}
 		for i := range maxOwners + 1 {
-			is(made+strconv.Itoa(i), "ben", 3, 6+i)
+			is(made+strconv.Itoa(i), "ben", 3, 7+i)
 		}
 		require.Equal(t, maxOwners, s.owners.kept.Len())
 	})
@@ -76,7 +80,9 @@ func TestTokenOfANewTicket(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	o := m.options(t, map[string]string{"duel": `{}`})
-	o.Token = func(_ context.Context, id string, created time.Time) string { return fmt.Sprintf("%s at %d", id, created.UnixMicro()) }
+	o.Token = func(_ context.Context, id string, created time.Time) string {
+		return fmt.Sprintf("%s at %d", id, created.UnixMicro())
+	}
 	s, err := New(o)
 	require.NoError(t, err)
 	m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
