@@ -47,7 +47,8 @@ type Options struct {
 	Ready   func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
 	Guard   *access.Guard                   // decides who may do what; nil: the service is open to everybody
 
-	Matchmaking Matchmaking // nil: there are no calls for tickets and queues
+	Matchmaking Matchmaking    // nil: there are no calls for tickets and queues
+	Keys        admin.Registry // nil: there are no calls for API keys and revocations
 
 	Version string
 	CORS    CORS
@@ -145,7 +146,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		Info: v1.Info{Version: o.Version, Storage: o.Storage, Limits: limits},
 	})
 	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: limits, Write: write})
-	admin.Register(s.router, admin.Options{Metrics: o.Metrics})
+	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})
 	s.router.AddProbes()
 }
 

@@ -13,6 +13,7 @@ import (
 // Options configures the routes.
 type Options struct {
 	Metrics *prometheus.Registry // what /metrics shows
+	Keys    Registry             // nil: there are no calls for API keys and revocations
 }
 
 // Register adds the routes.
@@ -32,6 +33,9 @@ func Register(r *web.Router, o Options) {
 	add(a, "/debug/pprof/trace", p.record(executionTrace))
 	add(a, "/debug/pprof/:profile", p.show)
 	a.NothingBelow("/debug/pprof/:profile")
+	if o.Keys != nil {
+		addAccess(r, o.Keys)
+	}
 }
 
 // add adds a GET.

@@ -1,0 +1,151 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// Registry keeps API keys and revocations.
+type Registry interface {
+	Create(ctx context.Context, n registry.NewKey) (k registry.Key, text string, err error)
+	Delete(ctx context.Context, id string) error
+	Revoke(ctx context.Context, what registry.Revocation) (registry.Revocation, error)
+	Keys(ctx context.Context, after string, limit int) (page []registry.Key, next string, err error)
+	Revocations(ctx context.Context, after string, limit int) (page []registry.Revocation, next string, err error)
+}
+
+// addAccess adds the routes of API keys and revocations.
+func addAccess(r *web.Router, of Registry) {
+	a, k, v := web.API{Router: r, Fail: web.Fail}, &keys{of}, &revocations{of}
+	for _, route := range []web.Route{
+		{Method: http.MethodPost, Path: "/v1/keys", Handle: k.create},
+		{Method: http.MethodDelete, Path: "/v1/keys/:id", Handle: k.delete},
+		{Method: http.MethodPost, Path: "/v1/revocations", Handle: v.create},
+	} {
+		route.Action, route.Admin = access.Admin, true
+		a.Add(route)
+	}
+	a.AddGet(web.Route{Path: "/v1/keys", Query: web.QueryRead, Action: access.Admin, Admin: true, Handle: k.list})
+	a.AddGet(web.Route{Path: "/v1/revocations", Query: web.QueryRead, Action: access.Admin, Admin: true, Handle: v.list})
+	a.NothingBelow("/v1/keys/:id")
+}
+
+type keys struct{ registry Registry }
+
+// create is POST /v1/keys.
+func (h *keys) create(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	n, err := wire.DecodeNewKey(body.Bytes)
+	if err != nil {
+		return err
+	}
+	by := access.Local()
+	if p := c.Principal(); p != nil {
+		by = p
+	}
+	k, text, err := h.registry.Create(c.Context(), registry.NewKey{
+		Description: n.Description, Grants: n.Grants, Limits: n.Limits, Expires: n.Expires, CreatedBy: by.Name(),
+	})
+	if err != nil {
+		return inBody(err)
+	}
+	return c.Value(http.StatusCreated, wire.CreatedKey{Key: keyOf(k), Text: text})
+}
+
+// delete is DELETE /v1/keys/{id}.
+func (h *keys) delete(c *web.Call) error {
+	if err := h.registry.Delete(c.Context(), c.Param(0)); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// list is GET /v1/keys.
+func (h *keys) list(c *web.Call) error {
+	after, limit, err := pageQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	page, next, err := h.registry.Keys(c.Context(), after, limit)
+	if err != nil {
+		return err
+	}
+	answer := wire.Keys{Keys: make([]wire.Key, 0, len(page)), Cursor: next}
+	for _, k := range page {
+		answer.Keys = append(answer.Keys, keyOf(k))
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+func keyOf(k registry.Key) wire.Key {
+	return wire.Key{
+		ID:      k.ID,
+		NewKey:  wire.NewKey{Description: k.Description, Grants: k.Grants, Limits: k.Limits, Expires: k.Expires},
+		Created: k.Created, CreatedBy: k.CreatedBy, Configured: k.Configured,
+	}
+}
+
+// The sizes of pages.
+const (
+	defaultPage = 100
+	maxPage     = 1000
+	maxCursor   = 1024 // bytes
+)
+
+// pageQuery reads cursor and limit.
+func pageQuery(raw string) (after string, limit int, err error) {
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return "", 0, badQuery("", "the query can't be read")
+	}
+	limit = defaultPage
+	for name, list := range values {
+		switch {
+		case name != "cursor" && name != "limit":
+			return "", 0, badQuery(name, fmt.Sprintf("unknown query parameter %.64q: this call has cursor and limit", name))
+		case len(list) > 1:
+			return "", 0, badQuery(name, "the query parameter "+name+" is given twice")
+		case name == "cursor" && len(list[0]) > maxCursor:
+			return "", 0, badQuery(name, "cursor must be that of an answer")
+		case name == "cursor":
+			after = list[0]
+		default:
+			if limit, err = strconv.Atoi(list[0]); err != nil || limit < 1 || limit > maxPage {
+				return "", 0, badQuery(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", list[0], maxPage))
+			}
+		}
+	}
+	return after, limit, nil
+}
+
+func badQuery(name, detail string) error {
+	return &wire.InputError{Slug: fault.SlugInvalidQuery, Field: name, Detail: detail, Offset: -1}
+}
+
+var pointers = strings.NewReplacer(".", "/", "[", "/", "]", "")
+
+// inBody turns the field of an error about a body, such as grants[0].actions, into a JSON pointer.
+func inBody(err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Field == "" {
+		return err
+	}
+	told := *e
+	told.Field = "/" + pointers.Replace(e.Field)
+	return &told
+}
