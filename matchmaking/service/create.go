@@ -56,23 +56,27 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 	if s.isFull(ctx, q, n.ID) {
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
+	var made *matchmaking.Ticket // the ticket is large: copies would be on the stack of each creation that waits
 	if n.ID != "" {
-		t, created, err = s.createNamed(ctx, q, &n)
+		made, created, err = s.createNamed(ctx, q, &n)
 	} else {
-		t, created, err = s.createUnique(ctx, q, &n)
+		made, created, err = s.createUnique(ctx, q, &n)
 	}
-	if err == nil && s.o.Token != nil {
-		t.Token = s.o.Token(ctx, t.ID, t.CreateTime)
+	if err != nil {
+		return matchmaking.Ticket{}, false, err
 	}
-	return t, created, err
+	if s.o.Token != nil {
+		made.Token = s.o.Token(ctx, made.ID, made.CreateTime)
+	}
+	return *made, created, nil
 }
 
 // createUnique creates a ticket whose ID is never used again.
-func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t matchmaking.Ticket, created bool, err error) {
+func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool, err error) {
 	n.ID = matchmaking.NewID(n.Queue)
 	if !n.ChannelLater {
 		if err := s.o.Channels.Open(ctx, n.ID); err != nil {
-			return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
+			return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 		}
 	}
 	return s.create(ctx, q, n, ulid.ULID{})
@@ -85,13 +89,13 @@ var errContention = fault.ErrUnavailable.WithCause(errors.New("many requests cre
 
 // createNamed creates a ticket with an ID that the caller has chosen. The ID belongs to a queue for one life of the
 // ticket's channel, which ends only after that queue has promised that no ticket is created in it anymore.
-func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t matchmaking.Ticket, created bool, err error) {
+func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool, err error) {
 	reservation := s.reservation(n, ulid.ULID{})
 	wait := pace.NewBackoff()
 	for range maxContention {
 		owner, err := s.o.Lookup.Reserve(ctx, reservation)
 		if err != nil {
-			return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
+			return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 		}
 		switch {
 		case owner.Epoch == reservation.Epoch:
@@ -107,13 +111,13 @@ func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t ma
 		case errors.Is(err, matchmaking.ErrUndone): // another request took it
 			reservation = s.reservation(n, ulid.ULID{})
 			if !pace.Sleep(ctx, wait.NextBackOff()) {
-				return matchmaking.Ticket{}, false, err
+				return nil, false, err
 			}
 		default:
 			return t, created, err
 		}
 	}
-	return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, errContention)
+	return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, errContention)
 }
 
 // reservation returns the request for a ticket's ID.
@@ -142,7 +146,7 @@ func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner
 }
 
 // create creates a ticket whose channel is open, in the life with the epoch; zero: its ID is never used again.
-func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid.ULID) (t matchmaking.Ticket, created bool, err error) {
+func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid.ULID) (t *matchmaking.Ticket, created bool, err error) {
 	life := n.life(&q.Definition)
 	ttl := life
 	if q.Heartbeat > 0 {
@@ -153,7 +157,7 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	if epoch.IsZero() {
 		expected = s.watches.Expect(n.Queue, n.ID)
 	}
-	t, created, err = s.o.Store.Create(ctx, matchmaking.CreateRequest{
+	made, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
 		Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch,
 		Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
 	})
@@ -164,17 +168,17 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 		s.undoUnknown(undo.Attempt{
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(max(ttl, matchmaking.UndoneFor)),
 		}, err)
-		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
+		return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}
 	if created {
-		expected.Created(&t)
+		expected.Created(&made)
 		s.o.Metrics.Created(n.Queue)
 	}
-	if err := s.own(n, &t, attempt); err != nil {
-		return matchmaking.Ticket{}, false, err
+	if err := s.own(n, &made, attempt); err != nil {
+		return nil, false, err
 	}
-	s.owners.add(&t, asked)
-	return t, created, nil
+	s.owners.add(&made, asked)
+	return &made, created, nil
 }
 
 // own returns ErrTicketExists if the ticket that an attempt has found is another owner's. Then it doesn't belong to the attempt
@@ -189,19 +193,19 @@ func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error
 
 // find returns the existing ticket for an attempt to create it. Errors: ErrNoTicket; then none is created in the life with
 // the epoch.
-func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (matchmaking.Ticket, error) {
+func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*matchmaking.Ticket, error) {
 	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
 	if err != nil {
 		s.undoUnknown(undo.Attempt{
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor),
 		}, err)
-		return matchmaking.Ticket{}, fmt.Errorf("create ticket %s: %w", n.ID, err)
+		return nil, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}
 	if err := s.own(n, &t, attempt); err != nil {
-		return matchmaking.Ticket{}, err
+		return nil, err
 	}
-	return t, nil
+	return &t, nil
 }
 
 // undoUnknown undoes an attempt unless its error says that no ticket belongs to it.

@@ -137,10 +137,10 @@ func (s *Store) confirmedStates(ctx context.Context, queue string, ids []string)
 	return decodeStates(rep, len(ids))
 }
 
-// told returns a ticket that was read. If it is assigned, it waits until enough replicas have that: the player may be told.
-func (s *Store) told(ctx context.Context, t matchmaking.Ticket, err error) (matchmaking.Ticket, error) {
-	if err != nil || t.Assignment == nil || s.confirmed == nil {
-		return t, err
+// told completes a ticket that was read. If it is assigned, it waits until enough replicas have that: the player may be told.
+func (s *Store) told(ctx context.Context, t *matchmaking.Ticket) error {
+	if t.Assignment == nil || s.confirmed == nil {
+		return nil
 	}
 	states, err := s.confirmedStates(ctx, t.Queue, []string{t.ID})
 	switch {
@@ -148,12 +148,12 @@ func (s *Store) told(ctx context.Context, t matchmaking.Ticket, err error) (matc
 	case states[0].Content == "" || !states[0].Created.Equal(t.CreateTime):
 		err = fault.ErrUnavailable.WithCause(errors.New("the ticket was changed while it was read"))
 	default:
-		err = setAssignment(&t, []byte(states[0].Content))
+		err = setAssignment(t, []byte(states[0].Content))
 	}
 	if err != nil {
-		return matchmaking.Ticket{}, err
+		*t = matchmaking.Ticket{}
 	}
-	return t, nil
+	return err
 }
 
 // decodeStates returns the states of n tickets.

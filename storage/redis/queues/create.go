@@ -112,13 +112,14 @@ func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matc
 		}
 		return matchmaking.Ticket{}, false, failure
 	}
-	t, created, err = createOutcome(outcome, r)
-	t, err = s.told(ctx, t, err)
+	if t, created, err = createOutcome(outcome, &r); err == nil {
+		err = s.told(ctx, &t)
+	}
 	return t, created, err
 }
 
 // createOutcome decodes the outcome of one creation.
-func createOutcome(d *redis.Decoder, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool, err error) {
+func createOutcome(d *redis.Decoder, r *matchmaking.CreateRequest) (t matchmaking.Ticket, created bool, err error) {
 	switch status := redis.Status(d.Text()); status {
 	case statusExists:
 		t, err = decodeTicket(d, r.Queue, r.ID)
@@ -145,7 +146,10 @@ func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmak
 		return matchmaking.Ticket{}, refusals.Error(rep)
 	}
 	t, err := decodeTicket(rep.Decoder(), r.Queue, r.ID)
-	return s.told(ctx, t, err)
+	if err == nil {
+		err = s.told(ctx, &t)
+	}
+	return t, err
 }
 
 // errUndone is the error of a creation that was undone before it arrived. Its caller has already got an error.

@@ -17,7 +17,7 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 		if err != nil {
 			return err
 		}
-		return errorOf2(createOutcome(outcomes[0], matchmaking.CreateRequest{}))
+		return errorOf2(createOutcome(outcomes[0], &matchmaking.CreateRequest{}))
 	},
 	"ticket": func(r redis.Reply) error { return rig.ErrorOf(decodeTicket(r.Decoder(), "duel", "a")) },
 	"claim": func(r redis.Reply) error {

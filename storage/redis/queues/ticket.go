@@ -70,7 +70,10 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 		return matchmaking.Ticket{}, refusals.Error(rep)
 	}
 	t, err := decodeTicket(rep.Decoder(), queue, id)
-	return s.told(ctx, t, err)
+	if err == nil {
+		err = s.told(ctx, &t)
+	}
+	return t, err
 }
 
 // Cancel runs cancel.lua.
