@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/certs"
@@ -27,6 +28,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	credentials "github.com/tidemark-dev/tidemark/storage/redis/access"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -94,6 +96,10 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	if s.queues != nil {
 		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: lookup.New(conn), store: h.store}, h.service, &s)
 		s.Matchmaking = h.matches
+	}
+	if s.Keys == nil {
+		s.Keys, err = registry.New(registry.Options{Store: credentials.New(conn), Logger: s.Logger})
+		require.NoError(t, err)
 	}
 	h.server = server.New(s.Options)
 	h.client = servertest.Client(t, false)

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
+	credentials "github.com/tidemark-dev/tidemark/storage/redis/access"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -41,7 +41,7 @@ func newRegistry(t *testing.T) *registered {
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "keys.json")
 	require.NoError(t, os.WriteFile(path, line, 0o600))
-	r.Registry, err = registry.New(registry.Options{Store: stored.New(conn), File: path, Logger: slog.New(slog.DiscardHandler)})
+	r.Registry, err = registry.New(registry.Options{Store: credentials.New(conn), File: path, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, r.Refresh(t.Context()))
 	return r
