@@ -92,7 +92,7 @@ configuration can't be replaced. In a definition that was printed, xxxxx stands 
   tidemark queue put fives fives.json`,
 		Args: cli.Arguments(1, 2),
 	}
-	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		definition, err := readDefinition(ctx, t.Stdin, args[1:])
 		if err != nil {
@@ -126,7 +126,7 @@ func newQueueDelete(t cli.Terminal) *cobra.Command {
 		Long:       `Delete a queue that was put and in which no ticket waits. It also succeeds if the queue does not exist.`,
 		Args:       cli.Arguments(1, 1),
 	}
-	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
 		return c.DeleteQueue(ctx, args[0])
 	})
