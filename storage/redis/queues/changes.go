@@ -63,7 +63,6 @@ func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.
 		c.Changes, missing = f.apply(texts)
 	}
 	if missing {
-		f.inbox.take() // the stream has what they have
 		found, err := f.Changes(ctx)
 		if err != nil {
 			f.inbox.doubt()

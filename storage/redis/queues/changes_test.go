@@ -5,11 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -155,6 +157,30 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 		found, sent := next()
 		require.Equal(t, []string{step.told}, found)
 		require.Empty(t, sent, step.told)
+	}
+}
+
+// A notification has no ticket of more than 16 KiB, and 64 KiB at most.
+func TestNotificationsOfChangesAreBounded(t *testing.T) {
+	t.Parallel()
+	conn, node := rig.Standalone(t)
+	h := newHall(t, conn, node.Client())
+	h.Add(t, "a")
+	require.NoError(t, h.Lead(t.Context(), "boss", time.Hour))
+	texts, confirmed := make(chan string, 10), make(chan struct{})
+	t.Cleanup(conn.Listen(h.k().feed(), pubsub.Listener{Confirmed: func() { close(confirmed) }, Message: func(text string) { texts <- text }}))
+	<-confirmed
+	for _, test := range []struct {
+		tickets, bytes int
+		whole          bool
+	}{{1, 15_000, true}, {1, 17_000, false}, {4, 15_000, true}, {5, 15_000, false}} {
+		all := make([]*creation, test.tickets)
+		for i := range all {
+			all[i] = &creation{CreateRequest: h.Request(ulid.Make().String()), spec: strings.Repeat("x", test.bytes)}
+		}
+		_, _, err := h.store.createAll(t.Context(), h.Name, all)
+		require.NoError(t, err)
+		require.Equal(t, test.whole, <-texts != "", test)
 	}
 }
 
