@@ -100,7 +100,10 @@ func ExampleClient_Ticket() {
 
 func ExampleClient_PutQueue() {
 	ctx := context.Background()
-	c := connect()
+	c, err := client.New(newWorld() + "/admin") // the admin address, such as http://127.0.0.1:8081
+	if err != nil {
+		panic(err)
+	}
 	defer c.Close()
 
 	queue, err := c.PutQueue(ctx, "fives", []byte(`{"match":{"teams":2,"teamSize":5}}`))

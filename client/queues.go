@@ -47,7 +47,8 @@ func (c *Client) DescribeWaiting(ctx context.Context, queue string) (QueueDescri
 
 // PutQueue creates a queue, or replaces its whole definition, which is a JSON object. In the definition that DescribeQueue
 // returned, xxxxx stands for each secret; the service keeps that secret. Errors: ErrInvalidQueue, with the
-// field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrTooManyQueues, ErrUnavailable.
+// field that is wrong, ErrInvalidBody, ErrQueueConfigured, ErrTooManyQueues, ErrUnavailable. It is answered on the service's
+// admin address only.
 func (c *Client) PutQueue(ctx context.Context, queue string, definition []byte) (Queue, error) {
 	r := queueRequest("put", http.MethodPut, queue)
 	if err := checkJSON(definition, ErrInvalidBody); err != nil {

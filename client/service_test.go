@@ -119,7 +119,14 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	}
 	w.run(m.Run)
 	storage := func() storage.Description { return storage.Description{Kind: "standalone"} }
-	return server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: conn.Ready, Version: "test", Logger: log}).Handler(), nil
+	made := server.New(server.Options{Service: s, Matchmaking: m, Storage: storage, Ready: conn.Ready, Version: "test", Logger: log})
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/admin/") { // stands for the admin address
+			http.StripPrefix("/admin", made.AdminHandler()).ServeHTTP(rw, r)
+			return
+		}
+		made.Handler().ServeHTTP(rw, r)
+	}), nil
 }
 
 // fixedQueue is part of the configuration of every service.

@@ -153,7 +153,7 @@ func TestBadInput(t *testing.T) {
 
 func TestBadInputOfMatchmaking(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues())
+	h := start(t, withQueues()).onAdmin()
 	require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/queues/busy", "{}").status)
 	h.create(`{"queue":"busy","id":"taken"}`)
 	h.refuses("tickets", badMatchCalls)

@@ -116,7 +116,7 @@ func TestBodyMemoryIsReturned(t *testing.T) {
 	h.store.fail(nil)
 	for _, call := range []string{"POST " + at + "/ack", "POST /v1/tickets", "PUT /v1/queues/q"} {
 		method, path, _ := cut(call)
-		require.Equal(t, 400, h.do(method, path, body).status, call)
+		require.Equal(t, 400, h.onAdmin().do(method, path, body).status, call)
 	}
 	require.NoError(t, h.createLarge(len(body)))
 	h.raw("POST /v1/channels/c/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n"+body).problem(400, fault.SlugInvalidBody)

@@ -78,6 +78,8 @@ func generalAnswer(doc *openapi3.T, path string, a answer) *openapi3.Operation {
 		name, slug = "CrossOrigin", fault.SlugCrossOrigin
 	case a.status == http.StatusNotFound && bytes.Contains(a.body, []byte(fault.SlugNoPath)):
 		name, slug = "NotFound", fault.SlugNoPath
+	case a.status == http.StatusMethodNotAllowed:
+		name, slug = "MethodNotAllowed", fault.SlugMethod
 	case a.status == http.StatusMisdirectedRequest:
 		name, slug = "UnknownHost", fault.SlugUnknownHost
 	case a.status == http.StatusServiceUnavailable && bytes.Contains(a.body, []byte(fault.SlugOverloaded)):

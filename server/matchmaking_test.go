@@ -320,7 +320,7 @@ func TestChannelsOfTicketsAreReserved(t *testing.T) {
 func TestWithoutMatchmaking(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	for _, call := range []string{"POST /v1/tickets", "GET /v1/tickets/t", "GET /v1/queues", "PUT /v1/queues/q"} {
+	for _, call := range []string{"POST /v1/tickets", "GET /v1/tickets/t", "GET /v1/queues"} {
 		got := h.raw(call + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}") // the contract is that of a service with it
 		got.problem(404, fault.SlugNoPath)
 	}
@@ -360,7 +360,9 @@ const definition = `{
 // TestQueues calls every route of queues for each of its answers. No answer has a secret.
 func TestQueues(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues())
+	public := start(t, withQueues())
+	public.do("PUT", "/v1/queues/q", definition).problem(405, fault.SlugMethod)
+	h := public.onAdmin()
 	h.play(
 		step{"PUT /v1/queues/q " + definition, 201, `{"queue":"q","definition":` + definition + `}`},
 		step{"PUT /v1/queues/q " + definition, 200, `{"queue":"q","definition":` + definition + `}`},

@@ -25,7 +25,7 @@ func TestCrossOrigin(t *testing.T) {
 		"one that hides its origin": {{"Sec-Fetch-Site", "cross-site"}},
 	} {
 		for _, call := range []string{
-			`POST /v1/channels/c/messages {"content":1}`, `POST /v1/tickets {}`, `PUT /v1/queues/q {}`, `POST ` + at + `/next {}`, `DELETE ` + at,
+			`POST /v1/channels/c/messages {"content":1}`, `POST /v1/tickets {}`, `POST ` + at + `/next {}`, `DELETE ` + at,
 		} {
 			method, path, body := cut(call)
 			h.do(method, path, body, headers...).problem(403, fault.SlugCrossOrigin)

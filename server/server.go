@@ -152,3 +152,6 @@ func (s *Server) addRoutes(channels v1.Channels) {
 
 // Handler returns the API of the public listener. It doesn't need Run.
 func (s *Server) Handler() http.Handler { return s.router }
+
+// AdminHandler returns the API of the admin listener. It doesn't need Run.
+func (s *Server) AdminHandler() http.Handler { return s.router.Admin() }

@@ -38,11 +38,14 @@ func TestManyIdleQueues(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	s := startServer(t, "--redis", n.URL(), "--max-queues", strconv.Itoa(manyQueues))
 	connections, before, lines := redisClients(t, n), s.memory(t), strings.Count(s.metrics(t), "\n")
+	admin, err := client.New(s.admin)
+	require.NoError(t, err)
+	defer admin.Close()
 	s.eachQueue(t, func(ctx context.Context, name string) error {
-		_, err := s.PutQueue(ctx, name, json.RawMessage(`{}`))
+		_, err := admin.PutQueue(ctx, name, json.RawMessage(`{}`))
 		return err
 	})
-	_, err := s.PutQueue(t.Context(), "one-too-many", json.RawMessage(`{}`))
+	_, err = admin.PutQueue(t.Context(), "one-too-many", json.RawMessage(`{}`))
 	require.ErrorIs(t, err, client.ErrTooManyQueues)
 	require.Eventually(t, func() bool { return redisTopics(t, n) > manyQueues }, scriptLimit, 10*time.Millisecond)
 	require.LessOrEqual(t, redisClients(t, n), connections+1, "with a subscription connection at most")
@@ -78,7 +81,7 @@ func TestManyIdleQueues(t *testing.T) {
 	require.Contains(t, s.metrics(t), `queue="queue-500"`)
 	s.eachQueue(t, func(ctx context.Context, name string) error {
 		for {
-			err := s.DeleteQueue(ctx, name)
+			err := admin.DeleteQueue(ctx, name)
 			if !errors.Is(err, client.ErrQueueInUse) || ctx.Err() != nil { // an assignment may not have been removed from the outbox yet
 				return err
 			}
