@@ -30,7 +30,7 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 // cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and those
 // of the store and the channels, after which a repetition completes it.
 func (s *Service) Cancel(ctx context.Context, id string) error {
-	defer s.owners.kept.Remove(id) // it may soon be another ticket's
+	defer s.ForgetOwner(id)
 	owner, err := s.ownerOf(ctx, id)
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket):
