@@ -3,7 +3,6 @@ package grpc
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -89,7 +88,6 @@ func authorized(m *method, next grpc.StreamHandler) grpc.StreamHandler {
 		held, release := m.router.Guard().Hold(s.ctx, p)
 		defer release()
 		s.ctx = held
-		defer context.AfterFunc(held, s.unblock)()
 		err = next(srv, s)
 		if ended := credentialEnd(held); err != nil && ended != nil {
 			return ended
@@ -140,16 +138,4 @@ func (s *authorizedStream) RecvMsg(message any) error {
 	}
 	s.checked = true
 	return s.method.router.Guard().Check(s.ctx, access.From(s.ctx), s.method.need.action, s.method.need.of(s.ctx, message))
-}
-
-// unblock ends a call that waits for its client to read, when the client's credential has ended.
-func (s *authorizedStream) unblock() {
-	ended := credentialEnd(s.ctx)
-	switch c := s.ServerStream.(*call); { // as authorized is the first of the wrappers
-	case ended == nil:
-	case c.request != nil:
-		c.request.setDeadlines(time.Time{}, time.Now().Add(web.AnswerTimeout))
-	default:
-		end(c.Context(), toldOf(c.Context(), ended).Err())
-	}
 }
