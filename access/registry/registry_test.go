@@ -452,6 +452,35 @@ func TestTheFile(t *testing.T) {
 	})
 }
 
+// TestAKeyThatChanges: who waits with a key whose grants are others now must present it again.
+func TestAKeyThatChanges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "keys.yaml")
+		k, text, entry := line(t, registry.NewKey{})
+		_, _, other := line(t, registry.NewKey{})
+		require.NoError(t, os.WriteFile(path, []byte(entry), 0o600))
+		r := open(t, newFake(), path)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		p, err := r.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(entry+other), 0o600))
+		pass(time.Second)
+		require.False(t, r.Revoked(p), "another key came")
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(entry, `"news"`, `"news","more"`, 1)), 0o600))
+		pass(time.Second)
+		require.True(t, r.Revoked(p))
+		now, err := r.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		require.Equal(t, k.ID, now.Credential)
+		require.NotEqual(t, p.Grants, now.Grants)
+		stop()
+		require.NoError(t, <-done)
+	})
+}
+
 // TestTheFileWins: a key of the file counts although the store has another one with its ID.
 func TestTheFileWins(t *testing.T) {
 	t.Parallel()
