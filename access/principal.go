@@ -34,6 +34,7 @@ type Principal struct {
 	Grants     Grants
 	// Origin is what vouches for the credential, for the Revocations that know it: that of a token is the key that verified it.
 	Origin any
+	Limits Limits // of an APIKey
 }
 
 var (

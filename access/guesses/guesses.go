@@ -9,6 +9,7 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
@@ -34,9 +35,9 @@ func New() *Guesses {
 	return &Guesses{left: left}
 }
 
-// Check returns an error with fault.SlugRateLimited if a client's address, host:port, has sent too many.
+// Check returns an error with fault.SlugRateLimited if a client's address, with or without a port, has sent too many.
 func (g *Guesses) Check(address string) error {
-	left, ok := g.left.Get(subnetOf(address))
+	left, ok := g.left.Get(access.Network(address))
 	if !ok {
 		return nil
 	}
@@ -52,7 +53,7 @@ func (g *Guesses) Check(address string) error {
 
 // Add counts an invalid credential.
 func (g *Guesses) Add(address string) {
-	from := subnetOf(address)
+	from := access.Network(address)
 	left, ok := g.left.Get(from)
 	if !ok {
 		left = rate.NewLimiter(perSecond, burst)
@@ -61,21 +62,4 @@ func (g *Guesses) Add(address string) {
 		}
 	}
 	left.Allow()
-}
-
-// subnetOf returns the network of an address: the address itself or, of IPv6, the subnet, since one client has many addresses
-// there. It is invalid if there is no address, as on a unix socket.
-func subnetOf(address string) netip.Prefix {
-	const subnetBits = 64
-	at, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	client := at.Addr().Unmap()
-	bits := client.BitLen()
-	if client.Is6() {
-		bits = subnetBits
-	}
-	subnet, _ := client.Prefix(bits) // the number of bits is valid
-	return subnet
 }

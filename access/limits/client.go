@@ -1,0 +1,164 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// Client is whom a request counts for: its principal and its address. The zero Client has no limits.
+type Client struct {
+	limiter            *Limiter
+	address, principal *counts           // nil: it isn't limited
+	quotas             *access.Principal // whom quotas count for; nil: nobody
+}
+
+type clientKey struct{}
+
+// With returns a context that carries a client.
+func With(ctx context.Context, c Client) context.Context {
+	if c == (Client{}) {
+		return ctx
+	}
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// From returns the client of a context. Without one it has no limits.
+func From(ctx context.Context) Client {
+	c, _ := ctx.Value(clientKey{}).(Client)
+	return c
+}
+
+// Request counts a request. Errors: fault.SlugRateLimited, as for the other methods, and those of the store of quotas.
+func (c Client) Request(ctx context.Context) error { return c.take(ctx, requests, 1) }
+
+// Publish counts the bytes of the messages that are going to be published. More than may come at once count as so many.
+func (c Client) Publish(ctx context.Context, n int) error { return c.take(ctx, bytes, n) }
+
+// Ticket counts a ticket that is going to be created.
+func (c Client) Ticket(ctx context.Context) error { return c.take(ctx, tickets, 1) }
+
+func (c Client) take(ctx context.Context, k Kind, n int) error {
+	for _, counts := range [...]*counts{c.address, c.principal} {
+		if wait := counts.take(k, n); wait > 0 {
+			return c.limiter.refuse(counts, k, wait)
+		}
+	}
+	return c.takeQuota(ctx, k, n)
+}
+
+func (c Client) takeQuota(ctx context.Context, k Kind, n int) error {
+	if c.quotas == nil {
+		return nil
+	}
+	quota := k.rate(&c.limiter.o.Quotas)
+	if quota.Count == 0 {
+		return nil
+	}
+	taken, err := c.limiter.o.Store.Take(ctx, Quota{
+		Owner: c.quotas.Name(), Name: k.String(), Rate: quota.PerSecond(), Burst: quota.Count,
+	}, min(n, quota.Count))
+	if err != nil || taken.OK {
+		return err
+	}
+	c.limiter.o.Refused(k.String(), "quota")
+	return limited(taken.Retry, "the quota of %s on all servers, %s, is used up", k, quota)
+}
+
+// refuse counts and returns the error of a request beyond a limit.
+func (l *Limiter) refuse(c *counts, k Kind, wait time.Duration) error {
+	l.o.Refused(k.String(), c.who.of())
+	return limited(wait, "the limit of %s for this %s, %s, is used up", k, c.who.of(), k.rate(&c.limits))
+}
+
+func limited(wait time.Duration, format string, values ...any) error {
+	return &fault.Error{
+		Kind: fault.Limited, Slug: fault.SlugRateLimited, RetryAfter: wait, Detail: fmt.Sprintf(format, values...),
+	}
+}
+
+// Wait counts a request that waits, until done is called. Errors: fault.SlugTooManyWaits.
+func (c Client) Wait() (done func(), err error) {
+	l := c.limiter
+	if l == nil {
+		return func() {}, nil
+	}
+	both := [...]*counts{c.address, c.principal}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, counts := range both {
+		if counts.limitsWaits() && l.waiting[counts.who] >= counts.limits.Waits {
+			l.o.Refused(access.LimitWaits, counts.who.of())
+			return nil, &fault.Error{
+				Kind: fault.Limited, Slug: fault.SlugTooManyWaits, RetryAfter: time.Second,
+				Detail: fmt.Sprintf("%d requests of this %s wait already", counts.limits.Waits, counts.who.of()),
+			}
+		}
+	}
+	for _, counts := range both {
+		if counts.limitsWaits() {
+			l.waiting[counts.who]++
+		}
+	}
+	return func() { l.waited(both[:]) }, nil
+}
+
+func (c *counts) limitsWaits() bool { return c != nil && c.limits.Waits > 0 }
+
+// waited ends what Wait began.
+func (l *Limiter) waited(of []*counts) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, counts := range of {
+		if !counts.limitsWaits() {
+			continue
+		}
+		if l.waiting[counts.who]--; l.waiting[counts.who] == 0 {
+			delete(l.waiting, counts.who)
+		}
+	}
+}
+
+// MayMake reports whether the client may make one more. If it may not, what it asks for may still exist.
+func (c Client) MayMake(k Kind) bool { return c.address.room(k) && c.principal.room(k) }
+
+// Refuse counts and returns the error of a request that would have made something after MayMake has returned false.
+func (c Client) Refuse(k Kind) error {
+	of := c.address
+	if c.principal.bucket(k) != nil && (c.address.bucket(k) == nil || c.address.room(k)) {
+		of = c.principal
+	}
+	return c.limiter.refuse(of, k, until(of.bucket(k), 1))
+}
+
+// Made counts what was made.
+func (c Client) Made(k Kind) {
+	c.address.charge(k)
+	c.principal.charge(k)
+}
+
+// Standing is how much of the limit of requests is left.
+type Standing struct {
+	Limit     access.Rate
+	Remaining int
+	Reset     time.Duration // until all of it is there again
+}
+
+// Standing returns how the client stands with its limit of requests, the one of which less is left, and false if it has none.
+func (c Client) Standing() (s Standing, ok bool) {
+	for _, counts := range [...]*counts{c.address, c.principal} {
+		b := counts.bucket(requests)
+		if b == nil {
+			continue
+		}
+		left := max(0, b.Tokens())
+		if !ok || int(left) < s.Remaining {
+			reset := (float64(b.Burst()) - left) / float64(b.Limit()) * float64(time.Second)
+			s, ok = Standing{Limit: counts.limits.Requests, Remaining: int(left), Reset: time.Duration(reset)}, true
+		}
+	}
+	return s, ok
+}

@@ -1,0 +1,140 @@
+package limits
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/tidemark-dev/tidemark/access"
+)
+
+// maxClients is how many principals and addresses are remembered, those that were last seen: about 10 MB. One that was
+// forgotten may do at once what it could do after a pause. Requests that wait are never forgotten.
+const maxClients = 20_000
+
+// Options configures a Limiter.
+type Options struct {
+	Users     access.Limits // of each user and each holder of a ticket; an API key has its own, if any
+	Addresses access.Limits // of each address of clients
+	Quotas    access.Limits // of each principal on all servers together; see QuotaLimits
+	Store     Quotas        // required if there are Quotas
+	// Refused counts a request that was refused, by the name of the limit and whose it is: user, key, address or quota. nil:
+	// nothing does.
+	Refused func(limit, of string)
+}
+
+// Quotas counts for all servers together.
+type Quotas interface {
+	// Take takes units of a quota, all or none.
+	Take(ctx context.Context, of Quota, units int) (Taken, error)
+}
+
+// Quota is how much of something an owner may use.
+type Quota struct {
+	Owner string  // a principal's name: quotas of one owner share a slot
+	Name  string  // of the quota among those of its owner
+	Rate  float64 // units that come back in a second; more than 0
+	Burst int     // units of a full quota
+}
+
+// Taken is the outcome of Take.
+type Taken struct {
+	OK    bool
+	Left  int           // units that are left
+	Retry time.Duration // when there will be enough, if nothing was taken; meaningless for more than the burst
+}
+
+// Limiter knows the limits of clients. A nil Limiter has none. Any number of goroutines may use it.
+type Limiter struct {
+	o Options
+
+	mu      sync.Mutex
+	clients *simplelru.LRU[who, *counts]
+	waiting map[who]int // requests that wait; who has none isn't in it
+}
+
+// who is a principal or an address.
+type who struct {
+	kind    access.Kind  // of a principal; Nobody: of an address
+	name    string       // the principal's
+	network netip.Prefix // of the address
+}
+
+// of returns whose limits they are, for metrics and errors.
+func (w who) of() string {
+	switch w.kind {
+	case access.Nobody:
+		return "address"
+	case access.APIKey:
+		return "key"
+	case access.User, access.Session, access.TicketHolder, access.Administrator:
+	}
+	return "user"
+}
+
+// New returns a limiter.
+func New(o Options) *Limiter {
+	clients, err := simplelru.NewLRU[who, *counts](maxClients, nil)
+	if err != nil {
+		panic(err) // impossible: the size is positive
+	}
+	if o.Refused == nil {
+		o.Refused = func(string, string) {}
+	}
+	return &Limiter{o: o, clients: clients, waiting: map[who]int{}}
+}
+
+// Client returns whom a request counts for. p is nil on an open service. The address may have a port; on a Unix socket there
+// is none.
+func (l *Limiter) Client(p *access.Principal, address string) Client {
+	if l == nil || p != nil && p.Kind == access.Administrator {
+		return Client{}
+	}
+	c := Client{limiter: l}
+	if network := access.Network(address); l.o.Addresses != (access.Limits{}) && network.IsValid() {
+		c.address = l.counts(who{network: network}, &l.o.Addresses)
+	}
+	if p != nil && p.Kind != access.Nobody {
+		if limits := l.limitsOf(p); *limits != (access.Limits{}) {
+			c.principal = l.counts(whoIs(p), limits)
+		}
+		if l.o.Quotas != (access.Limits{}) {
+			c.quotas = p
+		}
+	}
+	if c == (Client{limiter: l}) {
+		return Client{}
+	}
+	return c
+}
+
+func (l *Limiter) limitsOf(p *access.Principal) *access.Limits {
+	if p.Kind == access.APIKey {
+		return &p.Limits
+	}
+	return &l.o.Users
+}
+
+func whoIs(p *access.Principal) who {
+	switch p.Kind {
+	case access.User, access.Session: // of the same users
+		return who{kind: access.User, name: p.Subject}
+	case access.APIKey, access.TicketHolder, access.Nobody, access.Administrator:
+	}
+	return who{kind: p.Kind, name: p.Credential}
+}
+
+// counts returns the counts of a client. They begin anew when its limits have changed.
+func (l *Limiter) counts(w who, limits *access.Limits) *counts {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c, ok := l.clients.Get(w)
+	if !ok || c.limits != *limits {
+		c = &counts{who: w, limits: *limits}
+		l.clients.Add(w, c)
+	}
+	return c
+}
