@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
@@ -17,31 +18,31 @@ func TestQuota(t *testing.T) {
 	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
 		conn := rig.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
 		one, other := NewQuotas(conn), NewQuotas(conn)
-		hourly := Quota{Owner: "user:ann", Name: "requests", Rate: 1.0 / 3600, Burst: 10}
-		take := func(q *Quotas, of Quota, n int) Taken {
+		hourly := limits.Quota{Owner: "user:ann", Name: "requests", Rate: 1.0 / 3600, Burst: 10}
+		take := func(q *Quotas, of limits.Quota, n int) limits.Taken {
 			t.Helper()
 			taken, err := q.Take(t.Context(), of, n)
 			require.NoError(t, err)
 			return taken
 		}
-		require.Equal(t, Taken{OK: true, Left: 6}, take(one, hourly, 4))
-		require.Equal(t, Taken{OK: true, Left: 1}, take(other, hourly, 5), "servers count together")
+		require.Equal(t, limits.Taken{OK: true, Left: 6}, take(one, hourly, 4))
+		require.Equal(t, limits.Taken{OK: true, Left: 1}, take(other, hourly, 5), "servers count together")
 		refused := take(one, hourly, 2)
 		require.False(t, refused.OK)
 		require.Equal(t, 1, refused.Left, "nothing was taken")
 		require.InDelta(t, time.Hour, refused.Retry, float64(rig.Patience))
-		require.Equal(t, Taken{OK: true}, take(one, hourly, 1))
+		require.Equal(t, limits.Taken{OK: true}, take(one, hourly, 1))
 		require.InDelta(t, 3*time.Hour, take(one, hourly, 3).Retry, float64(rig.Patience))
 		require.False(t, take(one, hourly, 11).OK, "more than the burst is never granted")
 
 		bob := hourly
 		bob.Owner = "user:bob"
-		require.Equal(t, Taken{OK: true, Left: 0}, take(one, bob, 10), "others have their own")
+		require.Equal(t, limits.Taken{OK: true, Left: 0}, take(one, bob, 10), "others have their own")
 		bytes := hourly
 		bytes.Name = "bytes"
-		require.Equal(t, Taken{OK: true, Left: 9}, take(one, bytes, 1), "and so have other quotas")
+		require.Equal(t, limits.Taken{OK: true, Left: 9}, take(one, bytes, 1), "and so have other quotas")
 
-		fast := Quota{Owner: "user:ann", Name: "fast", Rate: 1000, Burst: 5}
+		fast := limits.Quota{Owner: "user:ann", Name: "fast", Rate: 1000, Burst: 5}
 		require.True(t, take(one, fast, 5).OK)
 		require.Eventually(t, func() bool { return take(one, fast, 5).OK }, rig.Patience, time.Millisecond, "it fills")
 	})
@@ -52,7 +53,7 @@ func TestTheKeyOfAQuota(t *testing.T) {
 	t.Parallel()
 	l := rig.NewLab(t)
 	quotas, key := NewQuotas(l.Conn), quotaKey("", "key:a", "requests")
-	of := Quota{Owner: "key:a", Name: "requests", Rate: 0.1, Burst: 100}
+	of := limits.Quota{Owner: "key:a", Name: "requests", Rate: 0.1, Burst: 100}
 	_, err := quotas.Take(t.Context(), of, 60)
 	require.NoError(t, err)
 	require.InDelta(t, 10*time.Minute, l.Life(t, key), float64(rig.Patience))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -152,7 +153,7 @@ func TestErrorsOfRedis(t *testing.T) {
 	require.NoError(t, err, "a full Redis takes revocations")
 	_, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: "a"}, 10)
 	require.NoError(t, err, "and deletions")
-	taken, err := NewQuotas(h.store.conn).Take(t.Context(), Quota{Owner: "a", Name: "b", Rate: 1, Burst: 1}, 1)
+	taken, err := NewQuotas(h.store.conn).Take(t.Context(), limits.Quota{Owner: "a", Name: "b", Rate: 1, Burst: 1}, 1)
 	require.NoError(t, err)
 	require.True(t, taken.OK, "and limits hold")
 
