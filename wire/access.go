@@ -12,7 +12,7 @@ import (
 type NewKey struct {
 	Description string          `json:"description,omitempty"`
 	Grants      json.RawMessage `json:"grants"`           // a JSON array
-	Limits      json.RawMessage `json:"limits,omitempty"` // a JSON object
+	Limits      string          `json:"limits,omitempty"` // such as requests=100/s,waits=50
 	Expires     time.Time       `json:"expires,omitzero"` // zero: never
 }
 
@@ -69,7 +69,7 @@ func DecodeNewKey(body []byte) (k NewKey, err error) {
 			case "grants":
 				k.Grants, err = d.Raw()
 			case "limits":
-				k.Limits, err = d.Raw()
+				k.Limits, err = d.String()
 			case "expires":
 				k.Expires, err = moment(d)
 			}

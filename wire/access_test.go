@@ -14,10 +14,10 @@ var end = time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func TestDecodeNewKey(t *testing.T) {
 	t.Parallel()
-	k, err := wire.DecodeNewKey([]byte(`{"description":"shop","grants":[{"actions":["publish"]}],"limits":{"a":1},"expires":"2030-01-31T13:00:00+01:00"}`))
+	k, err := wire.DecodeNewKey([]byte(`{"description":"shop","grants":[{"actions":["publish"]}],"limits":"waits=1","expires":"2030-01-31T13:00:00+01:00"}`))
 	require.NoError(t, err)
 	require.Equal(t, wire.NewKey{
-		Description: "shop", Grants: json.RawMessage(`[{"actions":["publish"]}]`), Limits: json.RawMessage(`{"a":1}`), Expires: end,
+		Description: "shop", Grants: json.RawMessage(`[{"actions":["publish"]}]`), Limits: "waits=1", Expires: end,
 	}, k)
 	for body, want := range map[string]wire.InputError{
 		``:                              {Detail: "the body is empty, it must be JSON"},

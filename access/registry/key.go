@@ -48,8 +48,8 @@ type Key struct {
 	ID          string          `json:"id,omitempty"`
 	Hash        Hash            `json:"hash"` // of the whole key
 	Description string          `json:"description,omitempty"`
-	Grants      json.RawMessage `json:"grants"`           // as access.ParseGrants reads them
-	Limits      json.RawMessage `json:"limits,omitempty"` // a JSON object
+	Grants      json.RawMessage `json:"grants"` // as access.ParseGrants reads them
+	Limits      access.Limits   `json:"limits,omitzero"`
 	Created     time.Time       `json:"created,omitzero"`
 	Expires     time.Time       `json:"expires,omitzero"` // zero: never
 	CreatedBy   string          `json:"createdBy,omitempty"`
@@ -61,7 +61,7 @@ type Key struct {
 type NewKey struct {
 	Description string
 	Grants      json.RawMessage
-	Limits      json.RawMessage
+	Limits      string    // as access.ParseLimits reads them
 	Expires     time.Time // zero: never
 	CreatedBy   string    // the name of the principal that makes it
 }
@@ -85,8 +85,12 @@ func (h *Hash) UnmarshalText(text []byte) error {
 
 // Generate makes a key, and returns it with its text, which nothing else has: it can't be made again.
 func Generate(n NewKey, now time.Time) (k Key, text string, err error) {
+	limits, err := access.ParseLimits(n.Limits)
+	if err != nil {
+		return Key{}, "", invalidKey("limits", err.Error())
+	}
 	k = Key{
-		ID: base32Lower.EncodeToString(random(idBytes)), Description: n.Description, Grants: compact(n.Grants), Limits: compact(n.Limits),
+		ID: base32Lower.EncodeToString(random(idBytes)), Description: n.Description, Grants: compact(n.Grants), Limits: limits,
 		Created: now.UTC().Truncate(time.Millisecond), Expires: n.Expires.UTC(), CreatedBy: n.CreatedBy,
 	}
 	text = Prefix + k.ID + "_" + base64.RawURLEncoding.EncodeToString(random(secretBytes))
@@ -148,7 +152,7 @@ func (k Key) check() (*access.Principal, error) {
 		return nil, invalidKey("", fmt.Sprintf("has %d bytes as JSON, %d are allowed", len(record), MaxRecordBytes))
 	}
 	return &access.Principal{
-		Kind: access.APIKey, Credential: k.ID, Issued: k.Created, Expires: k.Expires, Grants: grants,
+		Kind: access.APIKey, Credential: k.ID, Issued: k.Created, Expires: k.Expires, Grants: grants, Limits: k.Limits,
 	}, nil
 }
 

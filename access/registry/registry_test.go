@@ -67,7 +67,7 @@ func TestKeysAreAccepted(t *testing.T) {
 	t.Parallel()
 	store := newFake()
 	one, other := open(t, store, ""), open(t, store, "")
-	k, text := create(t, one, registry.NewKey{Description: "shop", CreatedBy: "admin"})
+	k, text := create(t, one, registry.NewKey{Description: "shop", Limits: "waits=5", CreatedBy: "admin"})
 	require.Regexp(t, `^tmk_[a-z2-7]{16}_[\w-]{43}$`, text)
 	require.True(t, one.Accepts(text))
 	require.True(t, valid(t, one, text), "at once where it was made")
@@ -78,6 +78,7 @@ func TestKeysAreAccepted(t *testing.T) {
 	require.Equal(t, "key:"+k.ID, p.Name())
 	require.Equal(t, access.APIKey, p.Kind)
 	require.Len(t, p.Grants, 1)
+	require.Equal(t, access.Limits{Waits: 5}, p.Limits)
 	same, err := other.Authenticate(t.Context(), text)
 	require.NoError(t, err)
 	require.Same(t, p, same, "requests share it")
@@ -155,7 +156,11 @@ func TestBadKeys(t *testing.T) {
 		{"grants", registry.NewKey{Grants: grants(65)}},
 		{"grants[0].actions[0]", registry.NewKey{Grants: json.RawMessage(`[{"actions":["all"]}]`)}},
 		{"grants[0].action", registry.NewKey{Grants: json.RawMessage(`[{"action":["publish"]}]`)}},
-		{"", registry.NewKey{Grants: json.RawMessage(`[]`), Limits: json.RawMessage(`{"x":"` + strings.Repeat("x", registry.MaxRecordBytes) + `"}`)}},
+		{"", registry.NewKey{
+			Description: long[1:],
+			Grants:      json.RawMessage(`[{"actions":["publish"],"channels":["` + strings.Repeat(long[:250]+`","`, 62) + `x"]}]`),
+		}},
+		{"limits", registry.NewKey{Grants: publish, Limits: "requests=many"}},
 	} {
 		_, _, err := r.Create(t.Context(), tt.key)
 		var told *fault.Error

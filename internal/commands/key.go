@@ -24,8 +24,8 @@ func newKey(t cli.Terminal) *cobra.Command {
 
 // keyFlags are what a new key is to be.
 type keyFlags struct {
-	description, grants, expires string
-	offline                      bool
+	description, grants, limits, expires string
+	offline                              bool
 }
 
 func newKeyCreate(t cli.Terminal) *cobra.Command {
@@ -44,6 +44,7 @@ With --offline no service is needed: the line for the service's --api-keys file 
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cmd.Flags().StringVar(&f.description, "description", "", "`TEXT` that says what the key is for")
 	cmd.Flags().StringVar(&f.grants, "grants", "", "what the key may do: `GRANTS` as a JSON array, or a file that contains them (required)")
+	cmd.Flags().StringVar(&f.limits, "limits", "", "how much the key may do: `LIMITS` as in requests=100/s,waits=50 (default: no limit)")
 	cmd.Flags().StringVar(&f.expires, "expires", "", "`WHEN` the key expires: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
 	cmd.Flags().BoolVar(&f.offline, "offline", false, "print the key's line for the --api-keys file, and send nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -72,7 +73,7 @@ With --offline no service is needed: the line for the service's --api-keys file 
 
 // newKey returns the key that the flags ask for.
 func (f *keyFlags) newKey(now time.Time) (n client.NewKey, err error) {
-	n = client.NewKey{Description: f.description, Grants: json.RawMessage(strings.TrimSpace(f.grants))}
+	n = client.NewKey{Description: f.description, Grants: json.RawMessage(strings.TrimSpace(f.grants)), Limits: f.limits}
 	if len(n.Grants) == 0 {
 		return n, cli.Usagef("--grants is missing")
 	}
@@ -113,7 +114,7 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 
 // createOffline makes a key, and prints it and its line for the file of keys.
 func createOffline(t cli.Terminal, n client.NewKey) error {
-	k, text, err := registry.Generate(registry.NewKey{Description: n.Description, Grants: n.Grants, Expires: n.Expires}, time.Now())
+	k, text, err := registry.Generate(registry.NewKey{Description: n.Description, Grants: n.Grants, Limits: n.Limits, Expires: n.Expires}, time.Now())
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}

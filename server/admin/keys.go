@@ -93,11 +93,15 @@ func (h *keys) list(c *web.Call) error {
 }
 
 func keyOf(k registry.Key) wire.Key {
-	return wire.Key{
+	made := wire.Key{
 		ID:      k.ID,
-		NewKey:  wire.NewKey{Description: k.Description, Grants: k.Grants, Limits: k.Limits, Expires: k.Expires},
+		NewKey:  wire.NewKey{Description: k.Description, Grants: k.Grants, Expires: k.Expires},
 		Created: k.Created, CreatedBy: k.CreatedBy, Configured: k.Configured,
 	}
+	if k.Limits != (access.Limits{}) {
+		made.Limits = k.Limits.String()
+	}
+	return made
 }
 
 // The sizes of pages.
