@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/inbox"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
@@ -24,7 +25,7 @@ var changesScript = lua.Must("queues/changes")
 type follower struct {
 	store   *Store
 	request matchmaking.ChangesRequest // After is where the follower is
-	inbox   *inbox
+	inbox   *inbox.Inbox
 	trimmed time.Time // when changes that were read were removed last
 	stops   []func()
 }
@@ -35,17 +36,17 @@ func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
 	f, k := newFollower(s, r), s.keys(r.Queue)
 	f.stops = []func(){
 		s.conn.Listen(k.feed(), pubsub.Listener{
-			Confirmed: f.inbox.confirmed, Interrupted: f.inbox.interrupted, Message: f.inbox.add, Repeats: true,
+			Confirmed: f.inbox.Confirmed, Interrupted: f.inbox.Interrupted, Message: f.inbox.Add, Repeats: true,
 		}),
-		s.conn.Listen(k.nudges(), pubsub.Listener{Confirmed: f.inbox.doubt, Message: func(string) { f.inbox.doubt() }, Repeats: true}),
+		s.conn.Listen(k.nudges(), pubsub.Listener{Confirmed: f.inbox.Doubt, Message: func(string) { f.inbox.Doubt() }, Repeats: true}),
 	}
 	return f
 }
 
 // newFollower returns a follower that isn't subscribed. It begins by reading.
 func newFollower(s *Store, r matchmaking.ChangesRequest) *follower {
-	f := &follower{store: s, request: r, inbox: newInbox(), trimmed: time.Now()}
-	f.inbox.doubt()
+	f := &follower{store: s, request: r, inbox: inbox.New(), trimmed: time.Now()}
+	f.inbox.Doubt()
 	return f
 }
 
@@ -58,14 +59,14 @@ func (f *follower) Stop() {
 
 // Next implements matchmaking.Follower.
 func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.Changes, err error) {
-	texts, missing := f.inbox.await(ctx, wait)
+	texts, missing := f.inbox.Await(ctx, wait)
 	if !missing {
 		c.Changes, missing = f.apply(texts)
 	}
 	if missing {
 		found, err := f.Changes(ctx)
 		if err != nil {
-			f.inbox.doubt()
+			f.inbox.Doubt()
 		}
 		if err != nil && len(c.Changes) == 0 {
 			return c, err
@@ -135,7 +136,7 @@ func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 		return nil, err
 	}
 	if f.request.After = after; len(entries) == f.request.Limit {
-		f.inbox.doubt()
+		f.inbox.Doubt()
 	}
 	return changes, nil
 }

@@ -57,64 +57,6 @@ func TestNotificationsOfChanges(t *testing.T) {
 	}
 }
 
-func TestInbox(t *testing.T) {
-	t.Parallel()
-	half := strings.Repeat("x", inboxBytes/2)
-	for name, test := range map[string]struct {
-		added, texts []string
-		doubted      bool
-	}{
-		"nothing":                      {nil, nil, true},
-		"some":                         {[]string{"a", "b"}, []string{"a", "b"}, false},
-		"what there is room for":       {[]string{half, half}, []string{half, half}, false},
-		"more than there is room for":  {[]string{half, "a", half}, nil, true},
-		"one without a text":           {[]string{"a", ""}, nil, true},
-		"some after one without texts": {[]string{"", "a"}, nil, true},
-	} {
-		b := newInbox()
-		b.confirmed()
-		b.take()
-		for range 2 { // what was taken leaves nothing behind
-			for _, text := range test.added {
-				b.add(text)
-			}
-			limit := time.Hour
-			if len(test.added) == 0 {
-				limit = time.Millisecond
-			}
-			texts, doubted := b.await(t.Context(), limit)
-			require.Equal(t, test.texts, texts, name)
-			require.Equal(t, test.doubted, doubted, name)
-		}
-	}
-}
-
-// What arrives while the subscription isn't confirmed may be of a Redis that has lost what came before: the stream is read.
-func TestInboxWhileNotConfirmed(t *testing.T) {
-	t.Parallel()
-	b := newInbox()
-	taken := func(texts []string, doubted bool) {
-		t.Helper()
-		found, doubt := b.take()
-		require.Equal(t, texts, found)
-		require.Equal(t, doubted, doubt)
-	}
-	b.add("too early")
-	taken(nil, true)
-	b.confirmed()
-	taken(nil, true)
-	b.add("a")
-	b.interrupted(nil)
-	taken([]string{"a"}, false)
-	b.add("too early")
-	taken(nil, true)
-	b.confirmed()
-	b.add("b")
-	taken(nil, true)
-	b.add("c")
-	taken([]string{"c"}, false)
-}
-
 // What happens while a queue has a director is in its notifications: it reads nothing.
 func TestNotifiedChangesAreNotRead(t *testing.T) {
 	t.Parallel()
@@ -211,7 +153,7 @@ func TestLostNotificationsOfChanges(t *testing.T) {
 		// A fail-over, which interrupts the subscription, has lost the last change. Its entry has become another ticket's.
 		point := h.Whole(t).After
 		entry, _, _ := strings.Cut(point, "/")
-		f.(*follower).inbox.interrupted(nil)
+		f.(*follower).inbox.Interrupted(nil)
 		require.NoError(t, h.do(t, "DEL", h.k().changes()).Error())
 		require.NoError(t, h.do(t, "XADD", h.k().changes(), entry, "id", "x").Error())
 		h.Add(t, "f")

@@ -62,11 +62,11 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		}},
 		{"changes", []string{"EVALSHA"}, 3, readOn},
 		{"changes that were notified", nil, 0, func(ctx context.Context) error {
-			f.inbox.confirmed()
-			f.inbox.take()
+			f.inbox.Confirmed()
+			f.inbox.Take()
 			at := entryOf(f.request.After)
 			next := fmt.Sprintf("%d-%d", at.ms, at.number+1)
-			f.inbox.add(next + " " + next + "/a a 0 -1 ")
+			f.inbox.Add(next + " " + next + "/a a 0 -1 ")
 			return rig.ErrorOf(f.Next(ctx, time.Minute))
 		}},
 		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, tickets...)},

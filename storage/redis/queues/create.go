@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
 )
 
 var (
@@ -50,13 +51,13 @@ func (s *Store) newCreations() *group.Group[*creation, *redis.Decoder] {
 
 // createAll runs create.lua. It returns the outcome of each creation, and how long the queue is to take no tickets then.
 func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
-	riding := s.rides.take(queue)
+	riding := s.rides.Take(queue)
 	keys, args := s.createCall(queue, all, riding)
 	rep, err := s.conn.Run(ctx, createScript, keys, args)
 	if err != nil {
 		return nil, 0, err
 	}
-	arrived(riding)
+	rides.Arrived(riding)
 	outcomes, outgoing, err := createOutcomes(rep, len(all))
 	pause := createPause(outgoing)
 	if pause > 0 {
@@ -72,10 +73,10 @@ func createPause(outgoing int) time.Duration {
 	return min(time.Duration(max(outgoing-enough, 0))*perEntry, longest)
 }
 
-func (s *Store) createCall(queue string, all []*creation, riding []*ride) (keys, args []string) {
+func (s *Store) createCall(queue string, all []*creation, riding []*rides.Ride) (keys, args []string) {
 	k := s.keys(queue)
 	keys = append(make([]string, 0, 6+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director())
-	args = append(make([]string, 0, 3+7*len(all)), k.nudges(), k.feed(), strings.Join(entriesOf(riding), " "))
+	args = append(make([]string, 0, 3+7*len(all)), k.nudges(), k.feed(), strings.Join(rides.Entries(riding), " "))
 	for _, r := range all {
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
 		args = append(args, r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)),

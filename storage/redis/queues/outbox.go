@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
 )
 
 var outgoingScript = lua.Must("queues/outgoing")
@@ -62,7 +63,7 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 
 // Delivered removes entries with XDEL, or by create.lua if they are few and tickets are created in the queue.
 func (s *Store) Delivered(ctx context.Context, queue string, entries []string) error {
-	if len(entries) <= rideEntries && s.rides.await(ctx, queue, entries) {
+	if s.rides.Await(ctx, queue, entries) {
 		return nil
 	}
 	return s.remove(ctx, queue, entries)
@@ -70,10 +71,10 @@ func (s *Store) Delivered(ctx context.Context, queue string, entries []string) e
 
 // removeRiding removes what waits for a call of create.lua.
 func (s *Store) removeRiding(ctx context.Context, queue string) error {
-	riding := s.rides.take(queue)
-	err := s.remove(ctx, queue, entriesOf(riding))
+	riding := s.rides.Take(queue)
+	err := s.remove(ctx, queue, rides.Entries(riding))
 	if err == nil {
-		arrived(riding)
+		rides.Arrived(riding)
 	}
 	return err
 }

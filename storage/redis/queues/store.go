@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
 )
 
 // Store keeps queues and their tickets in Redis. It may be used by many goroutines.
@@ -27,7 +28,7 @@ type Store struct {
 	confirmed *confirm.Confirmer // nil: claims and assignments count at once
 	creations *group.Group[*creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
-	rides     rides
+	rides     rides.Rides
 }
 
 var _ matchmaking.Store = (*Store)(nil)
