@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -184,6 +185,26 @@ func TestTokenInQuery(t *testing.T) {
 	anyone := start(t)
 	anyone.subscribe("c", "s")
 	anyone.do("GET", at+"/messages?max=1&access_token=any", "", header{"Authorization", "nonsense"}).is(200, nothing)
+}
+
+// TestWhatNeedsNoCredentials on a closed service: preflights, whose answers let pages read why a request is refused, and what
+// doesn't exist.
+func TestWhatNeedsNoCredentials(t *testing.T) {
+	t.Parallel()
+	const mine = "https://app.example.com"
+	var p people
+	h := start(t, closed(t, &p), func(s *setup) { s.CORS = server.CORS{AllowOrigins: []string{mine}} })
+	preflight := h.do("OPTIONS", at+"/ack", "", header{"Origin", mine}, header{"Access-Control-Request-Method", "POST"}, header{"Access-Control-Request-Headers", "authorization"})
+	preflight.is(http.StatusNoContent, "")
+	require.Contains(t, preflight.header.Get("Access-Control-Allow-Headers"), "Authorization")
+	refused := h.do("GET", "/v1/channels/c", "", header{"Origin", mine})
+	refused.problem(401, fault.SlugNoCredential)
+	require.Equal(t, mine, refused.header.Get("Access-Control-Allow-Origin"))
+	require.Contains(t, refused.header.Get("Access-Control-Expose-Headers"), "Www-Authenticate")
+	h.do("GET", "/nothing", "").problem(404, fault.SlugNoPath)
+	h.do("GET", "/v1/keys", "").problem(404, fault.SlugNoPath)
+	h.do("PATCH", "/v1/info", "").problem(405, fault.SlugMethod)
+	h.do("GET", "/channel/c/nothing", "").oldError(404, "")
 }
 
 // TestSecretsAreNotTold: no credential, valid or not, is in the log, an answer or the metrics, whatever happens to the request.
