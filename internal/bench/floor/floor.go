@@ -30,6 +30,7 @@ func serveHTTP(ctx context.Context, address string) error {
 	answer, status := []byte(nil), http.StatusOK
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.Handler())
+	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("PUT /answer", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		code, codeErr := strconv.Atoi(r.URL.Query().Get("status"))

@@ -62,7 +62,7 @@ func freeAddress(ctx context.Context) (string, error) {
 
 func (p *Process) awaitAnswer(ctx context.Context) error {
 	for {
-		if _, err := drive.Once(ctx, p.Admin, drive.Request("GET", "/metrics", "")); err == nil {
+		if _, err := drive.Once(ctx, p.HTTP, drive.Request("GET", "/livez", "")); err == nil {
 			return nil
 		}
 		select {
