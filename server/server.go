@@ -131,7 +131,10 @@ func withDefaults(o Options) Options {
 }
 
 func (s *Server) addRoutes(channels v1.Channels) {
-	o, limits := s.options, s.service.Limits()
+	o, limits, who := s.options, s.service.Limits(), "open"
+	if o.Guard != nil {
+		who = "credentials"
+	}
 	write := unwrapped
 	if o.Matchmaking != nil {
 		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking, guard: o.Guard}, refuseTicketChannels
@@ -143,7 +146,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	}
 	v1.Register(s.router, v1.Options{
 		Channels: channels, Matchmaking: o.Matchmaking, Write: write,
-		Info: v1.Info{Version: o.Version, Storage: o.Storage, Limits: limits},
+		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: limits},
 	})
 	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: limits, Write: write})
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})

@@ -18,7 +18,7 @@ func TestInfo(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	h.do("GET", "/v1/info", "").like(200, `{
-		"version": "test",
+		"version": "test", "access": "open",
 		"storage": {"kind": "standalone", "product": "redis", "version": "7.0.15", "durability": {
 			"level": "memory", "appendOnly": false, "fsync": "everysec", "replicas": 0, "evictionPolicy": "noeviction",
 			"maxMemoryBytes": 0, "warnings": ["The append-only file is off."]}},

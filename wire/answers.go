@@ -34,6 +34,7 @@ type SubscriberLag struct {
 // Info describes a server and its storage.
 type Info struct {
 	Version string  `json:"version"`
+	Access  string  `json:"access"` // "open", or "credentials" if requests need them
 	Storage Storage `json:"storage"`
 	Limits  Limits  `json:"limits"`
 	Queues  int     `json:"queues,omitempty"` // number of queues; left out without matchmaking

@@ -24,12 +24,14 @@ const (
 
 // listening is how the server listens.
 type listening struct {
+	access    config.Access
 	addresses map[string]string // by option
 	certs     *certs.Keeper     // nil: without TLS
 }
 
 // newListening returns how a server with a configuration listens. It reads the certificate.
 func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
+	on.access = c.Access
 	on.addresses = map[string]string{optionListen: c.Server.Listen}
 	if c.Matchmaking.On && c.GRPC.Listen != "" {
 		on.addresses[optionGRPCListen] = c.GRPC.Listen
@@ -72,11 +74,15 @@ func (on listening) open(ctx context.Context) (l server.Listeners, err error) {
 
 // check returns an error if an address can't be listened on. It closes the listeners again, so that a client that connects
 // while the service starts is refused, and doesn't wait.
-func (on listening) check(ctx context.Context) error {
+func (on listening) check(ctx context.Context, log *slog.Logger) error {
 	for option := range on.addresses {
 		l, err := on.listen(ctx, option)
 		if err != nil {
 			return err
+		}
+		if on.access.Closed() && on.certs == nil && !isLocal(l.Addr()) {
+			log.WarnContext(ctx, "credentials and messages cross the network in plain text: set tls-cert, unless a proxy encrypts them",
+				"option", option, "address", l.Addr())
 		}
 		if err := l.Close(); err != nil {
 			return err
@@ -97,10 +103,20 @@ func (on listening) listen(ctx context.Context, option string, protocols ...stri
 		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --%s", address, option)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	case !isLocal(l.Addr()) && !on.access.Closed() && !on.access.Insecure:
+		return nil, errors.Join(&cli.UsageError{Err: fmt.Errorf("%s: other machines can reach %s, and no credentials are required: "+
+			"set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; --insecure lets everybody do everything",
+			option, address)}, l.Close())
 	case on.certs != nil:
 		return tls.NewListener(l, on.certs.Config(protocols...)), nil
 	}
 	return l, nil
+}
+
+// isLocal reports whether only programs on this machine can connect to an address.
+func isLocal(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
 }
 
 // urlOf returns the URL of a listener for programs on this machine, or unix: and the path of a socket.

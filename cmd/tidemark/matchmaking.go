@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,6 +25,7 @@ type matchmakingNeeds struct {
 	queues   *queues.Store
 	lookup   matchmaking.Lookup
 	channels *channel.Service
+	token    func(ctx context.Context, ticket string, created time.Time) string
 	log      *slog.Logger
 	counts   *queuemetrics.Metrics
 	metrics  prometheus.Registerer
@@ -41,7 +43,7 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 	}
 	s, err := service.New(service.Options{
 		Store: needs.queues, Lookup: needs.lookup, Channels: onchannels.New(needs.channels),
-		Build: parts.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues,
+		Build: parts.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues, Token: needs.token,
 		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(), Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
 		Logger: needs.log, Metrics: needs.counts,
 	})

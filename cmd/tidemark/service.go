@@ -3,20 +3,18 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/hostlimits"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
-	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 )
 
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
@@ -52,11 +50,12 @@ type partNeeds struct {
 // startParts starts all parts of the service, the lowest first.
 func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	log, metrics, parts := needs.log, needs.metrics, needs.parts
+	logAccess(ctx, c.Access, log)
 	on, err := newListening(c, log)
 	if err != nil {
 		return err
 	}
-	if err := on.check(ctx); err != nil {
+	if err := on.check(ctx, log); err != nil {
 		return err // before a managed Redis is started for nothing
 	}
 	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
@@ -64,36 +63,52 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err != nil {
 		return err
 	}
-	service, err := newService(ctx, c, stores.channels, needs)
+	service, err := newService(c, stores, log)
 	if err != nil {
 		return err
 	}
 	parts.Run(ctx, "channel service", service.Run)
+	known, err := openCredentials(ctx, c, stores, needs)
+	if err != nil {
+		return err
+	}
 	matches, err := startMatchmaking(ctx, c, matchmakingNeeds{
-		queues: stores.queues, lookup: stores.lookup, channels: service, log: log, counts: stores.metrics, metrics: metrics, parts: parts,
+		queues: stores.queues, lookup: stores.lookup, channels: service, token: known.offer(),
+		log: log, counts: stores.metrics, metrics: metrics, parts: parts,
 	})
 	if err != nil {
 		return err
 	}
+	options := serverOptions(ctx, c, stores, needs)
+	options.Service = service
+	var owners access.Owners
+	if matches != nil {
+		options.Matchmaking, owners = matches, matches
+	}
+	if options.Guard, err = known.guard(owners); err != nil {
+		return err
+	}
+	if options.Keys, err = known.administered(stores, log); err != nil {
+		return err
+	}
+	return listenAndServe(ctx, server.New(options), on, needs)
+}
 
-	options := server.Options{
-		Service: service,
-		Storage: func() storage.Description { return stores.storage },
-		Ready:   stores.ready,
+// serverOptions returns the options of the server, but for the services that it serves.
+func serverOptions(ctx context.Context, c config.Config, s stores, needs partNeeds) server.Options {
+	return server.Options{
+		Storage: func() storage.Description { return s.storage },
+		Ready:   s.ready,
 		Version: thisBuild().version,
 		CORS:    server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
 		Limits: server.Limits{
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
-			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, log), MaxStreams: c.Server.MaxStreams,
+			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, needs.log), MaxStreams: c.Server.MaxStreams,
 			MaxGRPCBytes: c.GRPC.MessageBytes, QueryPage: c.GRPC.QueryPage,
 		},
 		Grace: max(c.Server.Grace, time.Nanosecond), DrainDelay: c.Server.DrainDelay, // 0 would mean the default
-		Logger: log, Metrics: metrics,
+		Logger: needs.log, Metrics: needs.metrics,
 	}
-	if matches != nil {
-		options.Matchmaking = matches
-	}
-	return listenAndServe(ctx, server.New(options), on, needs)
 }
 
 // listenAndServe starts a server on its listeners, as a part of the service.
@@ -114,32 +129,14 @@ func listenAndServe(ctx context.Context, s *server.Server, on listening, needs p
 	return nil
 }
 
-func newService(ctx context.Context, c config.Config, store *channels.Store, needs partNeeds) (*channel.Service, error) {
-	receipts, err := openReceipts(ctx, c, store, needs.parts)
-	if err != nil {
-		return nil, err
-	}
+func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, error) {
 	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
 	if err != nil {
 		return nil, err
 	}
 	return channel.NewService(channel.Options{
-		Store: store, Receipts: receipts, Policies: policies, Limits: c.Limits, Logger: needs.log,
+		Store: s.channels, Receipts: s.receipts, Policies: policies, Limits: c.Limits, Logger: log,
 	})
-}
-
-// openReceipts returns a keyring with the configured keys, or with those that the servers share, which a part of the
-// service keeps up to date.
-func openReceipts(ctx context.Context, c config.Config, store *channels.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
-	if len(c.Receipts.Keys) > 0 {
-		return receipt.NewKeyring(c.Receipts.Keys...)
-	}
-	shared, err := store.ReceiptKeys(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("get the receipt keys that the servers share: %w", err)
-	}
-	parts.Run(ctx, "receipt keys", shared.Run)
-	return shared.Keyring, nil
 }
 
 // logStorage logs what the storage is, how durable it is, and what an operator should change.

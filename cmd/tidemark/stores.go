@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
+	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -32,6 +33,7 @@ type stores struct {
 	channels *channels.Store // on conn
 	lookup   *lookup.Lookup  // on conn
 	queues   *queues.Store   // on tickets; nil: no matchmaking
+	receipts *receipt.Keyring
 	metrics  *queuemetrics.Metrics
 	storage  storage.Description
 }
@@ -51,6 +53,9 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 		return stores{}, fmt.Errorf("look at the storage: %w", err)
 	}
 	logStorage(ctx, needs.log, s.storage)
+	if s.receipts, err = openReceipts(ctx, c, s.channels, needs.parts); err != nil {
+		return stores{}, err
+	}
 	if !c.Matchmaking.On {
 		return s, nil
 	}
@@ -70,6 +75,20 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	})
 	needs.parts.OnStop(s.queues.Close)
 	return s, nil
+}
+
+// openReceipts returns a keyring with the configured keys, or with those that the servers share, which a part of the
+// service keeps up to date.
+func openReceipts(ctx context.Context, c config.Config, store *channels.Store, parts *lifecycle.Stack) (*receipt.Keyring, error) {
+	if len(c.Receipts.Keys) > 0 {
+		return receipt.NewKeyring(c.Receipts.Keys...)
+	}
+	shared, err := store.ReceiptKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("get the receipt keys that the servers share: %w", err)
+	}
+	parts.Run(ctx, "receipt keys", shared.Run)
+	return shared.Keyring, nil
 }
 
 // ticketsRedis returns the options of the Redis for tickets and queues only. User, password and Sentinels are those of

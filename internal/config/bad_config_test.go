@@ -128,6 +128,8 @@ func TestOptionsThatDontFitTogether(t *testing.T) {
 		{"TLS without key", "tlsCert: x", "tlsCert: tlsCert and tlsKey must be set together"},
 		{"TLS without certificate", "tlsKey: x", "tlsCert: tlsCert and tlsKey must be set together"},
 		{"clients' authority", "tlsClientCa: x", "tlsClientCa: is set but tlsCert isn't"},
+		{"two ways", "insecure: on\nrequireCredentials: on", "insecure: is on, but credentials are required"},
+		{"keys", "apiKeys: " + missing, "apiKeys: the file of API keys: open " + missing},
 		{"sentinel password", "redis: a\nredisSentinelPassword: x", "redisSentinelMaster: isn't set"},
 		{"two passwords", "redis: a\nredisPassword: x\nredisPasswordFile: y", "redisPasswordFile: redisPassword is set too"},
 		{"password file", "redis: a\nredisPasswordFile: " + missing, "redisPasswordFile: open " + missing},

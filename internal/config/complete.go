@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/parts"
@@ -47,10 +48,15 @@ func (c *Config) complete() error {
 	return c.readReceiptKeys()
 }
 
-// complete reads the keys of tokens, to check them.
+// complete reads the API keys and the keys of tokens, to check them.
 func (a *Access) complete() error {
+	if _, err := registry.New(registry.Options{File: a.KeysFile}); err != nil {
+		return fmt.Errorf("apiKeys: %w", err)
+	}
 	t := &a.Tokens
 	switch {
+	case a.Insecure && a.Closed():
+		return errors.New("insecure: is on, but credentials are required: leave one of them out")
 	case len(t.Keys) > 0:
 		_, err := tokens.New(*t)
 		return err

@@ -57,9 +57,15 @@ type TLS struct {
 
 // Access says who may do what.
 type Access struct {
-	Rules  []access.ChannelRule // for the same channels as Config.Rules
-	Tokens tokens.Options       // without Keys there are no tokens
+	Rules    []access.ChannelRule // for the same channels as Config.Rules
+	Tokens   tokens.Options       // without Keys there are no tokens
+	KeysFile string               // of API keys; "": there is none
+	Require  bool                 // even if no credentials are configured
+	Insecure bool                 // everybody may do everything, also on addresses that aren't loopback ones
 }
+
+// Closed reports whether a request needs credentials.
+func (a Access) Closed() bool { return a.Require || a.KeysFile != "" || len(a.Tokens.Keys) > 0 }
 
 // Redis says which Redis to use and how to log in. An empty Address means the managed one.
 type Redis struct {

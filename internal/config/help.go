@@ -15,8 +15,11 @@ func AddFlags(flags *pflag.FlagSet) {
 	for _, o := range allOptions() {
 		if o.kind == kindList {
 			flags.StringArray(o.name, nil, o.help)
-		} else {
-			flags.String(o.name, "", o.help)
+			continue
+		}
+		flags.String(o.name, "", o.help)
+		if o.kind == kindSwitch {
+			flags.Lookup(o.name).NoOptDefVal = "on"
 		}
 	}
 }

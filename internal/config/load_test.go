@@ -105,10 +105,10 @@ func TestEverySource(t *testing.T) {
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
-		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
+		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "require-credentials": "on", "tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
 	}
-	apart := []string{"redis-password-file", "receipt-keys-file"} // they exclude the option that they are the file of
+	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure"} // they exclude others, or must exist
 
 	var yaml strings.Builder
 	var environ, args []string
@@ -120,7 +120,7 @@ func TestEverySource(t *testing.T) {
 		}
 		yaml.WriteString(o.key() + ": " + yamlOf(o, value) + "\n")
 		environ = append(environ, o.env()+"="+value)
-		args = append(args, o.flag(), value)
+		args = append(args, o.flag()+"="+value)
 	}
 	fromYAML, err := load(t, yaml.String(), nil, nil)
 	require.NoError(t, err)
@@ -141,6 +141,7 @@ func TestEverySource(t *testing.T) {
 			Keys: []string{"https://issuer.example/keys", "http://127.0.0.1:1/keys"}, Algorithms: []string{"ES256", "EdDSA"},
 			Issuer: "i", Audience: []string{"a", "b"}, Leeway: 3 * time.Second, Claim: "grants",
 		},
+		Require: true,
 	}, fromYAML.Access)
 	require.Equal(t, 4<<20, fromYAML.Server.MaxBodyBytes)
 	require.Equal(t, 40, fromYAML.Limits.DefaultMax, "never more than max-fetch")
@@ -157,6 +158,18 @@ func yamlOf(o option, value string) string {
 		return "[" + value + "]"
 	}
 	return strings.ReplaceAll(value, "\n", " ")
+}
+
+func TestSwitches(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--insecure"}, {"--insecure=on"}, {"--require-credentials=off", "--insecure"}} {
+		c, err := load(t, "", nil, args)
+		require.NoError(t, err)
+		require.True(t, c.Access.Insecure)
+		require.False(t, c.Access.Closed())
+	}
+	_, err := load(t, "", nil, []string{"--insecure=yes"})
+	require.ErrorContains(t, err, `--insecure: "yes" isn't on or off`)
 }
 
 func TestRepeatedListFlag(t *testing.T) {

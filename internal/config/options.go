@@ -48,6 +48,8 @@ const (
 	kindList   = "list"   // separated by commas; the flag may be repeated
 	kindRules  = "rules"  // a list of mappings
 	kindQueues = "queues" // a mapping of mappings
+
+	kindSwitch = "[=on|off]" // a flag without a value means on
 )
 
 // into returns an option's set function: parse reads the value, which is stored in field.
@@ -74,6 +76,7 @@ func optionGroups() []optionGroup {
 		{"Server", serverOptions()},
 		{"gRPC", grpcOptions()},
 		{"TLS", tlsOptions()},
+		{"Access", accessOptions()},
 		{"Redis", redisOptions()},
 		{"Redis behind TLS or Sentinels", redisAccessOptions()},
 		{"Managed Redis (if --redis isn't set)", managedOptions()},

@@ -12,6 +12,7 @@ import (
 // Info is what GET /v1/info shows of the service.
 type Info struct {
 	Version string
+	Access  string
 	Storage func() storage.Description
 	Limits  channel.Limits
 }
@@ -27,6 +28,7 @@ func (i *info) show(c *web.Call) error {
 	limits := i.about.Limits
 	answer := wire.Info{
 		Version: i.about.Version,
+		Access:  i.about.Access,
 		Storage: storageOf(i.about.Storage()),
 		Limits: wire.Limits{
 			MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody, MaxBatch: limits.MaxBatch,

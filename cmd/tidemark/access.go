@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/holders"
+	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/access/tokens"
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
+)
+
+// credentials knows whose a credential is.
+type credentials struct {
+	rules   []access.ChannelRule
+	keys    *registry.Registry
+	users   *tokens.Verifier // nil: there are no tokens of users
+	players *holders.Holders
+}
+
+// openCredentials returns what knows whose a credential is, or nil if the service is open.
+func openCredentials(ctx context.Context, c config.Config, s stores, needs partNeeds) (*credentials, error) {
+	if !c.Access.Closed() {
+		return nil, nil
+	}
+	keys, err := registry.New(registry.Options{Store: stored.New(s.conn), File: c.Access.KeysFile, Logger: needs.log})
+	if err != nil {
+		return nil, fmt.Errorf("apiKeys: %w", err)
+	}
+	if err := keys.Refresh(ctx); err != nil {
+		return nil, fmt.Errorf("read the API keys: %w", err)
+	}
+	needs.parts.Run(ctx, "API keys", keys.Run)
+	found := &credentials{rules: c.Access.Rules, keys: keys, players: holders.New(holders.Options{
+		Keys: s.receipts, TTL: c.TicketLife(), Unique: func(ticket string) bool {
+			_, unique := matchmaking.QueueOf(ticket)
+			return unique
+		},
+	})}
+	if len(c.Access.Tokens.Keys) > 0 {
+		options := c.Access.Tokens
+		options.Log = needs.log
+		if found.users, err = tokens.New(options); err != nil {
+			return nil, err
+		}
+		needs.parts.Run(ctx, "keys of tokens", found.users.Run)
+	}
+	return found, nil
+}
+
+// administered returns the API keys and revocations that administrators change. On an open service they are read when they are
+// asked for.
+func (c *credentials) administered(s stores, log *slog.Logger) (*registry.Registry, error) {
+	if c != nil {
+		return c.keys, nil
+	}
+	return registry.New(registry.Options{Store: stored.New(s.conn), Logger: log})
+}
+
+// offer returns the token of a ticket for the caller that has created it. It is for service.Options.
+func (c *credentials) offer() func(ctx context.Context, ticket string, created time.Time) string {
+	if c == nil {
+		return nil
+	}
+	return c.players.Offer
+}
+
+// guard returns what decides who may do what. A nil owners means that there are no tickets.
+func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
+	if c == nil {
+		return nil, nil
+	}
+	known, revoked := []access.Authenticator{c.keys}, access.AllRevocations{c.keys}
+	if owners != nil {
+		known = append(known, c.players)
+	}
+	if c.users != nil {
+		known, revoked = append(known, c.users), append(revoked, c.users)
+	}
+	guard, err := access.New(access.Options{Authenticators: known, Rules: c.rules, Owners: owners, Revoked: revoked})
+	if err != nil {
+		return nil, fmt.Errorf("channels: %w", err)
+	}
+	return guard, nil
+}
+
+// logAccess logs who may do what.
+func logAccess(ctx context.Context, c config.Access, log *slog.Logger) {
+	switch {
+	case c.Closed():
+		log.InfoContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "credentials", "meaning", "a request needs credentials")
+	case c.Insecure:
+		log.WarnContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "open", "meaning", "whoever reaches a port can do everything")
+	default:
+		log.InfoContext(ctx, "tidemark is starting", "version", thisBuild().version, "access", "open", "meaning", "every program on this machine can do everything")
+	}
+}
