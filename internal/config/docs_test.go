@@ -48,7 +48,7 @@ func TestDocumentationOfTheFile(t *testing.T) {
 	require.Equal(t, "mm1:", c.Redis.KeyPrefix)
 }
 
-// TestDocumentationOfRules reads the YAML examples of the page on security.
+// TestDocumentationOfRules reads the YAML examples of the page on security: rules of channels, and a file of API keys.
 func TestDocumentationOfRules(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/security.md")
@@ -56,6 +56,13 @@ func TestDocumentationOfRules(t *testing.T) {
 	examples := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.NotEmpty(t, examples)
 	for _, example := range examples {
+		if strings.HasPrefix(example[1], "- ") {
+			keys := filepath.Join(t.TempDir(), "keys.yaml")
+			require.NoError(t, os.WriteFile(keys, []byte(example[1]), 0o600))
+			_, err := load(t, "apiKeys: "+keys, nil, nil)
+			require.NoError(t, err, example[1])
+			continue
+		}
 		c, err := load(t, example[1], nil, nil)
 		require.NoError(t, err, example[1])
 		require.NotEmpty(t, c.Access.Rules, example[1])
