@@ -34,7 +34,8 @@ type Criterion = wire.Criterion
 // Statistic is a value of a ticket.
 type Statistic = wire.Statistic
 
-// CreatedTicket is a ticket that was created, and where its assignment will be.
+// CreatedTicket is a ticket that was created, and where its assignment will be. If an API key created it, Token is for its
+// player: a client with this token, WithToken, can call Ticket, AwaitAssignment and CancelTicket for this ticket, and nothing else.
 type CreatedTicket = wire.CreatedTicket
 
 // Ticket describes a ticket. MatchID and Assignment are set if its Status is TicketMatchFound.

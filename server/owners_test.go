@@ -9,6 +9,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/holders"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -135,6 +136,33 @@ func TestTokensOfPlayers(t *testing.T) {
 	h.forbids(first.Token, callsAbout("named")...)
 	h.serves(second.Token, callsAbout("named")...)
 	require.NotContains(t, h.logs.Text(t), first.Token)
+}
+
+// TestClientOfAPlayer: the Go client with the token of a ticket awaits its assignment, and can do nothing else.
+func TestClientOfAPlayer(t *testing.T) {
+	t.Parallel()
+	h := startForPlayers(t)
+	as := func(token string) *client.Client {
+		c, err := client.New(h.url, client.WithToken(token))
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		return c
+	}
+	ctx, backEnd := t.Context(), as("back")
+	for range 2 {
+		made, err := backEnd.CreateTicket(ctx, client.NewTicket{Queue: "duel"})
+		require.NoError(t, err)
+		_, err = backEnd.CreateTicket(ctx, client.NewTicket{Queue: "duel"}) // the opponent
+		require.NoError(t, err)
+		player := as(made.Token)
+		assignment, err := player.AwaitAssignment(ctx, made.ID)
+		require.NoError(t, err)
+		require.Equal(t, made.ID, assignment.TicketID)
+		_, err = player.CreateTicket(ctx, client.NewTicket{Queue: "duel"})
+		require.ErrorIs(t, err, client.ErrNotGranted)
+		_, err = player.Match(ctx, "", assignment.MatchID)
+		require.ErrorIs(t, err, client.ErrNotGranted)
+	}
 }
 
 // TestMatchesAreForQueues: a player gets what the queue reveals to it, in its assignment, and not the whole match.
