@@ -177,7 +177,7 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	if err := s.own(n, &made, attempt); err != nil {
 		return nil, false, err
 	}
-	s.owners.add(&made, asked)
+	s.owners.Add(&made, asked)
 	return &made, created, nil
 }
 

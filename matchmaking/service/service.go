@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
+	"github.com/tidemark-dev/tidemark/matchmaking/internal/owners"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 	"github.com/tidemark-dev/tidemark/matchmaking/outbox"
 	"github.com/tidemark-dev/tidemark/matchmaking/watch"
@@ -101,7 +102,7 @@ type Service struct {
 	watches    *watch.Watches
 	leases     *lease.Manager
 	idle       *outage.Outage // looking at idle queues
-	owners     *owners
+	owners     *owners.Owners
 
 	mu      sync.Mutex
 	running map[string]*director.Queue // by name
@@ -124,9 +125,9 @@ func New(o Options) (*Service, error) {
 		}),
 		watches: watch.New(o.Store, o.Logger),
 		idle:    outage.New(o.Logger, "cannot look at idle queues"),
-		owners:  newOwners(),
 		running: map[string]*director.Queue{},
 	}
+	s.owners = owners.New(o.Store, s.ownerOf)
 	if s.registry, err = newRegistry(&s.o); err != nil {
 		return nil, err
 	}

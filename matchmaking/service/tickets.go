@@ -135,6 +135,16 @@ func (s *Service) publishAgain(ctx context.Context, id, assignment string) error
 	return nil
 }
 
+// Owner returns who owns a ticket, see [matchmaking.Spec], and when the ticket was created, which tells apart tickets that had
+// the same ID. If the ID was chosen by its creator, the answer can be a second old. Most calls need no read. Errors: ErrNoTicket
+// and the store's.
+func (s *Service) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
+	return s.owners.Owner(ctx, id)
+}
+
+// ForgetOwner makes the next call of Owner read the owner of a ticket, unless its ID can never be another ticket's.
+func (s *Service) ForgetOwner(id string) { s.owners.Forget(id) }
+
 // queueOf returns the queue of a ticket. Errors: ErrNoTicket and the store's.
 func (s *Service) queueOf(ctx context.Context, id string) (string, error) {
 	owner, err := s.ownerOf(ctx, id)
