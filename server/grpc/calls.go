@@ -29,7 +29,7 @@ type method struct {
 	drained  <-chan struct{} // closed when the server drains
 	arrivals *arrivals       // of the listener of gRPC; nil: the request has arrived when the call begins
 	router   *web.Router
-	need     need // of the client, on a service that isn't open
+	need     services.Need // of the client, on a service that isn't open
 }
 
 // intercept returns a handler with what all calls have in common. Its parts are called one after the other, and not each by the
@@ -38,7 +38,7 @@ func intercept(m *method, handler grpc.StreamHandler) grpc.StreamHandler {
 	if m.asks {
 		handler = drained(m, handler)
 	}
-	if m.path != "" && !m.need.open && m.router.Guard() != nil {
+	if m.path != "" && !m.need.Open && m.router.Guard() != nil {
 		handler = authorized(m, handler)
 	}
 	return func(srv any, ss grpc.ServerStream) (err error) {

@@ -5,7 +5,7 @@
 // HTTP port ([Services.AddRoutes]), where vanguard translates gRPC-Web, Connect and Open Match's JSON paths into calls of
 // the same handlers. Package services has Open Match's services, calls.go what all calls have in common, a function
 // each, and errors.go is the only place that maps kinds of errors to gRPC codes. Package openmatch/convert turns messages into
-// values of package matchmaking. authorized.go says what a client must be allowed to do for each method.
+// values of package matchmaking. authorized.go checks what Need says that a client must be allowed to do.
 //
 // Errors of the service reach the client as gRPC codes with the error's detail. What the client isn't told is in the log,
 // under the request's ID.

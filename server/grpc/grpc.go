@@ -120,7 +120,7 @@ func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Ser
 	for _, one := range s.served {
 		desc := intercepted(one.desc, func(path string) *method {
 			m := &method{
-				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path),
+				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: services.NeedOf(path),
 			}
 			if !onRoutes {
 				m.counts, m.arrivals = s.router.Procedure(path), &s.arrivals

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/tidemark-dev/tidemark/server/grpc/internal/anyjson"
 	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
@@ -148,7 +149,7 @@ func (s *jsonStream) RecvMsg(message any) error {
 
 // SendMsg writes a line.
 func (s *jsonStream) SendMsg(message any) error {
-	line, err := appendJSON(jsonOut, nil, message.(proto.Message))
+	line, err := anyjson.Append(jsonOut, nil, message.(proto.Message))
 	if err != nil {
 		return err
 	}

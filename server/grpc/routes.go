@@ -20,7 +20,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/server/grpc/internal/anyjson"
 	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
+	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -56,7 +58,7 @@ func (s *Services) transcoder() http.Handler {
 		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
 		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))), // of answers too, as JSON
 		vanguard.WithNoTargetCompression(),
-	), vanguard.WithCodec(newJSONCodec), vanguard.WithCompression(vanguard.CompressionGzip, newCompressor, s.newDecompressor))
+	), vanguard.WithCodec(anyjson.NewCodec), vanguard.WithCompression(vanguard.CompressionGzip, newCompressor, s.newDecompressor))
 	if err != nil {
 		panic(fmt.Sprintf("translate the protocols of HTTP: %v", err)) // impossible: the services are generated
 	}
@@ -98,9 +100,9 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 	if p.method != openmatch.FrontendService_CreateTicket_FullMethodName && string(m.Parent().FullName()) != openmatch.QueryService_ServiceDesc.ServiceName {
 		p.most = min(p.most, shortRequestBytes)
 	}
-	api, need := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
+	api, need := web.API{Router: r.router, Fail: p.refuse}, services.NeedOf(p.method)
 	one := web.Route{
-		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: need.action, Open: need.open, Handle: p.serve,
+		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: need.Action, Open: need.Open, Handle: p.serve,
 	}
 	if m.IsStreamingClient() {
 		one.Handle = func(c *web.Call) error { p.call(c, c.Request().Body); return nil }

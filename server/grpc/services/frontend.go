@@ -85,7 +85,7 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	}
 	spec.Owner = access.From(ctx).User()
 	t, created, err := f.players.Create(ctx, service.NewTicket{
-		Queue: QueueOfTicket(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
+		Queue: queueOfTicket(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
 		PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
 	})
 	if err != nil {
@@ -101,8 +101,8 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 	return asked, nil
 }
 
-// QueueOfTicket returns the queue that the client's metadata names for a new ticket.
-func QueueOfTicket(ctx context.Context) string {
+// queueOfTicket returns the queue that the client's metadata names for a new ticket.
+func queueOfTicket(ctx context.Context) string {
 	return cmp.Or(metadataOf(ctx, metadataQueue), matchmaking.DefaultQueue)
 }
 

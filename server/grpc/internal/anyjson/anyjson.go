@@ -1,9 +1,14 @@
-package grpc
+// Package anyjson writes messages as JSON, also those with an Any that JSON can't represent.
+package anyjson
 
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
+	"strings"
 
+	"connectrpc.com/connect"
+	"connectrpc.com/vanguard"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -14,9 +19,30 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// appendJSON appends a message as JSON. An Any that JSON can't represent, as its type is unknown here or its bytes aren't of
+// codec is vanguard's own, but calls malformed JSON the client's fault, and not an unknown error.
+type codec struct{ *vanguard.JSONCodec }
+
+// NewCodec returns a codec for vanguard.
+func NewCodec(types vanguard.TypeResolver) vanguard.Codec {
+	return codec{vanguard.NewJSONCodec(types)}
+}
+
+// MarshalAppend appends a message as JSON.
+func (c codec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
+	return Append(c.MarshalOptions, base, m)
+}
+
+// Unmarshal reads a message.
+func (c codec) Unmarshal(data []byte, m proto.Message) error {
+	if err := c.JSONCodec.Unmarshal(data, m); err != nil {
+		return connect.NewError(connect.CodeInvalidArgument, errors.New(strings.ToValidUTF8(err.Error(), "\uFFFD")))
+	}
+	return nil
+}
+
+// Append appends a message as JSON. An Any that JSON can't represent, as its type is unknown here or its bytes aren't of
 // its type, has its bytes in base64 as its value: one such ticket must not keep those beside it from a client.
-func appendJSON(o protojson.MarshalOptions, base []byte, m proto.Message) ([]byte, error) {
+func Append(o protojson.MarshalOptions, base []byte, m proto.Message) ([]byte, error) {
 	out, err := o.MarshalAppend(base, m)
 	if err == nil {
 		return out, nil
