@@ -26,6 +26,7 @@ type Connection struct {
 	server   string
 	retry    time.Duration
 	token    tokenFlags
+	tls      tlsFlags
 }
 
 // AddConnection adds these flags to a command. patience is how long it tries to reach the service by default.
@@ -49,6 +50,7 @@ const AdminFlag = "admin"
 
 func (c *Connection) addFlags(patience time.Duration) {
 	c.token.add(c.cmd.Flags())
+	c.tls.add(c.cmd.Flags())
 	c.cmd.Flags().DurationVar(&c.retry, "retry-for", patience, "how long to try again if the service can't be reached or can't serve")
 }
 
@@ -86,7 +88,12 @@ func (c *Connection) Open() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	service, err := client.New(server, token, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
+	options, err := c.tls.options(server)
+	if err != nil {
+		return nil, err
+	}
+	options = append(options, token, client.WithRetry(policy), client.WithUserAgent("tidemark-cli/"+c.cmd.Root().Version))
+	service, err := client.New(server, options...)
 	if err != nil {
 		return nil, Usagef("--%s: %w", c.flag, err)
 	}
@@ -99,7 +106,9 @@ func (c *Connection) checkedServer() (string, error) {
 	if strings.HasPrefix(server, "unix:") {
 		return server, nil
 	}
-	if !strings.Contains(server, "://") {
+	if !strings.Contains(server, "://") && c.tls.set() {
+		server = "https://" + server
+	} else if !strings.Contains(server, "://") {
 		server = "http://" + server
 	}
 	if strings.HasSuffix(strings.TrimRight(server, "/"), "/v1") {

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/certs"
+)
+
+// tlsFlags are the files that a command uses for TLS.
+type tlsFlags struct {
+	ca, cert, key string
+}
+
+func (f *tlsFlags) add(flags *pflag.FlagSet) {
+	flags.StringVar(&f.ca, "ca-file", "", "PEM `FILE` with the authorities that may sign the service's certificate, in place of the system's")
+	flags.StringVar(&f.cert, "cert-file", "", "PEM `FILE` with a certificate to show, for a service that asks for one")
+	flags.StringVar(&f.key, "key-file", "", "PEM `FILE` with the private key of --cert-file")
+}
+
+func (f *tlsFlags) set() bool { return *f != tlsFlags{} }
+
+// options returns how the client connects to a service at a URL.
+func (f *tlsFlags) options(server string) ([]client.Option, error) {
+	if !f.set() {
+		return nil, nil
+	}
+	if !strings.HasPrefix(server, "https://") {
+		return nil, Usagef("--ca-file, --cert-file and --key-file are for a service at https://")
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.ca != "" {
+		var err error
+		if c.RootCAs, err = certs.ReadAuthorities(f.ca); err != nil {
+			return nil, Usagef("--ca-file: %w", err)
+		}
+	}
+	if f.cert != "" || f.key != "" {
+		pair, err := f.pair()
+		if err != nil {
+			return nil, &UsageError{Err: err}
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	transport, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil, errors.New("the default transport of net/http was replaced")
+	}
+	transport = transport.Clone()
+	transport.TLSClientConfig = c
+	return []client.Option{client.WithHTTPClient(&http.Client{Transport: transport})}, nil
+}
+
+func (f *tlsFlags) pair() (tls.Certificate, error) {
+	if f.cert == "" || f.key == "" {
+		return tls.Certificate{}, errors.New("--cert-file and --key-file must be set together")
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("--cert-file: %w", err)
+	}
+	return pair, nil
+}
