@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/holders"
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/access/tokens"
+	"github.com/tidemark-dev/tidemark/internal/accessmetrics"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
@@ -36,6 +37,9 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 		return nil, fmt.Errorf("read the API keys: %w", err)
 	}
 	needs.parts.Run(ctx, "API keys", keys.Run)
+	if err := accessmetrics.Register(needs.metrics, keys.Counts); err != nil {
+		return nil, fmt.Errorf("metrics of API keys: %w", err)
+	}
 	found := &credentials{rules: c.Access.Rules, keys: keys, players: holders.New(holders.Options{
 		Keys: s.receipts, TTL: c.TicketLife(), Unique: func(ticket string) bool {
 			_, unique := matchmaking.QueueOf(ticket)

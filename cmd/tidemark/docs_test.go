@@ -25,7 +25,7 @@ func TestDocumentationOfMetrics(t *testing.T) {
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	config.AddFlags(flags)
-	require.NoError(t, flags.Parse([]string{"--listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--redis=redis://" + channels.Addr(), "--tickets-redis=redis://" + tickets.Addr()}))
+	require.NoError(t, flags.Parse([]string{"--listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--redis=redis://" + channels.Addr(), "--tickets-redis=redis://" + tickets.Addr(), "--require-credentials"}))
 	c, err := config.Load(flags, nil)
 	require.NoError(t, err)
 	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
