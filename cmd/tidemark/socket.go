@@ -34,6 +34,9 @@ func makeSocket(ctx context.Context, path string) (l net.Listener, err error) {
 	if err := abandoned(ctx, path); err != nil {
 		return nil, err
 	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil { // it may be the data directory, before Redis has it
+		return nil, err
+	}
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".")
 	if err != nil {
 		return nil, err
