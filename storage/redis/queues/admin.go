@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
 )
 
 var (
@@ -59,8 +60,8 @@ func queueState(r redis.Reply) (matchmaking.QueueState, error) {
 }
 
 func recentMatch(d *redis.Decoder) matchmaking.RecentMatch {
-	id, fields := entry(d)
-	at, err := entryTime(id)
+	id, fields := stream.Entry(d)
+	at, err := stream.Time(id)
 	d.Fail(err)
 	m := matchmaking.RecentMatch{At: at}
 	for text := range strings.FieldsSeq(fields["waits"]) {

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/inbox"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
 )
 
 var changesScript = lua.Must("queues/changes")
@@ -85,14 +86,14 @@ func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.
 func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing bool) {
 	for _, text := range texts {
 		n, found, err := record.ParseChanges(f.request, text)
-		at, first, last := entryOf(f.request.After), entryOf(n.First), entryOf(n.After)
-		if err != nil || first.ms != at.ms || last.ms != at.ms || last.number+1 != first.number+uint64(len(found)) {
+		at, first, last := stream.IDOf(f.request.After), stream.IDOf(n.First), stream.IDOf(n.After)
+		if err != nil || first.Ms != at.Ms || last.Ms != at.Ms || last.Number+1 != first.Number+uint64(len(found)) {
 			return changes, true
 		}
-		if last.number <= at.number {
+		if last.Number <= at.Number {
 			continue // it was late
 		}
-		if first.number != at.number+1 {
+		if first.Number != at.Number+1 {
 			return changes, true
 		}
 		changes, f.request.After = append(changes, found...), strings.Clone(n.After)
@@ -100,32 +101,17 @@ func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing 
 	return changes, false
 }
 
-// streamID is the ID of an entry, "<ms>-<number>".
-type streamID struct{ ms, number uint64 }
-
-// entryOf returns the ID of the entry of a point, "<entry>/<ticket's ID>", or of an entry.
-func entryOf(point string) (id streamID) {
-	entry, _, _ := strings.Cut(point, "/")
-	ms, number, _ := strings.Cut(entry, "-")
-	id.ms, _ = strconv.ParseUint(ms, 10, 64)
-	id.number, _ = strconv.ParseUint(number, 10, 64)
-	return id
-}
-
 // Changes runs changes.lua. If it finds as many changes as it may, there may be more.
 func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 	key := f.store.keys(f.request.Queue).changes()
-	rep, err := f.store.conn.Run(ctx, changesScript, []string{key}, []string{f.request.After, strconv.Itoa(f.request.Limit)})
+	d, err := f.store.run(ctx, changesScript, []string{key}, []string{f.request.After, strconv.Itoa(f.request.Limit)})
 	if err != nil {
 		return nil, err
 	}
-	if rep.Status != redis.OK {
-		return nil, refusals.Error(rep)
-	}
-	d, after := rep.Decoder(), f.request.After
+	after := f.request.After
 	var entries []map[string]string
 	d.Each(func(list *redis.Decoder) {
-		name, fields := entry(list)
+		name, fields := stream.Entry(list)
 		after, entries = name+"/"+fields["id"], append(entries, fields)
 	})
 	if err := d.End(); err != nil {
@@ -146,7 +132,7 @@ func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (changes []matchmaking.Change, err error) {
 	for _, fields := range entries {
 		if value, added := fields["ticket"]; added && value == "" {
-			values, err := f.store.readAll(ctx, []string{f.store.keys(f.request.Queue).ticket(fields["id"])})
+			values, err := f.store.values.Primary(ctx, []string{f.store.keys(f.request.Queue).ticket(fields["id"])})
 			if err != nil {
 				return nil, err
 			}

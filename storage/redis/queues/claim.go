@@ -68,12 +68,8 @@ func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
 func (s *Store) Release(ctx context.Context, queue, token string, ids []string) error {
 	k := s.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
-		rep, err := s.conn.Run(ctx, releaseScript, []string{k.proposed(), k.claims(), k.director(), k.changes()},
-			slices.Concat([]string{token, k.nudges(), k.feed()}, some))
-		if err != nil {
-			return err
-		}
-		if err := refusals.Check(rep, redis.OK); err != nil {
+		keys, args := []string{k.proposed(), k.claims(), k.director(), k.changes()}, []string{token, k.nudges(), k.feed()}
+		if err := s.do(ctx, releaseScript, keys, slices.Concat(args, some)); err != nil {
 			return err
 		}
 	}
@@ -85,15 +81,11 @@ func (s *Store) TakeOver(ctx context.Context, queue string, fence uint64, ids []
 	k := s.keys(queue)
 	var freed []string
 	for some := range slices.Chunk(ids, maxIDs) {
-		rep, err := s.conn.Run(ctx, takeoverScript, []string{k.proposed(), k.claims(), k.director()},
-			slices.Concat([]string{fenceText(fence)}, some))
+		keys, args := []string{k.proposed(), k.claims(), k.director()}, []string{fenceText(fence)}
+		d, err := s.run(ctx, takeoverScript, keys, slices.Concat(args, some))
 		if err != nil {
 			return nil, err
 		}
-		if rep.Status != redis.OK {
-			return nil, refusals.Error(rep)
-		}
-		d := rep.Decoder()
 		freed = append(freed, d.Texts()...)
 		if err := d.End(); err != nil {
 			return nil, err
@@ -107,14 +99,10 @@ func (s *Store) Sweep(ctx context.Context, queue string, told []string, limit in
 	k := s.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats()}
 	args := append([]string{strconv.Itoa(min(limit, maxIDs))}, told[:min(len(told), maxIDs)]...)
-	rep, err := s.conn.Run(ctx, sweepScript, keys, args)
+	d, err := s.run(ctx, sweepScript, keys, args)
 	if err != nil {
 		return matchmaking.Swept{}, err
 	}
-	if rep.Status != redis.OK {
-		return matchmaking.Swept{}, refusals.Error(rep)
-	}
-	d := rep.Decoder()
 	swept := matchmaking.Swept{Removed: int(d.Int64()), Expired: d.Texts()}
 	return swept, d.End()
 }

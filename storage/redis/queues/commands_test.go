@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -64,8 +65,8 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"changes that were notified", nil, 0, func(ctx context.Context) error {
 			f.inbox.Confirmed()
 			f.inbox.Take()
-			at := entryOf(f.request.After)
-			next := fmt.Sprintf("%d-%d", at.ms, at.number+1)
+			at := stream.IDOf(f.request.After)
+			next := fmt.Sprintf("%d-%d", at.Ms, at.Number+1)
 			f.inbox.Add(next + " " + next + "/a a 0 -1 ")
 			return rig.ErrorOf(f.Next(ctx, time.Minute))
 		}},

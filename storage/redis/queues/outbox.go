@@ -2,10 +2,8 @@ package queues
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -14,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
 )
 
 var outgoingScript = lua.Must("queues/outgoing")
@@ -42,8 +41,8 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 	now := d.Micros()
 	var entries []matchmaking.OutboxEntry
 	d.Each(func(list *redis.Decoder) {
-		name, fields := entry(list)
-		at, err := entryTime(name)
+		name, fields := stream.Entry(list)
+		at, err := stream.Time(name)
 		list.Fail(err)
 		var epoch ulid.ULID
 		if text := fields["epoch"]; text != "" {
@@ -90,27 +89,4 @@ func (s *Store) remove(ctx context.Context, queue string, entries []string) erro
 		}
 	}
 	return nil
-}
-
-// entry reads an entry of a stream: its ID and its fields.
-func entry(d *redis.Decoder) (id string, fields map[string]string) {
-	fields = map[string]string{}
-	list := d.List()
-	id = list.Text()
-	list.Each(func(list *redis.Decoder) {
-		name := list.Text()
-		fields[name] = list.Text()
-	})
-	d.Fail(list.End())
-	return id, fields
-}
-
-// entryTime returns when an entry was added to a stream, to the millisecond.
-func entryTime(id string) (time.Time, error) {
-	text, _, _ := strings.Cut(id, "-")
-	ms, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("entry %q: %w", id, err)
-	}
-	return time.UnixMilli(ms).UTC(), nil
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -200,69 +199,5 @@ func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p pag
 	for i, w := range p.tickets {
 		keys[i] = s.keys(r.Queue).ticket(w.id)
 	}
-	if s.replicas == nil || len(keys) == 0 {
-		return s.readAll(ctx, keys)
-	}
-	values, ok := s.replicas.Read(ctx, keys)
-	if !ok {
-		return s.readAll(ctx, keys)
-	}
-	var lacks []int
-	var missing []string
-	for i, w := range p.tickets {
-		if !record.IsOf(values[i], w.created) {
-			lacks, missing = append(lacks, i), append(missing, keys[i])
-		}
-	}
-	found, err := s.readAll(ctx, missing)
-	if err != nil {
-		return nil, err
-	}
-	for i, at := range lacks {
-		values[at] = found[i]
-	}
-	return values, nil
-}
-
-// readAll reads strings of one slot with one command, or one by one while the slot is being moved. Missing ones are nil. Many
-// tickets are megabytes: it uses the connection for large replies.
-func (s *Store) readAll(ctx context.Context, keys []string) ([][]byte, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	values := make([][]byte, len(keys))
-	err := s.conn.Retry(ctx, "read tickets", func(ctx context.Context) error {
-		found, err := s.conn.Bulk().Do(ctx, s.conn.Bulk().B().Mget().Key(keys...).Build()).ToArray()
-		if redis.SlotMoving(err) {
-			return s.readSingly(ctx, keys, values)
-		}
-		if err != nil {
-			return err
-		}
-		for i, m := range found {
-			values[i] = nil
-			if !m.IsNil() {
-				if values[i], err = m.AsBytes(); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-	return values, err
-}
-
-func (s *Store) readSingly(ctx context.Context, keys []string, values [][]byte) error {
-	commands := make(rueidis.Commands, len(keys))
-	for i, key := range keys {
-		commands[i] = s.conn.Bulk().B().Get().Key(key).Build()
-	}
-	for i, result := range s.conn.Bulk().DoMulti(ctx, commands...) {
-		value, err := result.AsBytes()
-		if err != nil && !rueidis.IsRedisNil(err) {
-			return err
-		}
-		values[i] = value
-	}
-	return nil
+	return s.values.Read(ctx, keys, func(i int, value []byte) bool { return record.IsOf(value, p.tickets[i].created) })
 }

@@ -10,6 +10,7 @@
 package queues
 
 import (
+	"context"
 	"strconv"
 	"time"
 
@@ -17,14 +18,17 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/values"
 )
 
 // Store keeps queues and their tickets in Redis. It may be used by many goroutines.
 type Store struct {
 	conn      *redis.Conn
-	replicas  *redis.Replicas    // nil: tickets are read from the primary
+	replicas  *redis.Replicas // nil: tickets are read from the primary
+	values    values.Reader
 	confirmed *confirm.Confirmer // nil: claims and assignments count at once
 	creations *group.Group[*creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
@@ -62,6 +66,7 @@ func New(conn *redis.Conn, o Options) *Store {
 		replicas.Logger = conn.Logger()
 		s.replicas = redis.NewReplicas(replicas)
 	}
+	s.values = values.Reader{Conn: conn, Replicas: s.replicas}
 	return s
 }
 
@@ -77,6 +82,27 @@ func (s *Store) Close() {
 }
 
 func (s *Store) keys(queue string) keys { return keysOf(s.conn.Prefix(), queue) }
+
+// run runs a script, and returns what follows the status OK.
+func (s *Store) run(ctx context.Context, script *lua.Script, keys, args []string) (*redis.Decoder, error) {
+	rep, err := s.conn.Run(ctx, script, keys, args)
+	if err != nil {
+		return nil, err
+	}
+	if rep.Status != redis.OK {
+		return nil, refusals.Error(rep)
+	}
+	return rep.Decoder(), nil
+}
+
+// do runs a script that returns nothing but the status OK.
+func (s *Store) do(ctx context.Context, script *lua.Script, keys, args []string) error {
+	d, err := s.run(ctx, script, keys, args)
+	if err != nil {
+		return err
+	}
+	return d.End()
+}
 
 // The statuses of the scripts of queues, besides those that all scripts have.
 const (

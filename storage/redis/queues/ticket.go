@@ -62,14 +62,11 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 			}
 		}
 	}
-	rep, err := s.conn.Run(ctx, ticketScript, keys, args)
+	d, err := s.run(ctx, ticketScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	if rep.Status != redis.OK {
-		return matchmaking.Ticket{}, refusals.Error(rep)
-	}
-	t, err := decodeTicket(rep.Decoder(), queue, id)
+	t, err := decodeTicket(d, queue, id)
 	if err == nil {
 		err = s.told(ctx, &t)
 	}
@@ -86,11 +83,7 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	if r.Keep == deleting {
 		keep = ""
 	}
-	rep, err := s.conn.Run(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges(), k.feed(), k.assigned()})
-	if err != nil {
-		return err
-	}
-	return refusals.Check(rep, redis.OK)
+	return s.do(ctx, cancelScript, keys, []string{r.ID, keep, k.nudges(), k.feed(), k.assigned()})
 }
 
 // deleting in place of CancelRequest.Keep makes Cancel do what Delete does.
@@ -113,11 +106,7 @@ func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
 		for _, id := range some {
 			keys = append(keys, k.ticket(id))
 		}
-		rep, err := s.conn.Run(ctx, renewScript, keys, some)
-		if err != nil {
-			return err
-		}
-		if err := refusals.Check(rep, redis.OK); err != nil {
+		if err := s.do(ctx, renewScript, keys, some); err != nil {
 			return err
 		}
 	}
