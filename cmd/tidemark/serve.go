@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"log/slog"
 
@@ -21,9 +20,6 @@ func newServe(t cli.Terminal) *cobra.Command {
 			c, err := config.Load(cmd.Flags(), t.Environ)
 			if err != nil {
 				return &cli.UsageError{Err: err}
-			}
-			if len(c.Access.Tokens.Keys) > 0 {
-				return &cli.UsageError{Err: errors.New("jwtKeys: the listeners don't check credentials yet")}
 			}
 			return serve(cmd.Context(), c, newLogger(t.Stderr, c))
 		},
