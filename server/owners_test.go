@@ -177,7 +177,14 @@ func TestMatchesAreForQueues(t *testing.T) {
 	h.forbids("ann", "GET "+match)
 	h.forbids(mine.Token, "GET "+match)
 	h.forbids("back", "GET "+match)
-	h.serves("viewer", "GET "+match)
+	h.serves("viewer", "GET "+match, "GET "+match+"?queue=duel")
+	h.forbids("viewer", "GET "+match+"?queue=waits", "GET /v1/matches/final-3?queue=waits", "GET /v1/matches/"+matchmaking.NewID("waits"))
+	for path, status := range map[string]int{
+		"/v1/matches/" + matchmaking.NewID("duel"): 404, "/v1/matches/" + matchmaking.NewID("waits") + "?queue=duel": 404,
+		match + "?queue=duel&queue=waits": 400, "/v1/matches/final-3": 400,
+	} {
+		require.Equal(t, status, h.do("GET", path, "", bearer("viewer")).status, path)
+	}
 }
 
 // TestPollOfAnEarlierLife: a poll that waits while the ticket's ID becomes somebody else's doesn't get what that one is told.

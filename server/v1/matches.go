@@ -17,6 +17,15 @@ type Matches interface {
 
 type matches struct{ service Matches }
 
+// of returns the queue of a match, from the query or from its ID, before the match is read. Without any the call is refused.
+func (h *matches) of(c *web.Call) access.Resource {
+	queue, _ := queueQuery(c.Request().URL.RawQuery) // show refuses a malformed one
+	if queue == "" {
+		queue, _ = matchmaking.QueueOf(c.Param(0))
+	}
+	return access.Resource{Queue: queue}
+}
+
 // show is GET /v1/matches/{id}.
 func (h *matches) show(c *web.Call) error {
 	queue, err := queueQuery(c.Request().URL.RawQuery)
@@ -25,9 +34,6 @@ func (h *matches) show(c *web.Call) error {
 	}
 	m, err := h.service.Match(c.Context(), queue, c.Param(0))
 	if err != nil {
-		return err
-	}
-	if err := c.Allow(access.Queue, access.Resource{Queue: m.Queue}); err != nil {
 		return err
 	}
 	answer := wire.Match{

@@ -74,7 +74,7 @@ func registerMatchmaking(a web.API, m Matchmaking) {
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/tickets", Action: access.Ticket, Handle: t.create})
 	a.AddGet(web.Route{Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket, Handle: t.show})
 	a.Add(web.Route{Method: http.MethodDelete, Path: "/v1/tickets/:id", Action: access.Ticket, Of: ofTicket, Handle: t.cancel})
-	a.AddGet(web.Route{Path: "/v1/matches/:id", Query: web.QueryRead, Action: access.Queue, Handle: one.show})
+	a.AddGet(web.Route{Path: "/v1/matches/:id", Query: web.QueryRead, Action: access.Queue, Of: one.of, Handle: one.show})
 	a.AddGet(web.Route{Path: "/v1/queues", Action: access.Queue, Handle: q.list})
 	a.AddGet(web.Route{Path: "/v1/queues/:queue", Query: web.QueryRead, Action: access.Queue, Of: ofQueue, Handle: q.describe})
 	a.Add(web.Route{Method: http.MethodPut, Path: "/v1/queues/:queue", Action: access.Admin, Admin: true, Handle: q.put})
