@@ -4,55 +4,56 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func ackCases() []testCase {
-	return []testCase{
-		{name: "a receipt far ahead of the clock is refused", clocks: true, run: ackAhead},
-		{name: "a receipt of a message that another has replaced is refused", clocks: true, run: ackSuperseded},
-		{name: "a receipt of a message that was trimmed or has expired is accepted", clocks: true, run: ackGone},
+func ackCases() []subject.Case {
+	return []subject.Case{
+		{Name: "a receipt far ahead of the clock is refused", Clocks: true, Run: ackAhead},
+		{Name: "a receipt of a message that another has replaced is refused", Clocks: true, Run: ackSuperseded},
+		{Name: "a receipt of a message that was trimmed or has expired is accepted", Clocks: true, Run: ackGone},
 	}
 }
 
-func ackAhead(s *subject) {
-	s.subscribe("s")
-	s.publish("a", "b")
-	b := s.reads("s", 0, "a", "b")
-	for _, steps := range []uint64{million, 1 << 52} {
-		r := s.receiptFor("s", b)
+func ackAhead(s *subject.Channel) {
+	s.Subscribe("s")
+	s.Publish("a", "b")
+	b := s.Reads("s", 0, "a", "b")
+	for _, steps := range []uint64{subject.Million, 1 << 52} {
+		r := s.ReceiptFor("s", b)
 		r.Clock = r.Clock.Add(steps)
-		require.ErrorIs(s.t, s.tryAck(r), channel.ErrReceiptAhead, "%d ahead", steps)
+		require.ErrorIs(s.T, s.TryAck(r), channel.ErrReceiptAhead, "%d ahead", steps)
 	}
-	require.Equal(s.t, s.at(0), s.markOf("s"), "a refused receipt doesn't move the mark")
+	require.Equal(s.T, s.At(0), s.MarkOf("s"), "a refused receipt doesn't move the mark")
 }
 
 // ackSuperseded simulates a fail-over that loses the channel's last two publishes.
-func ackSuperseded(s *subject) {
-	s.subscribe("s")
-	s.publish("a", "b", "c")
-	lost := s.reads("s", 0, "a", "b", "c")
-	kept := s.fetchUpTo("s", 1)
-	s.setClock(s.at(1))
-	s.expire(message(s.at(2)), message(s.at(3)), record("b"), record("c"))
-	require.ErrorIs(s.t, s.tryAck(s.receiptFor("s", lost)), channel.ErrReceiptAhead)
+func ackSuperseded(s *subject.Channel) {
+	s.Subscribe("s")
+	s.Publish("a", "b", "c")
+	lost := s.Reads("s", 0, "a", "b", "c")
+	kept := s.FetchUpTo("s", 1)
+	s.SetClock(s.At(1))
+	s.Expire(subject.Message(s.At(2)), subject.Message(s.At(3)), subject.Record("b"), subject.Record("c"))
+	require.ErrorIs(s.T, s.TryAck(s.ReceiptFor("s", lost)), channel.ErrReceiptAhead)
 
-	s.publish("x", longName, "z") // the longest ID has the clock that c had
-	require.ErrorIs(s.t, s.tryAck(s.receiptFor("s", lost)), channel.ErrReceiptSuperseded)
-	require.Equal(s.t, s.at(0), s.markOf("s"), "a refused receipt doesn't move the mark")
-	s.ack("s", kept)
-	s.ack("s", s.reads("s", 0, "x", longName, "z"))
-	s.ack("s", lost) // behind the mark now: a retry
-	require.Equal(s.t, s.at(4), s.markOf("s"))
+	s.Publish("x", subject.LongName, "z") // the longest ID has the clock that c had
+	require.ErrorIs(s.T, s.TryAck(s.ReceiptFor("s", lost)), channel.ErrReceiptSuperseded)
+	require.Equal(s.T, s.At(0), s.MarkOf("s"), "a refused receipt doesn't move the mark")
+	s.Ack("s", kept)
+	s.Ack("s", s.Reads("s", 0, "x", subject.LongName, "z"))
+	s.Ack("s", lost) // behind the mark now: a retry
+	require.Equal(s.T, s.At(4), s.MarkOf("s"))
 }
 
-func ackGone(s *subject) {
-	s.policy.MaxMessages = 3
-	s.subscribe("s")
-	s.publish("a", "b", "c")
-	first, second := s.fetchUpTo("s", 1), s.fetchUpTo("s", 2)
-	s.publish("d") // trims a, whose dedup record stays
-	s.ack("s", first)
-	s.expire(message(s.at(2)), record("b"))
-	s.ack("s", second)
-	require.Equal(s.t, s.at(2), s.markOf("s"))
+func ackGone(s *subject.Channel) {
+	s.Policy.MaxMessages = 3
+	s.Subscribe("s")
+	s.Publish("a", "b", "c")
+	first, second := s.FetchUpTo("s", 1), s.FetchUpTo("s", 2)
+	s.Publish("d") // trims a, whose dedup record stays
+	s.Ack("s", first)
+	s.Expire(subject.Message(s.At(2)), subject.Record("b"))
+	s.Ack("s", second)
+	require.Equal(s.T, s.At(2), s.MarkOf("s"))
 }

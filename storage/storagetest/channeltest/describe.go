@@ -7,46 +7,47 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func describeCases() []testCase {
-	return []testCase{
-		{name: "subscribers whose marks have expired are dropped", run: describeVanished},
-		{name: "subscribers come in pages", run: describePages},
-		{name: "names without a mark don't accumulate", run: describeCount},
-		{name: "a description has the rest of the channel's life", run: describeLife},
+func describeCases() []subject.Case {
+	return []subject.Case{
+		{Name: "subscribers whose marks have expired are dropped", Run: describeVanished},
+		{Name: "subscribers come in pages", Run: describePages},
+		{Name: "names without a mark don't accumulate", Run: describeCount},
+		{Name: "a description has the rest of the channel's life", Run: describeLife},
 	}
 }
 
-func describeVanished(s *subject) {
+func describeVanished(s *subject.Channel) {
 	names := []string{"a", "b", "c", "d"}
 	for _, name := range names {
-		s.subscribe(name)
+		s.Subscribe(name)
 	}
-	s.expire(mark("a"), mark("c"))
+	s.Expire(subject.Mark("a"), subject.Mark("c"))
 	for range 2 {
 		var listed []string
-		for _, sub := range s.describe().Subscribers {
+		for _, sub := range s.Describe().Subscribers {
 			listed = append(listed, sub.Name)
 		}
-		require.Equal(s.t, "b d", strings.Join(listed, " "))
+		require.Equal(s.T, "b d", strings.Join(listed, " "))
 	}
-	s.subscribe("c")
-	require.Len(s.t, s.describe().Subscribers, 3)
-	s.expire(mark("b"), mark("c"), mark("d"))
-	require.Empty(s.t, s.describe().Subscribers)
-	require.Zero(s.t, s.life(subscribersPart), "the list of no subscribers takes no memory")
+	s.Subscribe("c")
+	require.Len(s.T, s.Describe().Subscribers, 3)
+	s.Expire(subject.Mark("b"), subject.Mark("c"), subject.Mark("d"))
+	require.Empty(s.T, s.Describe().Subscribers)
+	require.Zero(s.T, s.Life(subject.Subscribers), "the list of no subscribers takes no memory")
 }
 
-func describeLife(s *subject) {
-	s.publish("a")
-	d := s.describe()
-	require.Greater(s.t, d.TTL, ttl*95/100)
-	require.LessOrEqual(s.t, d.TTL, ttl)
-	s.setLife(ttl/2, clockPart, epochPart)
-	d = s.describe()
-	require.Greater(s.t, d.TTL, ttl/4)
-	require.LessOrEqual(s.t, d.TTL, ttl/2)
+func describeLife(s *subject.Channel) {
+	s.Publish("a")
+	d := s.Describe()
+	require.Greater(s.T, d.TTL, subject.TTL*95/100)
+	require.LessOrEqual(s.T, d.TTL, subject.TTL)
+	s.SetLife(subject.TTL/2, subject.Clock, subject.Epoch)
+	d = s.Describe()
+	require.Greater(s.T, d.TTL, subject.TTL/4)
+	require.LessOrEqual(s.T, d.TTL, subject.TTL/2)
 }
 
 // names returns n names of subscribers.
@@ -58,47 +59,47 @@ func names(n int) []string {
 	return list
 }
 
-func describePages(s *subject) {
+func describePages(s *subject.Channel) {
 	all := names(700)
 	for _, name := range all {
-		s.subscribe(name)
+		s.Subscribe(name)
 	}
 	for _, limit := range []int{1, 10, channel.MaxPage} {
-		r := channel.DescribeRequest{Channel: s.channel, Page: channel.Page{Limit: limit}, Policy: s.policy}
+		r := channel.DescribeRequest{Channel: s.Name, Page: channel.Page{Limit: limit}, Policy: s.Policy}
 		listed := map[string]bool{}
 		for more := true; more; more = r.Page.Cursor != 0 {
-			d, err := s.store.Describe(s.ctx(), r)
-			require.NoError(s.t, err)
-			require.Equal(s.t, s.position(), d.Position, "each page has the channel's position")
-			require.Equal(s.t, uint64(len(all)), d.Names)
-			require.LessOrEqual(s.t, len(d.Subscribers), 3*limit+10, "a page is about as long as requested")
+			d, err := s.Store.Describe(s.Ctx(), r)
+			require.NoError(s.T, err)
+			require.Equal(s.T, s.Position(), d.Position, "each page has the channel's position")
+			require.Equal(s.T, uint64(len(all)), d.Names)
+			require.LessOrEqual(s.T, len(d.Subscribers), 3*limit+10, "a page is about as long as requested")
 			for _, sub := range d.Subscribers {
 				listed[sub.Name] = true
 			}
 			r.Page.Cursor = d.Next
 		}
-		require.Len(s.t, listed, len(all), "all pages together have every subscriber")
+		require.Len(s.T, listed, len(all), "all pages together have every subscriber")
 	}
-	any := channel.DescribeRequest{Channel: s.channel, Page: channel.Page{Cursor: 1<<64 - 1, Limit: 1}, Policy: s.policy}
-	_, err := s.store.Describe(s.ctx(), any)
-	require.NoError(s.t, err, "any cursor does no harm")
+	any := channel.DescribeRequest{Channel: s.Name, Page: channel.Page{Cursor: 1<<64 - 1, Limit: 1}, Policy: s.Policy}
+	_, err := s.Store.Describe(s.Ctx(), any)
+	require.NoError(s.T, err, "any cursor does no harm")
 }
 
 // describeCount expires all marks, again and again, without reading the list.
-func describeCount(s *subject) {
+func describeCount(s *subject.Channel) {
 	const many = 400
 	for round := range 5 {
-		var marks []Part
+		var marks []subject.Part
 		for _, name := range names(many) {
 			name += fmt.Sprint("-", round)
-			s.subscribe(name)
-			marks = append(marks, mark(name))
+			s.Subscribe(name)
+			marks = append(marks, subject.Mark(name))
 		}
-		s.expire(marks[0], marks[1:]...)
+		s.Expire(marks[0], marks[1:]...)
 	}
-	d, err := s.store.Describe(s.ctx(), channel.DescribeRequest{
-		Channel: s.channel, Page: channel.Page{Limit: 1}, Policy: s.policy,
+	d, err := s.Store.Describe(s.Ctx(), channel.DescribeRequest{
+		Channel: s.Name, Page: channel.Page{Limit: 1}, Policy: s.Policy,
 	})
-	require.NoError(s.t, err)
-	require.LessOrEqual(s.t, d.Names, uint64(2*many))
+	require.NoError(s.T, err)
+	require.LessOrEqual(s.T, d.Names, uint64(2*many))
 }

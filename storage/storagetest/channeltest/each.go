@@ -8,135 +8,136 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func eachCases() []testCase {
-	return []testCase{
-		{name: "a publish to a missing channel makes the subscriber in front of it", run: eachMakes},
-		{name: "a publish to an existing channel makes no subscriber", run: eachMakesNone},
-		{name: "a new life has nothing of an earlier one", run: eachAfterEviction},
-		{name: "requests are independent of each other", run: eachAlone},
-		{name: "a publish and a subscribe make one channel, and the message is read once", run: eachRaces},
+func eachCases() []subject.Case {
+	return []subject.Case{
+		{Name: "a publish to a missing channel makes the subscriber in front of it", Run: eachMakes},
+		{Name: "a publish to an existing channel makes no subscriber", Run: eachMakesNone},
+		{Name: "a new life has nothing of an earlier one", Run: eachAfterEviction},
+		{Name: "requests are independent of each other", Run: eachAlone},
+		{Name: "a publish and a subscribe make one channel, and the message is read once", Run: eachRaces},
 	}
 }
 
 // making returns a request to publish messages of these IDs and to make the subscriber "s" with the channel.
-func (s *subject) making(ids ...string) channel.PublishRequest {
-	return channel.PublishRequest{Channel: s.channel, Drafts: draftsOf(ids...), Policy: s.policy, Subscriber: "s"}
+func making(s *subject.Channel, ids ...string) channel.PublishRequest {
+	return channel.PublishRequest{Channel: s.Name, Drafts: subject.DraftsOf(ids...), Policy: s.Policy, Subscriber: "s"}
 }
 
-// make publishes messages of these IDs, and makes the subscriber "s" with the channel. It does so twice.
-func (s *subject) make(ids ...string) {
-	s.t.Helper()
+// makeTwice publishes messages of these IDs, and makes the subscriber "s" with the channel. It does so twice.
+func makeTwice(s *subject.Channel, ids ...string) {
+	s.T.Helper()
 	for repeat := range 2 {
-		results := s.store.PublishEach(s.ctx(), []channel.PublishRequest{s.making(ids...)})
-		require.Len(s.t, results, 1)
-		require.NoError(s.t, results[0].Err)
+		results := s.Store.PublishEach(s.Ctx(), []channel.PublishRequest{making(s, ids...)})
+		require.Len(s.T, results, 1)
+		require.NoError(s.T, results[0].Err)
 		for i, p := range results[0].Published {
-			require.Equal(s.t, ids[i], p.ID)
-			require.Equal(s.t, repeat == 1, p.Duplicate)
+			require.Equal(s.T, ids[i], p.ID)
+			require.Equal(s.T, repeat == 1, p.Duplicate)
 		}
 	}
 }
 
-func eachMakes(s *subject) {
-	l := s.listen()
-	l.confirmed()
-	s.make("a", "b")
-	s.renewed(clockPart, epochPart, subscribersPart, mark("s"), message(1), record("a"), message(2), record("b"))
-	s.outlives(mark("s"), message(1), record("a"), message(2), record("b"), subscribersPart)
-	l.small(1, "a")
-	l.small(2, "b")
-	b := s.reads("s", 0, "a", "b")
-	require.Zero(s.t, b.Mark)
-	require.Equal(s.t, "s", s.describe().Subscribers[0].Name)
-	s.ack("s", b)
-	s.make("c")
-	s.reads("s", 0, "c")
+func eachMakes(s *subject.Channel) {
+	l := s.Listen()
+	l.Confirmed()
+	makeTwice(s, "a", "b")
+	s.Renewed(subject.Clock, subject.Epoch, subject.Subscribers, subject.Mark("s"), subject.Message(1), subject.Record("a"), subject.Message(2), subject.Record("b"))
+	s.Outlives(subject.Mark("s"), subject.Message(1), subject.Record("a"), subject.Message(2), subject.Record("b"), subject.Subscribers)
+	l.Small(1, "a")
+	l.Small(2, "b")
+	b := s.Reads("s", 0, "a", "b")
+	require.Zero(s.T, b.Mark)
+	require.Equal(s.T, "s", s.Describe().Subscribers[0].Name)
+	s.Ack("s", b)
+	makeTwice(s, "c")
+	s.Reads("s", 0, "c")
 
-	short := s.on("short")
-	short.policy.MaxMessages = 1
-	short.make("a", "b")
-	short.reads("s", 1, "b")
+	short := s.On("short")
+	short.Policy.MaxMessages = 1
+	makeTwice(short, "a", "b")
+	short.Reads("s", 1, "b")
 
-	_, err := s.on("one").store.Publish(s.ctx(), s.on("one").making("a"))
-	require.NoError(s.t, err)
-	s.on("one").reads("s", 0, "a")
+	_, err := s.On("one").Store.Publish(s.Ctx(), making(s.On("one"), "a"))
+	require.NoError(s.T, err)
+	s.On("one").Reads("s", 0, "a")
 }
 
 // eachMakesNone doesn't bring back a subscriber that was removed.
-func eachMakesNone(s *subject) {
-	s.subscribe("other")
-	s.make("a")
-	s.noSubscriber("s")
-	s.reads("other", 0, "a")
-	s.subscribeFrom("s", earliest)
-	s.unsubscribe("s")
-	s.make("b")
-	s.noSubscriber("s")
+func eachMakesNone(s *subject.Channel) {
+	s.Subscribe("other")
+	makeTwice(s, "a")
+	s.NoSubscriber("s")
+	s.Reads("other", 0, "a")
+	s.SubscribeFrom("s", subject.Earliest)
+	s.Unsubscribe("s")
+	makeTwice(s, "b")
+	s.NoSubscriber("s")
 }
 
 // eachAfterEviction has more marks of an earlier life than one call removes.
-func eachAfterEviction(s *subject) {
+func eachAfterEviction(s *subject.Channel) {
 	for _, name := range names(500) {
-		s.subscribe(name)
+		s.Subscribe(name)
 	}
-	s.subscribe("s")
-	s.publish("a", "b")
-	s.ack("s", s.fetch("s"))
-	s.expire(clockPart)
-	s.make("b", "a")
-	require.Equal(s.t, []string{"s"}, func() (all []string) {
-		for _, sub := range s.describe().Subscribers {
+	s.Subscribe("s")
+	s.Publish("a", "b")
+	s.Ack("s", s.Fetch("s"))
+	s.Expire(subject.Clock)
+	makeTwice(s, "b", "a")
+	require.Equal(s.T, []string{"s"}, func() (all []string) {
+		for _, sub := range s.Describe().Subscribers {
 			all = append(all, sub.Name)
 		}
 		return all
 	}())
-	s.reads("s", 0, "b", "a")
-	require.Zero(s.t, s.life(mark(names(500)[499])))
+	s.Reads("s", 0, "b", "a")
+	require.Zero(s.T, s.Life(subject.Mark(names(500)[499])))
 }
 
 // eachAlone has requests for many channels, on all nodes of a Cluster, and one that is refused.
-func eachAlone(s *subject) {
+func eachAlone(s *subject.Channel) {
 	later, earlier := ulid.MustNew(2, nil), ulid.MustNew(1, nil)
 	var requests []channel.PublishRequest
 	for i := range 100 {
-		r := s.on(fmt.Sprint("ch", i)).making("a")
+		r := making(s.On(fmt.Sprint("ch", i)), "a")
 		r.Epoch = later
 		requests = append(requests, r)
 	}
-	for _, r := range s.store.PublishEach(s.ctx(), requests) {
-		require.NoError(s.t, r.Err)
+	for _, r := range s.Store.PublishEach(s.Ctx(), requests) {
+		require.NoError(s.T, r.Err)
 	}
 	requests[40].Epoch = earlier
 	for i := range requests {
-		requests[i].Drafts = draftsOf("b")
+		requests[i].Drafts = subject.DraftsOf("b")
 	}
-	for i, r := range s.store.PublishEach(s.ctx(), requests) {
-		at := s.on(requests[i].Channel)
-		require.Equal(s.t, later, at.position().Epoch)
+	for i, r := range s.Store.PublishEach(s.Ctx(), requests) {
+		at := s.On(requests[i].Channel)
+		require.Equal(s.T, later, at.Position().Epoch)
 		if i == 40 {
-			require.ErrorIs(s.t, r.Err, channel.ErrLaterLife)
-			at.reads("s", 0, "a")
+			require.ErrorIs(s.T, r.Err, channel.ErrLaterLife)
+			at.Reads("s", 0, "a")
 			continue
 		}
-		require.NoError(s.t, r.Err)
-		require.Equal(s.t, []channel.Published{{ID: "b", Clock: 2}}, r.Published)
-		at.reads("s", 0, "a", "b")
+		require.NoError(s.T, r.Err)
+		require.Equal(s.T, []channel.Published{{ID: "b", Clock: 2}}, r.Published)
+		at.Reads("s", 0, "a", "b")
 	}
-	require.Empty(s.t, s.store.PublishEach(s.ctx(), nil))
+	require.Empty(s.T, s.Store.PublishEach(s.Ctx(), nil))
 }
 
-func eachRaces(s *subject) {
+func eachRaces(s *subject.Channel) {
 	for i := range 50 {
-		at := s.on(fmt.Sprint("ch", i))
+		at := s.On(fmt.Sprint("ch", i))
 		var calls errgroup.Group
-		calls.Go(func() error { return at.store.PublishEach(at.ctx(), []channel.PublishRequest{at.making("a")})[0].Err })
+		calls.Go(func() error { return at.Store.PublishEach(at.Ctx(), []channel.PublishRequest{making(at, "a")})[0].Err })
 		calls.Go(func() error {
-			_, err := at.trySubscribe("s", earliest)
+			_, err := at.TrySubscribe("s", subject.Earliest)
 			return err
 		})
-		require.NoError(s.t, calls.Wait())
-		at.reads("s", 0, "a")
+		require.NoError(s.T, calls.Wait())
+		at.Reads("s", 0, "a")
 	}
 }

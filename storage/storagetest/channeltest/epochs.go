@@ -4,66 +4,67 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func epochCases() []testCase {
-	return []testCase{
-		{name: "a mark ahead of the clock doesn't count", run: epochMarkAhead},
-		{name: "a life begins after any number of marks of an earlier one", run: epochManyMarks},
-		{name: "a life ends with its clock", run: epochWithoutClock},
+func epochCases() []subject.Case {
+	return []subject.Case{
+		{Name: "a mark ahead of the clock doesn't count", Run: epochMarkAhead},
+		{Name: "a life begins after any number of marks of an earlier one", Run: epochManyMarks},
+		{Name: "a life ends with its clock", Run: epochWithoutClock},
 	}
 }
 
 // epochWithoutClock removes the clock alone, as an eviction can do.
-func epochWithoutClock(s *subject) {
-	s.subscribe("s")
-	s.publish("a", "b", "c")
-	b := s.fetchUpTo("s", 1)
-	old := s.position().Epoch
-	s.expire(clockPart)
-	_, err := s.readPosition()
-	require.ErrorIs(s.t, err, channel.ErrNoChannel)
-	s.noSubscriber("s")
+func epochWithoutClock(s *subject.Channel) {
+	s.Subscribe("s")
+	s.Publish("a", "b", "c")
+	b := s.FetchUpTo("s", 1)
+	old := s.Position().Epoch
+	s.Expire(subject.Clock)
+	_, err := s.TryPosition()
+	require.ErrorIs(s.T, err, channel.ErrNoChannel)
+	s.NoSubscriber("s")
 
-	require.Equal(s.t, []channel.Published{{ID: "b", Clock: 1, Begun: true}}, s.publish("b"),
+	require.Equal(s.T, []channel.Published{{ID: "b", Clock: 1, Begun: true}}, s.Publish("b"),
 		"a dedup record of the earlier life doesn't count: its message can't be read any more")
-	require.NotEqual(s.t, old, s.position().Epoch)
-	s.noSubscriber("s")
-	s.subscribeFrom("s", earliest)
-	require.ErrorIs(s.t, s.tryAck(s.receiptFor("s", b)), channel.ErrReceiptEpoch)
-	s.publish("x", "y", "z")
-	s.reads("s", 0, "b", "x", "y", "z")
+	require.NotEqual(s.T, old, s.Position().Epoch)
+	s.NoSubscriber("s")
+	s.SubscribeFrom("s", subject.Earliest)
+	require.ErrorIs(s.T, s.TryAck(s.ReceiptFor("s", b)), channel.ErrReceiptEpoch)
+	s.Publish("x", "y", "z")
+	s.Reads("s", 0, "b", "x", "y", "z")
 }
 
 // epochMarkAhead leaves only a mark of the channel's earlier life, as an eviction can do.
-func epochMarkAhead(s *subject) {
-	s.subscribe("s")
-	s.publish("a", "b", "c", "d")
-	s.ack("s", s.fetch("s"))
-	s.expire(clockPart, epochPart, subscribersPart)
-	s.publish("x", "y")
-	s.noSubscriber("s")
-	require.Empty(s.t, s.describe().Subscribers)
-	s.subscribeFrom("s", earliest)
-	s.reads("s", 0, "x", "y")
+func epochMarkAhead(s *subject.Channel) {
+	s.Subscribe("s")
+	s.Publish("a", "b", "c", "d")
+	s.Ack("s", s.Fetch("s"))
+	s.Expire(subject.Clock, subject.Epoch, subject.Subscribers)
+	s.Publish("x", "y")
+	s.NoSubscriber("s")
+	require.Empty(s.T, s.Describe().Subscribers)
+	s.SubscribeFrom("s", subject.Earliest)
+	s.Reads("s", 0, "x", "y")
 }
 
-func epochManyMarks(s *subject) {
+func epochManyMarks(s *subject.Channel) {
 	for _, begin := range []func(){
-		func() { s.publish("a") },
-		func() { s.batch("b", "c") },
-		func() { s.subscribe("new") },
+		func() { s.Publish("a") },
+		func() { s.Batch("b", "c") },
+		func() { s.Subscribe("new") },
 	} {
 		old := names(2000)
 		for _, name := range old {
-			s.subscribe(name)
+			s.Subscribe(name)
 		}
-		s.expire(clockPart, epochPart)
+		s.Expire(subject.Clock, subject.Epoch)
 		begin()
-		s.noSubscriber(old[0])
+		s.NoSubscriber(old[0])
 		for _, name := range old {
-			require.Zero(s.t, s.life(mark(name)), "no mark of the earlier life is left")
+			require.Zero(s.T, s.Life(subject.Mark(name)), "no mark of the earlier life is left")
 		}
-		s.expireAll()
+		s.ExpireAll()
 	}
 }

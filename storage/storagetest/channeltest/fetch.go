@@ -8,139 +8,138 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func fetchCases() []testCase {
-	return []testCase{
-		{name: "reading with any limit returns all messages", clocks: true, run: fetchWalks},
-		{name: "a fetch is bounded by bytes", run: fetchBytes},
-		{name: "a fetch returns one message whatever its size, and counts expired ones before it", run: fetchOneAtLeast},
+func fetchCases() []subject.Case {
+	return []subject.Case{
+		{Name: "reading with any limit returns all messages", Clocks: true, Run: fetchWalks},
+		{Name: "a fetch is bounded by bytes", Run: fetchBytes},
+		{Name: "a fetch returns one message whatever its size, and counts expired ones before it", Run: fetchOneAtLeast},
 	}
 }
 
 // fetchWalks has more messages than a store is likely to read at once, and limits near such numbers.
-func fetchWalks(s *subject) {
-	ids := numbered(70)
-	s.subscribe("start")
-	s.batch(ids...)
+func fetchWalks(s *subject.Channel) {
+	ids := subject.Numbered(70)
+	s.Subscribe("start")
+	s.Batch(ids...)
 	for _, limit := range []int{1, 7, 15, 16, 17, 32, 64, 69, 70} {
 		name := fmt.Sprintf("by%d", limit)
-		s.subscribeFrom(name, channel.From{Start: channel.StartAt, Clock: s.start})
-		s.walk(name, limit, ids)
+		s.SubscribeFrom(name, channel.From{Start: channel.StartAt, Clock: s.Start})
+		walk(s, name, limit, ids)
 	}
 }
 
 // walk reads with a limit until nothing is unread, and acknowledges each batch.
-func (s *subject) walk(name string, limit int, ids []string) {
-	s.t.Helper()
-	b := s.fetchUpTo(name, limit)
+func walk(s *subject.Channel, name string, limit int, ids []string) {
+	s.T.Helper()
+	b := s.FetchUpTo(name, limit)
 	for {
 		n := min(limit, len(ids))
-		s.checkMessages(b, 0, ids[:n]...)
+		s.CheckMessages(b, 0, ids[:n]...)
 		if ids = ids[n:]; len(ids) == 0 {
 			break
 		}
-		require.NotEqual(s.t, b.Clock, b.Through, "there is more")
-		b = s.next(name, b, limit)
+		require.NotEqual(s.T, b.Clock, b.Through, "there is more")
+		b = s.Next(name, b, limit)
 	}
-	require.Equal(s.t, b.Clock, b.Through, "there is no more")
+	require.Equal(s.T, b.Clock, b.Through, "there is no more")
 }
 
-func fetchBytes(s *subject) {
-	s.subscribe("s")
+func fetchBytes(s *subject.Channel) {
+	s.Subscribe("s")
 	kilobyte := []byte(`"` + strings.Repeat("x", 998) + `"`)
-	for _, id := range numbered(40) {
-		s.send(channel.Draft{ID: id, Content: kilobyte})
+	for _, id := range subject.Numbered(40) {
+		s.Send(channel.Draft{ID: id, Content: kilobyte})
 	}
-	r := s.request("s", 100)
+	r := s.Request("s", 100)
 	r.MaxBytes = 5500
-	b := s.fetchWith(r)
-	require.LessOrEqual(s.t, len(b.Messages), 5, "at most as many messages as fit")
-	require.GreaterOrEqual(s.t, len(b.Messages), 4, "about as many messages as fit")
-	require.Equal(s.t, b.Messages[len(b.Messages)-1].Clock, b.Through, "the receipt ends at the last message")
+	b := s.FetchWith(r)
+	require.LessOrEqual(s.T, len(b.Messages), 5, "at most as many messages as fit")
+	require.GreaterOrEqual(s.T, len(b.Messages), 4, "about as many messages as fit")
+	require.Equal(s.T, b.Messages[len(b.Messages)-1].Clock, b.Through, "the receipt ends at the last message")
 
 	r.MaxBytes = 30_500 // beyond what a store is likely to read at once
-	b = s.fetchWith(r)
-	require.LessOrEqual(s.t, len(b.Messages), 30)
-	require.GreaterOrEqual(s.t, len(b.Messages), 27)
-	require.Len(s.t, s.next("s", b, 100).Messages, 40-len(b.Messages), "next returns the rest")
+	b = s.FetchWith(r)
+	require.LessOrEqual(s.T, len(b.Messages), 30)
+	require.GreaterOrEqual(s.T, len(b.Messages), 27)
+	require.Len(s.T, s.Next("s", b, 100).Messages, 40-len(b.Messages), "next returns the rest")
 }
 
-func fetchOneAtLeast(s *subject) {
-	s.subscribe("s")
-	ids := numbered(40)
-	s.batch(ids...)
-	r := s.request("s", 100)
+func fetchOneAtLeast(s *subject.Channel) {
+	s.Subscribe("s")
+	ids := subject.Numbered(40)
+	s.Batch(ids...)
+	r := s.Request("s", 100)
 	r.MaxBytes = 1
 	for _, n := range []int{0, 3, 5, 20} {
-		s.expireMessages(1, n)
-		b := s.fetchWith(r)
-		s.checkMessages(b, n, ids[n])
-		require.Equal(s.t, s.at(n+1), b.Through)
+		s.ExpireMessages(1, n)
+		b := s.FetchWith(r)
+		s.CheckMessages(b, n, ids[n])
+		require.Equal(s.T, s.At(n+1), b.Through)
 	}
 }
 
-func gapCases() []testCase {
-	return []testCase{
-		{name: "lost messages are skipped wherever they were", clocks: true, run: gapAnywhere},
-		{name: "one fetch skips a million expired messages", clocks: true, run: gapMillion},
-		{name: "no gap is too long", clocks: true, run: gapHuge},
+func gapCases() []subject.Case {
+	return []subject.Case{
+		{Name: "lost messages are skipped wherever they were", Clocks: true, Run: gapAnywhere},
+		{Name: "one fetch skips a million expired messages", Clocks: true, Run: gapMillion},
+		{Name: "no gap is too long", Clocks: true, Run: gapHuge},
 	}
 }
 
 // gapAnywhere removes messages, as expiry does at the beginning and an eviction anywhere.
-func gapAnywhere(s *subject) {
+func gapAnywhere(s *subject.Channel) {
 	for i, lost := range [][]struct{ first, last int }{
 		{{1, 1}, {2, 2}, {3, 15}, {16, 16}, {17, 17}, {18, 31}, {32, 33}, {34, 39}, {40, 69}, {70, 70}}, // the oldest first
 		{{5, 5}, {6, 20}, {21, 60}},
 		{{66, 70}, {11, 65}},
 	} {
-		name, ids := fmt.Sprintf("s%d", i), numbered(70)
+		name, ids := fmt.Sprintf("s%d", i), subject.Numbered(70)
 		for n, id := range ids {
 			ids[n] = name + id
 		}
-		s.start = s.subscribe(name).Clock
-		s.batch(ids...)
+		s.Start = s.Subscribe(name).Clock
+		s.Batch(ids...)
 		left := slices.Clone(ids)
 		for _, span := range lost {
-			s.expireMessages(span.first, span.last)
+			s.ExpireMessages(span.first, span.last)
 			left = slices.DeleteFunc(left, func(id string) bool {
 				return slices.Contains(ids[span.first-1:span.last], id)
 			})
-			s.reads(name, 70-len(left), left...)
+			s.Reads(name, 70-len(left), left...)
 		}
-		s.ack(name, s.fetch(name))
-		s.reads(name, 0)
+		s.Ack(name, s.Fetch(name))
+		s.Reads(name, 0)
 	}
 }
 
-const million = 1_000_000
+func gapMillion(s *subject.Channel) {
+	s.Subscribe("all")
+	s.Subscribe("some")
+	s.SetClock(s.At(subject.Million))
+	b := s.Reads("all", subject.Million)
+	require.Equal(s.T, s.At(subject.Million), b.Through)
+	s.Publish("a", "b")
+	s.CheckMessages(s.Next("all", b, 10), 0, "a", "b")
 
-func gapMillion(s *subject) {
-	s.subscribe("all")
-	s.subscribe("some")
-	s.setClock(s.at(million))
-	b := s.reads("all", million)
-	require.Equal(s.t, s.at(million), b.Through)
-	s.publish("a", "b")
-	s.checkMessages(s.next("all", b, 10), 0, "a", "b")
-
-	b = s.fetchUpTo("some", 1)
-	s.checkMessages(b, million, "a")
-	require.Equal(s.t, s.at(million+1), b.Through)
-	s.checkMessages(s.next("some", b, 10), 0, "b")
+	b = s.FetchUpTo("some", 1)
+	s.CheckMessages(b, subject.Million, "a")
+	require.Equal(s.T, s.At(subject.Million+1), b.Through)
+	s.CheckMessages(s.Next("some", b, 10), 0, "b")
 }
 
 // gapHuge has a gap that is too long to visit each clock.
-func gapHuge(s *subject) {
+func gapHuge(s *subject.Channel) {
 	const huge = 1 << 52
-	s.subscribe("s")
-	s.setClock(s.at(huge))
-	b := s.reads("s", huge)
-	require.Equal(s.t, s.at(huge), b.Through)
-	s.subscribeFrom("early", earliest)
-	s.publish("a")
-	s.reads("s", huge, "a")
-	s.reads("early", 0, "a")
-	require.Equal(s.t, uint64(1), s.describe().Live)
+	s.Subscribe("s")
+	s.SetClock(s.At(huge))
+	b := s.Reads("s", huge)
+	require.Equal(s.T, s.At(huge), b.Through)
+	s.SubscribeFrom("early", subject.Earliest)
+	s.Publish("a")
+	s.Reads("s", huge, "a")
+	s.Reads("early", 0, "a")
+	require.Equal(s.T, uint64(1), s.Describe().Live)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
 // LookupHarness is a lookup that is kept with the channels of a Harness.
@@ -23,12 +24,12 @@ type LookupHarness interface {
 // goroutine; what it returns is used until that one ends.
 func RunLookup(t *testing.T, open func(t testing.TB) LookupHarness) {
 	t.Helper()
-	for _, start := range starts {
-		t.Run(start.name, func(t *testing.T) {
+	for _, start := range subject.Starts {
+		t.Run(start.Name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t)
-			s := lookupSubject{subject: newSubject(t, h, matchmaking.ChannelOf("x")), lookup: h.Lookup()}
-			s.startAt(start.at)
+			s := lookupSubject{Channel: subject.New(t, h, matchmaking.ChannelOf("x")), lookup: h.Lookup()}
+			s.StartAt(start.At)
 			s.owners()
 		})
 	}
@@ -36,66 +37,66 @@ func RunLookup(t *testing.T, open func(t testing.TB) LookupHarness) {
 
 // lookupSubject is the channel of the ticket "x".
 type lookupSubject struct {
-	*subject
+	*subject.Channel
 	lookup matchmaking.Lookup
 }
 
 // owners reserves an ID for one queue after the other. A new ticket gets no assignment of an earlier one with its ID.
 func (s *lookupSubject) owners() {
-	_, err := s.lookup.Owner(s.ctx(), "x")
-	require.ErrorIs(s.t, err, matchmaking.ErrNoTicket, "the channel doesn't exist")
-	s.subscribe("other")
-	s.publish("before")
-	_, err = s.lookup.Owner(s.ctx(), "x")
-	require.ErrorIs(s.t, err, matchmaking.ErrNoTicket, "the channel isn't a ticket's")
+	_, err := s.lookup.Owner(s.Ctx(), "x")
+	require.ErrorIs(s.T, err, matchmaking.ErrNoTicket, "the channel doesn't exist")
+	s.Subscribe("other")
+	s.Publish("before")
+	_, err = s.lookup.Owner(s.Ctx(), "x")
+	require.ErrorIs(s.T, err, matchmaking.ErrNoTicket, "the channel isn't a ticket's")
 
 	first, begun := s.reserve("one", ulid.ULID{})
-	require.True(s.t, begun)
-	require.Equal(s.t, "one", first.Queue)
-	has, err := s.lookup.Owner(s.ctx(), "x")
-	require.NoError(s.t, err)
-	require.Equal(s.t, first, has)
-	s.reads(matchmaking.Subscriber, 0)
-	s.publish("in-one")
-	s.reads(matchmaking.Subscriber, 0, "in-one")
+	require.True(s.T, begun)
+	require.Equal(s.T, "one", first.Queue)
+	has, err := s.lookup.Owner(s.Ctx(), "x")
+	require.NoError(s.T, err)
+	require.Equal(s.T, first, has)
+	s.Reads(matchmaking.Subscriber, 0)
+	s.Publish("in-one")
+	s.Reads(matchmaking.Subscriber, 0, "in-one")
 
 	for _, other := range []ulid.ULID{{}, ulid.Make()} {
 		has, begun = s.reserve("two", other)
-		require.False(s.t, begun, "the channel is in another life than that which is to be replaced")
-		require.Equal(s.t, first, has)
-		s.reads(matchmaking.Subscriber, 0, "in-one")
+		require.False(s.T, begun, "the channel is in another life than that which is to be replaced")
+		require.Equal(s.T, first, has)
+		s.Reads(matchmaking.Subscriber, 0, "in-one")
 	}
 	second, begun := s.reserve("two", first.Epoch)
-	require.True(s.t, begun)
-	require.Equal(s.t, "two", second.Queue)
-	s.reads(matchmaking.Subscriber, 0)
-	s.reads("other", 0, "before", "in-one")
+	require.True(s.T, begun)
+	require.Equal(s.T, "two", second.Queue)
+	s.Reads(matchmaking.Subscriber, 0)
+	s.Reads("other", 0, "before", "in-one")
 
-	require.ErrorIs(s.t, s.publishIn(s.ctx(), first.Epoch, "late"), channel.ErrLaterLife)
-	s.reads(matchmaking.Subscriber, 0)
-	require.NoError(s.t, s.publishIn(s.ctx(), second.Epoch, "in-time"))
+	require.ErrorIs(s.T, s.publishIn(s.Ctx(), first.Epoch, "late"), channel.ErrLaterLife)
+	s.Reads(matchmaking.Subscriber, 0)
+	require.NoError(s.T, s.publishIn(s.Ctx(), second.Epoch, "in-time"))
 	later := ulid.MustNew(second.Epoch.Time()+1, rand.Reader)
-	require.NoError(s.t, s.publishIn(s.ctx(), later, "after-a-fail-over"), "the storage lost the life that the message is for")
-	s.reads(matchmaking.Subscriber, 0, "in-time", "after-a-fail-over")
+	require.NoError(s.T, s.publishIn(s.Ctx(), later, "after-a-fail-over"), "the storage lost the life that the message is for")
+	s.Reads(matchmaking.Subscriber, 0, "in-time", "after-a-fail-over")
 }
 
 // reserve reserves the ID for a queue, twice: the repeat finds what the first call did.
 func (s *lookupSubject) reserve(queue string, replaces ulid.ULID) (owner matchmaking.Owner, begun bool) {
 	r := matchmaking.Reservation{
-		TicketID: "x", Owner: matchmaking.Owner{Queue: queue, Epoch: ulid.Make()}, Replaces: replaces, TTL: ttl,
+		TicketID: "x", Owner: matchmaking.Owner{Queue: queue, Epoch: ulid.Make()}, Replaces: replaces, TTL: subject.TTL,
 	}
 	var err error
 	for range 2 {
-		owner, err = s.lookup.Reserve(s.ctx(), r)
-		require.NoError(s.t, err)
+		owner, err = s.lookup.Reserve(s.Ctx(), r)
+		require.NoError(s.T, err)
 	}
 	return owner, owner.Epoch == r.Epoch
 }
 
 // publishIn publishes for one life of the channel.
 func (s *lookupSubject) publishIn(ctx context.Context, epoch ulid.ULID, id string) error {
-	_, err := s.store.Publish(ctx, channel.PublishRequest{
-		Channel: s.channel, Drafts: []channel.Draft{{ID: id, Content: contentOf(id)}}, Policy: s.policy, Epoch: epoch,
+	_, err := s.Store.Publish(ctx, channel.PublishRequest{
+		Channel: s.Name, Drafts: []channel.Draft{{ID: id, Content: subject.ContentOf(id)}}, Policy: s.Policy, Epoch: epoch,
 	})
 	return err
 }

@@ -9,103 +9,104 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func publishCases() []testCase {
-	return []testCase{
-		{name: "clocks are decimal integers at the edges", run: publishAtEdges},
-		{name: "repeated IDs change nothing", run: publishRepeated},
-		{name: "a canceled publish can be repeated", run: publishCanceled},
-		{name: "a batch may have a thousand messages", run: publishThousand},
+func publishCases() []subject.Case {
+	return []subject.Case{
+		{Name: "clocks are decimal integers at the edges", Run: publishAtEdges},
+		{Name: "repeated IDs change nothing", Run: publishRepeated},
+		{Name: "a canceled publish can be repeated", Run: publishCanceled},
+		{Name: "a batch may have a thousand messages", Run: publishThousand},
 	}
 }
 
-func publishAtEdges(s *subject) {
+func publishAtEdges(s *subject.Channel) {
 	for i, edge := range []clock.Clock{
 		clock.Max, clock.Max - 1, clock.Min, clock.Min + 1, -1, 1 << 52, -(1 << 52),
 		99_999_999_999_999, 100_000_000_000_000, -100_000_000_000_001, 999_999_999_999_999, 1 << 31, 1<<31 - 1,
 	} {
-		at := s.on(longName[:i+1])
-		at.startAt(edge)
-		at.subscribe("s")
-		require.Equal(s.t, []channel.Published{{ID: "a", Clock: edge.Next()}}, at.publish("a"))
-		require.Equal(s.t, []channel.Published{
+		at := s.On(subject.LongName[:i+1])
+		at.StartAt(edge)
+		at.Subscribe("s")
+		require.Equal(s.T, []channel.Published{{ID: "a", Clock: edge.Next()}}, at.Publish("a"))
+		require.Equal(s.T, []channel.Published{
 			{ID: "b", Clock: edge.Next().Next()},
 			{ID: "a", Clock: edge.Next(), Duplicate: true},
-		}, at.batch("b", "a"))
-		b := at.fetchUpTo("s", 1)
-		require.Equal(s.t, edge, b.Mark)
-		require.Equal(s.t, edge.Next(), b.Through)
-		at.checkMessages(at.next("s", b, 1), 0, "b")
-		require.Equal(s.t, edge.Next().Next(), at.position().Clock)
+		}, at.Batch("b", "a"))
+		b := at.FetchUpTo("s", 1)
+		require.Equal(s.T, edge, b.Mark)
+		require.Equal(s.T, edge.Next(), b.Through)
+		at.CheckMessages(at.Next("s", b, 1), 0, "b")
+		require.Equal(s.T, edge.Next().Next(), at.Position().Clock)
 	}
 }
 
-func publishRepeated(s *subject) {
-	s.subscribe("s")
-	s.batch("a", "b")
-	before := s.reads("s", 0, "a", "b")
-	parts := []Part{
-		clockPart, epochPart, subscribersPart, mark("s"), message(1), message(2), record("a"), record("b"),
+func publishRepeated(s *subject.Channel) {
+	s.Subscribe("s")
+	s.Batch("a", "b")
+	before := s.Reads("s", 0, "a", "b")
+	parts := []subject.Part{
+		subject.Clock, subject.Epoch, subject.Subscribers, subject.Mark("s"), subject.Message(1), subject.Message(2), subject.Record("a"), subject.Record("b"),
 	}
 	other := []byte(`"another content"`)
 	for _, drafts := range [][]channel.Draft{
 		{{ID: "a", Content: other}},
 		{{ID: "b", Content: other}, {ID: "a", Content: other}, {ID: "b", Content: other}},
 	} {
-		s.setLife(ttl/2, parts...)
-		for _, p := range s.send(drafts...) {
-			require.True(s.t, p.Duplicate, p.ID)
+		s.SetLife(subject.TTL/2, parts...)
+		for _, p := range s.Send(drafts...) {
+			require.True(s.T, p.Duplicate, p.ID)
 		}
 		for _, p := range parts {
-			require.LessOrEqual(s.t, s.life(p), ttl/2, "the life of %s", p)
+			require.LessOrEqual(s.T, s.Life(p), subject.TTL/2, "the life of %s", p)
 		}
-		require.Equal(s.t, before, s.reads("s", 0, "a", "b"))
+		require.Equal(s.T, before, s.Reads("s", 0, "a", "b"))
 	}
 }
 
 // publishCanceled cancels publishes at any moment, and repeats each until it succeeds.
-func publishCanceled(s *subject) {
-	s.subscribe("s")
+func publishCanceled(s *subject.Channel) {
+	s.Subscribe("s")
 	var all []string
 	for range 20 {
 		ids := []string{}
-		for _, id := range numbered(3) {
-			ids = append(ids, longName[:len(all)+1]+"."+id)
+		for _, id := range subject.Numbered(3) {
+			ids = append(ids, subject.LongName[:len(all)+1]+"."+id)
 		}
-		ctx, cancel := context.WithCancel(s.ctx())
+		ctx, cancel := context.WithCancel(s.Ctx())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			cancel()
 		}()
-		_, _ = s.tryPublish(ctx, ids...)
+		_, _ = s.TryPublish(ctx, ids...)
 		<-done
-		for i, p := range s.batch(ids...) {
-			require.Equal(s.t, s.at(len(all)+i+1), p.Clock, "the clock of %s after a canceled first try", p.ID)
+		for i, p := range s.Batch(ids...) {
+			require.Equal(s.T, s.At(len(all)+i+1), p.Clock, "the clock of %s after a canceled first try", p.ID)
 		}
 		all = append(all, ids...)
 	}
-	s.reads("s", 0, all...)
+	s.Reads("s", 0, all...)
 }
 
-func publishThousand(s *subject) {
-	s.policy.MaxMessages = 5000
-	s.subscribe("s")
-	ids := numbered(1000)
-	s.batch(ids...)
-	for _, p := range s.batch(ids...) {
-		require.True(s.t, p.Duplicate, p.ID)
+func publishThousand(s *subject.Channel) {
+	s.Policy.MaxMessages = 5000
+	s.Subscribe("s")
+	ids := subject.Numbered(1000)
+	s.Batch(ids...)
+	for _, p := range s.Batch(ids...) {
+		require.True(s.T, p.Duplicate, p.ID)
 	}
-	s.reads("s", 0, ids...)
+	s.Reads("s", 0, ids...)
 }
 
-func contentCases() []testCase {
-	return []testCase{
-		{name: "contents are kept byte for byte", run: contentKept},
-		{name: "events have contents byte for byte", run: contentNotified},
-		{name: "a content may have a megabyte", run: contentLarge},
-		{name: "messages have their publish time", run: contentPublishedAt},
+func contentCases() []subject.Case {
+	return []subject.Case{
+		{Name: "contents are kept byte for byte", Run: contentKept},
+		{Name: "events have contents byte for byte", Run: contentNotified},
+		{Name: "a content may have a megabyte", Run: contentLarge},
+		{Name: "messages have their publish time", Run: contentPublishedAt},
 	}
 }
 
@@ -139,57 +140,57 @@ func contentDrafts() []channel.Draft {
 	return drafts
 }
 
-func contentKept(s *subject) {
-	single := s.on("single")
-	s.subscribe("s")
-	single.subscribe("s")
-	s.send(contentDrafts()...)
+func contentKept(s *subject.Channel) {
+	single := s.On("single")
+	s.Subscribe("s")
+	single.Subscribe("s")
+	s.Send(contentDrafts()...)
 	for _, d := range contentDrafts() {
-		single.send(d)
+		single.Send(d)
 	}
-	for _, sub := range []*subject{s, single} {
-		b := sub.fetch("s")
-		require.Len(s.t, b.Messages, len(contents))
+	for _, sub := range []*subject.Channel{s, single} {
+		b := sub.Fetch("s")
+		require.Len(s.T, b.Messages, len(contents))
 		for i, m := range b.Messages {
-			require.Equal(s.t, fmt.Sprintf("m%d", i+1), m.ID)
-			require.Equal(s.t, contents[i], string(m.Content))
+			require.Equal(s.T, fmt.Sprintf("m%d", i+1), m.ID)
+			require.Equal(s.T, contents[i], string(m.Content))
 		}
 	}
 }
 
-func contentNotified(s *subject) {
-	events := s.listen()
-	events.confirmed()
-	s.send(contentDrafts()...)
+func contentNotified(s *subject.Channel) {
+	events := s.Listen()
+	events.Confirmed()
+	s.Send(contentDrafts()...)
 	for i, content := range contents {
-		m := events.published(s.at(i + 1))
-		require.NotNil(s.t, m.Message, "a small message is in its event")
-		require.Equal(s.t, fmt.Sprintf("m%d", i+1), m.Message.ID)
-		require.Equal(s.t, content, string(m.Message.Content))
+		m := events.Published(s.At(i + 1))
+		require.NotNil(s.T, m.Message, "a small message is in its event")
+		require.Equal(s.T, fmt.Sprintf("m%d", i+1), m.Message.ID)
+		require.Equal(s.T, content, string(m.Message.Content))
 	}
 }
 
-func contentLarge(s *subject) {
-	s.subscribe("s")
+func contentLarge(s *subject.Channel) {
+	s.Subscribe("s")
 	text := `"` + strings.Repeat("0123456789abcdef", 1<<16) + `"`
-	s.publish("before")
-	s.send(channel.Draft{ID: "large", Content: []byte(text)})
-	s.publish("after")
-	b := s.fetch("s")
-	require.Equal(s.t, []string{"before", "large", "after"}, idsOf(b))
-	require.True(s.t, string(b.Messages[1].Content) == text, "the content came back changed")
+	s.Publish("before")
+	s.Send(channel.Draft{ID: "large", Content: []byte(text)})
+	s.Publish("after")
+	b := s.Fetch("s")
+	require.Equal(s.T, []string{"before", "large", "after"}, subject.IDsOf(b))
+	require.True(s.T, string(b.Messages[1].Content) == text, "the content came back changed")
 }
 
-func contentPublishedAt(s *subject) {
-	s.subscribe("s")
-	s.publish("a", "b")
-	s.batch("c", "d")
-	b := s.reads("s", 0, "a", "b", "c", "d")
+func contentPublishedAt(s *subject.Channel) {
+	s.Subscribe("s")
+	s.Publish("a", "b")
+	s.Batch("c", "d")
+	b := s.Reads("s", 0, "a", "b", "c", "d")
 	for i, m := range b.Messages {
-		require.Greater(s.t, m.PublishedAt.Year(), 2000, m.ID)
+		require.Greater(s.T, m.PublishedAt.Year(), 2000, m.ID)
 		if i > 0 {
-			require.False(s.t, m.PublishedAt.Before(b.Messages[i-1].PublishedAt), "%s was published before its predecessor", m.ID)
+			require.False(s.T, m.PublishedAt.Before(b.Messages[i-1].PublishedAt), "%s was published before its predecessor", m.ID)
 		}
 	}
-	require.Equal(s.t, b, s.fetch("s"), "the same each time")
+	require.Equal(s.T, b, s.Fetch("s"), "the same each time")
 }

@@ -4,89 +4,90 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func subscribeCases() []testCase {
-	return []testCase{
-		{name: "a clock far ahead of the channel's is refused", clocks: true, run: subscribeAhead},
-		{name: "a subscriber or a message may have any name", run: subscribeNames},
-		{name: "removed subscribers take no memory", run: subscribeRemoved},
-		{name: "a channel has as many subscribers as it may", run: subscribeMost},
-		{name: "what may not be made is not", run: subscribeExisting},
+func subscribeCases() []subject.Case {
+	return []subject.Case{
+		{Name: "a clock far ahead of the channel's is refused", Clocks: true, Run: subscribeAhead},
+		{Name: "a subscriber or a message may have any name", Run: subscribeNames},
+		{Name: "removed subscribers take no memory", Run: subscribeRemoved},
+		{Name: "a channel has as many subscribers as it may", Run: subscribeMost},
+		{Name: "what may not be made is not", Run: subscribeExisting},
 	}
 }
 
-func subscribeAhead(s *subject) {
-	s.publish("a", "b")
-	for _, steps := range []uint64{million, 1 << 52} {
-		_, err := s.trySubscribe("s", channel.From{Start: channel.StartAt, Clock: s.at(2).Add(steps)})
-		require.ErrorIs(s.t, err, channel.ErrClockAhead, "%d ahead", steps)
+func subscribeAhead(s *subject.Channel) {
+	s.Publish("a", "b")
+	for _, steps := range []uint64{subject.Million, 1 << 52} {
+		_, err := s.TrySubscribe("s", channel.From{Start: channel.StartAt, Clock: s.At(2).Add(steps)})
+		require.ErrorIs(s.T, err, channel.ErrClockAhead, "%d ahead", steps)
 	}
-	require.Empty(s.t, s.describe().Subscribers, "a refused subscribe makes no subscriber")
+	require.Empty(s.T, s.Describe().Subscribers, "a refused subscribe makes no subscriber")
 }
 
-func subscribeNames(s *subject) {
-	names := []string{"0", "a:b", "a.b", "a-b", "A_b", "clock", "subs", "r.s", "m.1", "mid.0", longName}
+func subscribeNames(s *subject.Channel) {
+	names := []string{"0", "a:b", "a.b", "a-b", "A_b", "clock", "subs", "r.s", "m.1", "mid.0", subject.LongName}
 	for _, name := range names {
-		s.subscribe(name)
-		s.publish(name)
+		s.Subscribe(name)
+		s.Publish(name)
 	}
-	for _, p := range s.publish(names...) {
-		require.True(s.t, p.Duplicate, p.ID)
+	for _, p := range s.Publish(names...) {
+		require.True(s.T, p.Duplicate, p.ID)
 	}
 	for i, name := range names {
-		s.reads(name, 0, names[i:]...)
+		s.Reads(name, 0, names[i:]...)
 	}
-	require.Len(s.t, s.describe().Subscribers, len(names))
+	require.Len(s.T, s.Describe().Subscribers, len(names))
 }
 
-func subscribeMost(s *subject) {
-	s.subscribe("a")
-	s.subscribe("b")
-	s.policy.MaxSubscribers = 2
+func subscribeMost(s *subject.Channel) {
+	s.Subscribe("a")
+	s.Subscribe("b")
+	s.Policy.MaxSubscribers = 2
 	latest := channel.From{Start: channel.StartLatest}
-	_, err := s.trySubscribe("c", latest)
-	require.ErrorIs(s.t, err, channel.ErrTooManySubscribers)
-	s.noSubscriber("c")
-	again, err := s.trySubscribe("a", latest)
-	require.NoError(s.t, err)
-	require.False(s.t, again.Created)
+	_, err := s.TrySubscribe("c", latest)
+	require.ErrorIs(s.T, err, channel.ErrTooManySubscribers)
+	s.NoSubscriber("c")
+	again, err := s.TrySubscribe("a", latest)
+	require.NoError(s.T, err)
+	require.False(s.T, again.Created)
 
-	s.expire(mark("a")) // its name is still listed
-	s.subscribe("c")
-	_, err = s.trySubscribe("d", latest)
-	require.ErrorIs(s.t, err, channel.ErrTooManySubscribers)
-	s.expireAll()
-	require.True(s.t, s.subscribe("d").Begun, "the names of an earlier life don't count")
+	s.Expire(subject.Mark("a")) // its name is still listed
+	s.Subscribe("c")
+	_, err = s.TrySubscribe("d", latest)
+	require.ErrorIs(s.T, err, channel.ErrTooManySubscribers)
+	s.ExpireAll()
+	require.True(s.T, s.Subscribe("d").Begun, "the names of an earlier life don't count")
 }
 
-func subscribeExisting(s *subject) {
-	publish := channel.PublishRequest{Channel: s.channel, Drafts: draftsOf("m"), Policy: s.policy, Existing: true}
-	subscribe := channel.SubscribeRequest{Channel: s.channel, Subscriber: "s", Policy: s.policy, ExistingChannel: true}
-	_, err := s.store.Publish(s.ctx(), publish)
-	require.ErrorIs(s.t, err, channel.ErrNoChannel)
-	_, err = s.store.Subscribe(s.ctx(), subscribe)
-	require.ErrorIs(s.t, err, channel.ErrNoChannel)
-	_, err = s.store.Describe(s.ctx(), channel.DescribeRequest{Channel: s.channel, Page: channel.Page{Limit: 1}, Policy: s.policy})
-	require.ErrorIs(s.t, err, channel.ErrNoChannel, "a refused call makes nothing")
+func subscribeExisting(s *subject.Channel) {
+	publish := channel.PublishRequest{Channel: s.Name, Drafts: subject.DraftsOf("m"), Policy: s.Policy, Existing: true}
+	subscribe := channel.SubscribeRequest{Channel: s.Name, Subscriber: "s", Policy: s.Policy, ExistingChannel: true}
+	_, err := s.Store.Publish(s.Ctx(), publish)
+	require.ErrorIs(s.T, err, channel.ErrNoChannel)
+	_, err = s.Store.Subscribe(s.Ctx(), subscribe)
+	require.ErrorIs(s.T, err, channel.ErrNoChannel)
+	_, err = s.Store.Describe(s.Ctx(), channel.DescribeRequest{Channel: s.Name, Page: channel.Page{Limit: 1}, Policy: s.Policy})
+	require.ErrorIs(s.T, err, channel.ErrNoChannel, "a refused call makes nothing")
 
-	require.True(s.t, s.publish("first")[0].Begun)
-	published, err := s.store.Publish(s.ctx(), publish)
-	require.NoError(s.t, err)
-	require.False(s.t, published[0].Begun)
+	require.True(s.T, s.Publish("first")[0].Begun)
+	published, err := s.Store.Publish(s.Ctx(), publish)
+	require.NoError(s.T, err)
+	require.False(s.T, published[0].Begun)
 	subscribe.Existing = true
-	_, err = s.store.Subscribe(s.ctx(), subscribe)
-	require.ErrorIs(s.t, err, channel.ErrNoSubscriber)
-	s.noSubscriber("s")
+	_, err = s.Store.Subscribe(s.Ctx(), subscribe)
+	require.ErrorIs(s.T, err, channel.ErrNoSubscriber)
+	s.NoSubscriber("s")
 	subscribe.Existing = false
-	sub, err := s.store.Subscribe(s.ctx(), subscribe)
-	require.NoError(s.t, err)
-	require.True(s.t, sub.Created)
-	require.False(s.t, sub.Begun)
+	sub, err := s.Store.Subscribe(s.Ctx(), subscribe)
+	require.NoError(s.T, err)
+	require.True(s.T, sub.Created)
+	require.False(s.T, sub.Begun)
 }
 
-func subscribeRemoved(s *subject) {
-	s.subscribe("s")
-	s.unsubscribe("s")
-	require.Zero(s.t, s.life(subscribersPart))
+func subscribeRemoved(s *subject.Channel) {
+	s.Subscribe("s")
+	s.Unsubscribe("s")
+	require.Zero(s.T, s.Life(subject.Subscribers))
 }

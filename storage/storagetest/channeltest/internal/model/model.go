@@ -1,4 +1,4 @@
-package channeltest
+package model
 
 import (
 	"fmt"
@@ -7,6 +7,9 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
+
+// most bounds a walk over the clocks of a channel.
+const most = 1_000_000
 
 // model is the expected behavior of a channel: the simplest correct implementation, in memory.
 type model struct {
@@ -80,7 +83,7 @@ func (m *model) subscribe(name string, from channel.From) (channel.Subscription,
 // alive returns the clocks of the messages that haven't expired, in order.
 func (m *model) alive() []clock.Clock {
 	var found []clock.Clock
-	for c := range clock.After(m.base, m.clock, million) {
+	for c := range clock.After(m.base, m.clock, most) {
 		if _, ok := m.messages[c]; ok {
 			found = append(found, c)
 		}
@@ -94,7 +97,7 @@ func (m *model) fetch(name string, limit int) (channel.Batch, error) {
 		return channel.Batch{}, channel.ErrNoSubscriber
 	}
 	b := channel.Batch{Mark: at, Through: at, Clock: m.clock}
-	for c := range clock.After(at, m.clock, million) {
+	for c := range clock.After(at, m.clock, most) {
 		if len(b.Messages) == limit {
 			break
 		}

@@ -1,4 +1,5 @@
-package channeltest
+// Package model makes random calls on a channel of a store and on a model of it, and compares the results. Start from [Cases].
+package model
 
 import (
 	"bytes"
@@ -11,17 +12,19 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func modelCases() []testCase {
-	return []testCase{{name: "random calls agree with a model", run: modelRandom}}
+// Cases returns the cases.
+func Cases() []subject.Case {
+	return []subject.Case{{Name: "random calls agree with a model", Run: random}}
 }
 
 var modelSubscribers = []string{"x", "y"}
 
 // machine makes the same calls on a channel of the store and on the model, and compares the results.
 type machine struct {
-	s        *subject
+	s        *subject.Channel
 	m        *model
 	serial   int               // makes new contents and IDs
 	epochs   map[int]ulid.ULID // by life, if known
@@ -34,17 +37,17 @@ type modelReceipt struct {
 	life int
 }
 
-func modelRandom(s *subject) {
+func random(s *subject.Channel) {
 	channels := 0
-	rapid.Check(s.t, func(t *rapid.T) {
+	rapid.Check(s.T, func(t *rapid.T) {
 		channels++
 		keep := rapid.SampledFrom([]int{0, 0, 1, 3, 20}).Draw(t, "keep")
 		start := rapid.SampledFrom([]int{0, 1, 2, 3}).Draw(t, "start")
-		c := &machine{s: s.on(fmt.Sprintf("random%d", channels)), m: &model{keep: keep}, epochs: map[int]ulid.ULID{}}
+		c := &machine{s: s.On(fmt.Sprintf("random%d", channels)), m: &model{keep: keep}, epochs: map[int]ulid.ULID{}}
 		c.m.end()
-		c.s.policy.MaxMessages = keep
-		if at := starts[start].at; at != 0 {
-			c.s.startAt(at)
+		c.s.Policy.MaxMessages = keep
+		if at := subject.Starts[start].At; at != 0 {
+			c.s.StartAt(at)
 			c.m.begin()
 			c.m.base, c.m.clock = at, at
 		}
@@ -66,13 +69,13 @@ func modelRandom(s *subject) {
 
 // check compares the channel's description and position.
 func (c *machine) check(t *rapid.T) {
-	d, err := c.s.tryDescribe()
+	d, err := c.s.TryDescribe()
 	got := stateOf(d)
 	if errors.Is(err, channel.ErrNoChannel) {
 		got, err = channel.ErrNoChannel.Error(), nil
 	}
 	c.sameError(t, err, nil)
-	p, err := c.s.readPosition()
+	p, err := c.s.TryPosition()
 	if missing := errors.Is(err, channel.ErrNoChannel); missing == c.m.exists || err != nil && !missing || p != d.Position {
 		t.Fatalf("the position is %v, %v, and the description has %v", p, err, d.Position)
 	}
@@ -118,7 +121,7 @@ func (c *machine) publish(t *rapid.T) {
 		}
 		drafts = append(drafts, channel.Draft{ID: id, Content: fmt.Appendf(nil, "%d", c.serial)})
 	}
-	got, err := c.s.store.Publish(c.s.ctx(), channel.PublishRequest{Channel: c.s.channel, Drafts: drafts, Policy: c.s.policy})
+	got, err := c.s.Store.Publish(c.s.Ctx(), channel.PublishRequest{Channel: c.s.Name, Drafts: drafts, Policy: c.s.Policy})
 	c.sameError(t, err, nil)
 	if got, want := fmt.Sprint(got), fmt.Sprint(c.m.publish(drafts)); got != want {
 		t.Fatalf("publish returns\n%s\nand should return\n%s", got, want)
@@ -137,7 +140,7 @@ func (c *machine) subscribe(t *rapid.T) {
 		from.Clock = c.m.base.Add(rapid.Uint64Range(0, length+2).Draw(t, "clock"))
 	}
 	name := c.subscriber(t)
-	got, err := c.s.trySubscribe(name, from)
+	got, err := c.s.TrySubscribe(name, from)
 	want, wantErr := c.m.subscribe(name, from)
 	if !c.sameError(t, err, wantErr) {
 		return
@@ -150,7 +153,7 @@ func (c *machine) subscribe(t *rapid.T) {
 
 func (c *machine) unsubscribe(t *rapid.T) {
 	name := c.subscriber(t)
-	c.sameError(t, c.s.store.Unsubscribe(c.s.ctx(), c.s.channel, name, ulid.ULID{}), nil)
+	c.sameError(t, c.s.Store.Unsubscribe(c.s.Ctx(), c.s.Name, name, ulid.ULID{}), nil)
 	delete(c.m.marks, name)
 }
 
@@ -159,8 +162,8 @@ func (c *machine) limit(t *rapid.T) int {
 }
 
 func (c *machine) fetch(t *rapid.T) {
-	r := c.s.request(c.subscriber(t), c.limit(t))
-	got, err := c.s.store.Fetch(c.s.ctx(), r)
+	r := c.s.Request(c.subscriber(t), c.limit(t))
+	got, err := c.s.Store.Fetch(c.s.Ctx(), r)
 	want, wantErr := c.m.fetch(r.Subscriber, r.Max)
 	if c.sameError(t, err, wantErr) {
 		c.sameBatch(t, r, got, want)
@@ -169,7 +172,7 @@ func (c *machine) fetch(t *rapid.T) {
 
 // sameBatch compares batches, and keeps the receipt.
 func (c *machine) sameBatch(t *rapid.T, r channel.FetchRequest, got, want channel.Batch) {
-	if err := checkBatch(got, r); err != nil {
+	if err := subject.CheckBatch(got, r); err != nil {
 		t.Fatalf("%v", err)
 	}
 	same := got.Mark == want.Mark && got.Through == want.Through && got.Clock == want.Clock &&
@@ -182,7 +185,7 @@ func (c *machine) sameBatch(t *rapid.T, r channel.FetchRequest, got, want channe
 		t.Fatalf("fetch returns\n%+v\nand should return\n%+v", got, want)
 	}
 	c.sameEpoch(t, got.Epoch)
-	c.receipts = append(c.receipts, modelReceipt{c.s.receiptFor(r.Subscriber, got), c.m.life})
+	c.receipts = append(c.receipts, modelReceipt{c.s.ReceiptFor(r.Subscriber, got), c.m.life})
 }
 
 // receipt draws a receipt that was made before, and sometimes changes it.
@@ -207,12 +210,12 @@ func (c *machine) receipt(t *rapid.T) modelReceipt {
 
 func (c *machine) ack(t *rapid.T) {
 	r := c.receipt(t)
-	c.sameError(t, c.s.tryAck(r.Receipt), c.m.ack(r.Receipt, r.life))
+	c.sameError(t, c.s.TryAck(r.Receipt), c.m.ack(r.Receipt, r.life))
 }
 
 func (c *machine) next(t *rapid.T) {
 	r, limit := c.receipt(t), c.limit(t)
-	got, err := c.s.tryNext(r.Receipt, limit)
+	got, err := c.s.TryNext(r.Receipt, limit)
 	if !c.sameError(t, err, c.m.ack(r.Receipt, r.life)) {
 		if len(got.Messages) > 0 {
 			t.Fatalf("a refused next returns %+v", got)
@@ -220,7 +223,7 @@ func (c *machine) next(t *rapid.T) {
 		return
 	}
 	want, _ := c.m.fetch(r.Subscriber, limit)
-	c.sameBatch(t, c.s.request(r.Subscriber, limit), got, want)
+	c.sameBatch(t, c.s.Request(r.Subscriber, limit), got, want)
 }
 
 // expireMessages expires the oldest messages: lives end in the order in which they began.
@@ -230,11 +233,11 @@ func (c *machine) expireMessages(t *rapid.T) {
 		t.Skip("no message is alive")
 	}
 	withRecords := rapid.Bool().Draw(t, "records too")
-	var parts []Part
+	var parts []subject.Part
 	for _, at := range alive[:rapid.IntRange(1, len(alive)).Draw(t, "how many")] {
-		parts = append(parts, message(at))
+		parts = append(parts, subject.Message(at))
 		if id := c.m.messages[at].ID; withRecords && c.m.records[id] == at {
-			parts = append(parts, record(id))
+			parts = append(parts, subject.Record(id))
 			delete(c.m.records, id)
 		}
 		delete(c.m.messages, at)
@@ -242,8 +245,8 @@ func (c *machine) expireMessages(t *rapid.T) {
 	c.expire(t, parts...)
 }
 
-func (c *machine) expire(t *rapid.T, parts ...Part) {
-	if err := c.s.h.Expire(c.s.ctx(), c.s.channel, parts...); err != nil {
+func (c *machine) expire(t *rapid.T, parts ...subject.Part) {
+	if err := c.s.H.Expire(c.s.Ctx(), c.s.Name, parts...); err != nil {
 		t.Fatalf("expire: %v", err)
 	}
 }
@@ -251,13 +254,13 @@ func (c *machine) expire(t *rapid.T, parts ...Part) {
 func (c *machine) expireRecord(t *rapid.T) {
 	id := rapid.SampledFrom([]string{"a", "b", "c", "d"}).Draw(t, "id")
 	delete(c.m.records, id)
-	c.expire(t, record(id))
+	c.expire(t, subject.Record(id))
 }
 
 func (c *machine) expireMark(t *rapid.T) {
 	name := c.subscriber(t)
 	delete(c.m.marks, name)
-	c.expire(t, mark(name))
+	c.expire(t, subject.Mark(name))
 }
 
 // expireChannel is rarer than the others, so that lives become long.
