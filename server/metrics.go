@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	v1 "github.com/tidemark-dev/tidemark/server/v1"
 )
 
 // registerMetrics registers the gauges of connections and of waiting fetches.
@@ -26,20 +27,29 @@ func (s *Server) registerMetrics(registry *prometheus.Registry) {
 	)
 }
 
+// countLimited returns what counts the requests beyond the limits of clients.
+func countLimited(registry *prometheus.Registry) (refused func(limit, of string)) {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tidemark_limited_total", Help: "Requests beyond a limit of their client, by the limit and whose it is.",
+	}, []string{"limit", "of"})
+	registry.MustRegister(c)
+	return func(limit, of string) { c.WithLabelValues(limit, of).Inc() }
+}
+
 // countedChannels counts the messages that clients publish, fetch and acknowledge over HTTP.
 type countedChannels struct {
-	*channel.Service
+	v1.Channels
 	published, duplicates, delivered, expired, acks prometheus.Counter
 }
 
-func countChannels(service *channel.Service, registry *prometheus.Registry) *countedChannels {
+func countChannels(channels v1.Channels, registry *prometheus.Registry) *countedChannels {
 	counter := func(name, help string) prometheus.Counter {
 		c := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 		registry.MustRegister(c)
 		return c
 	}
 	return &countedChannels{
-		Service:    service,
+		Channels:   channels,
 		published:  counter("tidemark_messages_published_total", "Messages published, without duplicates."),
 		duplicates: counter("tidemark_messages_duplicates_total", "Messages refused as duplicates of an earlier one."),
 		delivered:  counter("tidemark_messages_delivered_total", "Messages in answers to fetches, repeats included."),
@@ -50,7 +60,7 @@ func countChannels(service *channel.Service, registry *prometheus.Registry) *cou
 
 // Publish publishes messages and counts them.
 func (c *countedChannels) Publish(ctx context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
-	published, err := c.Service.Publish(ctx, name, drafts)
+	published, err := c.Channels.Publish(ctx, name, drafts)
 	for i := range published {
 		if published[i].Duplicate {
 			c.duplicates.Inc()
@@ -63,14 +73,14 @@ func (c *countedChannels) Publish(ctx context.Context, name string, drafts []cha
 
 // Fetch fetches messages and counts them.
 func (c *countedChannels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
-	d, err := c.Service.Fetch(ctx, q)
+	d, err := c.Channels.Fetch(ctx, q)
 	c.count(&d)
 	return d, err
 }
 
 // Next acknowledges a receipt, if there is one, fetches messages, and counts both.
 func (c *countedChannels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
-	d, err := c.Service.Next(ctx, q, handle)
+	d, err := c.Channels.Next(ctx, q, handle)
 	if err == nil && handle != "" {
 		c.acks.Inc()
 	}
@@ -80,7 +90,7 @@ func (c *countedChannels) Next(ctx context.Context, q channel.Query, handle stri
 
 // Ack acknowledges a receipt and counts it.
 func (c *countedChannels) Ack(ctx context.Context, name, subscriber, handle string) error {
-	err := c.Service.Ack(ctx, name, subscriber, handle)
+	err := c.Channels.Ack(ctx, name, subscriber, handle)
 	if err == nil {
 		c.acks.Inc()
 	}

@@ -5,16 +5,19 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
+	"github.com/tidemark-dev/tidemark/server/proxies"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/storage"
@@ -49,6 +52,7 @@ type Options struct {
 
 	Matchmaking Matchmaking    // nil: there are no calls for tickets and queues
 	Keys        admin.Registry // nil: there are no calls for API keys and revocations
+	Clients     Clients
 
 	Version string
 	CORS    CORS
@@ -77,6 +81,21 @@ type Limits struct {
 	MaxConnections int
 }
 
+// Clients says how much each client may do, and how to know its address.
+type Clients struct {
+	Limits       limits.Options // Refused is set by New; an open service has those of addresses only
+	TrustProxies []netip.Prefix // whose X-Forwarded-For says where a request came from
+}
+
+// limiter returns what the limits are, or nil if nobody has any.
+func (o Options) limiter() *limits.Limiter {
+	if o.Guard == nil && o.Clients.Limits.Addresses == (access.Limits{}) {
+		return nil
+	}
+	o.Clients.Limits.Refused = countLimited(o.Metrics)
+	return limits.New(o.Clients.Limits)
+}
+
 // Server answers HTTP requests. All methods except Run may be called by several goroutines.
 type Server struct {
 	service     *channel.Service
@@ -95,14 +114,22 @@ func New(o Options) *Server {
 	o = withDefaults(o)
 	o.CORS.RequestHeaders, o.CORS.ResponseHeaders = grpc.RequestHeaders, grpc.ResponseHeaders
 	s := &Server{service: o.Service, options: o, log: o.Logger}
+	limiter := o.limiter()
 	s.router = web.New(web.Options{
-		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, CORS: o.CORS, AllowHosts: o.AllowHosts,
+		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter, Proxies: proxies.Trust(o.Clients.TrustProxies), CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.admin = connections{limit: adminConnections, refused: s.router.CountRefused, log: o.Logger}
 	s.registerMetrics(o.Metrics)
-	s.addRoutes(countChannels(o.Service, o.Metrics))
+	var channels v1.Channels = o.Service
+	if limiter != nil {
+		channels = &limitedChannels{o.Service}
+		if o.Matchmaking != nil {
+			s.options.Matchmaking = &limitedMatchmaking{o.Matchmaking}
+		}
+	}
+	s.addRoutes(countChannels(channels, o.Metrics))
 	return s
 }
 
@@ -131,7 +158,7 @@ func withDefaults(o Options) Options {
 }
 
 func (s *Server) addRoutes(channels v1.Channels) {
-	o, limits, who := s.options, s.service.Limits(), "open"
+	o, most, who := s.options, s.service.Limits(), "open"
 	if o.Guard != nil {
 		who = "credentials"
 	}
@@ -146,9 +173,9 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	}
 	v1.Register(s.router, v1.Options{
 		Channels: channels, Matchmaking: o.Matchmaking, Write: write,
-		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: limits},
+		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
 	})
-	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: limits, Write: write})
+	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: most, Write: write})
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})
 	s.router.AddProbes()
 }

@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -14,19 +13,19 @@ import (
 
 const metadataAuthorization = "authorization"
 
-// authorized authenticates the client before its message is read, and checks what it may do, to which resource as soon as the
-// message has arrived. A stream ends when the client's credential does.
+// authorized authenticates the client and counts the call before its message is read, and checks what the client may do, to
+// which resource as soon as the message has arrived. A stream ends when the client's credential does.
 func authorized(m *method, next grpc.StreamHandler) grpc.StreamHandler {
 	return func(srv any, ss grpc.ServerStream) error {
-		p, err := m.authenticate(ss.Context())
+		ctx, p, err := m.admit(ss.Context())
+		ss.(*call).client = p
 		if err == nil {
-			ss.(*call).client = p
-			err = m.router.Guard().Check(ss.Context(), p, m.need.Action, access.Resource{})
+			err = m.router.Guard().Check(ctx, p, m.need.Action, access.Resource{})
 		}
 		if err != nil {
 			return err
 		}
-		s := &authorizedStream{ServerStream: ss, method: m, ctx: access.With(ss.Context(), p)}
+		s := &authorizedStream{ServerStream: ss, method: m, ctx: ctx}
 		if !m.streams {
 			return next(srv, s)
 		}
@@ -41,20 +40,23 @@ func authorized(m *method, next grpc.StreamHandler) grpc.StreamHandler {
 	}
 }
 
-// authenticate returns the client. On the HTTP port the plumbing has authenticated it.
-func (m *method) authenticate(ctx context.Context) (*access.Principal, error) {
+// admit authenticates the client, counts the call, and returns its context with both. On the HTTP port the plumbing has done
+// so.
+func (m *method) admit(ctx context.Context) (context.Context, *access.Principal, error) {
 	if m.http {
-		return access.From(ctx), nil
+		return ctx, access.From(ctx), nil
 	}
-	address := ""
-	if from, ok := peer.FromContext(ctx); ok {
-		address = from.Addr.String()
-	}
+	address := m.clientOf(ctx)
 	credential, err := web.Bearer(metadata.ValueFromIncomingContext(ctx, metadataAuthorization))
-	if err != nil {
-		return nil, err
+	if err != nil && m.router.Guard() != nil {
+		return ctx, nil, err
 	}
-	return m.router.Authenticate(ctx, credential, address)
+	p, err := m.router.Authenticate(ctx, credential, address)
+	if err != nil {
+		return ctx, nil, err
+	}
+	ctx, err = m.router.Limit(access.With(ctx, p), p, address)
+	return ctx, p, err
 }
 
 // credentialEnd returns why the client's credential isn't valid any more, or nil.

@@ -2,6 +2,7 @@ package grpc
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -38,7 +39,7 @@ func intercept(m *method, handler grpc.StreamHandler) grpc.StreamHandler {
 	if m.asks {
 		handler = drained(m, handler)
 	}
-	if m.path != "" && !m.need.Open && m.router.Guard() != nil {
+	if m.path != "" && !m.need.Open && (m.router.Guard() != nil || !m.http && m.router.Limited()) {
 		handler = authorized(m, handler)
 	}
 	return func(srv any, ss grpc.ServerStream) (err error) {
@@ -108,13 +109,22 @@ func (c *call) path() string {
 }
 
 func (c *call) about() (id, client string) {
-	if p, ok := peer.FromContext(c.Context()); ok {
-		client = p.Addr.String()
-	}
-	return c.requestID(), client
+	return c.requestID(), c.method.clientOf(c.Context())
 }
 
-const metadataRequestID = "x-request-id"
+// clientOf returns the address of the client of a call on the listener of gRPC, or "" if it isn't known.
+func (m *method) clientOf(ctx context.Context) string {
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	return m.router.Client(from.Addr.String(), metadata.ValueFromIncomingContext(ctx, metadataForwarded))
+}
+
+const (
+	metadataRequestID = "x-request-id"
+	metadataForwarded = "x-forwarded-for"
+)
 
 // requestID returns the ID that the client sent, or a new one. It is made when it is first needed.
 func (c *call) requestID() string {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net/http"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/grpc/services"
@@ -71,12 +73,24 @@ func toldOf(ctx context.Context, err error) *status.Status {
 	case ctx.Err() != nil:
 		return status.New(codes.Canceled, "the call was cancelled")
 	case errors.As(err, &e) && e.Kind != fault.Internal:
-		return status.New(CodeOf(e), e.Detail)
+		return withRetry(status.New(CodeOf(e), e.Detail), e)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return status.New(codes.Unavailable, "the request ended before its answer; trying again is safe")
 	default:
 		return status.New(codes.Internal, "an error occurred in the service; its log has more under the request's ID")
 	}
+}
+
+// withRetry tells a client beyond its limits when to try again.
+func withRetry(told *status.Status, e *fault.Error) *status.Status {
+	if e.Kind != fault.Limited || e.RetryAfter <= 0 {
+		return told
+	}
+	more, err := told.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(e.RetryAfter)})
+	if err != nil {
+		return told // impossible: the message can be encoded
+	}
+	return more
 }
 
 // statusOf returns the status of an error in metrics and log, whose client is told code.

@@ -112,7 +112,7 @@ func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {
 
 // server returns a server of all services. onRoutes says that its calls come from routes of the router.
 func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Server {
-	stray := &method{http: onRoutes, counts: s.router.Stray()}
+	stray := &method{http: onRoutes, counts: s.router.Stray(), router: s.router}
 	made := grpc.NewServer(append(options,
 		grpc.ForceServerCodecV2(newCodec()), grpc.MaxRecvMsgSize(s.limits.MessageBytes), grpc.MaxSendMsgSize(max(largestAnswer, s.limits.MessageBytes+largestOverhead)),
 		grpc.UnknownServiceHandler(intercept(stray, unknown)),

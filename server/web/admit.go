@@ -6,13 +6,17 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/guesses"
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server/proxies"
 )
 
 // gate decides who is served.
 type gate struct {
 	guard   *access.Guard // nil: the service is open
 	guesses *guesses.Guesses
+	limiter *limits.Limiter  // nil: nobody has limits
+	proxies *proxies.Proxies // nil: there are none
 }
 
 // Guard returns the guard, or nil if the service is open.
@@ -34,12 +38,32 @@ func (g *gate) Authenticate(ctx context.Context, credential, address string) (*a
 	return p, err
 }
 
+// Client returns the address of the client of a request that came from the address remote, and has the headers
+// X-Forwarded-For.
+func (g *gate) Client(remote string, forwarded []string) string {
+	return g.proxies.Client(remote, forwarded)
+}
+
+// Limited reports whether clients may have limits.
+func (g *gate) Limited() bool { return g.limiter != nil }
+
+// Limit counts a request of a principal, nil on an open service, from an address. It returns the request's context with the
+// client that all else counts for. Errors: those of limits.Client.Request.
+func (g *gate) Limit(ctx context.Context, p *access.Principal, address string) (context.Context, error) {
+	client := g.limiter.Client(p, address)
+	return limits.With(ctx, client), client.Request(ctx)
+}
+
 // admit authenticates the client, and checks that it may do what the route is for.
 func (c *Call) admit() error {
 	credential, err := c.credential()
 	gate := &c.route.router.gate
-	if gate.guard == nil || c.route.Open {
+	if c.route.Open {
 		return nil
+	}
+	if gate.guard == nil {
+		c.ctx, err = gate.Limit(c.ctx, nil, c.request.RemoteAddr)
+		return err
 	}
 	if err != nil {
 		return err
@@ -50,6 +74,9 @@ func (c *Call) admit() error {
 			return err
 		}
 		c.ctx = access.With(c.ctx, p)
+	}
+	if c.ctx, err = gate.Limit(c.ctx, p, c.request.RemoteAddr); err != nil {
+		return err
 	}
 	var of access.Resource
 	if c.route.Of != nil {

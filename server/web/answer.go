@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -21,6 +23,9 @@ const (
 	headerConnection    = "Connection"
 	headerSniffing      = "X-Content-Type-Options"
 	headerChallenge     = "Www-Authenticate"
+
+	headerRateLimit       = "Ratelimit"
+	headerRateLimitPolicy = "Ratelimit-Policy"
 )
 
 // Values of headers that many answers share. They must not be changed.
@@ -109,7 +114,22 @@ func (c *Call) SetHeaders() {
 	if c.inQuery {
 		header[headerCacheControl] = privateNoStore
 	}
+	if c.route.router.Limited() {
+		c.setRateLimit(header)
+	}
 	c.CloseIfLast()
+}
+
+// setRateLimit tells a client with a limit of requests how much of it is left, as draft-ietf-httpapi-ratelimit-headers has it.
+func (c *Call) setRateLimit(header http.Header) {
+	s, ok := limits.From(c.ctx).Standing()
+	if !ok {
+		return
+	}
+	const name = `"` + access.LimitRequests + `"`
+	seconds := func(d time.Duration) string { return strconv.Itoa(int((d + time.Second - 1) / time.Second)) }
+	header[headerRateLimitPolicy] = []string{name + ";q=" + strconv.Itoa(s.Limit.Count) + ";w=" + seconds(s.Limit.Per)}
+	header[headerRateLimit] = []string{name + ";r=" + strconv.Itoa(s.Remaining) + ";t=" + seconds(s.Reset)}
 }
 
 // setSafetyHeaders keeps browsers and caches from storing an answer, and from guessing another media type.

@@ -107,7 +107,7 @@ func (c CORS) middleware() (m echo.MiddlewareFunc, ok bool) {
 	return middleware.CORSWithConfig(middleware.CORSConfig{
 		AllowOrigins:  c.AllowOrigins,
 		AllowHeaders:  append([]string{headerAuthorization, headerContentType, headerRequestID}, c.RequestHeaders...),
-		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge, "RateLimit", "RateLimit-Policy"}, c.ResponseHeaders...),
+		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge, headerRateLimit, headerRateLimitPolicy}, c.ResponseHeaders...),
 		MaxAge:        int(c.MaxAge / time.Second),
 		// AllowMethods is left out: the answer to a preflight request has the methods of the path.
 	}), true
