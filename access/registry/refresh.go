@@ -181,7 +181,9 @@ func (r *Registry) restore(ctx context.Context) error {
 		r.mu.RUnlock()
 		if ok {
 			_, err := r.store.Revoke(ctx, lost, MaxRevocations)
-			if err != nil && !errors.Is(err, ErrTooManyRevocations) {
+			if errors.Is(err, ErrTooManyRevocations) { // there is room for deletions of keys only
+				maps.DeleteFunc(r.lost, func(of revoked, _ struct{}) bool { return of.kind != RevokedKey })
+			} else if err != nil {
 				return fmt.Errorf("put a revocation back: %w", err)
 			}
 		}
