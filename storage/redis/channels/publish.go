@@ -90,9 +90,10 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 	d := r.Decoder()
 	published := make([]channel.Published, len(drafts))
 	for i, draft := range drafts {
-		published[i] = channel.Published{ID: draft.ID, Clock: clockOf(d), Duplicate: d.Int64() != 0}
+		published[i] = channel.Published{
+			ID: draft.ID, Clock: clockOf(d), Duplicate: d.Int64() != 0, Begun: i == 0 && r.Status == statusCreated,
+		}
 	}
-	published[0].Begun = r.Status == statusCreated
 	if err := d.End(); err != nil {
 		return nil, err
 	}
