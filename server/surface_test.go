@@ -124,7 +124,7 @@ func TestCORS(t *testing.T) {
 	for _, path := range []string{"/v1/info", "/v1/channels/c", "/nothing"} { // errors too
 		got := h.do("GET", path, "", header{"Origin", mine})
 		require.Equal(t, mine, got.header.Get("Access-Control-Allow-Origin"))
-		require.Equal(t, "X-Request-Id,Retry-After,Location,Www-Authenticate,RateLimit,RateLimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin", got.header.Get("Access-Control-Expose-Headers"))
+		require.Equal(t, "X-Request-Id,Retry-After,Location,Www-Authenticate,Ratelimit,Ratelimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin", got.header.Get("Access-Control-Expose-Headers"))
 		require.Equal(t, "Origin", got.header.Get("Vary"))
 		require.Empty(t, h.do("GET", path, "", header{"Origin", "https://evil.example.com"}).header.Get("Access-Control-Allow-Origin"))
 	}
