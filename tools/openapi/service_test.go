@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// startService runs `tidemark serve` with a Redis of its own until the test ends, and returns its URL.
+// startService runs `tidemark serve` with a Redis of its own until the test ends, and returns the URL of its admin address, where the
+// whole API is served.
 func startService(t *testing.T) string {
 	t.Helper()
 	binary := os.Getenv("TIDEMARK_TEST_BINARY")
@@ -28,7 +29,7 @@ func startService(t *testing.T) string {
 		}
 		require.NoError(t, cmd.Wait())
 	})
-	ready := regexp.MustCompile(`msg="tidemark is ready" url=(\S+)`)
+	ready := regexp.MustCompile(`msg="tidemark is ready" .* admin=(\S+)`)
 	for lines.Scan() {
 		if found := ready.FindStringSubmatch(lines.Text()); found != nil {
 			return found[1]
