@@ -93,10 +93,8 @@ func TestQueueOutOfMemory(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
 	h.prepare(t)
-	r := h.Request("short")
-	r.TTL = queuetest.Shortest
-	require.NoError(t, errorOf2(h.Create(t.Context(), r)))
-	require.Eventually(t, func() bool { return h.Status(t, "short") == matchmaking.Expired }, rig.Patience, queuetest.Shortest/10)
+	h.AddShort(t, "short")
+	h.Expires(t, "short")
 	all := h.queueCalls()
 	rig.FillUp(t, n)
 	before := rig.Dump(t, n)
@@ -122,10 +120,8 @@ func TestQueueNotPermitted(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	root := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
 	root.prepare(t)
-	r := root.Request("short")
-	r.TTL = queuetest.Shortest
-	require.NoError(t, errorOf2(root.Create(t.Context(), r)))
-	require.Eventually(t, func() bool { return root.Status(t, "short") == matchmaking.Expired }, rig.Patience, queuetest.Shortest/10)
+	root.AddShort(t, "short")
+	root.Expires(t, "short")
 	for rights, names := range map[string][]string{ //nolint:paralleltest // they share a server whose keys must not change
 		"~* &* +@all -spublish": {"create", "assign", "cancel"},
 		"~* +@all -xadd":        {"create", "assign", "cancel", "release"},

@@ -16,7 +16,6 @@ import (
 )
 
 func assign(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c")
 	q.Hold(t, "token", "b", "a")
 	made := q.AssignOne(t, "token", "m1", "b", "a")
@@ -40,7 +39,6 @@ func assign(t *testing.T, q *Queue) {
 }
 
 func matchRecord(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b")
 	q.Hold(t, "token", "a", "b")
 	m, plain := q.Match("m1", "a"), q.Match("m2", "b")
@@ -65,15 +63,11 @@ func matchRecord(t *testing.T, q *Queue) {
 
 // A match of which one ticket can't be assigned leaves all of them as they are, whatever is wrong with the one.
 func assignConflicts(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "good", "cancelled", "other", "free", "matched", "late")
-	r := q.Request("expired")
-	r.TTL = Shortest
-	_, _, err := q.Create(t.Context(), r)
-	require.NoError(t, err)
+	q.AddShort(t, "expired")
 	q.Hold(t, "token", "good", "cancelled", "matched", "expired")
 	held := map[string]time.Time{"other": q.ClaimIDs(t, "another", "other").Deadline}
-	_, err = q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Hold: Shortest, IDs: []string{"late"}})
+	_, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Hold: Shortest, IDs: []string{"late"}})
 	require.NoError(t, err)
 	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
 	q.AssignOne(t, "token", "m1", "matched")
@@ -102,7 +96,6 @@ func assignConflicts(t *testing.T, q *Queue) {
 
 // The matches of a call are decided one after the other, as by calls of their own: one that can't be made leaves the others.
 func assignOfManyMatches(t *testing.T, q *Queue) {
-	t.Helper()
 	ids := Numbered("t", 1200) // more than one script takes
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids...)
@@ -142,7 +135,6 @@ func assignOfManyMatches(t *testing.T, q *Queue) {
 
 // The holder of the lease assigns what nobody holds, without a claim, and nobody else does.
 func assignUnderTheLease(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c", "d", "e", "f")
 	until := q.ClaimIDs(t, "another", "c").Deadline
 	q.Hold(t, "mine", "d")
@@ -176,7 +168,6 @@ func assignUnderTheLease(t *testing.T, q *Queue) {
 
 // Two directors of which each takes the other for dead assign each ticket once.
 func assignOfTwoDirectors(t *testing.T, q *Queue) {
-	t.Helper()
 	ids := Numbered("t", 200)
 	q.Add(t, ids...)
 	require.NoError(t, q.Lead(t.Context(), "lease", LongTTL))
@@ -207,10 +198,8 @@ func assignOfTwoDirectors(t *testing.T, q *Queue) {
 	require.EqualValues(t, made[0]+made[1], counts.Matched)
 	require.Equal(t, made[0]+made[1], counts.Outgoing)
 	require.Equal(t, len(ids)-counts.Outgoing, counts.Searching)
-	entries, err := q.Outgoing(t.Context(), q.Name, 0, 1000)
-	require.NoError(t, err)
 	seen := map[string]bool{}
-	for _, e := range entries {
+	for _, e := range q.outgoing(t, 0, 1000) {
 		require.False(t, seen[e.TicketID], e.TicketID)
 		seen[e.TicketID] = true
 	}
@@ -218,7 +207,6 @@ func assignOfTwoDirectors(t *testing.T, q *Queue) {
 
 // Players who leave while their match is assigned either are in it or have left, never both.
 func cancelAgainstAssign(t *testing.T, q *Queue) {
-	t.Helper()
 	const rounds = 50
 	var mu sync.Mutex
 	wins := map[string]int{}

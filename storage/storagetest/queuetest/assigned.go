@@ -27,7 +27,6 @@ func (q *Queue) listenAssigned(t *testing.T) <-chan matchmaking.TicketEnd {
 }
 
 func removedIsTold(t *testing.T, q *Queue) {
-	t.Helper()
 	ends := q.listenAssigned(t)
 	q.Add(t, "a", "b")
 	created := q.Get(t, "a").CreateTime
@@ -43,10 +42,9 @@ func removedIsTold(t *testing.T, q *Queue) {
 	}
 	requireGone("a", created)
 	r := q.Request("c")
-	made, _, err := q.Create(t.Context(), r)
-	require.NoError(t, err)
+	made, _ := q.make(t, r)
 	for range 2 {
-		require.False(t, undone(t, q, "c", r.Attempt))
+		require.False(t, q.undo(t, "c", r.Attempt))
 	}
 	requireGone("c", made.CreateTime)
 
@@ -63,7 +61,6 @@ func removedIsTold(t *testing.T, q *Queue) {
 
 // Tickets that are assigned are told once, with their assignments unless those are large, and others aren't.
 func assignedIsTold(t *testing.T, q *Queue) {
-	t.Helper()
 	ends := q.listenAssigned(t)
 	q.Add(t, "a", "b", "c", "d", "e")
 	q.Hold(t, "token", "a", "b", "d", "e")
@@ -87,24 +84,14 @@ func assignedIsTold(t *testing.T, q *Queue) {
 	require.Empty(t, ends)
 }
 
-func undone(t *testing.T, q *Queue, id, attempt string) (there bool) {
-	t.Helper()
-	there, err := q.Undo(t.Context(), q.Name, id, attempt)
-	require.NoError(t, err)
-	return there
-}
-
 func states(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "waits", "held", "matched", "cancelled")
-	short := q.Request("expired")
-	short.TTL = Shortest
-	require.NoError(t, errorOf2(q.Create(t.Context(), short)))
+	q.AddShort(t, "expired")
 	q.Hold(t, "token", "held", "matched")
 	match := q.Match("m1", "matched")
 	require.NoError(t, q.AssignMatches(t.Context(), "token", match)[0].Err)
 	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
-	require.Eventually(t, func() bool { return q.Status(t, "expired") == matchmaking.Expired }, patience, Shortest/10)
+	q.Expires(t, "expired")
 
 	ids := []string{"nobody", "waits", "matched", "expired", "held", "cancelled", "waits"}
 	found, err := q.States(t.Context(), q.Name, append(ids, Numbered("none", 3000)...))

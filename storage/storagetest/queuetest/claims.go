@@ -11,7 +11,6 @@ import (
 )
 
 func claim(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c", "d")
 	require.NoError(t, q.CancelID(t.Context(), "d"))
 	first := q.ClaimIDs(t, "one", "b", "d", "nobody", "a")
@@ -33,7 +32,6 @@ func claim(t *testing.T, q *Queue) {
 }
 
 func claimOfTheOldest(t *testing.T, q *Queue) {
-	t.Helper()
 	ids := Numbered("t", 250)
 	q.Add(t, ids...)
 	oldest := func(token string, limit int) []string {
@@ -55,7 +53,6 @@ func claimOfTheOldest(t *testing.T, q *Queue) {
 
 // A claim that isn't used ends by itself.
 func claimIsTakenOver(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b")
 	short := matchmaking.ClaimRequest{Queue: q.Name, Token: "dead", Hold: Shortest, IDs: []string{"a", "b"}}
 	claimed, err := q.Claim(t.Context(), short)
@@ -77,7 +74,6 @@ func claimIsTakenOver(t *testing.T, q *Queue) {
 }
 
 func release(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c")
 	q.Hold(t, "one", "a", "b")
 	q.Hold(t, "two", "c")
@@ -92,14 +88,8 @@ func release(t *testing.T, q *Queue) {
 }
 
 func sweep(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "stays")
-	for _, id := range []string{"a", "b", "c"} {
-		r := q.Request(id)
-		r.TTL = Shortest
-		_, _, err := q.Create(t.Context(), r)
-		require.NoError(t, err)
-	}
+	q.AddShort(t, "a", "b", "c")
 	q.Hold(t, "token", "b")
 	sweep := func(limit int, told ...string) matchmaking.Swept {
 		swept, err := q.Sweep(t.Context(), q.Name, told, limit)
@@ -118,7 +108,6 @@ func sweep(t *testing.T, q *Queue) {
 
 // Only the holder of the lease can claim, also after the lease has ended by itself.
 func directorsLease(t *testing.T, q *Queue) {
-	t.Helper()
 	claim := func(fence uint64) error {
 		r := matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Fence: fence, Hold: LongHold, IDs: []string{"a"}}
 		return errorOf(q.Claim(t.Context(), r))
@@ -143,7 +132,6 @@ func directorsLease(t *testing.T, q *Queue) {
 
 // The claims of earlier directors end when the one that has the lease says so, and only those.
 func takeOver(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c", "d", "e")
 	q.Hold(t, "dead.7", "a")
 	q.Hold(t, "older.1", "b")

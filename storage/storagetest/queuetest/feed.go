@@ -16,7 +16,6 @@ import (
 )
 
 func changes(t *testing.T, q *Queue) {
-	t.Helper()
 	start := q.Whole(t)
 	require.Equal(t, "0-0", start.After)
 	require.Empty(t, start.Tickets)
@@ -68,7 +67,6 @@ func told(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Chan
 // A follower gets what happens after its point, each change once and in order, while the queue has a director and while it
 // has none.
 func follow(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c")
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
 	f := q.Follow(matchmaking.ChangesRequest{Queue: q.Name, After: q.Whole(t).After, Limit: 10, Fields: matchmaking.FieldsSearch})
@@ -84,11 +82,9 @@ func follow(t *testing.T, q *Queue) {
 	undone, large := q.Request("undone"), q.Request("large")
 	large.Spec = Spec(strings.Repeat("x", 100_000))
 	for _, r := range []matchmaking.CreateRequest{undone, large} {
-		_, _, err := q.Create(t.Context(), r)
-		require.NoError(t, err)
+		q.make(t, r)
 	}
-	_, err := q.Undo(t.Context(), q.Name, undone.ID, undone.Attempt)
-	require.NoError(t, err)
+	q.undo(t, undone.ID, undone.Attempt)
 	require.NoError(t, q.Resign(t.Context(), "boss"))
 	q.Add(t, "e")
 	require.Equal(t, []string{"+a", "+b", "-a", "undone", "large", "-undone", "e"}, Told(told(t, f, 7)))
@@ -105,12 +101,10 @@ func follow(t *testing.T, q *Queue) {
 	require.True(t, slices.IsSortedFunc(found, func(a, b matchmaking.Change) int { return a.Added.CreateTime.Compare(b.Added.CreateTime) }))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = f.Next(ctx, time.Hour)
-	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, errorOf(f.Next(ctx, time.Hour)), context.Canceled)
 }
 
 func watch(t *testing.T, q *Queue) {
-	t.Helper()
 	nudges := q.Nudges(t)
 	require.True(t, <-nudges, "it begins")
 	q.Add(t, "a", "b", "c")
@@ -134,7 +128,6 @@ func watch(t *testing.T, q *Queue) {
 
 // The direction of a queue is taken where there is something to do.
 func campaign(t *testing.T, q *Queue) {
-	t.Helper()
 	take := func(token string) error { return q.Lead(t.Context(), token, time.Hour) }
 	require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
 	q.Add(t, "x")
@@ -158,7 +151,6 @@ func campaign(t *testing.T, q *Queue) {
 }
 
 func snapshot(t *testing.T, q *Queue) {
-	t.Helper()
 	ids := Numbered("t", 2*1000+500)
 	q.Add(t, ids...)
 	claimed := q.ClaimIDs(t, "token", ids[7], ids[1000])
@@ -182,7 +174,6 @@ func snapshot(t *testing.T, q *Queue) {
 }
 
 func releaseIsTold(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c")
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
 	after := q.Whole(t).After
@@ -193,36 +184,31 @@ func releaseIsTold(t *testing.T, q *Queue) {
 	require.Equal(t, []string{"+b"}, Told(q.ChangesAfter(t, after, 10).Changes), "the director knows what it does itself")
 }
 
-// waiting walks more tickets than a page has, also where more than that were made in the same microsecond.
+// waiting walks more tickets than a page has.
 func waiting(t *testing.T, q *Queue) {
-	t.Helper()
 	require.Empty(t, q.walk(t, matchmaking.FieldsAll))
 	ids := Numbered("t", 1000+50)
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids[7])
-	same := func() {
-		whole, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsAll})
-		require.NoError(t, err)
-		require.Len(t, whole.Tickets, len(ids))
-		require.Equal(t, whole.Tickets, q.walk(t, matchmaking.FieldsAll))
-		matching, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsMatching})
-		require.NoError(t, err)
-		search, none := q.walk(t, matchmaking.FieldsSearch), q.walk(t, matchmaking.FieldsNone)
-		for i, ticket := range whole.Tickets {
-			require.Equal(t, ticket.SearchFields, search[i].SearchFields)
-			require.Equal(t, matchmaking.Spec{Statistics: ticket.Statistics}, matching.Tickets[i].Spec)
-			for _, found := range []*matchmaking.Ticket{search[i], none[i]} {
-				require.Equal(t, ticket.ID, found.ID)
-				require.Equal(t, ticket.CreateTime, found.CreateTime)
-				require.Equal(t, ticket.Expires, found.Expires)
-				require.Equal(t, ticket.Status, found.Status)
-			}
+	whole := q.Whole(t)
+	require.Len(t, whole.Tickets, len(ids))
+	require.Equal(t, whole.Tickets, q.walk(t, matchmaking.FieldsAll))
+	matching, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsMatching})
+	require.NoError(t, err)
+	search, none := q.walk(t, matchmaking.FieldsSearch), q.walk(t, matchmaking.FieldsNone)
+	for i, ticket := range whole.Tickets {
+		require.Equal(t, ticket.SearchFields, search[i].SearchFields)
+		require.Equal(t, matchmaking.Spec{Statistics: ticket.Statistics}, matching.Tickets[i].Spec)
+		for _, found := range []*matchmaking.Ticket{search[i], none[i]} {
+			require.Equal(t, ticket.ID, found.ID)
+			require.Equal(t, ticket.CreateTime, found.CreateTime)
+			require.Equal(t, ticket.Expires, found.Expires)
+			require.Equal(t, ticket.Status, found.Status)
 		}
 	}
-	same()
 	enough := errors.New("enough")
 	calls := 0
-	err := q.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: q.Name}, func([]*matchmaking.Ticket) error {
+	err = q.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: q.Name}, func([]*matchmaking.Ticket) error {
 		calls++
 		return enough
 	})

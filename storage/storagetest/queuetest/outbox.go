@@ -11,19 +11,13 @@ import (
 )
 
 func outbox(t *testing.T, q *Queue) {
-	t.Helper()
-	outgoing := func(age time.Duration, limit int) []matchmaking.OutboxEntry {
-		entries, err := q.Outgoing(t.Context(), q.Name, age, limit)
-		require.NoError(t, err)
-		return entries
-	}
-	require.Empty(t, outgoing(0, 10))
+	require.Empty(t, q.outgoing(t, 0, 10))
 	require.NoError(t, q.Delivered(t.Context(), q.Name, []string{"1-1"}))
 	q.Add(t, "a", "b", "c")
 	q.Hold(t, "token", "a", "b", "c")
 	first := q.AssignOne(t, "token", "m1", "a", "b")
 	second := q.AssignOne(t, "token", "m2", "c")
-	entries := outgoing(0, 10)
+	entries := q.outgoing(t, 0, 10)
 	require.Len(t, entries, 3)
 	for i, want := range []matchmaking.OutboxEntry{
 		{Entry: first.Entries[0], TicketID: "a", MatchID: "m1"},
@@ -38,32 +32,28 @@ func outbox(t *testing.T, q *Queue) {
 		got.Content, got.Age = nil, 0
 		require.Equal(t, want, got, "in the order in which they were assigned")
 	}
-	require.Len(t, outgoing(0, 2), 2)
-	require.Empty(t, outgoing(time.Hour, 10))
-	require.Eventually(t, func() bool { return len(outgoing(Shortest, 10)) == 3 }, patience, Shortest/10)
-	require.GreaterOrEqual(t, outgoing(Shortest, 10)[2].Age, Shortest)
+	require.Len(t, q.outgoing(t, 0, 2), 2)
+	require.Empty(t, q.outgoing(t, time.Hour, 10))
+	require.Eventually(t, func() bool { return len(q.outgoing(t, Shortest, 10)) == 3 }, patience, Shortest/10)
+	require.GreaterOrEqual(t, q.outgoing(t, Shortest, 10)[2].Age, Shortest)
 
 	for range 2 {
 		require.NoError(t, q.Delivered(t.Context(), q.Name, []string{first.Entries[1], second.Entries[0]}))
 	}
 	require.NoError(t, q.Delivered(t.Context(), q.Name, nil))
-	require.Len(t, outgoing(0, 10), 1)
+	require.Len(t, q.outgoing(t, 0, 10), 1)
 	require.NoError(t, q.Delivered(t.Context(), q.Name, first.Entries))
-	require.Empty(t, outgoing(0, 10))
+	require.Empty(t, q.outgoing(t, 0, 10))
 }
 
 func describe(t *testing.T, q *Queue) {
-	t.Helper()
 	empty, err := q.Describe(t.Context(), q.Name, 10)
 	require.NoError(t, err)
 	require.Equal(t, matchmaking.QueueState{Now: empty.Now}, empty)
 	require.WithinDuration(t, time.Now(), empty.Now, time.Hour)
 
 	q.Add(t, "a", "b", "c", "d", "e", "f")
-	r := q.Request("short")
-	r.TTL = Shortest
-	_, _, err = q.Create(t.Context(), r)
-	require.NoError(t, err)
+	q.AddShort(t, "short")
 	q.Hold(t, "token", "b", "c", "d")
 	waits := q.AssignOne(t, "token", "m1", "b", "c").Waits
 	waits = append(waits, q.AssignOne(t, "token", "m2", "d").Waits...)
@@ -94,7 +84,6 @@ func describe(t *testing.T, q *Queue) {
 }
 
 func definitions(t *testing.T, q *Queue) {
-	t.Helper()
 	ctx := t.Context()
 	all, err := q.Definitions(ctx)
 	require.NoError(t, err)

@@ -70,10 +70,47 @@ func (q *Queue) Request(id string) matchmaking.CreateRequest {
 func (q *Queue) Add(t testing.TB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		_, created, err := q.Create(t.Context(), q.Request(id))
-		require.NoError(t, err)
+		_, created := q.make(t, q.Request(id))
 		require.True(t, created, id)
 	}
+}
+
+// make creates a ticket, or finds it.
+func (q *Queue) make(t testing.TB, r matchmaking.CreateRequest) (made matchmaking.Ticket, created bool) {
+	t.Helper()
+	made, created, err := q.Create(t.Context(), r)
+	require.NoError(t, err, r.ID)
+	return made, created
+}
+
+// AddShort creates tickets that live as short as possible.
+func (q *Queue) AddShort(t testing.TB, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		r := q.Request(id)
+		r.TTL = Shortest
+		q.make(t, r)
+	}
+}
+
+// Expires waits until a ticket has expired.
+func (q *Queue) Expires(t testing.TB, id string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return q.Status(t, id) == matchmaking.Expired }, patience, Shortest/10)
+}
+
+// gone expects a ticket not to exist.
+func (q *Queue) gone(t testing.TB, id string) {
+	t.Helper()
+	require.ErrorIs(t, errorOf(q.Ticket(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
+}
+
+// outgoing returns entries of the outbox of some age.
+func (q *Queue) outgoing(t testing.TB, age time.Duration, limit int) []matchmaking.OutboxEntry {
+	t.Helper()
+	entries, err := q.Outgoing(t.Context(), q.Name, age, limit)
+	require.NoError(t, err)
+	return entries
 }
 
 // Get returns a ticket.
@@ -237,9 +274,7 @@ func (q *Queue) Picture(t testing.TB, ids ...string) Picture {
 			p.Tickets[id] = found
 		}
 	}
-	entries, err := q.Outgoing(t.Context(), q.Name, 0, 1000)
-	require.NoError(t, err)
-	for _, e := range entries {
+	for _, e := range q.outgoing(t, 0, 1000) {
 		p.Outbox = append(p.Outbox, e.Entry)
 	}
 	return p
@@ -254,10 +289,10 @@ func (q *Queue) counts(t testing.TB) matchmaking.QueueState {
 	return state
 }
 
-// undo undoes an attempt to create the ticket "a", or all attempts with an epoch, and reports whether there is a ticket.
-func (q *Queue) undo(t *testing.T, attempt string) (there bool) {
+// undo undoes an attempt to create a ticket, or all attempts with an epoch, and reports whether there is a ticket.
+func (q *Queue) undo(t *testing.T, id, attempt string) (there bool) {
 	t.Helper()
-	there, err := q.Undo(t.Context(), q.Name, "a", attempt)
+	there, err := q.Undo(t.Context(), q.Name, id, attempt)
 	require.NoError(t, err)
 	return there
 }

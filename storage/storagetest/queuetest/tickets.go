@@ -17,7 +17,6 @@ import (
 )
 
 func create(t *testing.T, q *Queue) {
-	t.Helper()
 	before := time.Now().Add(-time.Second)
 	r := q.Request("a")
 	var err error
@@ -27,8 +26,7 @@ func create(t *testing.T, q *Queue) {
 		Extensions:   map[string]json.RawMessage{"x": json.RawMessage(`{"a":[1,2]}`)},
 	})
 	require.NoError(t, err)
-	made, created, err := q.Create(t.Context(), r)
-	require.NoError(t, err)
+	made, created := q.make(t, r)
 	require.True(t, created)
 	require.Equal(t, "a", made.ID)
 	require.Equal(t, q.Name, made.Queue)
@@ -39,26 +37,22 @@ func create(t *testing.T, q *Queue) {
 	require.Equal(t, made.CreateTime.Truncate(time.Millisecond).Add(LongTTL), made.Expires)
 
 	require.Equal(t, made, q.Get(t, "a"))
-	again, created, err := q.Create(t.Context(), q.Request("a"))
-	require.NoError(t, err)
+	again, created := q.make(t, q.Request("a"))
 	require.False(t, created)
 	require.Equal(t, made, again, "a repeat gives the ticket as it was made first")
 
-	require.NoError(t, err)
 	require.Equal(t, 1, q.counts(t).Searching)
 	require.Equal(t, []string{"a"}, Told(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
 
 	owned := q.Request("b")
 	owned.Spec.Owner = "ann"
-	_, _, err = q.Create(t.Context(), owned)
-	require.NoError(t, err)
+	q.make(t, owned)
 	require.Equal(t, "ann", q.Get(t, "b").Owner)
 }
 
 // Of many attempts at once each ID has one that makes its ticket, no more make one than may wait, and a player who leaves at
 // the same moment has left, or finds no ticket.
 func createAtOnce(t *testing.T, q *Queue) {
-	t.Helper()
 	const limit, attempts = 100, 3
 	ids := Numbered("t", 2*limit)
 	var mu sync.Mutex
@@ -109,23 +103,18 @@ func createAtOnce(t *testing.T, q *Queue) {
 }
 
 func createFindsATicketInEveryStatus(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "searching", "pending", "cancelled", "matched")
 	q.Hold(t, "token", "pending", "matched")
 	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
 	q.AssignOne(t, "token", "m1", "matched")
-	r := q.Request("expired")
-	r.TTL = Shortest
-	_, _, err := q.Create(t.Context(), r)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return q.Status(t, "expired") == matchmaking.Expired }, patience, Shortest/10)
+	q.AddShort(t, "expired")
+	q.Expires(t, "expired")
 
 	for id, status := range map[string]matchmaking.Status{
 		"searching": matchmaking.Searching, "pending": matchmaking.Pending, "cancelled": matchmaking.Cancelled,
 		"matched": matchmaking.MatchFound, "expired": matchmaking.Expired,
 	} {
-		found, created, err := q.Create(t.Context(), q.Request(id))
-		require.NoError(t, err, id)
+		found, created := q.make(t, q.Request(id))
 		require.False(t, created, id)
 		require.Equal(t, status, found.Status)
 		require.Equal(t, Spec(id), found.Spec)
@@ -137,14 +126,11 @@ func createFindsATicketInEveryStatus(t *testing.T, q *Queue) {
 		TicketID: "matched", MatchID: "m1", Queue: q.Name, Connection: "127.0.0.1:7777",
 	}, matched.Assignment)
 	require.NotContains(t, q.ClaimIDs(t, "other").IDs, "expired", "what has expired can't be claimed before it is swept")
-	_, err = q.Ticket(t.Context(), q.Name, "nobody")
-	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
-	_, err = q.Ticket(t.Context(), "elsewhere", "searching")
-	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+	q.gone(t, "nobody")
+	require.ErrorIs(t, errorOf(q.Ticket(t.Context(), "elsewhere", "searching")), matchmaking.ErrNoTicket)
 }
 
 func full(t *testing.T, q *Queue) {
-	t.Helper()
 	limited := func(id string) (bool, error) {
 		r := q.Request(id)
 		r.MaxTickets = 2
@@ -153,12 +139,9 @@ func full(t *testing.T, q *Queue) {
 	}
 	q.Add(t, "a", "b")
 	q.Hold(t, "token", "a")
-	state, err := q.Describe(t.Context(), q.Name, 0)
-	require.NoError(t, err)
-	require.Equal(t, []int{1, 1}, []int{state.Searching, state.Pending})
+	require.Equal(t, matchmaking.QueueState{Searching: 1, Pending: 1}, q.counts(t))
 	before := q.Picture(t, "c")
-	_, err = limited("c")
-	require.ErrorIs(t, err, matchmaking.ErrQueueFull)
+	require.ErrorIs(t, errorOf(limited("c")), matchmaking.ErrQueueFull)
 	require.Equal(t, before, q.Picture(t, "c"))
 	created, err := limited("a")
 	require.NoError(t, err, "a repeat needs no room")
@@ -170,7 +153,6 @@ func full(t *testing.T, q *Queue) {
 }
 
 func cancel(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "a", "b", "c")
 	q.Hold(t, "token", "b", "c")
 	for range 2 {
@@ -183,7 +165,7 @@ func cancel(t *testing.T, q *Queue) {
 	require.Equal(t, Spec("b"), q.Get(t, "b").Spec)
 	require.Equal(t, matchmaking.QueueState{Pending: 1, Cancelled: 2}, q.counts(t))
 	require.Equal(t, []string{"a", "b", "c", "-a", "-b"}, Told(q.ChangesAfter(t, "0-0", 10).Changes))
-	require.ErrorIs(t, errorOf(q.Ticket(t.Context(), q.Name, "nobody")), matchmaking.ErrNoTicket)
+	q.gone(t, "nobody")
 
 	q.AssignOne(t, "token", "m1", "c")
 	before := q.Picture(t, "c")
@@ -194,7 +176,6 @@ func cancel(t *testing.T, q *Queue) {
 
 // A ticket that waits is cancelled, one that is assigned is gone, and what has ended otherwise stays.
 func deleteTicket(t *testing.T, q *Queue) {
-	t.Helper()
 	q.Add(t, "waiting", "held", "assigned", "other")
 	q.Hold(t, "token", "held", "assigned", "other")
 	q.AssignOne(t, "token", "m1", "assigned", "other")
@@ -206,7 +187,7 @@ func deleteTicket(t *testing.T, q *Queue) {
 	}
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "waiting"))
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "held"))
-	require.ErrorIs(t, errorOf(q.Ticket(t.Context(), q.Name, "assigned")), matchmaking.ErrNoTicket)
+	q.gone(t, "assigned")
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "other"))
 	require.Equal(t, matchmaking.QueueState{Outgoing: outgoing, Matched: 2, Cancelled: 2}, q.counts(t), "its message is still sent")
 	require.Empty(t, q.AssignOne(t, "token", "m1", "assigned", "other").Entries, "a repeat finds the match")
@@ -217,12 +198,8 @@ func deleteTicket(t *testing.T, q *Queue) {
 }
 
 func renewDoesNotRevive(t *testing.T, q *Queue) {
-	t.Helper()
-	r := q.Request("a")
-	r.TTL = Shortest
-	_, _, err := q.Create(t.Context(), r)
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return q.Status(t, "a") == matchmaking.Expired }, patience, Shortest/10)
+	q.AddShort(t, "a")
+	q.Expires(t, "a")
 	require.NoError(t, q.Renew(t.Context(), q.Name, []string{"a"}))
 	require.NoError(t, q.CancelID(t.Context(), "a"))
 	require.Equal(t, matchmaking.Expired, q.Status(t, "a"))

@@ -12,107 +12,89 @@ import (
 )
 
 func undo(t *testing.T, q *Queue) {
-	t.Helper()
 	first, second := q.Request("a"), q.Request("a")
-	made, created, err := q.Create(t.Context(), first)
-	require.NoError(t, err)
+	made, created := q.make(t, first)
 	require.True(t, created)
-	again, created, err := q.Create(t.Context(), first)
-	require.NoError(t, err)
+	again, created := q.make(t, first)
 	require.True(t, created, "the same attempt, whose answer was lost")
 	require.Equal(t, made, again)
 
-	require.True(t, q.undo(t, second.Attempt))
+	require.True(t, q.undo(t, "a", second.Attempt))
 	require.Equal(t, matchmaking.Searching, q.Status(t, "a"), "another attempt's")
-	_, created, err = q.Create(t.Context(), second)
-	require.NoError(t, err)
+	_, created = q.make(t, second)
 	require.False(t, created)
-	require.True(t, q.undo(t, first.Attempt))
+	require.True(t, q.undo(t, "a", first.Attempt))
 	require.Equal(t, matchmaking.Searching, q.Status(t, "a"), "the later attempt has been answered")
 	require.Equal(t, made, q.Get(t, "a"))
 
 	q.Hold(t, "token", "a")
 	for range 2 {
-		require.False(t, q.undo(t, second.Attempt))
+		require.False(t, q.undo(t, "a", second.Attempt))
 	}
-	_, err = q.Ticket(t.Context(), q.Name, "a")
-	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+	q.gone(t, "a")
 	require.Equal(t, matchmaking.QueueState{}, q.counts(t))
 	require.ErrorIs(t, errorOf2(q.Create(t.Context(), second)), fault.ErrUnavailable, "a copy of it that was on its way")
-	_, created, err = q.Create(t.Context(), q.Request("a"))
-	require.NoError(t, err)
+	_, created = q.make(t, q.Request("a"))
 	require.True(t, created)
 }
 
 // An attempt that arrives after it was undone makes no ticket. Others do.
 func undoComesFirst(t *testing.T, q *Queue) {
-	t.Helper()
 	late := []matchmaking.CreateRequest{q.Request("a"), q.Request("a")}
 	for _, r := range late {
-		require.False(t, q.undo(t, r.Attempt))
+		require.False(t, q.undo(t, "a", r.Attempt))
 	}
 	require.ErrorIs(t, q.CancelID(t.Context(), "a"), matchmaking.ErrNoTicket)
 	require.NoError(t, q.Renew(t.Context(), q.Name, []string{"a"}))
 	for _, r := range late {
 		require.ErrorIs(t, errorOf2(q.Create(t.Context(), r)), fault.ErrUnavailable)
 	}
-	_, err := q.Ticket(t.Context(), q.Name, "a")
-	require.ErrorIs(t, err, matchmaking.ErrNoTicket)
+	q.gone(t, "a")
 
-	made, created, err := q.Create(t.Context(), q.Request("a"))
-	require.NoError(t, err)
+	made, created := q.make(t, q.Request("a"))
 	require.True(t, created)
 	require.Equal(t, made, q.Get(t, "a"))
-	seen, err := q.Snapshot(t.Context(), matchmaking.WaitingRequest{Queue: q.Name, Fields: matchmaking.FieldsAll})
-	require.NoError(t, err)
-	require.Len(t, seen.Tickets, 1)
+	require.Len(t, q.Whole(t).Tickets, 1)
 }
 
 // An attempt whose script arrives after a later one has made the ticket, and been answered, takes that ticket from nobody
 // when it is undone.
 func undoOfALateAttempt(t *testing.T, q *Queue) {
-	t.Helper()
 	late, answered := q.Request("a"), q.Request("a")
-	made, created, err := q.Create(t.Context(), answered)
-	require.NoError(t, err)
+	made, created := q.make(t, answered)
 	require.True(t, created)
 	for range 2 {
-		_, created, err = q.Create(t.Context(), late)
-		require.NoError(t, err)
+		_, created = q.make(t, late)
 		require.False(t, created)
-		require.True(t, q.undo(t, late.Attempt))
+		require.True(t, q.undo(t, "a", late.Attempt))
 		require.Equal(t, made, q.Get(t, "a"))
 	}
-	require.False(t, q.undo(t, answered.Attempt))
+	require.False(t, q.undo(t, "a", answered.Attempt))
 
 	var attempts []string
 	for range 20 {
 		r := q.Request("b")
-		require.NoError(t, errorOf2(q.Create(t.Context(), r)))
+		q.make(t, r)
 		attempts = append(attempts, r.Attempt)
 	}
 	for _, attempt := range attempts {
-		there, err := q.Undo(t.Context(), q.Name, "b", attempt)
-		require.NoError(t, err)
-		require.True(t, there, "one that isn't kept may have been answered")
+		require.True(t, q.undo(t, "b", attempt), "one that isn't kept may have been answered")
 	}
 	require.Equal(t, matchmaking.Searching, q.Status(t, "b"))
 }
 
 func undoLeavesWhatHasEnded(t *testing.T, q *Queue) {
-	t.Helper()
 	r := q.Request("a")
-	require.NoError(t, errorOf2(q.Create(t.Context(), r)))
+	q.make(t, r)
 	q.Add(t, "b")
 	q.Hold(t, "token", "a", "b")
 	require.Empty(t, q.AssignOne(t, "token", "m", "a", "b").Conflicts)
-	require.True(t, q.undo(t, r.Attempt))
+	require.True(t, q.undo(t, "a", r.Attempt))
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "a"))
 }
 
 // Attempts in one life of a ticket's channel make no ticket after it was found that there is none. Those in another do.
 func epochs(t *testing.T, q *Queue) {
-	t.Helper()
 	request := func(epoch ulid.ULID) matchmaking.CreateRequest {
 		r := q.Request("a")
 		r.Epoch = epoch
@@ -124,7 +106,7 @@ func epochs(t *testing.T, q *Queue) {
 	for range 2 {
 		require.ErrorIs(t, find(first), matchmaking.ErrNoTicket)
 	}
-	require.False(t, q.undo(t, second.String()))
+	require.False(t, q.undo(t, "a", second.String()))
 	require.ErrorIs(t, create(first), matchmaking.ErrUndone)
 	require.ErrorIs(t, create(second), matchmaking.ErrUndone)
 
@@ -132,7 +114,7 @@ func epochs(t *testing.T, q *Queue) {
 	require.NoError(t, create(third))
 	require.Equal(t, third, q.Get(t, "a").Epoch)
 	require.NoError(t, find(third), "it is there")
-	require.True(t, q.undo(t, third.String()), "an epoch takes no ticket out")
+	require.True(t, q.undo(t, "a", third.String()), "an epoch takes no ticket out")
 	require.Equal(t, matchmaking.Searching, q.Status(t, "a"))
 
 	q.Hold(t, "token", "a")
@@ -143,7 +125,5 @@ func epochs(t *testing.T, q *Queue) {
 	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}, outcome.Conflicts, "that one is gone")
 	m.Assignments[0].Created = q.Get(t, "a").CreateTime
 	require.Empty(t, q.AssignMatches(t.Context(), "token", m)[0].Conflicts)
-	entries, err := q.Outgoing(t.Context(), q.Name, 0, 10)
-	require.NoError(t, err)
-	require.Equal(t, third, entries[0].Epoch)
+	require.Equal(t, third, q.outgoing(t, 0, 10)[0].Epoch)
 }
