@@ -19,6 +19,7 @@ func TestRides(t *testing.T) {
 		"a call comes and succeeds": {func(r *Rides, _ func()) {
 			all := r.Take("q")
 			require.Equal(t, []string{"1-1"}, all[0].entries)
+			require.Empty(t, r.Take("q"), "they ride once")
 			Arrived(all)
 		}, true, time.Millisecond},
 		"a call of another queue":   {func(r *Rides, _ func()) { require.Empty(t, r.Take("other")) }, false, patience},
@@ -39,6 +40,9 @@ func TestRides(t *testing.T) {
 				for _, left := range r.Take("q") {
 					require.Empty(t, left.entries, "nothing is left behind")
 				}
+				began = time.Now()
+				require.False(t, r.Await(ctx, "q", make([]string, most+1)))
+				require.Zero(t, time.Since(began), "many entries don't wait")
 			})
 		})
 	}
