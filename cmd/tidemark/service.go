@@ -9,12 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/hostlimits"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
+	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
 )
 
 // serve runs the service until ctx ends or a part of it fails. It stops its parts in this order: the server, which
@@ -105,6 +107,12 @@ func serverOptions(ctx context.Context, c config.Config, s stores, needs partNee
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
 			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, needs.log), MaxStreams: c.Server.MaxStreams,
 			MaxGRPCBytes: c.GRPC.MessageBytes, QueryPage: c.GRPC.QueryPage,
+		},
+		Clients: server.Clients{
+			Limits: limits.Options{
+				Users: c.Access.UserLimits, Addresses: c.Access.AddressLimits, Quotas: c.Access.Quotas, Store: stored.NewQuotas(s.conn),
+			},
+			TrustProxies: c.Access.TrustProxies,
 		},
 		Grace: max(c.Server.Grace, time.Nanosecond), DrainDelay: c.Server.DrainDelay, // 0 would mean the default
 		Logger: needs.log, Metrics: needs.metrics,

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
@@ -54,6 +55,9 @@ func (a *Access) complete() error {
 		return fmt.Errorf("apiKeys: %w", err)
 	}
 	t := &a.Tokens
+	if a.Quotas != (access.Limits{}) && !a.Closed() {
+		return errors.New("quotas: is set, but nobody has one on a service that requires no credentials")
+	}
 	switch {
 	case a.Insecure && a.Closed():
 		return errors.New("insecure: is on, but credentials are required: leave one of them out")

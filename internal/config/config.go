@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -62,6 +63,11 @@ type Access struct {
 	KeysFile string               // of API keys; "": there is none
 	Require  bool                 // even if no credentials are configured
 	Insecure bool                 // everybody may do everything, also on addresses that aren't loopback ones
+
+	UserLimits    access.Limits  // of each user, and of each holder of a ticket
+	AddressLimits access.Limits  // of each address of clients
+	Quotas        access.Limits  // of each principal on all servers together
+	TrustProxies  []netip.Prefix // whose X-Forwarded-For says where a request came from
 }
 
 // Closed reports whether a request needs credentials.

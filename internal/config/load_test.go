@@ -2,6 +2,7 @@ package config
 
 import (
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,11 @@ func TestDefaults(t *testing.T) {
 	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
 	want.Server.MaxStreams = 250
 	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, tokens.DefaultClaim
+	want.Access.UserLimits = access.Limits{
+		Requests: access.Rate{Count: 100, Per: time.Second}, PublishedBytes: access.Rate{Count: 1 << 20, Per: time.Second}, Waits: 100,
+		Tickets: access.Rate{Count: 60, Per: time.Minute}, NewChannels: access.Rate{Count: 60, Per: time.Minute},
+		NewSubscribers: access.Rate{Count: 600, Per: time.Minute},
+	}
 	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: service.DefaultLeaseTTL}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
@@ -102,6 +108,7 @@ func TestEverySource(t *testing.T) {
 		"channel-max-message-bytes": "2MiB", "channels": `[{"pattern":"a","ttl":"5s","maxMessages":7,"maxMessageBytes":"1KiB","replicas":2,"maxSubscribers":5,"readers":["*"],"writers":["a","b"],"queryToken":true}]`,
 		"jwt-keys": "https://issuer.example/keys,http://127.0.0.1:1/keys", "jwt-algorithms": "ES256,EdDSA", "jwt-issuer": "i", "jwt-audience": "a,b",
 		"jwt-leeway": "3s", "jwt-claim": "grants",
+		"user-limits": "waits=5", "address-limits": "waits=6", "quotas": "tickets=7/d", "trust-proxies": "10.0.0.0/8,192.0.2.7",
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "max-connections": "55", "max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
@@ -142,6 +149,10 @@ func TestEverySource(t *testing.T) {
 			Issuer: "i", Audience: []string{"a", "b"}, Leeway: 3 * time.Second, Claim: "grants",
 		},
 		Require: true,
+
+		UserLimits: access.Limits{Waits: 5}, AddressLimits: access.Limits{Waits: 6},
+		Quotas:       access.Limits{Tickets: access.Rate{Count: 7, Per: 24 * time.Hour}},
+		TrustProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
 	}, fromYAML.Access)
 	require.Equal(t, 4<<20, fromYAML.Server.MaxBodyBytes)
 	require.Equal(t, 40, fromYAML.Limits.DefaultMax, "never more than max-fetch")

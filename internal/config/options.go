@@ -82,6 +82,7 @@ func optionGroups() []optionGroup {
 		{"Managed Redis (if --redis isn't set)", managedOptions()},
 		{"Channels", channelOptions()},
 		{"Tokens of users", tokenOptions()},
+		{"Limits of each client", clientOptions()},
 		{"Matchmaking", matchmakingOptions()},
 		{"Limits", limitOptions()},
 		{"Receipt handles", receiptOptions()},

@@ -1,5 +1,12 @@
 package config
 
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/tidemark-dev/tidemark/access"
+)
+
 func accessOptions() []option {
 	return []option{
 		{
@@ -18,6 +25,54 @@ func accessOptions() []option {
 			set:  into(func(c *Config) *bool { return &c.Access.Insecure }, parseSwitch),
 		},
 	}
+}
+
+const kindLimits = "limits"
+
+func clientOptions() []option {
+	return []option{
+		{
+			name: "user-limits", kind: kindLimits, def: "requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m,newSubscribers=600/m",
+			help: "What each user, and each player with the token of a ticket, may do on one server. A rate is a number for each s, m, h or d, of which all can come at once. What is left out has no limit, nothing has one with off. An API key has the limits of its record.",
+			set:  into(func(c *Config) *access.Limits { return &c.Access.UserLimits }, access.ParseLimits),
+		},
+		{
+			name: "address-limits", kind: kindLimits, def: "off",
+			help: "What the clients of each address, or of each /64 of IPv6, may do together on one server, in the form of user-limits.",
+			set:  into(func(c *Config) *access.Limits { return &c.Access.AddressLimits }, access.ParseLimits),
+		},
+		{
+			name: "quotas", kind: kindLimits, def: "off",
+			help: "What each user and each API key may do on all servers together, in the form of user-limits: requests, publishedBytes and tickets. Each takes a call of Redis.",
+			set:  into(func(c *Config) *access.Limits { return &c.Access.Quotas }, parseQuotas),
+		},
+		{
+			name: "trust-proxies", kind: kindList,
+			help: "Networks of reverse proxies, such as 10.0.0.0/8, whose header X-Forwarded-For says which address a request is from: for address-limits, for the limit of invalid credentials and for the log.",
+			set:  into(func(c *Config) *[]netip.Prefix { return &c.Access.TrustProxies }, listOf(parseNetwork)),
+		},
+	}
+}
+
+// parseQuotas refuses limits that no quota can have.
+func parseQuotas(text string) (access.Limits, error) {
+	l, err := access.ParseLimits(text)
+	if l.Waits > 0 || l.NewChannels.Count > 0 || l.NewSubscribers.Count > 0 {
+		err = fmt.Errorf("%q has a limit that is no quota: those are requests, publishedBytes and tickets", text)
+	}
+	return l, err
+}
+
+// parseNetwork parses a network or a single address.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if at, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(at, at.BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q isn't a network, such as 10.0.0.0/8 or 2001:db8::/32", text)
+	}
+	return network, nil
 }
 
 func tlsOptions() []option {
