@@ -51,11 +51,14 @@ type Tickets interface {
 	// Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
 	// Delete is Cancel for a ticket that waits, which can be read as cancelled for its CreateRequest.Keep. One that is
-	// assigned is removed: nobody reads it or its assignment any more. The message on its channel stays, or is still
+	// assigned is removed: nobody reads it or its assignment any more. A message on its channel stays, or is still
 	// published. One that is cancelled, has expired or doesn't exist stays as it is.
 	Delete(ctx context.Context, queue, id string) error
 	// Renew extends the life of tickets that wait to their TTL from now, up to the end of their Life. It ignores others.
 	Renew(ctx context.Context, queue string, ids []string) error
+	// Listen has Assign put the assignment of a ticket that waits into the outbox, as it does for all tickets with an epoch,
+	// and returns "". It returns an assignment, as JSON, that was made before. Errors: ErrNoTicket if the ticket is over.
+	Listen(ctx context.Context, queue, id string) (content string, err error)
 }
 
 // UndoneFor is how long an undone attempt to create a ticket stays undone: longer than a command can be on its way to Redis.
@@ -72,6 +75,7 @@ type CreateRequest struct {
 	Life       time.Duration // how long it can be matched at most, however often it is renewed; less than TTL: TTL
 	Keep       time.Duration // how long it can be read after it has ended, in whatever way
 	MaxTickets int           // limit of tickets that wait in the queue, this one included; 0: no limit
+	Listening  bool          // as after Listen; has no effect with an Epoch
 }
 
 // CancelRequest is the ticket that Cancel removes.
@@ -159,7 +163,8 @@ type AssignOutcome struct {
 	Err error
 	// Conflicts are the tickets that could not be assigned. If there is one, nothing was assigned.
 	Conflicts []Conflict
-	// Entries are the entries of the outbox, in the order of Assignments. It is empty if an earlier call assigned the match.
+	// Entries are the entries of the outbox, in the order of Assignments: "" for a ticket that has none, see Tickets.Listen. It
+	// is empty if an earlier call assigned the match.
 	Entries []string
 	// Waits are how long the tickets had waited, in the order of Assignments. It is empty if Entries is.
 	Waits []time.Duration
@@ -296,7 +301,7 @@ type TicketState struct {
 	Unconfirmed bool
 }
 
-// Outbox is assignments on their way to the channels of their tickets.
+// Outbox is assignments on their way to the channels of their tickets, if somebody has asked for these.
 type Outbox interface {
 	// Outgoing returns entries that have been in the outbox for at least age, the oldest first, up to a limit.
 	Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]OutboxEntry, error)

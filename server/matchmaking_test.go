@@ -163,7 +163,18 @@ func TestChannelsThatAreMadeLater(t *testing.T) {
 	ann := make("duel")
 	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", ann.ChannelURL, "")).SubscriberCount)
 	bob := make("duel")
-	require.Equal(t, h.assignment(ann).MatchID, h.assignment(bob).MatchID)
+	require.Eventually(t, func() bool { return h.ticket(bob.ID).Status == wire.TicketMatchFound }, servertest.Patience, servertest.Step)
+	for range 2 {
+		require.Equal(t, h.assignment(ann).MatchID, h.assignment(bob).MatchID, "it is published when it is asked for")
+	}
+	handle := decode[wire.Delivery](h.do("GET", bob.MessagesURL, "")).ReceiptHandle
+	h.do("POST", strings.TrimSuffix(bob.MessagesURL, "messages")+"ack", `{"receiptHandle":"`+handle+`"}`).is(204, "")
+	require.Empty(t, decode[wire.Delivery](h.do("GET", bob.MessagesURL+"?wait=1s", "")).Messages, "once")
+	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", bob.ChannelURL, "")).SubscriberCount)
+	undescribed := make("duel")
+	make("duel")
+	require.Eventually(t, func() bool { return h.ticket(undescribed.ID).Status == wire.TicketMatchFound }, servertest.Patience, servertest.Step)
+	require.EqualValues(t, 1, decode[wire.Description](h.do("GET", undescribed.ChannelURL, "")).Live)
 
 	waits := make("alone")
 	polls := h.waiting(t.Context(), 1, "GET "+waits.MessagesURL+"?wait=1m")

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
@@ -18,6 +20,8 @@ type players interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
 	// OpenChannel makes the channel of a ticket that was created without one. Errors: matchmaking.ErrNoTicket.
 	OpenChannel(ctx context.Context, ticket string) error
+	// Listen is OpenChannel for a channel that exists. It reports whether the assignment was published.
+	Listen(ctx context.Context, ticket string) (published bool, err error)
 	// ForgetOwner makes the guard read the ticket's owner again, unless the ID can never be another ticket's.
 	ForgetOwner(ticket string)
 }
@@ -40,6 +44,13 @@ func (c *ticketChannels) Next(ctx context.Context, q channel.Query, handle strin
 	return c.poll(ctx, q, func(q channel.Query) (channel.Delivery, error) { return c.Channels.Next(ctx, q, handle) })
 }
 
+// A poll of at least so long that ends empty asks whether the ticket was assigned without a message: a fail-over can have lost that its
+// channel is wanted. Of shorter ones one in shortPolls does.
+const (
+	longPoll   = time.Second
+	shortPolls = 16
+)
+
 // poll polls a channel. The only message of a ticket's channel is the assignment, so a player's poll listens first.
 func (c *ticketChannels) poll(
 	ctx context.Context, q channel.Query, poll func(channel.Query) (channel.Delivery, error),
@@ -51,6 +62,10 @@ func (c *ticketChannels) poll(
 	defer c.players.Attend(ctx, id)()
 	q.ListenFirst = true
 	d, err := poll(q)
+	if err == nil && len(d.Messages) == 0 && c.missed(ctx, id, q.Wait) {
+		q.Wait = 0
+		d, err = c.Channels.Fetch(ctx, q)
+	}
 	if err == nil && len(d.Messages) > 0 {
 		err = c.recheck(ctx, id)
 	}
@@ -64,6 +79,15 @@ func (c *ticketChannels) poll(
 		return d, cmp.Or(failed, err)
 	}
 	return poll(q)
+}
+
+// missed reports whether a poll that was empty missed the assignment, which is published now. If that fails, a later poll asks again.
+func (c *ticketChannels) missed(ctx context.Context, id string, wait time.Duration) bool {
+	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec // it bounds the work, and protects nothing
+		return false
+	}
+	published, err := c.players.Listen(ctx, id)
+	return published && err == nil
 }
 
 // recheck returns an error if a ticket isn't the client's any more: while a poll waited, another one may have got its ID.

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +22,9 @@ type lobby struct {
 	during  []int // how many players were present during each query
 	lacks   bool  // the channel doesn't exist
 	failure error // of making it
+	missed  bool  // the ticket is assigned, and its message isn't published yet
+	sent    bool  // it is
+	listens int
 }
 
 func (l *lobby) Attend(_ context.Context, ticket string) (stop func()) {
@@ -36,10 +41,19 @@ func (l *lobby) OpenChannel(context.Context, string) error {
 	return l.failure
 }
 
+func (l *lobby) Listen(context.Context, string) (bool, error) {
+	l.listens++
+	l.sent = l.missed && l.failure == nil
+	return l.missed, l.failure
+}
+
 func (l *lobby) Fetch(_ context.Context, q channel.Query) (channel.Delivery, error) {
 	l.queries, l.during = append(l.queries, q), append(l.during, l.present["ann"])
 	if l.lacks {
 		return channel.Delivery{}, channel.ErrNoSubscriber
+	}
+	if l.sent {
+		return channel.Delivery{Messages: make([]channel.Message, 1)}, nil
 	}
 	return channel.Delivery{}, nil
 }
@@ -104,6 +118,44 @@ func TestChannelsAreMadeForPlayers(t *testing.T) {
 				inner.lacks = true
 				require.ErrorIs(t, call.do(), call.want)
 			}
+		})
+	}
+}
+
+// TestPollsThatEndEmpty ask whether there is an assignment without a message, and get it then. Of short polls few ask.
+func TestPollsThatEndEmpty(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		inner               lobby
+		wait                time.Duration
+		polls, least, most  int // how often they ask
+		messages            bool
+		subscriber, channel string
+	}{
+		"nothing is missed":    {polls: 3, wait: time.Minute, least: 3, most: 3},
+		"it is missed":         {inner: lobby{missed: true}, polls: 3, wait: time.Minute, least: 1, most: 1, messages: true},
+		"over":                 {inner: lobby{failure: matchmaking.ErrNoTicket}, polls: 1, wait: time.Minute, least: 1, most: 1},
+		"the storage fails":    {inner: lobby{missed: true, failure: fault.ErrUnavailable}, polls: 3, wait: time.Minute, least: 3, most: 3},
+		"short polls":          {polls: 1000, least: 1, most: 300},
+		"another subscriber":   {polls: 3, wait: time.Minute, subscriber: "other"},
+		"not a ticket's":       {polls: 3, wait: time.Minute, channel: "ann"},
+		"the message is there": {inner: lobby{sent: true}, polls: 3, wait: time.Minute, messages: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inner := c.inner
+			inner.present = map[string]int{}
+			channels := &ticketChannels{Channels: &inner, players: &inner}
+			q := channel.Query{
+				Channel: cmp.Or(c.channel, "ticket.ann"), Subscriber: cmp.Or(c.subscriber, matchmaking.Subscriber), Wait: c.wait,
+			}
+			for range c.polls {
+				d, err := channels.Next(t.Context(), q, "")
+				require.NoError(t, err)
+				require.Equal(t, c.messages, len(d.Messages) == 1)
+			}
+			require.GreaterOrEqual(t, inner.listens, c.least)
+			require.LessOrEqual(t, inner.listens, c.most)
 		})
 	}
 }

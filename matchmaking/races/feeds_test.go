@@ -35,7 +35,7 @@ func TestCutFeeds(t *testing.T) {
 		})
 		a.crowd(300, 3*time.Millisecond, func(r *rand.Rand) plan {
 			p := steady("duel", 6)(r)
-			p.noID = r.IntN(2) == 0
+			p.noID, p.asks = r.IntN(2) == 0, between(r, 0, 20*time.Millisecond)
 			return p
 		})
 		a.playing.Wait()

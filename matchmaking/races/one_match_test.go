@@ -46,7 +46,7 @@ func TestEveryTicketEndsOnce(t *testing.T) {
 // restless returns plans of players: many cancel at any time, or have tickets that live hardly longer than an allocation.
 func restless(queue string) func(*rand.Rand) plan {
 	return func(r *rand.Rand) plan {
-		p := plan{queue: queue, looks: r.IntN(4), noID: r.IntN(2) == 0}
+		p := plan{queue: queue, looks: r.IntN(4), noID: r.IntN(2) == 0, asks: between(r, 0, 100*time.Millisecond)}
 		switch n := r.IntN(10); {
 		case n < 3:
 			p.leaves = between(r, time.Millisecond, 300*time.Millisecond)

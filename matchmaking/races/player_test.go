@@ -23,7 +23,8 @@ type plan struct {
 	leaves time.Duration // after which it cancels; 0: never
 	looks  int           // how often it reads its ticket
 	hasty  bool          // it creates its ticket twice and cancels it, at the same time or once it knows of it
-	noID   bool          // the service makes its ticket's ID, and the channel when it is first needed
+	noID   bool          // the service makes its ticket's ID, and the channel when the player first asks for it
+	asks   time.Duration // after which it does
 	beside *server       // its current server; nil: any
 	unsure bool          // Redis may lose what the player was told
 }
@@ -253,6 +254,7 @@ func (p *player) cancel(ctx context.Context) error {
 
 // read polls for messages and acknowledges them until ctx ends, and then fetches the rest.
 func (p *player) read(ctx context.Context, to *player) error {
+	wait(ctx, p.asks)
 	handle, last := "", false
 	for {
 		q := channel.Query{Channel: matchmaking.ChannelOf(p.id), Subscriber: matchmaking.Subscriber, Wait: 10 * time.Second}

@@ -27,7 +27,7 @@ type NewTicket struct {
 	TTL time.Duration
 	// PersistentTTL is the life that the ticket asks for in its persistent_field, if TTL is zero: at most the queue's TicketTTL.
 	PersistentTTL time.Duration
-	// ChannelLater leaves it to OpenChannel or to the assignment to make the ticket's channel. It has no effect with an ID.
+	// ChannelLater leaves it to OpenChannel to make the ticket's channel. It has no effect with an ID.
 	ChannelLater bool
 }
 
@@ -159,7 +159,7 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	}
 	made, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
 		Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch,
-		Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
+		Listening: !n.ChannelLater, Spec: n.Spec, TTL: ttl, Life: life, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
 	})
 	if err != nil {
 		if errors.Is(err, matchmaking.ErrQueueFull) {

@@ -80,33 +80,41 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 }
 
 // OpenChannel makes the channel of a ticket that waits or is assigned, if the ticket was created with ChannelLater. The
-// subscriber then gets the assignment, be it made before or after. For any other ID it returns ErrNoTicket: it reads the state
-// of a ticket whose ID the service can have made, and nothing for other IDs. Errors: ErrNoTicket, and those of the store and the
-// channels.
+// subscriber then gets the assignment, be it made before or after. Errors: those of Listen and of the channels.
 func (s *Service) OpenChannel(ctx context.Context, id string) error {
-	queue, ok := matchmaking.QueueOf(id)
-	if !ok {
-		return matchmaking.ErrNoTicket
-	}
-	state, err := s.stateOf(ctx, queue, id)
-	if err != nil {
+	if _, err := s.Listen(ctx, id); err != nil {
 		return err
-	}
-	if state.Content != "" {
-		if err := s.publishAgain(ctx, id, state.Content); err != nil {
-			return err
-		}
 	}
 	if err := s.o.Channels.Open(ctx, id); err != nil {
 		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 	}
 	// A cancel in between has found no subscriber to remove.
-	if _, err = s.stateOf(ctx, queue, id); errors.Is(err, matchmaking.ErrNoTicket) {
+	queue, _ := matchmaking.QueueOf(id)
+	_, err := s.stateOf(ctx, queue, id)
+	if errors.Is(err, matchmaking.ErrNoTicket) {
 		if err := s.o.Channels.Unsubscribe(ctx, id, ulid.ULID{}); err != nil {
 			return fmt.Errorf("open the channel of ticket %s: %w", id, err)
 		}
 	}
 	return err
+}
+
+// Listen makes the assignment of a ticket with an ID that the service made a message on its channel: when it is assigned, or at once
+// if it is assigned already. published reports the second; the channel exists then. A repetition publishes nothing twice. For any other
+// ID it returns ErrNoTicket, and reads nothing. Errors: ErrNoTicket also if the ticket is over, and those of the store and the channels.
+func (s *Service) Listen(ctx context.Context, id string) (published bool, err error) {
+	queue, ok := matchmaking.QueueOf(id)
+	if !ok {
+		return false, matchmaking.ErrNoTicket
+	}
+	assignment, err := s.o.Store.Listen(ctx, queue, id)
+	if err != nil {
+		return false, fmt.Errorf("open the channel of ticket %s: %w", id, err)
+	}
+	if assignment == "" {
+		return false, nil
+	}
+	return true, s.publish(ctx, id, assignment)
 }
 
 // stateOf returns the state of a ticket that waits or is assigned. Errors: ErrNoTicket if it is over, and the store's.
@@ -121,9 +129,9 @@ func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.Ti
 	return states[0], nil
 }
 
-// publishAgain publishes the assignment of a ticket whose channel doesn't exist, as a relay does too or has done before the
-// channel was lost: under the same message ID.
-func (s *Service) publishAgain(ctx context.Context, id, assignment string) error {
+// publish publishes the assignment of a ticket that somebody may have asked for too late for the outbox, or whose channel was
+// lost: under the same message ID as a relay does.
+func (s *Service) publish(ctx context.Context, id, assignment string) error {
 	var a matchmaking.Assignment
 	if err := json.Unmarshal([]byte(assignment), &a); err != nil {
 		return fmt.Errorf("decode the assignment of ticket %s: %w", id, err)

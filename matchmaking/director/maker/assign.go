@@ -106,9 +106,12 @@ func (m *Maker) sort(ctx context.Context, r *results, a answered) (todo []placed
 	return todo, again
 }
 
-// appendOutgoing appends the outbox entries of a match that was assigned just now.
+// appendOutgoing appends the outbox entries of a match that was assigned just now: those of tickets whose channels are wanted.
 func appendOutgoing(to []matchmaking.OutboxEntry, matchID string, m matchmaking.AssignMatch, entries []string) []matchmaking.OutboxEntry {
 	for i, entry := range entries {
+		if entry == "" {
+			continue
+		}
 		t := &m.Assignments[i]
 		to = append(to, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: matchID, Epoch: t.Epoch, Content: t.Content})
 	}

@@ -39,7 +39,7 @@ func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []match
 	}
 	run := s.conn.RunMany
 	if s.confirmed != nil {
-		run = s.confirmed.RunMany(s.keys(r.Queue).outbox(), confirm.Statuses{Repeated: statusExists, Refused: statusConflict})
+		run = s.confirmed.RunMany(s.keys(r.Queue).matched(), confirm.Statuses{Repeated: statusExists, Refused: statusConflict})
 	}
 	outcomes := make([]matchmaking.AssignOutcome, 0, len(r.Matches))
 	for i, result := range run(ctx, assignScript, calls) {
@@ -66,10 +66,11 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 		tickets += len(m.Assignments)
 	}
 	c := redis.Call{
-		Keys: make([]string, 0, 8+len(matches)+2*tickets),
+		Keys: make([]string, 0, 9+len(matches)+2*tickets),
 		Args: make([]string, 0, 5+3*len(matches)+4*tickets),
 	}
-	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.director())
+	c.Keys = append(c.Keys, k.waiting(), k.expiries(), k.proposed(), k.claims(), k.outbox(), k.matched(), k.stats(), k.director(),
+		k.listening())
 	most := feedBytes
 	if s.confirmed != nil {
 		most = -1 // notifyAssigned does

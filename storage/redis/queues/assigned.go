@@ -130,12 +130,14 @@ func (s *Store) confirmStates(ctx context.Context, queue string, ids []string, s
 
 // confirmedStates reads the states of tickets that enough replicas have.
 func (s *Store) confirmedStates(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error) {
-	rep, err := s.confirmed.Read(ctx, s.keys(queue).outbox(), s.statesCall(queue, ids))
+	rep, err := s.confirmed.Read(ctx, s.keys(queue).matched(), s.statesCall(queue, ids))
 	if err != nil {
 		return nil, fmt.Errorf("confirm the assignments of tickets: %w", err)
 	}
 	return decodeStates(rep, len(ids))
 }
+
+var errChanged = fault.ErrUnavailable.WithCause(errors.New("the ticket was changed while it was read"))
 
 // told completes a ticket that was read. If it is assigned, it waits until enough replicas have that: the player may be told.
 func (s *Store) told(ctx context.Context, t *matchmaking.Ticket) error {
@@ -146,7 +148,7 @@ func (s *Store) told(ctx context.Context, t *matchmaking.Ticket) error {
 	switch {
 	case err != nil:
 	case states[0].Content == "" || !states[0].Created.Equal(t.CreateTime):
-		err = fault.ErrUnavailable.WithCause(errors.New("the ticket was changed while it was read"))
+		err = errChanged
 	default:
 		err = setAssignment(t, []byte(states[0].Content))
 	}

@@ -97,7 +97,7 @@ func (s *Store) TakeOver(ctx context.Context, queue string, fence uint64, ids []
 // Sweep runs sweep.lua. It lists at most 3,000 tickets and removes at most 3,000.
 func (s *Store) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
 	k := s.keys(queue)
-	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats()}
+	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats(), k.listening()}
 	args := append([]string{strconv.Itoa(min(limit, maxIDs))}, told[:min(len(told), maxIDs)]...)
 	d, err := s.run(ctx, sweepScript, keys, args)
 	if err != nil {

@@ -21,10 +21,13 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMeter(t, redistest.Options{})
 	h := newHall(t, m.Conn, m.Node.Client())
-	tickets := queuetest.Numbered("t", 40)
+	tickets := queuetest.Numbered("t", 38)
 	h.Add(t, tickets...)
 	limited := h.Request("limited")
 	limited.MaxTickets = 1000
+	quiet := h.Request("quiet")
+	quiet.Listening = false
+	h.AddQuiet(t, "quiet1", "quiet2")
 	f := h.follow("0-0", 100)
 	readOn := func(ctx context.Context) error { return rig.ErrorOf(f.Next(ctx, 0)) }
 	require.NoError(t, h.Lead(t.Context(), "token", queuetest.LongTTL))
@@ -54,9 +57,11 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	}{
 		{"campaign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.KeepLease(ctx, "token") }},
-		{"create", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
+		{"create without a channel", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, quiet)) }},
+		{"listen", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return rig.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
 		{"create again", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
-		{"create with a limit", []string{"EVALSHA"}, 10, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
+		{"create with a limit", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
 		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
 		{"states", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
 			return rig.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
@@ -70,13 +75,14 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 			f.inbox.Add(next + " " + next + "/a a 0 -1 ")
 			return rig.ErrorOf(f.Next(ctx, time.Minute))
 		}},
-		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, tickets...)},
+		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, append(tickets, "quiet1", "quiet2")...)},
 		{"claim of the oldest", []string{"EVALSHA"}, 10, claim("other", 2)},
-		{"assign", []string{"EVALSHA"}, 25, assign(h.Match("m1", tickets[0], tickets[1]))},
+		{"assign", []string{"EVALSHA"}, 27, assign(h.Match("m1", tickets[0], tickets[1]))},
 		{"assign again", []string{"EVALSHA"}, 6, assign(h.Match("m1", tickets[0], tickets[1]))},
-		{"assign three", []string{"EVALSHA"}, 39, assign(
+		{"assign three", []string{"EVALSHA"}, 41, assign(
 			h.Match("m2", tickets[2], tickets[3]), h.Match("m3", tickets[4], tickets[5]), h.Match("m4", tickets[6], tickets[7]),
 		)},
+		{"assign without channels", []string{"EVALSHA"}, 21, assign(h.Match("m6", "quiet1", "quiet2"))},
 		{"assign with conflicts", []string{"EVALSHA"}, 9, assign(h.Match("m5", tickets[0], tickets[8]))},
 		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
 			return rig.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))

@@ -99,7 +99,7 @@ func TestReadsWaitForReplicas(t *testing.T) {
 	h, replica, primary := confirmedHall(t)
 	other := New(rig.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), Options{Confirmations: 1}) // another server's
 	t.Cleanup(other.Close)
-	h.Add(t, "a", "b", "waits")
+	h.AddQuiet(t, "a", "b", "waits")
 	h.Hold(t, "token", "a", "b")
 	match, request := h.Match("m1", "a", "b"), h.Request("a")
 	found := h.Request("b")
@@ -109,6 +109,13 @@ func TestReadsWaitForReplicas(t *testing.T) {
 		"create": func(ctx context.Context) (matchmaking.Ticket, error) {
 			ticket, _, err := other.Create(ctx, request)
 			return ticket, err
+		},
+		"listen": func(ctx context.Context) (found matchmaking.Ticket, err error) {
+			content, err := other.Listen(ctx, h.Name, "a")
+			if err == nil {
+				err = setAssignment(&found, []byte(content))
+			}
+			return found, err
 		},
 		"find": func(ctx context.Context) (matchmaking.Ticket, error) { return other.Find(ctx, found) },
 	}

@@ -75,12 +75,16 @@ func createPause(outgoing int) time.Duration {
 
 func (s *Store) createCall(queue string, all []*creation, riding []*rides.Ride) (keys, args []string) {
 	k := s.keys(queue)
-	keys = append(make([]string, 0, 6+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director())
-	args = append(make([]string, 0, 3+7*len(all)), k.nudges(), k.feed(), strings.Join(rides.Entries(riding), " "))
+	keys = append(make([]string, 0, 7+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director(), k.listening())
+	args = append(make([]string, 0, 3+8*len(all)), k.nudges(), k.feed(), strings.Join(rides.Entries(riding), " "))
 	for _, r := range all {
+		listens := ""
+		if r.Listening {
+			listens = "1"
+		}
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
 		args = append(args, r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)),
-			strconv.Itoa(r.MaxTickets), r.Attempt+" "+epochText(r.Epoch), r.spec)
+			strconv.Itoa(r.MaxTickets), r.Attempt+" "+epochText(r.Epoch), listens, r.spec)
 	}
 	return keys, args
 }
@@ -159,7 +163,7 @@ var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 // Undo runs undo.lua.
 func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
 	k := s.keys(queue)
-	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.director()}
+	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.director(), k.listening()}
 	args := []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges(), k.feed(), k.assigned()}
 	rep, err := s.conn.Run(ctx, undoScript, keys, args)
 	if err != nil {

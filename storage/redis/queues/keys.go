@@ -18,6 +18,7 @@ func (k keys) expiries() string            { return k.base + ".expiries" }
 func (k keys) proposed() string            { return k.base + ".proposed_ticket_ids" }
 func (k keys) claims() string              { return k.base + ".claims" }
 func (k keys) changes() string             { return k.base + ".changes" }
+func (k keys) listening() string           { return k.base + ".listening" }
 func (k keys) outbox() string              { return k.base + ".outbox" }
 func (k keys) matched() string             { return k.base + ".matched" }
 func (k keys) stats() string               { return k.base + ".stats" }

@@ -17,6 +17,7 @@ func made(prefix string) map[string]string {
 		"claims": k.claims(), "changes": k.changes(), "outbox": k.outbox(), "matched": k.matched(), "stats": k.stats(),
 		"director": k.director(), "nudges": k.nudges(), "ticket": k.ticket("<id>"), "assignment": k.assignment("<id>"),
 		"match": k.match("<match>"), "assigned": k.assigned(), "feed": k.feed(),
+		"listening": k.listening(),
 	}
 }
 
@@ -29,8 +30,9 @@ func TestPage(t *testing.T) {
 		"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},
 		"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"}, "matched": {"mm.{q}.matched"},
 		"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"}, "assigned": {"mm.{q}.assigned"}, "feed": {"mm.{q}.feed"}, "queues": {"mm.queues"},
-		"all":    {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-		"ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
+		"listening": {"mm.{q}.listening"},
+		"all":       {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
+		"ticket":    {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
 		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
 	}, "contents", "delivered", "match", "admin", "watch", "listen", "confirmed", "lease-renew", "lease-release", "follow")
 	for name, key := range made("") {

@@ -27,7 +27,7 @@ func (s *Store) Outgoing(ctx context.Context, queue string, age time.Duration, l
 	}
 	found, err := decodeOutgoing(rep)
 	if err == nil && len(found) > 0 && s.confirmed != nil {
-		err = s.confirmed.Written(ctx, s.keys(queue).outbox())
+		err = s.confirmed.Written(ctx, s.keys(queue).matched())
 	}
 	return found, err
 }

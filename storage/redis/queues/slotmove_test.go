@@ -98,6 +98,16 @@ var movingQueueOperations = []movingQueueOperation{
 	{"sweep", func(ctx context.Context, h *hall) error {
 		return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
+	{"listen", func(ctx context.Context, h *hall) error {
+		if _, err := h.Listen(ctx, h.Name, "mine"); err != nil {
+			return err
+		}
+		content, err := h.Listen(ctx, h.Name, "matched")
+		if err == nil && content == "" {
+			return errors.New("it waits")
+		}
+		return err
+	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "SCARD", h.k().listening())) }},
 	{"lease", func(ctx context.Context, h *hall) error {
 		return h.KeepLease(ctx, "lease")
 	}, func(t *testing.T, h *hall) { require.NoError(t, h.Resign(t.Context(), "lease")) }},
@@ -150,7 +160,7 @@ func (h *hall) prepare(t *testing.T) []string {
 	k := h.k()
 	return []string{
 		k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.outbox(), k.matched(), k.stats(), k.director(),
-		k.ticket("free"), k.ticket("mine"), k.ticket("matched"), k.assignment("matched"), k.match("m1"),
+		k.listening(), k.ticket("free"), k.ticket("mine"), k.ticket("matched"), k.assignment("matched"), k.match("m1"),
 	}
 }
 
@@ -159,7 +169,7 @@ func (h *hall) prepare(t *testing.T) []string {
 func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
 	t.Helper()
 	conn := c.Connect(t, redis.Options{KeyPrefix: "half:"})
-	halls, keys := map[*hall][]string{}, 14
+	halls, keys := map[*hall][]string{}, 15
 	names := c.SameSlot(strings.ReplaceAll(op.name, " ", "-"), 2*keys+3)
 	var all []*hall
 	for i, name := range names {

@@ -18,6 +18,7 @@ var (
 	ticketScript = lua.Must("queues/ticket")
 	cancelScript = lua.Must("queues/cancel")
 	renewScript  = lua.Must("queues/renew")
+	listenScript = lua.Must("queues/listen")
 )
 
 // decodeTicket decodes a status, an expiry, a ticket and its assignment.
@@ -78,6 +79,7 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	k := s.keys(r.Queue)
 	keys := []string{
 		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(), k.director(),
+		k.listening(),
 	}
 	keep := milliseconds(r.Keep)
 	if r.Keep == deleting {
@@ -102,7 +104,7 @@ func (s *Store) Delete(ctx context.Context, queue, id string) error {
 func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
 	k := s.keys(queue)
 	for some := range slices.Chunk(ids, maxIDs) {
-		keys := append(make([]string, 0, 2+len(some)), k.waiting(), k.expiries())
+		keys := append(make([]string, 0, 3+len(some)), k.waiting(), k.expiries(), k.listening())
 		for _, id := range some {
 			keys = append(keys, k.ticket(id))
 		}
@@ -111,4 +113,29 @@ func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
 		}
 	}
 	return nil
+}
+
+// Listen runs listen.lua. If assignments count only when replicas have them, it returns what they have.
+func (s *Store) Listen(ctx context.Context, queue, id string) (content string, err error) {
+	k := s.keys(queue)
+	rep, err := s.conn.Run(ctx, listenScript, []string{k.ticket(id), k.assignment(id), k.expiries(), k.listening()}, []string{id})
+	if err != nil {
+		return "", err
+	}
+	if rep.Status != redis.OK {
+		return "", refusals.Error(rep)
+	}
+	d := rep.Decoder()
+	content = d.Text()
+	if err := d.End(); err != nil || content == "" || s.confirmed == nil {
+		return content, err
+	}
+	states, err := s.confirmedStates(ctx, queue, []string{id})
+	switch {
+	case err != nil:
+		return "", err
+	case states[0].Content == "":
+		return "", errChanged
+	}
+	return states[0].Content, nil
 }

@@ -27,7 +27,7 @@ func TestLivesOfKeys(t *testing.T) {
 		}
 		h.Add(t, "a", "b", "c", "d")
 		ends(queuetest.LongTTL+queuetest.LongKeep, k.ticket("a"))
-		ends(day+queuetest.LongTTL, k.waiting(), k.expiries(), k.changes())
+		ends(day+queuetest.LongTTL, k.waiting(), k.expiries(), k.changes(), k.listening())
 		h.Hold(t, "token", "b", "c", "d")
 		ends(day+queuetest.LongHold, k.claims(), k.proposed())
 		require.NoError(t, h.CancelID(t.Context(), "a"))
@@ -48,7 +48,7 @@ func TestLivesOfKeys(t *testing.T) {
 		require.Less(t, h.count(t, "STRLEN", k.ticket("f")), 500, "attempts are bounded")
 		require.NoError(t, h.CancelID(t.Context(), "d"))
 		require.NoError(t, h.CancelID(t.Context(), "f"))
-		for _, key := range []string{k.waiting(), k.expiries(), k.proposed(), k.claims()} {
+		for _, key := range []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.listening()} {
 			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
 		}
 		require.NoError(t, rig.ErrorOf(h.PutDefinition(t.Context(), matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
@@ -67,6 +67,7 @@ func TestQueueRenew(t *testing.T) {
 		require.NoError(t, h.do(t, "ZADD", k.expiries(), soon, "a").Error())
 		require.NoError(t, h.do(t, "PEXPIREAT", k.ticket("a"), soon).Error())
 		require.NoError(t, h.do(t, "PEXPIRE", k.waiting(), "1000").Error())
+		require.NoError(t, h.do(t, "PEXPIRE", k.listening(), "1000").Error())
 		for range 2 {
 			require.NoError(t, h.Renew(t.Context(), h.Name, []string{"a", "b", "c", "nobody"}))
 		}
@@ -76,6 +77,7 @@ func TestQueueRenew(t *testing.T) {
 		require.Equal(t, made.CreateTime, renewed.CreateTime)
 		require.Equal(t, renewed.Expires.Add(queuetest.LongKeep).UnixMilli(), int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
 		require.Greater(t, h.count(t, "PTTL", k.waiting()), 1000)
+		require.Greater(t, h.count(t, "PTTL", k.listening()), 1000)
 		require.Equal(t, matchmaking.Cancelled, h.Status(t, "c"))
 		require.Equal(t, 2, h.count(t, "ZCARD", k.expiries()))
 		require.Equal(t, 0, h.count(t, "EXISTS", k.ticket("nobody")))
@@ -137,5 +139,37 @@ func TestQueueAssignOfManyTickets(t *testing.T) {
 		outcome = h.AssignMatches(t.Context(), "token", h.Match("m2", "a"))[0]
 		require.ErrorIs(t, outcome.Err, matchmaking.ErrNotAssigned)
 		require.Equal(t, matchmaking.Pending, h.Status(t, "a"))
+	})
+}
+
+// TestQueueForgetsWhoseChannelsAreWanted when the tickets leave, in whatever way.
+func TestQueueForgetsWhoseChannelsAreWanted(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		short, undone := h.Request("short"), h.Request("undone")
+		short.TTL = queuetest.Shortest
+		for _, r := range []matchmaking.CreateRequest{short, undone} {
+			require.NoError(t, errorOf2(h.Create(t.Context(), r)))
+		}
+		h.Add(t, "cancelled", "assigned", "released", "stays")
+		h.AddQuiet(t, "quiet")
+		k := h.k()
+		require.NoError(t, h.do(t, "PEXPIRE", k.listening(), "1000").Error())
+		require.NoError(t, rig.ErrorOf(h.Listen(t.Context(), h.Name, "quiet")))
+		require.Greater(t, h.count(t, "PTTL", k.listening()), 1000)
+		require.Equal(t, 7, h.count(t, "SCARD", k.listening()))
+		require.NoError(t, h.CancelID(t.Context(), "cancelled"))
+		require.NoError(t, rig.ErrorOf(h.Undo(t.Context(), h.Name, "undone", undone.Attempt)))
+		h.Hold(t, "token", "assigned", "released", "quiet")
+		h.AssignOne(t, "token", "m1", "assigned", "quiet")
+		require.NoError(t, h.Release(t.Context(), h.Name, "token", []string{"released"}))
+		rig.WaitFor(t, "the ticket to be swept", func() bool {
+			swept, err := h.Sweep(t.Context(), h.Name, []string{"short"}, 10)
+			require.NoError(t, err)
+			return swept.Removed == 1
+		})
+		left, err := h.do(t, "SMEMBERS", k.listening()).AsStrSlice()
+		require.NoError(t, err)
+		require.ElementsMatch(t, []string{"released", "stays"}, left)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -44,6 +45,39 @@ func outbox(t *testing.T, q *Queue) {
 	require.Len(t, q.outgoing(t, 0, 10), 1)
 	require.NoError(t, q.Delivered(t.Context(), q.Name, first.Entries))
 	require.Empty(t, q.outgoing(t, 0, 10))
+}
+
+// listen assigns tickets whose channels are wanted, and others.
+func listen(t *testing.T, q *Queue) {
+	t.Helper()
+	wanted := func(id string) string {
+		content, err := q.Listen(t.Context(), q.Name, id)
+		require.NoError(t, err, id)
+		return content
+	}
+	q.AddQuiet(t, "early", "late", "never", "named", "cancelled")
+	q.Add(t, "made")
+	for range 2 {
+		require.Empty(t, wanted("early"))
+	}
+	q.Hold(t, "token", "never", "early", "late", "made", "named")
+	m1 := q.Match("m1", "never", "early", "late", "made", "named")
+	m1.Assignments[4].Epoch = ulid.Make()
+	o := q.AssignMatches(t.Context(), "token", m1)[0]
+	require.Len(t, o.Waits, 5)
+	entries, err := q.Outgoing(t.Context(), q.Name, 0, 10)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
+	require.Equal(t, []string{"", entries[0].Entry, "", entries[1].Entry, entries[2].Entry}, o.Entries)
+	require.Equal(t, []string{"early", "made", "named"}, []string{entries[0].TicketID, entries[1].TicketID, entries[2].TicketID})
+	for _, a := range m1.Assignments {
+		require.Equal(t, string(a.Content), wanted(a.ID), "however often")
+	}
+	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
+	require.NoError(t, q.Delete(t.Context(), q.Name, "never"))
+	for _, id := range []string{"cancelled", "never", "nobody"} {
+		require.ErrorIs(t, errorOf(q.Listen(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
+	}
 }
 
 func describe(t *testing.T, q *Queue) {

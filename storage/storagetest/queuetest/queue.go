@@ -59,10 +59,10 @@ func Spec(tag string) matchmaking.Spec {
 	return spec
 }
 
-// Request asks for a ticket that lives long, by an attempt of its own.
+// Request asks for a ticket that lives long and whose channel is wanted, by an attempt of its own.
 func (q *Queue) Request(id string) matchmaking.CreateRequest {
 	return matchmaking.CreateRequest{
-		Queue: q.Name, ID: id, Attempt: ulid.Make().String(), Spec: Spec(id), TTL: LongTTL, Keep: LongKeep,
+		Queue: q.Name, ID: id, Attempt: ulid.Make().String(), Spec: Spec(id), TTL: LongTTL, Keep: LongKeep, Listening: true,
 	}
 }
 
@@ -111,6 +111,17 @@ func (q *Queue) outgoing(t testing.TB, age time.Duration, limit int) []matchmaki
 	entries, err := q.Outgoing(t.Context(), q.Name, age, limit)
 	require.NoError(t, err)
 	return entries
+}
+
+// AddQuiet creates tickets that live long and whose channels nobody has asked for.
+func (q *Queue) AddQuiet(t testing.TB, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		r := q.Request(id)
+		r.Listening = false
+		_, created := q.make(t, r)
+		require.True(t, created, id)
+	}
 }
 
 // Get returns a ticket.

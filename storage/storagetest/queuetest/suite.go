@@ -58,6 +58,7 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"tickets that are assigned are told":               assignedIsTold,
 	"states of tickets are read":                       states,
 	"assignments stay in the outbox until delivered":   outbox,
+	"assignments are sent where they are wanted":       listen,
 	"a queue is described":                             describe,
 	"definitions are kept":                             definitions,
 }

@@ -1,7 +1,7 @@
 #!lua
 -- assign.lua assigns matches: of each all its tickets, or none of them.
--- uses: assigned.told leave.leave lease.holder many.from match.decide match.judge match.parse rights.demand
--- uses: rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
+-- uses: assigned.told leave.leave lease.holder many.from match.decide match.judge match.parse match.wanted
+-- uses: outbox.post rights.demand rights.demand_topic time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -11,7 +11,8 @@
 -- KEYS[6]  matched   stream  how long the tickets of each match had waited
 -- KEYS[7]  stats     hash    counts
 -- KEYS[8]  director  string  the lease of the queue's director
--- KEYS[9…] all       string  of each match its own key, and of each of its tickets the ticket and its assignment
+-- KEYS[9]  listening set     IDs of tickets that wait and whose channels are wanted
+-- KEYS[10…] all      string  of each match its own key, and of each of its tickets the ticket and its assignment
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  token     string  must hold all tickets
@@ -24,36 +25,36 @@
 --                             and its assignment, JSON
 --
 -- Returns {"OK", {outcome, …}} if a match was assigned, {"EXISTS", {outcome, …}} if one was assigned before and none now, or
--- {"CONFLICT", {outcome, …}}. An outcome is {"OK", {entry, …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} if
--- this was done before, {"CONFLICT", {id, reason, until_ms or "", …}} with the reasons "gone" and "claim", and until when
--- another token holds the ticket, or {"LEASE"} if the lease isn't held. The last three change nothing but the count of conflicts.
+-- {"CONFLICT", {outcome, …}}. An outcome is {"OK", {entry or "", …}, {waited_us, …}} in the order of the tickets, {"EXISTS"} if this
+-- was done before, {"CONFLICT", {id, reason, until_ms or "", …}} with the reasons "gone" and "claim", and until when another
+-- token holds the ticket, or {"LEASE"} if the lease isn't held. The last three change nothing but the count of conflicts.
 -- Safe to run twice: yes, the second run is EXISTS for as long as the tickets can be read, and for a minute.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local outbox_key, matched_key, stats_key, director_key, all = KEYS[5], KEYS[6], KEYS[7], KEYS[8], from(KEYS, 9)
+local outbox_key, matched_key, stats_key, director_key, all = KEYS[5], KEYS[6], KEYS[7], KEYS[8], from(KEYS, 10)
 local token, fence, keep_ms, assigned, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
-local texts = from(ARGV, 6)
+local listening_key, texts = KEYS[9], from(ARGV, 6)
 
 local now, now_ms = time()
-local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}
+local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key, listening = listening_key}
 local leads = fence ~= '' and holder(director_key, now_ms) == fence
 local matches, ids = parse(texts, all, token)
 local created, reason, free = judge(now_ms, keys, ids, token, leads)
 local outcomes, counts = decide(matches, ids, texts, fence ~= '' and not leads, reason)
 local writes = counts.OK + counts.CONFLICT > 0
 if writes then
-  demand(outbox_key, 'ZREM', 'HDEL', 'SET', 'PEXPIREAT', 'XADD', 'HINCRBY')
+  demand(outbox_key, 'ZREM', 'SREM', 'HDEL', 'SET', 'PEXPIREAT', 'XADD', 'HINCRBY')
   demand_topic(assigned)
 end
-
+local wants = counts.OK > 0 and wanted(keys, matches, ids, texts)
 local ending, left, times, contents = decimal(now_ms + keep_ms), {}, {}, {}
 for at, match in ipairs(matches) do
   local status, entries, waits = unpack(outcomes[at])
   for i = match.first, status == 'OK' and match.last or 0 do
     local text, key, n = match.texts + 4 * i, match.keys + 2 * i, #left + 1
-    local epoch, content = texts[text + 2], texts[text + 3]
+    local content = texts[text + 3]
     redis.call('PEXPIREAT', all[key], ending)
     redis.call('SET', all[key + 1], content, 'PXAT', ending)
-    entries[#entries + 1] = redis.call('XADD', outbox_key, '*', 'ticket', ids[i], 'match', match.id, 'epoch', epoch, 'content', content)
+    entries[#entries + 1] = wants[i] and post(outbox_key, ids[i], match.id, texts[text + 2], content) or ''
     waits[#waits + 1] = decimal(math.max(now - created[i], 0))
     left[n], times[n], contents[n] = ids[i], created[i], content
   end
@@ -71,7 +72,7 @@ if counts.OK > 0 then
   if most >= 0 then
     redis.call('SPUBLISH', assigned, told(left, times, contents, most))
   end
-  prolong(now_ms, DAY_MS, outbox_key, matched_key)
+  prolong(now_ms, DAY_MS, wants.some and outbox_key or matched_key, matched_key)
 end
 if writes then
   prolong(now_ms, DAY_MS, stats_key)

@@ -4,15 +4,16 @@
 -- uses: assigned.gone changes.append changes.begin changes.tell leave.leave rights.demand rights.demand_topic time.DAY_MS
 -- uses: time.decimal time.prolong time.time
 --
--- KEYS[1] ticket      string  the ticket
--- KEYS[2] assignment  string  its assignment
--- KEYS[3] waiting     zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[4] expiries    zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[5] proposed    zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[6] claims      hash    the tokens that hold them
--- KEYS[7] changes     stream  tickets that came or were cancelled
--- KEYS[8] stats       hash    counts
--- KEYS[9] director    string  the lease of the queue's director
+-- KEYS[1]  ticket      string  the ticket
+-- KEYS[2]  assignment  string  its assignment
+-- KEYS[3]  waiting     zset    IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[4]  expiries    zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[5]  proposed    zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[6]  claims      hash    the tokens that hold them
+-- KEYS[7]  changes     stream  tickets that came or were cancelled
+-- KEYS[8]  stats       hash    counts
+-- KEYS[9]  director    string  the lease of the queue's director
+-- KEYS[10] listening   set     IDs of tickets that wait and whose channels are wanted
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id        string  the ticket's
@@ -25,7 +26,7 @@
 -- Returns {"OK"}, also if the ticket doesn't wait, {"MATCHED"} if it is assigned and stays, or {"NO_TICKET"}.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local proposed_key, claims_key, changes_key, stats_key, director_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
+local proposed_key, claims_key, changes_key, stats_key, director_key, listening_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local id, keep_ms, nudges, feed, assigned = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 
 local _, now_ms = time()
@@ -45,13 +46,14 @@ if not expires and string.match(redis.call('GETRANGE', ticket_key, 0, 0), '^U?$'
 elseif not expires or tonumber(expires) <= now_ms then
   return {'OK'}
 end
-demand(changes_key, 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
+demand(changes_key, 'SREM', 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
 demand_topic(assigned)
 local news = begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 
 keep_ms = keep_ms or string.match(redis.call('GETRANGE', ticket_key, 0, 79), '^S%d+ %d+ (%d+) ') or 0
 local created = redis.call('ZSCORE', waiting_key, id)
-leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
+local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key, listening = listening_key}
+leave(keys, {id})
 if redis.call('PEXPIREAT', ticket_key, decimal(now_ms + keep_ms)) == 1 then
   redis.call('SETRANGE', ticket_key, 0, 'C')
 end

@@ -1,8 +1,8 @@
 #!lua
 -- create.lua makes tickets that can be matched, each unless there is one with its ID, in whatever status. It also removes
 -- published entries from the outbox.
--- uses: changes.append changes.begin changes.tell creation.divide creation.parse creation.settle many.from outbox.remove
--- uses: rights.demand time.DAY_MS time.decimal time.prolong time.time
+-- uses: changes.append changes.begin changes.tell creation.divide creation.enter creation.parse creation.settle
+-- uses: many.from outbox.remove rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -10,7 +10,8 @@
 -- KEYS[4]  changes   stream  tickets that came or were cancelled
 -- KEYS[5]  outbox    stream  assignments on their way to their channels
 -- KEYS[6]  director  string  the lease of the queue's director
--- KEYS[7…] both      string  of each attempt the ticket and its assignment
+-- KEYS[7]  listening set     IDs of tickets that wait and whose channels are wanted
+-- KEYS[8…] both      string  of each attempt the ticket and its assignment
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  nudges  string  sharded pub/sub channel of the queue
@@ -19,7 +20,8 @@
 -- ARGV[4…] texts   string  of each attempt the ticket's ID; in milliseconds how long it can be matched, how long it can be
 --                           read after that, and how long it can be matched at most, however often it is renewed; how many
 --                           tickets may wait, this one included, or 0; the attempt's ULID, a space, and the epoch of the life of
---                           its channel that the ticket begins, or nothing: its ID is never used again; what the player asks for
+--                           its channel that the ticket begins, or nothing: its ID is never used again; "1" if its channel is
+--                           wanted although it has no epoch, or ""; what the player asks for
 --
 -- Returns {"OK", outgoing, {outcome, …}}: the length of the outbox, and in the order of the attempts {"CREATED", created_us,
 -- expires_ms}, {"EXISTS", status, expires_ms or "", ticket, assignment or ""}, {"FULL"}, or {"UNDONE"} if the attempt or its
@@ -27,14 +29,15 @@
 -- No other ticket is changed by any but the first. Several attempts with one ID are decided in their order.
 -- Safe to run twice: yes, the second run finds the tickets of its own attempts, which are CREATED again.
 local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local outbox_key, director_key, both = KEYS[5], KEYS[6], from(KEYS, 7)
+local outbox_key, director_key, listening_key, both = KEYS[5], KEYS[6], KEYS[7], from(KEYS, 8)
 local nudges, feed, delivered, texts = ARGV[1], ARGV[2], ARGV[3], from(ARGV, 4)
 
 -- A ticket of more bytes is not repeated in the changes: their reader reads its key.
 local LARGE = 16384
 local now, now_ms = time()
 local outgoing = redis.call('XLEN', outbox_key)
-demand(changes_key, 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
+local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, listening = listening_key}
+demand(changes_key, 'SADD', 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
 remove(outbox_key, delivered)
 local news, outcomes, left, made, longest = nil, {}, parse(texts, both), 0, 0
 while #left > 0 do
@@ -50,7 +53,7 @@ while #left > 0 do
     outcomes[attempt.at], new[#new + 1] = outcome, not outcome and attempt or nil
   end
 
-  local reused, created, expires = {}, {}, {}
+  local lists = {created = {}, expires = {}, reused = {}, listening = {}}
   for i, attempt in ipairs(new) do
     local us, id = now + made, attempt.id
     local ends = decimal(math.floor(us / 1000) + attempt.ttl)
@@ -58,19 +61,13 @@ while #left > 0 do
     redis.call('SET', attempt.ticket, value, 'PXAT', decimal(ends + attempt.keep))
     local small = #value <= LARGE and value
     append(news, id, {'expires', ends, 'ticket', small or ''}, small and ends .. ' ' .. #value .. ' ' .. value)
-    created[2 * i - 1], created[2 * i], expires[2 * i - 1], expires[2 * i] = decimal(us), id, ends, id
-    reused[#reused + 1] = attempt.reused and id or nil
+    lists.created[2 * i - 1], lists.created[2 * i], lists.expires[2 * i - 1], lists.expires[2 * i] = decimal(us), id, ends, id
+    lists.reused[#lists.reused + 1] = attempt.reused and id or nil
+    lists.listening[#lists.listening + 1] = attempt.listens and id or nil
     outcomes[attempt.at] = {'CREATED', decimal(us), ends}
     made, longest = made + 1, math.max(longest, attempt.ttl)
   end
-  -- What makes the tickets matchable comes last. Earlier tickets with these IDs may have left claims.
-  if #reused > 0 then
-    redis.call('ZREM', proposed_key, unpack(reused))
-  end
-  if #new > 0 then
-    redis.call('ZADD', waiting_key, unpack(created))
-    redis.call('ZADD', expiries_key, unpack(expires))
-  end
+  enter(now_ms, keys, lists, longest)
 end
 if made > 0 then
   prolong(now_ms, longest + DAY_MS, waiting_key, expiries_key, changes_key)

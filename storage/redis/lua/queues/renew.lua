@@ -5,13 +5,14 @@
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[3…] tickets   string  the tickets
+-- KEYS[3]  listening set     IDs of tickets that wait and whose channels are wanted
+-- KEYS[4…] tickets   string  the tickets
 --
 -- ARGV[1…] ids  string  theirs, in the same order
 --
 -- Returns {"OK"}.
 -- Safe to run twice: yes.
-local waiting_key, expiries_key, tickets = KEYS[1], KEYS[2], {unpack(KEYS, 3)}
+local waiting_key, expiries_key, listening_key, tickets = KEYS[1], KEYS[2], KEYS[3], {unpack(KEYS, 4)}
 local ids = {unpack(ARGV, 1)}
 
 demand(expiries_key, 'PEXPIREAT', 'ZADD')
@@ -29,5 +30,5 @@ for i, expires in ipairs(redis.call('ZMSCORE', expiries_key, unpack(ids))) do
     end
   end
 end
-prolong(now_ms, longest + DAY_MS, waiting_key, expiries_key)
+prolong(now_ms, longest + DAY_MS, waiting_key, expiries_key, listening_key)
 return {'OK'}

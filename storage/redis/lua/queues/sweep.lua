@@ -3,11 +3,12 @@
 -- run when Redis is out of memory.
 -- uses: leave.leave rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
--- KEYS[1] waiting   zset  IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[2] expiries  zset  the same IDs, by when their lives end, in milliseconds
--- KEYS[3] proposed  zset  IDs of tickets that are held, by until when, in milliseconds
--- KEYS[4] claims    hash  the tokens that hold them
--- KEYS[5] stats     hash  counts
+-- KEYS[1] waiting    zset  IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[2] expiries   zset  the same IDs, by when their lives end, in milliseconds
+-- KEYS[3] proposed   zset  IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[4] claims     hash  the tokens that hold them
+-- KEYS[5] stats      hash  counts
+-- KEYS[6] listening set   IDs of tickets that wait and whose channels are wanted
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  limit  int     tickets to list at most
@@ -15,7 +16,8 @@
 --
 -- Returns {"OK", taken, {id, …}}: how many were taken out, and the IDs of tickets whose life has ended and that are in.
 -- Safe to run twice: yes, the second run finds nothing to take out.
-local waiting_key, expiries_key, proposed_key, claims_key, stats_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local stats_key, listening_key = KEYS[5], KEYS[6]
 local limit, told = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 
 local _, now_ms = time()
@@ -26,8 +28,9 @@ for i, expires in ipairs(#told > 0 and redis.call('ZMSCORE', expiries_key, unpac
   end
 end
 if #ids > 0 then
-  demand(stats_key, 'HDEL', 'HINCRBY', 'PEXPIREAT')
-  leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, ids)
+  demand(stats_key, 'SREM', 'HDEL', 'HINCRBY', 'PEXPIREAT')
+  local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key, listening = listening_key}
+  leave(keys, ids)
   redis.call('HINCRBY', stats_key, 'expired', #ids)
   prolong(now_ms, DAY_MS, stats_key)
 end

@@ -5,13 +5,14 @@
 -- uses: assigned.gone changes.append changes.begin changes.tell leave.leave rights.demand rights.demand_topic ticket.disown
 -- uses: time.DAY_MS time.prolong time.time
 --
--- KEYS[1] ticket    string  the ticket
--- KEYS[2] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
--- KEYS[3] expiries  zset    the same IDs, by when their lives end, in milliseconds
--- KEYS[4] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
--- KEYS[5] claims    hash    the tokens that hold them
--- KEYS[6] changes   stream  tickets that came or were cancelled
--- KEYS[7] director  string  the lease of the queue's director
+-- KEYS[1] ticket     string  the ticket
+-- KEYS[2] waiting    zset    IDs of tickets that wait, by when they were made, in microseconds
+-- KEYS[3] expiries   zset    the same IDs, by when their lives end, in milliseconds
+-- KEYS[4] proposed   zset    IDs of tickets that are held, by until when, in milliseconds
+-- KEYS[5] claims     hash    the tokens that hold them
+-- KEYS[6] changes    stream  tickets that came or were cancelled
+-- KEYS[7] director   string  the lease of the queue's director
+-- KEYS[8] listening  set     IDs of tickets that wait and whose channels are wanted
 -- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id        string  the ticket's
@@ -24,7 +25,7 @@
 -- Returns {"OK"} if there is no ticket now, or {"KEPT"} if there is one.
 -- Safe to run twice: yes, the second run finds no ticket, but the word.
 local ticket_key, waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local claims_key, changes_key, director_key = KEYS[5], KEYS[6], KEYS[7]
+local claims_key, changes_key, director_key, listening_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local id, attempt, word_ms, nudges, feed, assigned = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
 local found = redis.call('GET', ticket_key) or 'U'
@@ -36,12 +37,13 @@ local created = redis.call('ZSCORE', waiting_key, id)
 if not created or not disown(ticket_key, found, attempt) then
   return {'KEPT'}
 end
-demand(changes_key, 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
+demand(changes_key, 'SREM', 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
 demand_topic(assigned)
 local _, now_ms = time()
 local news = begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 
-leave({waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}, {id})
+local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key, listening = listening_key}
+leave(keys, {id})
 redis.call('SET', ticket_key, 'U ' .. attempt, 'PX', word_ms)
 append(news, id, {}, '0 -1 ')
 prolong(now_ms, DAY_MS, changes_key)

@@ -4,12 +4,12 @@
 -- parse returns attempts, in their order.
 local function parse(texts, keys)
   local attempts = {}
-  for at = 1, #texts / 7 do
-    local id, ttl, keep, life, max, names, spec = unpack(texts, 7 * at - 6, 7 * at)
+  for at = 1, #texts / 8 do
+    local id, ttl, keep, life, max, names, listens, spec = unpack(texts, 8 * at - 7, 8 * at)
     attempts[at] = {
       at = at, id = id, ttl = tonumber(ttl), keep = tonumber(keep), max = tonumber(max), names = names,
       rest = ' ' .. ttl .. ' ' .. keep .. ' ' .. life .. ' ' .. names .. ' ' .. spec,
-      ticket = keys[2 * at - 1], assignment = keys[2 * at], reused = string.sub(names, -1) ~= ' ',
+      ticket = keys[2 * at - 1], assignment = keys[2 * at], reused = string.sub(names, -1) ~= ' ', listens = listens ~= '',
     }
   end
   return attempts
@@ -48,5 +48,23 @@ local function settle(now_ms, attempt, expiries, proposed, value)
     if string.find(found, name, 1, true) then
       return {'UNDONE'}
     end
+  end
+end
+
+-- define: enter
+-- uses: time.DAY_MS time.prolong
+-- enter makes new tickets matchable, which comes last. The lists are created and expires, scores and IDs, and the IDs of those that
+-- listen, and of reused ones, which may have left claims. life_ms is that of those that listen.
+local function enter(now_ms, keys, lists, life_ms)
+  if #lists.reused > 0 then
+    redis.call('ZREM', keys.proposed, unpack(lists.reused))
+  end
+  if #lists.listening > 0 then
+    redis.call('SADD', keys.listening, unpack(lists.listening))
+    prolong(now_ms, life_ms + DAY_MS, keys.listening)
+  end
+  if #lists.created > 0 then
+    redis.call('ZADD', keys.waiting, unpack(lists.created))
+    redis.call('ZADD', keys.expiries, unpack(lists.expires))
   end
 end

@@ -86,6 +86,23 @@ local function take(match, ids, texts, taken, reason)
   return #conflicts > 0 and conflicts or nil
 end
 
+-- define: wanted
+-- uses: many.gather
+-- wanted returns whose assignments are messages, by the indices of tickets: of each that has the epoch of a channel's life, and of
+-- each that is in keys.listening. some: there are such tickets. If none is in keys.listening it removes that from keys.
+local function wanted(keys, matches, ids, texts)
+  local listens, wants, any = gather('SMISMEMBER', keys.listening, ids), {}, nil
+  for _, match in ipairs(matches) do
+    for i = match.first, match.last do
+      any = listens[i] == 1 and keys.listening or any
+      wants[i] = listens[i] == 1 or texts[match.texts + 4 * i + 2] ~= ''
+      wants.some = wants.some or wants[i]
+    end
+  end
+  keys.listening = any
+  return wants
+end
+
 -- define: decide
 -- uses: match.marked match.take
 -- decide returns an outcome for each match, without what assigning it returns, and how many there are of each status. barred:

@@ -1,4 +1,10 @@
--- outbox.lua removes assignments from the outbox.
+-- outbox.lua adds assignments to the outbox, and removes them.
+
+-- define: post
+-- post adds the assignment of a ticket, and returns the entry.
+local function post(outbox_key, id, match, epoch, content)
+  return redis.call('XADD', outbox_key, '*', 'ticket', id, 'match', match, 'epoch', epoch, 'content', content)
+end
 
 -- define: remove
 -- remove removes entries, which spaces separate.

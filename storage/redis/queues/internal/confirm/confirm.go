@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// outboxLife is how long an outbox lives after its last entry, as in assign.lua.
-	outboxLife = 24 * time.Hour
+	// matchedLife is how long the stream of matches lives after its last entry, as in assign.lua.
+	matchedLife = 24 * time.Hour
 	// readPatience bounds Read, which waits for replicas for half of it.
 	readPatience = 500 * time.Millisecond
 	// readsAtOnce is how many reads of a queue wait for replicas together.
@@ -67,7 +67,7 @@ type Statuses struct {
 
 // RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have what they
 // wrote. The whole batch is waited for once.
-func (c *Confirmer) RunMany(outbox string, none Statuses) func(context.Context, *lua.Script, []redis.Call) []redis.Result {
+func (c *Confirmer) RunMany(matched string, none Statuses) func(context.Context, *lua.Script, []redis.Call) []redis.Result {
 	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
 		return c.conn.RetryMany(ctx, script, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
 			var results []redis.Result
@@ -80,7 +80,7 @@ func (c *Confirmer) RunMany(outbox string, none Statuses) func(context.Context, 
 				}
 				switch {
 				case repeated:
-					return own.Confirm(ctx, c.replicas, touch(own, outbox))
+					return own.Confirm(ctx, c.replicas, touch(own, matched))
 				case made:
 					return own.Confirm(ctx, c.replicas)
 				}
@@ -105,28 +105,29 @@ func unknown(results []redis.Result, n int, err error) []redis.Result {
 	return all
 }
 
-// touch returns a command that moves the end of an outbox's life: a write that comes after all that was assigned before.
-func touch(own *redis.Session, outbox string) rueidis.Completed {
-	return own.B().Pexpire().Key(outbox).Milliseconds(outboxLife.Milliseconds()).Build()
+// touch returns a command that moves the end of the life of a queue's stream of matches: a write that comes after all that was assigned
+// before.
+func touch(own *redis.Session, matched string) rueidis.Completed {
+	return own.B().Pexpire().Key(matched).Milliseconds(matchedLife.Milliseconds()).Build()
 }
 
-// Written returns once enough replicas have all that the outbox of a queue has.
-func (c *Confirmer) Written(ctx context.Context, outbox string) error {
+// Written returns once enough replicas have all that was assigned in a queue, which has the stream of matches.
+func (c *Confirmer) Written(ctx context.Context, matched string) error {
 	return c.conn.Retry(ctx, "written", func(ctx context.Context) error {
 		return c.conn.Session(func(own *redis.Session) error {
-			return own.Confirm(ctx, c.replicas, touch(own, outbox))
+			return own.Confirm(ctx, c.replicas, touch(own, matched))
 		})
 	})
 }
 
-// Read runs the script that New got, and returns what it read of the queue that has an outbox, once enough replicas have it.
+// Read runs the script that New got, and returns what it read of the queue with this stream of matches, once enough replicas have it.
 // It waits for less time than writes do. Concurrent reads of a queue wait together.
-func (c *Confirmer) Read(ctx context.Context, outbox string, call redis.Call) (redis.Reply, error) {
+func (c *Confirmer) Read(ctx context.Context, matched string, call redis.Call) (redis.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	var r redis.Reply
 	err := c.conn.Retry(ctx, c.read.Name(), func(ctx context.Context) (err error) {
-		if r, err = c.reads.Do(ctx, outbox, call); errors.Is(err, group.ErrClosed) {
+		if r, err = c.reads.Do(ctx, matched, call); errors.Is(err, group.ErrClosed) {
 			return fault.ErrUnavailable.WithCause(err)
 		}
 		return err
@@ -134,7 +135,7 @@ func (c *Confirmer) Read(ctx context.Context, outbox string, call redis.Call) (r
 	return r, err
 }
 
-func (c *Confirmer) readAll(ctx context.Context, outbox string, calls []redis.Call) ([]redis.Reply, time.Duration, error) {
+func (c *Confirmer) readAll(ctx context.Context, matched string, calls []redis.Call) ([]redis.Reply, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	replies := make([]redis.Reply, len(calls))
@@ -145,7 +146,7 @@ func (c *Confirmer) readAll(ctx context.Context, outbox string, calls []redis.Ca
 			}
 			replies[i] = r.Reply
 		}
-		return own.Confirm(ctx, c.replicas, touch(own, outbox))
+		return own.Confirm(ctx, c.replicas, touch(own, matched))
 	})
 	return replies, 0, err
 }
