@@ -54,6 +54,7 @@ func TestLimits(t *testing.T) {
 		{"newSubscribers=1/h", `PUT /v1/channels/8/subscribers/s`, `PUT /v1/channels/8/subscribers/s2`, `PUT /v1/channels/8/subscribers/s`},
 		{"newSubscribers=1/h", `PUT /channel/9/subscription/polling/s`, `PUT /channel/9b/subscription/polling/s`, `PUT /channel/9/subscription/polling/s`},
 		{"tickets=1/h", `POST /v1/tickets {"queue":"duel"}`, `POST /v1/tickets {"queue":"duel"}`, `GET /v1/queues`},
+		{"requests=1/h", `GET /v1/info`, `POST /v1/frontendservice/tickets {"ticket":{}}`, ""},
 	} {
 		as := p.limited(t, tt.limits)
 		do := func(call string) answer {
@@ -63,9 +64,13 @@ func TestLimits(t *testing.T) {
 		}
 		require.Less(t, do(tt.served).status, 300, "%d %s", i, tt.served)
 		got := do(tt.refused)
-		if strings.Contains(tt.refused, " /channel/") {
+		switch {
+		case strings.Contains(tt.refused, " /channel/"):
 			got.oldError(http.StatusTooManyRequests, "")
-		} else {
+		case strings.Contains(tt.refused, "frontendservice"):
+			require.Contains(t, string(got.body), `"code":8`)
+			require.Equal(t, http.StatusTooManyRequests, got.status)
+		default:
 			got.problem(http.StatusTooManyRequests, fault.SlugRateLimited)
 		}
 		seconds, err := strconv.Atoi(got.header.Get("Retry-After"))

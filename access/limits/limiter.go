@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 )
 
-// maxClients is how many principals and addresses are remembered, those that were last seen: about 10 MB. One that was
+// maxClients is how many principals and addresses are remembered, those that were last seen: at most 25 MB. One that was
 // forgotten may do at once what it could do after a pause. Requests that wait are never forgotten.
 const maxClients = 20_000
 
@@ -94,8 +94,10 @@ func (l *Limiter) Client(p *access.Principal, address string) Client {
 		return Client{}
 	}
 	c := Client{limiter: l}
-	if network := access.Network(address); l.o.Addresses != (access.Limits{}) && network.IsValid() {
-		c.address = l.counts(who{network: network}, &l.o.Addresses)
+	if l.o.Addresses != (access.Limits{}) {
+		if network := access.Network(address); network.IsValid() {
+			c.address = l.counts(who{network: network}, &l.o.Addresses)
+		}
 	}
 	if p != nil && p.Kind != access.Nobody {
 		if limits := l.limitsOf(p); *limits != (access.Limits{}) {
