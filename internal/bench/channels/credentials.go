@@ -31,6 +31,9 @@ type sender struct {
 	rounds     []float64     // CPU seconds of the server per publish
 }
 
+// highLimits are limits that a user doesn't reach here. They are counted, as in any service.
+const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=60/m,newChannels=1000000/s,newSubscribers=600/m"
+
 // Credentials measures what a credential adds to a publish: an API key, and a JSON Web Token that the server has seen before.
 // The same publishes go to an open service and to one that requires credentials, on the same Redis, in turns.
 func Credentials(ctx context.Context, s target.Settings, r *report.Report) error {
@@ -146,5 +149,7 @@ func makeCredentials(dir string) (key, token string, args []string, err error) {
 		return "", "", nil, err
 	}
 	err = os.WriteFile(pemFile, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600)
-	return key, token, []string{"--api-keys", file, "--jwt-keys", pemFile, "--jwt-algorithms", "EdDSA"}, err
+	return key, token, []string{
+		"--api-keys", file, "--jwt-keys", pemFile, "--jwt-algorithms", "EdDSA", "--user-limits", highLimits,
+	}, err
 }
