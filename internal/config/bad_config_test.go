@@ -34,6 +34,8 @@ func TestBadYAML(t *testing.T) {
 		{"small int", "maxFetch: 0", "tidemark.yaml: maxFetch: 0 is too small, at least 1 is needed"},
 		{"bytes", "maxBodyBytes: 3MB", `tidemark.yaml: maxBodyBytes: "3MB" isn't a number of bytes, such as 65536, 256KiB or 4MiB`},
 		{"huge", "maxBodyBytes: 9999999999GiB", `tidemark.yaml: maxBodyBytes: "9999999999GiB" isn't a number of bytes`},
+		{"no keys", "apiKeys: ''", "tidemark.yaml: apiKeys: is empty: leave the option out, or set it"},
+		{"empty list of keys", "jwtKeys: []", "tidemark.yaml: jwtKeys: is empty"},
 		{"no bytes", "fetchBytes: 0", "tidemark.yaml: fetchBytes: 0 is too small, at least one byte is needed"},
 		{"listen", "listen: 8080", `tidemark.yaml: listen: "8080" isn't host:port, such as 127.0.0.1:8080 or :8080`},
 		{"port", "listen: :80800", `tidemark.yaml: listen: "80800" isn't a port from 0 to 65535`},
@@ -107,6 +109,10 @@ func TestBadVariablesAndFlags(t *testing.T) {
 		{"more after JSON", []string{"TIDEMARK_CHANNELS=[] []"}, nil, "TIDEMARK_CHANNELS: channels: not a list of rules"},
 		{"value of a flag", nil, []string{"--max-wait", "x"}, `--max-wait: "x" isn't a duration`},
 		{"empty flag", nil, []string{"--max-wait="}, `--max-wait: "" isn't a duration`},
+		{"no keys", []string{"TIDEMARK_API_KEYS=keys.yaml"}, []string{"--api-keys="}, "--api-keys: is empty: leave the option out, or set it"},
+		{"no keys of tokens", nil, []string{"--jwt-keys= , "}, "--jwt-keys: is empty"},
+		{"no audience", nil, []string{"--jwt-audience="}, "--jwt-audience: is empty"},
+		{"no authorities", nil, []string{"--tls-client-ca="}, "--tls-client-ca: is empty"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

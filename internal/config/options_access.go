@@ -12,7 +12,7 @@ func accessOptions() []option {
 		{
 			name: "api-keys", kind: "file",
 			help: "YAML or JSON file with API keys, which tidemark key create --offline writes. Read again when it changes. With this option the service requires credentials.",
-			set:  into(func(c *Config) *string { return &c.Access.KeysFile }, parseText),
+			set:  into(func(c *Config) *string { return &c.Access.KeysFile }, named(parseText)),
 		},
 		{
 			name: "require-credentials", kind: kindSwitch,
@@ -80,16 +80,16 @@ func tlsOptions() []option {
 		{
 			name: "tls-cert", kind: "file",
 			help: "PEM file with the certificate that all TCP listeners show, followed by those of the authorities between it and a root. Turns TLS on. Read again when the file changes.",
-			set:  into(func(c *Config) *string { return &c.TLS.Cert }, parseText),
+			set:  into(func(c *Config) *string { return &c.TLS.Cert }, named(parseText)),
 		},
 		{
 			name: "tls-key", kind: "file", help: "PEM file with the private key of tls-cert.",
-			set: into(func(c *Config) *string { return &c.TLS.Key }, parseText),
+			set: into(func(c *Config) *string { return &c.TLS.Key }, named(parseText)),
 		},
 		{
 			name: "tls-client-ca", kind: "file",
 			help: "PEM file with the authorities that sign clients' certificates. Clients must then show one, on all TCP listeners.",
-			set:  into(func(c *Config) *string { return &c.TLS.ClientCA }, parseText),
+			set:  into(func(c *Config) *string { return &c.TLS.ClientCA }, named(parseText)),
 		},
 	}
 }

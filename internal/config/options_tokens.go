@@ -15,7 +15,7 @@ func tokenOptions() []option {
 		{
 			name: "jwt-keys", kind: kindList,
 			help: "Keys that verify users' tokens (JSON Web Tokens): files in PEM or with JSON Web Keys, and https URLs of JSON Web Key Sets (http only from a loopback address). Files are read again when they change; sets are fetched every 5 minutes, and for a key that isn't known. With this option the service requires credentials.",
-			set:  into(func(c *Config) *[]string { return &c.Access.Tokens.Keys }, listOf(parseText)),
+			set:  into(func(c *Config) *[]string { return &c.Access.Tokens.Keys }, named(listOf(parseText))),
 		},
 		{
 			name: "jwt-algorithms", kind: kindList, def: "RS256,ES256,EdDSA",
@@ -24,12 +24,12 @@ func tokenOptions() []option {
 		},
 		{
 			name: "jwt-issuer", kind: "text", help: "Issuer (iss) that tokens must have. Not set: any.",
-			set: into(func(c *Config) *string { return &c.Access.Tokens.Issuer }, parseText),
+			set: into(func(c *Config) *string { return &c.Access.Tokens.Issuer }, named(parseText)),
 		},
 		{
 			name: "jwt-audience", kind: kindList,
 			help: "Audiences (aud) of which a token must have one. Not set: tokens with an audience are refused, since they are for another service.",
-			set:  into(func(c *Config) *[]string { return &c.Access.Tokens.Audience }, listOf(parseText)),
+			set:  into(func(c *Config) *[]string { return &c.Access.Tokens.Audience }, named(listOf(parseText))),
 		},
 		{
 			name: "jwt-leeway", kind: "duration", def: "0s",

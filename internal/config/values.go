@@ -167,6 +167,18 @@ func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
+// named refuses a value that names nothing. It is for options that are a protection: --api-keys "$KEYS" must not be an open
+// service if the variable isn't set.
+func named[T any](parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (T, error) {
+		if strings.Trim(text, ", ") == "" {
+			var none T
+			return none, errors.New("is empty: leave the option out, or set it")
+		}
+		return parse(text)
+	}
+}
+
 // parseReceiptKey parses a key. Its error never contains the key.
 func parseReceiptKey(text string) (receipt.Key, error) {
 	key, err := receipt.ParseKey(text)
