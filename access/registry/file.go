@@ -20,13 +20,20 @@ const maxFileBytes = 16 << 20
 type file struct {
 	path    string
 	seen    os.FileInfo // of the file that was read last
+	found   os.FileInfo // at the last look; nil: nothing
 	failing bool        // the last try to read it failed, and that was logged
 }
 
-// changed reports whether there is another file than was read last.
+// changed reports whether there is another file than was read last. A file that differs from that of the last look may be in
+// the middle of being written, and then a grant could lack its channels, which means all of them: it isn't another one yet.
 func (f *file) changed() bool {
-	now, err := os.Stat(f.path)
-	return err != nil || f.seen == nil || !os.SameFile(now, f.seen) || now.Size() != f.seen.Size() || !now.ModTime().Equal(f.seen.ModTime())
+	before := f.found
+	f.found, _ = os.Stat(f.path) // nil if it fails, and reading tells why
+	return f.found == nil || isSame(f.found, before) && !isSame(f.found, f.seen)
+}
+
+func isSame(one, other os.FileInfo) bool {
+	return other != nil && os.SameFile(one, other) && one.Size() == other.Size() && one.ModTime().Equal(other.ModTime())
 }
 
 // read reads the file, and returns its keys by ID.

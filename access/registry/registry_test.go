@@ -486,6 +486,30 @@ func TestAKeyThatChanges(t *testing.T) {
 	})
 }
 
+// TestAFileThatIsBeingWritten isn't read: without its last lines a grant would be for all channels.
+func TestAFileThatIsBeingWritten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "keys.yaml")
+		k, text, _ := line(t, registry.NewKey{})
+		whole := fmt.Sprintf("- id: %s\n  hash: %x\n  grants:\n  - actions: [publish]\n    channels: [news]\n", k.ID, k.Hash)
+		require.NoError(t, os.WriteFile(path, []byte(whole), 0o600))
+		r := open(t, newFake(), path)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- r.Run(ctx) }()
+		p, err := r.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+		for n := range len("    channels: [news]\n") {
+			require.NoError(t, os.WriteFile(path, []byte(whole[:len(whole)-n-1]), 0o600))
+			pass(time.Second / 2) // one look
+			require.False(t, r.Revoked(p), whole[:len(whole)-n-1])
+		}
+		stop()
+		require.NoError(t, <-done)
+	})
+}
+
 // TestTheFileWins: a key of the file counts although the store has another one with its ID.
 func TestTheFileWins(t *testing.T) {
 	t.Parallel()
