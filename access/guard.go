@@ -19,6 +19,13 @@ type Authenticator interface {
 	Authenticate(ctx context.Context, credential string) (*Principal, error)
 }
 
+// Costly is an Authenticator that checks signatures, which take much longer than hashes.
+type Costly interface {
+	Authenticator
+	// Knows reports whether a credential was found valid before, so that nothing is to be checked again.
+	Knows(credential string) bool
+}
+
 // Owners knows whose tickets are whose.
 type Owners interface {
 	// Owner returns the subject of the user who created a ticket, "" if an API key did, and when that was. It costs no call of
@@ -115,6 +122,17 @@ func (g *Guard) Authenticate(ctx context.Context, credential string) (*Principal
 		return p, nil
 	}
 	return nil, ErrInvalidCredential.WithCause(errNoForm)
+}
+
+// IsCheap reports whether it takes next to no time to authenticate a credential.
+func (g *Guard) IsCheap(credential string) bool {
+	for _, a := range g.authenticators {
+		if a.Accepts(credential) {
+			costly, ok := a.(Costly)
+			return !ok || costly.Knows(credential)
+		}
+	}
+	return true // it is refused
 }
 
 // What is wrong with a credential, for the log.

@@ -305,7 +305,8 @@ func (a answer) ended(slug fault.Slug) {
 	}
 }
 
-// TestGuesses: an address that sends many invalid credentials is not listened to for a while.
+// TestGuesses: an address that sends many invalid credentials is not listened to for a while, but for those that are valid and
+// quickly checked: others may be at the address.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	var p people
@@ -322,4 +323,7 @@ func TestGuesses(t *testing.T) {
 	require.Equal(t, "1", got.header.Get("Retry-After"))
 	h.do("GET", "/v1/info", "").problem(401, fault.SlugNoCredential)
 	require.Equal(t, 200, h.do("GET", "/livez", "").status)
+	require.Equal(t, 200, h.do("GET", "/v1/info", "", bearer("good")).status)
+	p.unseen.Store(true)
+	h.do("GET", "/v1/info", "", bearer("good")).problem(429, fault.SlugRateLimited)
 }

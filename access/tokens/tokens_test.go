@@ -166,8 +166,10 @@ func TestPrincipal(t *testing.T) {
 		"exp": now.Add(-time.Second).Unix(), "https://grants": []fields{{"actions": []string{"publish"}, "channels": []string{"chat.{sub}"}}},
 		"tidemark": "not this one", "nested": []any{fields{"a": []any{nil, 1.5}}},
 	})
+	require.False(t, v.Knows(token))
 	first, err := v.Authenticate(t.Context(), token)
 	require.NoError(t, err)
+	require.True(t, v.Knows(token))
 	require.Equal(t, access.User, first.Kind)
 	require.Equal(t, "ann 7", first.Subject+" "+first.Credential)
 	require.True(t, now.Equal(first.Issued))

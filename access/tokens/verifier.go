@@ -151,6 +151,11 @@ func (v *Verifier) Accepts(credential string) bool {
 	return strings.Count(credential, ".") == 2 && !strings.HasPrefix(credential, "tm")
 }
 
+// Knows reports whether a token was verified before.
+func (v *Verifier) Knows(token string) bool {
+	return len(token) <= access.MaxCredentialBytes && v.seen.get(sha256.Sum256([]byte(token))) != nil
+}
+
 // Authenticate returns the user that a token describes. Errors: access.ErrInvalidCredential with the reason as its cause,
 // access.ErrExpired, ErrKeys, and that of ctx. A token that was seen before is not checked for its end again: access.Guard
 // does that.

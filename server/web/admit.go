@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -23,17 +24,20 @@ type gate struct {
 func (g *gate) Guard() *access.Guard { return g.guard }
 
 // Authenticate returns whom a credential stands for, which came from a network address. Errors: those of the guard, and
-// fault.SlugRateLimited if too many invalid ones came from there.
+// fault.SlugRateLimited if too many invalid ones came from there. Others may share the address, behind a proxy as a rule: a
+// valid credential is then still accepted, unless it is a token that was never seen.
 func (g *gate) Authenticate(ctx context.Context, credential, address string) (*access.Principal, error) {
 	if credential == "" {
 		return g.guard.Authenticate(ctx, "")
 	}
-	if err := g.guesses.Check(address); err != nil {
-		return nil, err
+	tooMany := g.guesses.Check(address)
+	if tooMany != nil && !g.guard.IsCheap(credential) {
+		return nil, tooMany
 	}
 	p, err := g.guard.Authenticate(ctx, credential)
 	if errors.Is(err, access.ErrInvalidCredential) {
 		g.guesses.Add(address)
+		err = cmp.Or(tooMany, err)
 	}
 	return p, err
 }
