@@ -13,7 +13,8 @@
 //
 // # What a store may lose
 //
-// A store that lost writes, as after a fail-over, is read as a whole. Keys are then those that it has. But no revocation is
-// forgotten: what a server knew and the store has lost stays in force, and the server puts it back. The deletion of a key is
-// a revocation, too, so that a key doesn't come back. A revocation is lost only with all servers that knew it.
+// A store that lost writes, as after a fail-over, is read as a whole, also if only the server that answered knew them. Keys
+// are then those that it has. But no revocation is forgotten: what a server knew and the store has lost stays in force, and the
+// server puts it back. The deletion of a key is a revocation, too, so that a key doesn't come back. A revocation is lost only
+// with all servers that knew it.
 package registry

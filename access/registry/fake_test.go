@@ -17,11 +17,17 @@ type fake struct {
 	mu       sync.Mutex
 	records  map[string]registry.Record
 	revoked  map[string]registry.Revocation
-	changes  []string // what changed
-	history  int      // counts losses
-	err      error    // of every call
+	changes  []change
+	history  int   // counts losses
+	err      error // of every call
 	watchers map[*func()]struct{}
 	reads    int // calls of Each
+}
+
+// change is what was changed, and in which history.
+type change struct {
+	what    string
+	history int
 }
 
 func newFake() *fake {
@@ -29,38 +35,38 @@ func newFake() *fake {
 }
 
 func (f *fake) note(what string) {
-	f.changes = append(f.changes, what)
+	f.changes = append(f.changes, change{what, f.history})
 	for changed := range f.watchers {
 		(*changed)()
 	}
 }
 
-func (f *fake) Create(_ context.Context, r registry.Record, most int) error {
+func (f *fake) Create(_ context.Context, r registry.Record, most int) (registry.Position, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.err != nil:
-		return f.err
+		return "", f.err
 	case len(f.records) >= most:
-		return registry.ErrTooManyKeys
+		return "", registry.ErrTooManyKeys
 	}
 	f.records[r.ID] = r
 	f.note(r.ID)
-	return nil
+	return f.position(len(f.changes)), nil
 }
 
-func (f *fake) Revoke(_ context.Context, r registry.Revocation, most int) (registry.Revocation, error) {
+func (f *fake) Revoke(_ context.Context, r registry.Revocation, most int) (registry.Revocation, registry.Position, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	name := string(r.Kind) + ":" + r.Name
 	_, known := f.records[r.Name]
 	switch {
 	case f.err != nil:
-		return r, f.err
+		return r, "", f.err
 	case r.Kind == registry.RevokedKey && !known && r.At.IsZero():
-		return r, registry.ErrNoKey
+		return r, "", registry.ErrNoKey
 	case len(f.revoked) >= most:
-		return r, registry.ErrTooManyRevocations
+		return r, "", registry.ErrTooManyRevocations
 	}
 	if r.At.IsZero() {
 		r.At = time.Now()
@@ -73,14 +79,14 @@ func (f *fake) Revoke(_ context.Context, r registry.Revocation, most int) (regis
 	}
 	f.revoked[name] = r
 	f.note(name)
-	return r, nil
+	return r, f.position(len(f.changes)), nil
 }
 
 func (f *fake) position(n int) registry.Position {
 	if n == 0 {
 		return ""
 	}
-	return registry.Position(fmt.Sprint(n, " ", f.history))
+	return registry.Position(fmt.Sprint(n, " ", f.changes[n-1].history))
 }
 
 func (f *fake) Last(context.Context) (registry.Position, error) {
@@ -89,22 +95,25 @@ func (f *fake) Last(context.Context) (registry.Position, error) {
 	return f.position(len(f.changes)), f.err
 }
 
-func (f *fake) Changes(_ context.Context, after registry.Position) (registry.Changes, error) {
+func (f *fake) Changes(_ context.Context, after registry.Position, others ...registry.Position) (registry.Changes, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for n := 1; n <= len(f.changes); n++ {
-		if f.position(n) != after {
-			continue
-		}
-		changes := registry.Changes{At: after}
-		for i, what := range f.changes[n:min(n+2, len(f.changes))] { // two at a time
-			changes.At = f.position(n + i + 1)
-			changes.Entries = append(changes.Entries, f.entry(what))
-		}
-		changes.More = len(changes.Entries) == 2
-		return changes, f.err
+	places := map[registry.Position]int{}
+	for n := range f.changes {
+		places[f.position(n+1)] = n + 1
 	}
-	return registry.Changes{}, registry.ErrLost
+	for _, position := range append(others, after) {
+		if places[position] == 0 {
+			return registry.Changes{}, registry.ErrLost
+		}
+	}
+	n, changes := places[after], registry.Changes{At: after}
+	for i, c := range f.changes[n:min(n+2, len(f.changes))] { // two at a time
+		changes.At = f.position(n + i + 1)
+		changes.Entries = append(changes.Entries, f.entry(c.what))
+	}
+	changes.More = len(changes.Entries) == 2
+	return changes, f.err
 }
 
 func (f *fake) entry(what string) registry.Entry {

@@ -15,13 +15,15 @@ func (r *Registry) Create(ctx context.Context, n NewKey) (k Key, text string, er
 		return Key{}, "", err
 	}
 	record, err := k.record()
-	if err == nil {
-		err = r.store.Create(ctx, record, MaxKeys)
+	if err != nil {
+		return Key{}, "", err
 	}
+	at, err := r.store.Create(ctx, record, MaxKeys)
 	if err != nil {
 		return Key{}, "", err
 	}
 	r.apply(ctx, Entry{Record: &record})
+	r.wrote(at)
 	return k, text, nil
 }
 
@@ -55,11 +57,12 @@ func (r *Registry) Revoke(ctx context.Context, what Revocation) (Revocation, err
 }
 
 func (r *Registry) revoke(ctx context.Context, what Revocation) (Revocation, error) {
-	done, err := r.store.Revoke(ctx, what, MaxRevocations)
+	done, at, err := r.store.Revoke(ctx, what, MaxRevocations)
 	if err != nil {
 		return Revocation{}, err
 	}
 	r.apply(ctx, Entry{Revocation: &done})
+	r.wrote(at)
 	return done, nil
 }
 

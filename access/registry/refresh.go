@@ -17,12 +17,15 @@ const (
 	forgetEvery = time.Minute
 	// restoreAtOnce is how many revocations are put back between two looks at the store.
 	restoreAtOnce = 100
+	// maxUnread is how many changes of its own a server looks for in the store. If there are more, it reads everything.
+	maxUnread = restoreAtOnce + 100
 )
 
 // progress is how far the store was read. Its owner is who holds Registry.reading.
 type progress struct {
 	loaded  bool
 	at      Position
+	unread  []Position           // of changes made here that weren't found in the store yet
 	lost    map[revoked]struct{} // what the store lost and is to get back
 	failing bool                 // the last look at the store failed, and that was logged
 	loads   atomic.Int64
@@ -74,21 +77,21 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	r.reading.Lock()
 	defer r.reading.Unlock()
 	for {
+		r.takeWritten()
 		last, err := r.store.Last(ctx)
 		if err != nil {
 			return err
 		}
-		if r.loaded && last == r.at && len(r.lost) == 0 {
-			r.current.Store(time.Now().UnixNano())
-			return nil
-		}
 		switch {
-		case !r.loaded:
+		case !r.loaded || len(r.unread) > maxUnread:
 			err = r.load(ctx, last)
-		case last == r.at:
+		case last != r.at || len(r.unread) > 0:
+			err = r.follow(ctx)
+		case len(r.lost) > 0:
 			err = r.restore(ctx)
 		default:
-			err = r.follow(ctx)
+			r.current.Store(time.Now().UnixNano())
+			return nil
 		}
 		if err != nil {
 			return err
@@ -96,10 +99,28 @@ func (r *Registry) Refresh(ctx context.Context) error {
 	}
 }
 
-// follow reads changes after the last one that is known. If they aren't known any more everything is read next.
+// wrote notes a change that was made here. It is known here before it is read, so that only this tells if the store loses it.
+func (r *Registry) wrote(at Position) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at != "" && len(r.written) <= maxUnread {
+		r.written = append(r.written, at)
+	}
+}
+
+// takeWritten makes the changes that were made here until now those that are to be found in the store.
+func (r *Registry) takeWritten() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unread = append(r.unread, r.written...)
+	r.written = nil
+}
+
+// follow reads changes after the last one that is known, and finds those made here. If one isn't known any more everything is
+// read next.
 func (r *Registry) follow(ctx context.Context) error {
 	for {
-		changes, err := r.store.Changes(ctx, r.at)
+		changes, err := r.store.Changes(ctx, r.at, r.unread...)
 		if errors.Is(err, ErrLost) {
 			if r.at != "" { // there was none before the first
 				r.log.WarnContext(ctx, "changes of API keys and revocations were lost, reading all of them")
@@ -117,6 +138,7 @@ func (r *Registry) follow(ctx context.Context) error {
 			}
 		}
 		if r.at = changes.At; !changes.More {
+			r.unread = nil
 			return nil
 		}
 	}
@@ -139,7 +161,7 @@ func (r *Registry) load(ctx context.Context, last Position) error {
 	fresh.filed = r.known.filed
 	r.known = fresh
 	r.mu.Unlock()
-	r.loaded, r.at = true, last
+	r.loaded, r.at, r.unread = true, last, nil
 	r.loads.Add(1)
 	r.notify()
 	return nil
@@ -180,7 +202,8 @@ func (r *Registry) restore(ctx context.Context) error {
 		lost, ok := r.known.revoked[of]
 		r.mu.RUnlock()
 		if ok {
-			_, err := r.store.Revoke(ctx, lost, MaxRevocations)
+			_, at, err := r.store.Revoke(ctx, lost, MaxRevocations)
+			r.wrote(at)
 			if errors.Is(err, ErrTooManyRevocations) { // there is room for deletions of keys only
 				maps.DeleteFunc(r.lost, func(of revoked, _ struct{}) bool { return of.kind != RevokedKey })
 			} else if err != nil {

@@ -26,8 +26,9 @@ type Registry struct {
 	file  *file // nil: there is none
 	log   *slog.Logger
 
-	mu    sync.RWMutex // of known
-	known known
+	mu      sync.RWMutex // of the next two
+	known   known
+	written []Position // of changes made here, at most one more than maxUnread, that Refresh hasn't taken yet
 
 	listening sync.Mutex // of listeners
 	listeners map[*func()]struct{}

@@ -301,24 +301,34 @@ func TestNotifications(t *testing.T) {
 }
 
 // TestLostWrites: after a fail-over, or when all is gone, keys are those that the store has, and revocations those that any
-// server knew.
+// server knew: also if only the one that answered knew them, and hadn't read them yet.
 func TestLostWrites(t *testing.T) {
 	t.Parallel()
-	for _, all := range []bool{false, true} {
-		t.Run(fmt.Sprint(all), func(t *testing.T) {
+	for _, tt := range []struct {
+		all, read bool
+		more      int // writes that are lost
+	}{{}, {more: 300}, {all: true}, {read: true}, {all: true, read: true}} {
+		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {
 			t.Parallel()
-			store := newFake()
+			all, store := tt.all, newFake()
 			one, other := open(t, store, ""), open(t, store, "")
 			kept, keptText := create(t, one, registry.NewKey{})
 			deleted, deletedText := create(t, one, registry.NewKey{})
+			require.NoError(t, one.Refresh(t.Context()))
 			_, err := one.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
 			require.NoError(t, err)
 			before, changes := map[string]registry.Record{kept.ID: store.records[kept.ID], deleted.ID: store.records[deleted.ID]}, 2
 			require.NoError(t, one.Delete(t.Context(), deleted.ID))
 			lost, lostText := create(t, one, registry.NewKey{})
+			for range tt.more {
+				create(t, one, registry.NewKey{})
+			}
+			require.True(t, valid(t, one, lostText))
 			for _, r := range []*registry.Registry{one, other} {
-				require.NoError(t, r.Refresh(t.Context()))
-				require.True(t, valid(t, r, lostText))
+				if tt.read {
+					require.NoError(t, r.Refresh(t.Context()))
+					require.True(t, valid(t, r, lostText))
+				}
 			}
 
 			store.lose(func() {
@@ -363,7 +373,7 @@ func TestWaitsGoOnWhileTheStoreIsReadAgain(t *testing.T) {
 	require.NoError(t, r.Refresh(t.Context()), "its own change")
 	require.False(t, r.Revoked(p))
 	loads := r.Counts().Loads
-	store.lose(func() {})
+	store.lose(func() { store.changes = nil })
 	require.NoError(t, r.Refresh(t.Context()))
 	require.Equal(t, loads+1, r.Counts().Loads)
 	require.False(t, r.Revoked(p))
@@ -559,7 +569,7 @@ func TestBoundedMemory(t *testing.T) {
 				name := fmt.Sprint(history, " ", n)
 				store.revoked["jti:"+name] = registry.Revocation{Kind: registry.RevokedToken, Name: name, At: time.Now(), Until: time.Now().Add(time.Hour)}
 			}
-			store.changes = []string{"jti:0 0"}
+			store.changes = []change{{"jti:0 0", store.history}}
 		})
 		require.NoError(t, r.Refresh(t.Context()))
 		require.LessOrEqual(t, r.Counts().Revocations, 2*registry.MaxRevocations)

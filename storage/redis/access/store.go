@@ -58,20 +58,30 @@ func (s *Store) all() []string {
 }
 
 // Create implements registry.Store.
-func (s *Store) Create(ctx context.Context, r registry.Record, most int) error {
+func (s *Store) Create(ctx context.Context, r registry.Record, most int) (registry.Position, error) {
 	args := []string{r.ID, string(r.Value), millis(r.Until), strconv.Itoa(most), id.New(), s.keys.topic()}
 	reply, err := s.conn.Run(ctx, createScript, s.all(), args)
 	if err != nil {
-		return fmt.Errorf("create an API key: %w", err)
+		return "", fmt.Errorf("create an API key: %w", err)
 	}
-	if reply.Status == statusFull {
-		return registry.ErrTooManyKeys
+	return createdOf(reply)
+}
+
+// createdOf decodes what create.lua returns.
+func createdOf(reply redis.Reply) (registry.Position, error) {
+	switch reply.Status {
+	case redis.OK:
+		d := reply.Decoder()
+		return position(d.Text(), d.Text()), d.End()
+	case statusFull:
+		return "", registry.ErrTooManyKeys
+	default:
+		return "", refusals.Error(reply)
 	}
-	return refusals.Check(reply, redis.OK)
 }
 
 // Revoke implements registry.Store.
-func (s *Store) Revoke(ctx context.Context, r registry.Revocation, most int) (registry.Revocation, error) {
+func (s *Store) Revoke(ctx context.Context, r registry.Revocation, most int) (registry.Revocation, registry.Position, error) {
 	args := []string{
 		nameOf(r), millis(r.At), millis(r.Until), strconv.FormatInt(registry.DefaultLife.Milliseconds(), 10),
 		strconv.Itoa(most), id.New(), s.keys.topic(),
@@ -79,21 +89,21 @@ func (s *Store) Revoke(ctx context.Context, r registry.Revocation, most int) (re
 	reply, err := s.conn.Run(ctx, revokeScript, s.all(), args)
 	switch {
 	case err != nil:
-		return registry.Revocation{}, fmt.Errorf("revoke: %w", err)
+		return registry.Revocation{}, "", fmt.Errorf("revoke: %w", err)
 	case reply.Status == statusFull:
-		return registry.Revocation{}, registry.ErrTooManyRevocations
+		return registry.Revocation{}, "", registry.ErrTooManyRevocations
 	}
 	return revokedOf(reply, r)
 }
 
 // revokedOf decodes what revoke.lua returns.
-func revokedOf(reply redis.Reply, r registry.Revocation) (registry.Revocation, error) {
+func revokedOf(reply redis.Reply, r registry.Revocation) (registry.Revocation, registry.Position, error) {
 	if reply.Status != redis.OK {
-		return registry.Revocation{}, refusals.Error(reply)
+		return registry.Revocation{}, "", refusals.Error(reply)
 	}
 	d := reply.Decoder()
 	r.At, r.Until = moment(d.Int64()), moment(d.Int64())
-	return r, d.End()
+	return r, position(d.Text(), d.Text()), d.End()
 }
 
 // Last implements registry.Store.
@@ -110,13 +120,17 @@ func (s *Store) Last(ctx context.Context) (at registry.Position, err error) {
 }
 
 // Changes implements registry.Store.
-func (s *Store) Changes(ctx context.Context, after registry.Position) (registry.Changes, error) {
-	at, token, ok := strings.Cut(string(after), " ")
-	if !ok {
-		return registry.Changes{}, registry.ErrLost // there is nothing before the first change
+func (s *Store) Changes(ctx context.Context, after registry.Position, others ...registry.Position) (registry.Changes, error) {
+	args := []string{strconv.Itoa(changesAtOnce)}
+	for _, position := range append([]registry.Position{after}, others...) {
+		at, token, ok := strings.Cut(string(position), " ")
+		if !ok {
+			return registry.Changes{}, registry.ErrLost // there is nothing before the first change
+		}
+		args = append(args, at, token)
 	}
 	ks := []string{s.keys.records(), s.keys.revocations(), s.keys.changes()}
-	reply, err := s.conn.Run(ctx, changesScript, ks, []string{at, token, strconv.Itoa(changesAtOnce)})
+	reply, err := s.conn.Run(ctx, changesScript, ks, args)
 	if err != nil {
 		return registry.Changes{}, fmt.Errorf("read changes: %w", err)
 	}
@@ -217,7 +231,13 @@ func (s *Store) Watch(changed func()) (stop func()) {
 
 func nameOf(r registry.Revocation) string { return string(r.Kind) + ":" + r.Name }
 
-func position(id, token string) registry.Position { return registry.Position(id + " " + token) }
+// position returns the position of a change, or "" for none.
+func position(id, token string) registry.Position {
+	if id == "" {
+		return ""
+	}
+	return registry.Position(id + " " + token)
+}
 
 // millis returns a time in milliseconds since 1970; 0 is the zero time.
 func millis(t time.Time) string {

@@ -88,11 +88,11 @@ func TestEndsOfKeys(t *testing.T) {
 	l := rig.NewLab(t)
 	h := harness{New(l.Conn)}
 	k := keys("")
-	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
-	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}"), Until: time.Now().Add(time.Hour)}, 10))
+	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
+	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}"), Until: time.Now().Add(time.Hour)}, 10)))
 	for _, life := range []time.Duration{20, 10} {
 		token := registry.Revocation{Kind: registry.RevokedToken, Name: life.String(), Until: time.Now().Add(life * time.Hour)}
-		_, err := h.store.Revoke(t.Context(), token, 10)
+		_, _, err := h.store.Revoke(t.Context(), token, 10)
 		require.NoError(t, err)
 		require.InDelta(t, 44*time.Hour, l.Life(t, k.revocations()), float64(rig.Patience), "a day after the last one")
 	}
@@ -106,7 +106,7 @@ func TestAnotherHistory(t *testing.T) {
 	t.Parallel()
 	l := rig.NewLab(t)
 	h := harness{New(l.Conn)}
-	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
+	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
 	at, err := h.store.Last(t.Context())
 	require.NoError(t, err)
 	id, _, _ := strings.Cut(string(at), " ")
@@ -126,13 +126,13 @@ func TestChangesAreBounded(t *testing.T) {
 	l := rig.NewLab(t)
 	h := harness{New(l.Conn)}
 	token := registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"}
-	_, err := h.store.Revoke(t.Context(), token, 10)
+	_, _, err := h.store.Revoke(t.Context(), token, 10)
 	require.NoError(t, err)
 	at, err := h.store.Last(t.Context())
 	require.NoError(t, err)
 	changes := l.Conn.Prefix() + keys("").changes()
 	h.do(t, "EVAL", `for i = 1, 10000 do redis.call('XADD', KEYS[1], '*', 'token', i, 'revoked', 'subject:ann') end return 1`, "1", changes)
-	_, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "bob"}, 10)
+	_, _, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "bob"}, 10)
 	require.NoError(t, err)
 	length, err := l.Node.Do(t, "XLEN", changes).AsInt64()
 	require.NoError(t, err)
@@ -146,12 +146,12 @@ func TestErrorsOfRedis(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	h := harness{New(rig.Connect(t, redis.Options{URL: node.URL()}))}
 	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a"}
-	require.NoError(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
+	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
 	rig.FillUp(t, node)
-	rig.RequireFull(t, h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}")}, 10))
-	_, err := h.store.Revoke(t.Context(), token, 10)
+	rig.RequireFull(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}")}, 10)))
+	_, _, err := h.store.Revoke(t.Context(), token, 10)
 	require.NoError(t, err, "a full Redis takes revocations")
-	_, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: "a"}, 10)
+	_, _, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: "a"}, 10)
 	require.NoError(t, err, "and deletions")
 	taken, err := NewQuotas(h.store.conn).Take(t.Context(), limits.Quota{Owner: "a", Name: "b", Rate: 1, Burst: 1}, 1)
 	require.NoError(t, err)
@@ -171,8 +171,8 @@ func TestRights(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	require.NoError(t, node.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels", "+@all").Error())
 	h := harness{New(rig.Connect(t, redis.Options{URL: node.URL(), Username: "mute", Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
-	rig.RequireUnavailable(t, h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10))
-	_, err := h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedToken, Name: "a"}, 10)
+	rig.RequireUnavailable(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
+	_, _, err := h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedToken, Name: "a"}, 10)
 	rig.RequireUnavailable(t, err)
 	require.Empty(t, rig.Dump(t, node))
 }
@@ -181,15 +181,20 @@ func TestDecoding(t *testing.T) {
 	t.Parallel()
 	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
 		"changes": func(r redis.Reply) error { return rig.ErrorOf(changesOf(r, "")) },
-		"revoke":  func(r redis.Reply) error { return rig.ErrorOf(revokedOf(r, registry.Revocation{})) },
-		"quota":   func(r redis.Reply) error { return rig.ErrorOf(taken(r)) },
+		"revoke": func(r redis.Reply) error {
+			return func() error { _, _, err := revokedOf(r, registry.Revocation{}); return err }()
+		},
+		"create": func(r redis.Reply) error { return rig.ErrorOf(createdOf(r)) },
+		"quota":  func(r redis.Reply) error { return rig.ErrorOf(taken(r)) },
 	}, map[string][]string{
 		"changes": {`{'OK'}`, `{'OK', '1-0', 't', 'key', 'a', '{}'}`, `{'OK', '1-0', 't', 'revoked', 'jti:a', '1 2'}`},
-		"revoke":  {`{'OK', 1, 2}`, `{'OK', 0, 0}`},
+		"create":  {`{'OK', '1-0', 't'}`},
+		"revoke":  {`{'OK', 1, 2, '1-0', 't'}`, `{'OK', 0, 0, '', ''}`},
 		"quota":   {`{'OK', 1}`, `{'LIMITED', 1, 2}`},
 	}, map[string][]string{
 		"changes": {`{'OK', '1-0'}`, `{'OK', '1-0', 't', 'what', 'a', ''}`, `{'OK', '1-0', 't', 'revoked', 'jti:a', '1'}`},
-		"revoke":  {`{'OK'}`, `{'OK', 1}`, `{'OK', 'x', 1}`},
+		"create":  {`{'OK'}`, `{'OK', '1-0'}`, `{'OK', '1-0', 't', ''}`},
+		"revoke":  {`{'OK'}`, `{'OK', 1, 2, '1-0'}`, `{'OK', 'x', 1, '1-0', 't'}`},
 		"quota":   {`{'OK'}`, `{'OK', 1, 2}`, `{'LIMITED', 1}`},
 	})
 	rig.RequireRefusals(t, refusals, map[string]error{"EXISTS": registry.ErrKeyExists, "UNKNOWN": registry.ErrNoKey, "LOST": registry.ErrLost})

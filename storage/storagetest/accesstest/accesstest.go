@@ -82,20 +82,34 @@ func record(n int) registry.Record {
 
 func (s *subject) create(n int) {
 	s.t.Helper()
-	require.NoError(s.t, s.store.Create(s.t.Context(), record(n), most))
+	require.NoError(s.t, s.make(record(n), most))
+}
+
+// make creates a key, and checks the position that is returned.
+func (s *subject) make(r registry.Record, most int) error {
+	s.t.Helper()
+	at, err := s.store.Create(s.t.Context(), r, most)
+	if err != nil {
+		require.Empty(s.t, at)
+		return err
+	}
+	require.NotEmpty(s.t, at)
+	require.Equal(s.t, s.last(), at)
+	return nil
 }
 
 func (s *subject) revoke(r registry.Revocation) registry.Revocation {
 	s.t.Helper()
-	done, err := s.store.Revoke(s.t.Context(), r, most)
+	done, at, err := s.store.Revoke(s.t.Context(), r, most)
 	require.NoError(s.t, err)
+	require.Equal(s.t, s.last(), at)
 	require.Equal(s.t, [2]string{string(r.Kind), r.Name}, [2]string{string(done.Kind), done.Name})
 	return done
 }
 
 func (s *subject) fails(r registry.Revocation, most int, want error) {
 	s.t.Helper()
-	_, err := s.store.Revoke(s.t.Context(), r, most)
+	_, _, err := s.store.Revoke(s.t.Context(), r, most)
 	require.ErrorIs(s.t, err, want)
 }
 
@@ -166,18 +180,18 @@ func idsAreUsedOnce(s *subject) {
 	s.create(1)
 	other := record(1)
 	other.Value = []byte(`{}`)
-	require.ErrorIs(s.t, s.store.Create(s.t.Context(), other, most), registry.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(other, most), registry.ErrKeyExists)
 	s.revoke(registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)})
-	require.ErrorIs(s.t, s.store.Create(s.t.Context(), other, most), registry.ErrKeyExists)
-	require.ErrorIs(s.t, s.store.Create(s.t.Context(), record(1), most), registry.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(other, most), registry.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(record(1), most), registry.ErrKeyExists)
 }
 
 func keysAreBounded(s *subject) {
 	for n := range 2 {
-		require.NoError(s.t, s.store.Create(s.t.Context(), record(n), 2))
+		require.NoError(s.t, s.make(record(n), 2))
 	}
-	require.ErrorIs(s.t, s.store.Create(s.t.Context(), record(2), 2), registry.ErrTooManyKeys)
-	require.NoError(s.t, s.store.Create(s.t.Context(), record(1), 2), "a repeat needs no room")
+	require.ErrorIs(s.t, s.make(record(2), 2), registry.ErrTooManyKeys)
+	require.NoError(s.t, s.make(record(1), 2), "a repeat needs no room")
 	require.Len(s.t, s.all(), 2)
 }
 
@@ -226,9 +240,9 @@ func revocationsAreBounded(s *subject) {
 	at := s.last()
 	done := s.revoke(token)
 	s.fails(registry.Revocation{Kind: registry.RevokedToken, Name: "b"}, 1, registry.ErrTooManyRevocations)
-	_, err := s.store.Revoke(s.t.Context(), token, 1)
+	_, _, err := s.store.Revoke(s.t.Context(), token, 1)
 	require.NoError(s.t, err, "one that is there needs no room")
-	deleted, err := s.store.Revoke(s.t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)}, 1)
+	deleted, _, err := s.store.Revoke(s.t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)}, 1)
 	require.NoError(s.t, err)
 	require.Zero(s.t, deleted.At)
 	require.Zero(s.t, deleted.Until)
@@ -242,13 +256,13 @@ func revocationsAreBounded(s *subject) {
 func endsMakeRoom(s *subject) {
 	brief := record(1)
 	brief.Until = time.Now().Add(-time.Second)
-	require.NoError(s.t, s.store.Create(s.t.Context(), brief, 1))
-	require.NoError(s.t, s.store.Create(s.t.Context(), record(2), 1))
+	require.NoError(s.t, s.make(brief, 1))
+	require.NoError(s.t, s.make(record(2), 1))
 	soon := registry.Revocation{Kind: registry.RevokedToken, Name: "a", Until: time.Now().Add(100 * time.Millisecond)}
 	s.revoke(soon)
 	next := registry.Revocation{Kind: registry.RevokedToken, Name: "b"}
 	require.Eventually(s.t, func() bool {
-		_, err := s.store.Revoke(s.t.Context(), next, 1)
+		_, _, err := s.store.Revoke(s.t.Context(), next, 1)
 		return err == nil
 	}, patience, 5*time.Millisecond)
 	require.Len(s.t, s.all(), 2)
@@ -275,12 +289,19 @@ func noticesLoss(s *subject) {
 	require.ErrorIs(s.t, err, registry.ErrLost, "nothing is before the first change")
 	s.create(1)
 	at := s.last()
+	_, err = s.store.Changes(s.t.Context(), at, at, "")
+	require.ErrorIs(s.t, err, registry.ErrLost, "nor is it among others")
 	require.NoError(s.t, s.h.Forget(s.t.Context()))
 	for n := range 3 {
 		_, err = s.store.Changes(s.t.Context(), at)
 		require.ErrorIs(s.t, err, registry.ErrLost)
 		require.NotEqual(s.t, at, s.last())
 		s.create(n)
+		found, err := s.store.Changes(s.t.Context(), s.last(), s.last())
+		require.NoError(s.t, err)
+		require.Empty(s.t, found.Entries)
+		_, err = s.store.Changes(s.t.Context(), s.last(), s.last(), at)
+		require.ErrorIs(s.t, err, registry.ErrLost, "others must be there, too")
 	}
 }
 

@@ -5,19 +5,23 @@
 -- KEYS[2] revocations  hash    "<at, ms> <until, ms>" by "<kind>:<name>"
 -- KEYS[3] changes      stream  what changed
 --
--- ARGV[1] after  string  the point: the ID of a change
--- ARGV[2] token  string  of that change
--- ARGV[3] most   int     changes at most
+-- ARGV[1]  most    int     changes at most
+-- ARGV[2]  after   string  the point: the ID of a change
+-- ARGV[3]  token   string  of that change
+-- ARGV[4…] others  string  ID and token of each change that must be there, too
 --
 -- Returns {"OK", id, token, what, name, value or "", …}, five values for each change, the earliest first, or {"LOST"} if the
--- change at the point isn't there: others may be missing, too.
+-- change at the point, or one that must be there, isn't: others may be missing, too.
 -- Safe to run twice: yes, it only reads.
 local keys_key, revocations_key, changes_key = KEYS[1], KEYS[2], KEYS[3]
-local after, token, most = ARGV[1], ARGV[2], ARGV[3]
+local most, after, token, others = ARGV[1], ARGV[2], ARGV[3], {unpack(ARGV, 4)}
 
-local last = redis.call('XRANGE', changes_key, after, after)[1]
-if not last or last[2][2] ~= token then
-  return {'LOST'}
+local points = {after, token, unpack(others)}
+for i = 1, #points, 2 do
+  local change = redis.call('XRANGE', changes_key, points[i], points[i])[1]
+  if not change or change[2][2] ~= points[i + 1] then
+    return {'LOST'}
+  end
 end
 local reply = {'OK'}
 for _, change in ipairs(redis.call('XRANGE', changes_key, '(' .. after, '+', 'COUNT', most)) do

@@ -1,6 +1,6 @@
 #!lua
 -- create.lua keeps a new API key, unless there are too many others.
--- uses: registry.note registry.sweep rights.demand_topic time.time
+-- uses: registry.latest registry.note registry.sweep rights.demand_topic time.time
 --
 -- KEYS[1] keys         hash    records of API keys by ID
 -- KEYS[2] revocations  hash    "<at, ms> <until, ms>" by "<kind>:<name>"
@@ -14,7 +14,7 @@
 -- ARGV[5] token    string  names the change
 -- ARGV[6] topic    string  sharded pub/sub channel of changes
 --
--- Returns {"OK"}, {"EXISTS"} if another key has or had the ID, or {"FULL"}.
+-- Returns {"OK", id, token} of the last change, {"EXISTS"} if another key has or had the ID, or {"FULL"}.
 -- Safe to run twice: yes, the second run finds its own record.
 local keys_key, revocations_key, ends_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, record, ends_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
@@ -25,7 +25,7 @@ local _, now_ms = time()
 sweep(now_ms, ends_key, keys_key, revocations_key)
 local found = redis.call('HGET', keys_key, id)
 if found == record then
-  return {'OK'}
+  return {'OK', latest(changes_key)}
 end
 if found or redis.call('HEXISTS', revocations_key, 'key:' .. id) == 1 then
   return {'EXISTS'}
@@ -38,4 +38,4 @@ if ends_ms > 0 then
   redis.call('ZADD', ends_key, ends_ms, id)
 end
 note(changes_key, token, topic, 'key', id)
-return {'OK'}
+return {'OK', latest(changes_key)}

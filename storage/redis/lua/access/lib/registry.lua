@@ -15,6 +15,16 @@ local function note(changes, token, topic, what, name)
   redis.call('SPUBLISH', topic, token)
 end
 
+-- define: latest
+-- latest returns the ID and the token of the last change, "" and "" if there is none.
+local function latest(changes)
+  local last = redis.call('XREVRANGE', changes, '+', '-', 'COUNT', 1)[1]
+  if not last then
+    return '', ''
+  end
+  return last[1], last[2][2]
+end
+
 -- define: SWEEP
 -- How many values that have ended a call removes: more than it adds.
 local SWEEP = 100
