@@ -260,6 +260,9 @@ func TestRules(t *testing.T) {
 	require.True(t, g.QueryToken("open.x"))
 	require.False(t, g.QueryToken("all.x"))
 	require.False(t, g.QueryToken("none"))
+	all := newGuard(t, access.Options{Rules: []access.ChannelRule{{Pattern: `.*`, QueryToken: true}}})
+	require.True(t, all.QueryToken("c"))
+	require.False(t, all.QueryToken(""), "a request about a ticket or a queue")
 }
 
 func contains(list []*access.Principal, p *access.Principal) bool {

@@ -155,10 +155,14 @@ func (g *Guard) valid(p *Principal) error {
 	return nil
 }
 
-// QueryToken reports whether a token may be sent in the query of a request to a channel.
+// QueryToken reports whether a token may be sent in the query of a request to a channel. It may not if the request is about no
+// channel (""), whatever the rules match.
 func (g *Guard) QueryToken(channel string) bool {
-	if g == nil {
+	switch {
+	case g == nil:
 		return true
+	case channel == "":
+		return false
 	}
 	r := request{guard: g, resource: Resource{Channel: channel}}
 	rule := r.rule()
