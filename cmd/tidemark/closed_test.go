@@ -157,7 +157,8 @@ func TestClosedService(t *testing.T) {
 		require.Equal(t, "200", status)
 		require.Contains(t, answer, want)
 	}
-	forged := newVisitor(t, key[:len(key)-2]+"AA")
+	const idEnds = len("tmk_0123456789abcdef_")
+	forged := newVisitor(t, key[:idEnds]+strings.Repeat("A", len(key)-idEnds))
 	status, answer := forged.call(http.MethodGet, s.url+"/v1/info", "")
 	require.Equal(t, "401", status)
 	require.Contains(t, answer, "credentials-invalid")
