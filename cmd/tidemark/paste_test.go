@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -27,9 +28,13 @@ func pasteCommands() map[string]func(*testscript.TestScript, bool, []string) {
 }
 
 // pasteShell defines curl so that check can compare the statuses of the answers with those that the page names. An
-// answer is a success where the page doesn't name any.
+// answer is a success where the page doesn't name any. With TIDEMARK_TOKEN, it sends that where the page sends no credential.
 const pasteShell = `set -eu
-curl() { command curl --silent --show-error --dump-header headers "$@"; }
+curl() {
+  local credential=()
+  if [[ ${TIDEMARK_TOKEN:-} && "$*" != *Authorization:* ]]; then credential=(--header "Authorization: Bearer $TIDEMARK_TOKEN"); fi
+  command curl --silent --show-error --dump-header headers "${credential[@]}" "$@"
+}
 check() {
   while read -r _ status _; do
     case $status in
@@ -56,9 +61,10 @@ func paste(ts *testscript.TestScript, file string, together bool) {
 	failures := make([]error, len(scripts))
 	var shells sync.WaitGroup
 	for i, script := range scripts {
-		dir := filepath.Join(ts.Getenv("WORK"), fmt.Sprintf("paste-%s-%d", filepath.Base(file), i))
-		ts.Check(os.Mkdir(dir, 0o700))
+		dir, err := os.MkdirTemp(ts.Getenv("WORK"), "paste-")
+		ts.Check(err)
 		script = strings.ReplaceAll(script, "/tmp/", dir+"/")
+		script = strings.ReplaceAll(script, "tmk_some-key", cmp.Or(ts.Getenv("TIDEMARK_TOKEN"), "tmk_some-key"))
 		for port, url := range map[string]string{"8080": ts.Getenv("TIDEMARK_SERVER"), "8081": ts.Getenv("ADMIN")} {
 			script = regexp.MustCompile(`(http://)?(127\.0\.0\.1|localhost):`+port).ReplaceAllString(script, url)
 		}
