@@ -64,6 +64,7 @@ func paste(ts *testscript.TestScript, file string, together bool) {
 		dir, err := os.MkdirTemp(ts.Getenv("WORK"), "paste-")
 		ts.Check(err)
 		script = strings.ReplaceAll(script, "/tmp/", dir+"/")
+		script = strings.ReplaceAll(script, "unix:", "unix:../")
 		script = strings.ReplaceAll(script, "tmk_some-key", cmp.Or(ts.Getenv("TIDEMARK_TOKEN"), "tmk_some-key"))
 		for port, url := range map[string]string{"8080": ts.Getenv("TIDEMARK_SERVER"), "8081": ts.Getenv("ADMIN")} {
 			script = regexp.MustCompile(`(http://)?(127\.0\.0\.1|localhost):`+port).ReplaceAllString(script, url)
