@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/proxies"
+	"github.com/tidemark-dev/tidemark/server/web/bearer"
 )
 
 // gate decides who is served.
@@ -89,6 +90,24 @@ func (c *Call) admit() error {
 	return gate.guard.Check(c.ctx, p, c.route.Action, of)
 }
 
+// credential returns the client's credential, or "" if it sends none, and takes it out of the query: nothing that reads,
+// shows or logs the query ever sees it.
+func (c *Call) credential() (string, error) {
+	header := c.request.Header[bearer.Header]
+	token, times := bearer.Take(c.request)
+	switch {
+	case times == 0:
+		return bearer.Token(header)
+	case times > 1 || len(header) > 0:
+		return "", bearer.ErrTwice
+	}
+	c.inQuery = true
+	if of := c.route.Of; of == nil || !c.route.router.guard.QueryToken(of(c).Channel) {
+		return "", bearer.ErrInQuery
+	}
+	return token, bearer.WellFormed(token)
+}
+
 // Principal returns the client, or nil if the service is open.
 func (c *Call) Principal() *access.Principal { return access.From(c.ctx) }
 
@@ -144,7 +163,7 @@ func (c *Call) challenge(err error) {
 	default:
 		return
 	}
-	value := scheme + ` realm="tidemark"`
+	value := bearer.Scheme + ` realm="tidemark"`
 	if code != "" {
 		value += `, error="` + code + `", error_description="` + e.Slug.Title() + `"`
 	}
