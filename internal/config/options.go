@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/rules"
 )
 
 // EnvPrefix starts the names of all environment variables.
@@ -275,8 +276,8 @@ func channelOptions() []option {
 			name: "channels", kind: kindRules,
 			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, maxSubscribers, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
 			set: func(c *Config, text string) error {
-				r, err := parseRules(text)
-				c.Rules, c.Access.Rules = r.policies, r.access
+				r, err := rules.Parse(text, parseBytes)
+				c.Rules, c.Access.Rules = r.Policies, r.Access
 				return err
 			},
 		},

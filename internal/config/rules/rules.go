@@ -1,0 +1,89 @@
+// Package rules reads the rules of channels that a configuration has.
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
+)
+
+// value is a value of a rule as it is written.
+type value string
+
+// UnmarshalJSON accepts a string or a number.
+func (v *value) UnmarshalJSON(text []byte) error {
+	kind := jsontext.Value(text).Kind()
+	if kind == jsontext.KindNumber {
+		*v = value(text)
+		return nil
+	}
+	if kind != jsontext.KindString {
+		return errors.New("must be a string or a number")
+	}
+	plain, err := jsontext.AppendUnquote(nil, text)
+	*v = value(plain)
+	return err
+}
+
+// Rules are the rules of channels, as the packages know them that apply them.
+type Rules struct {
+	Policies []channel.Rule
+	Access   []access.ChannelRule
+}
+
+// Parse parses a JSON array of rules, and checks them. parseBytes parses a number of bytes. The errors name the rule and the key,
+// as in `channels[1].ttl: …`.
+func Parse(text string, parseBytes func(string) (int, error)) (Rules, error) {
+	var list []struct {
+		Pattern         value    `json:"pattern"`
+		TTL             value    `json:"ttl"`
+		MaxMessages     value    `json:"maxMessages"`
+		MaxMessageBytes value    `json:"maxMessageBytes"`
+		Replicas        value    `json:"replicas"`
+		MaxSubscribers  value    `json:"maxSubscribers"`
+		Readers         []string `json:"readers"`
+		Writers         []string `json:"writers"`
+		QueryToken      bool     `json:"queryToken"`
+	}
+	var wrong *strictjson.Error
+	switch err := strictjson.Unmarshal([]byte(text), &list, strictjson.TextIsPlain); {
+	case errors.As(err, &wrong) && wrong.Path != "":
+		return Rules{}, fmt.Errorf("channels%w", err)
+	case err != nil:
+		return Rules{}, fmt.Errorf("channels: not a list of rules, such as [{\"pattern\": \"tmp[.].*\", \"ttl\": \"10m\"}]: %w", err)
+	}
+	parsed := Rules{Policies: make([]channel.Rule, len(list)), Access: make([]access.ChannelRule, len(list))}
+	for i, r := range list {
+		bytes, err := withoutUnit(string(r.MaxMessageBytes), parseBytes)
+		if err != nil {
+			return Rules{}, fmt.Errorf("channels[%d].maxMessageBytes: %w", i, err)
+		}
+		parsed.Policies[i] = channel.Rule{
+			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes, Replicas: string(r.Replicas),
+			MaxSubscribers: string(r.MaxSubscribers),
+		}
+		parsed.Access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers, QueryToken: r.QueryToken}
+	}
+	// What a rule leaves out comes from the default policy, which is valid whatever it is.
+	anyPolicy := channel.Policy{TTL: channel.MinTTL, MaxMessageBytes: 1}
+	if _, err := channel.NewPolicies(anyPolicy, parsed.Policies); err != nil {
+		return Rules{}, err
+	}
+	return parsed, access.CheckRules(parsed.Access)
+}
+
+// withoutUnit returns a number of bytes without its unit. Text that refers to captures stays as it is.
+func withoutUnit(text string, parseBytes func(string) (int, error)) (string, error) {
+	if text == "" || strings.Contains(text, "$") {
+		return text, nil
+	}
+	n, err := parseBytes(text)
+	return strconv.Itoa(n), err
+}
