@@ -15,7 +15,9 @@ func TestMadeIDs(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
 	m.reserve = func(matchmaking.Reservation) (matchmaking.Owner, error) { panic("not used") }
+	listening := false
 	m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
+		listening = r.Listening
 		return matchmaking.Ticket{ID: r.ID, Queue: r.Queue}, true, nil
 	}
 	s := m.service(t, map[string]string{"a.queue": `{}`})
@@ -23,6 +25,7 @@ func TestMadeIDs(t *testing.T) {
 		m.calls = nil
 		made, _, err := s.Create(t.Context(), NewTicket{Queue: "a.queue", ChannelLater: later})
 		require.NoError(t, err)
+		require.Equal(t, !later, listening)
 		queue, ok := matchmaking.QueueOf(made.ID)
 		require.True(t, ok)
 		require.Equal(t, "a.queue", queue)

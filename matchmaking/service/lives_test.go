@@ -246,11 +246,11 @@ func TestManyCreateOneID(t *testing.T) {
 	})
 }
 
-// loseChannel removes a ticket's channel, as a fail-over of the channel's node can.
-func (w *world) loseChannel(t *testing.T, ticket string) {
+// lose removes keys, as a fail-over of their node can.
+func (w *world) lose(t *testing.T, pattern string) {
 	t.Helper()
 	n := redistest.Standalone(t)
-	keys, err := n.Do(t, "KEYS", w.prefix+"*{ticket."+ticket+"}*").AsStrSlice()
+	keys, err := n.Do(t, "KEYS", w.prefix+pattern).AsStrSlice()
 	require.NoError(t, err)
 	require.NotEmpty(t, keys)
 	require.NoError(t, n.Do(t, append([]string{"DEL"}, keys...)...).Error())
@@ -264,7 +264,7 @@ func TestAssignmentAfterTheChannelWasLost(t *testing.T) {
 	s := newService(t, w.options(t, define(t, "one", brief)))
 	background(t, s.Run)
 	create(t, s, service.NewTicket{Queue: "one", ID: "ann"})
-	w.loseChannel(t, "ann")
+	w.lose(t, "*{ticket.ann}*")
 	_, created, err := s.Create(t.Context(), service.NewTicket{Queue: "one", ID: "ann"})
 	require.NoError(t, err)
 	require.False(t, created)
@@ -279,12 +279,32 @@ func TestAssignmentAfterTheChannelWasLostToAnotherQueue(t *testing.T) {
 	s := newService(t, w.options(t, define(t, "one", `{}`), define(t, "two", `{}`)))
 	background(t, s.Run)
 	create(t, s, service.NewTicket{Queue: "one", ID: "ann"})
-	w.loseChannel(t, "ann")
+	w.lose(t, "*{ticket.ann}*")
 	create(t, s, service.NewTicket{Queue: "two", ID: "ann"})
 	create(t, s, service.NewTicket{Queue: "one", ID: "ben"})
 	w.assignment(t, "ben")
 	w.emptyOutbox(t, "one")
 	require.Empty(t, w.fetch(t, "ann", 0).Messages)
+}
+
+// TestAFailoverLosesThatAChannelIsWanted while the channel exists. The player is told when it is asked for again.
+func TestAFailoverLosesThatAChannelIsWanted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newService(t, w.options(t, define(t, "duel", `{}`)))
+	background(t, s.Run)
+	ann := create(t, s, service.NewTicket{Queue: "duel"})
+	w.lose(t, "mm.{duel}.listening")
+	ben := create(t, s, service.NewTicket{Queue: "duel"})
+	w.assignment(t, ben.ID)
+	w.emptied(t, "duel")
+	require.Empty(t, w.fetch(t, ann.ID, 0).Messages)
+	for range 2 {
+		published, err := s.Listen(t.Context(), ann.ID)
+		require.NoError(t, err)
+		require.True(t, published)
+		require.Len(t, w.fetch(t, ann.ID, 0).Messages, 1)
+	}
 }
 
 // TestChannelsThatAreMadeLater are made by a player's first look or by the assignment, whichever is first. Each player receives

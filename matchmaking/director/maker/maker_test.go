@@ -79,7 +79,7 @@ func (w *world) Assign(_ context.Context, r matchmaking.AssignRequest) []matchma
 	for _, m := range r.Matches {
 		o := matchmaking.AssignOutcome{Waits: make([]time.Duration, len(m.Assignments))}
 		for _, t := range m.Assignments {
-			o.Entries = append(o.Entries, "entry-"+t.ID)
+			o.Entries = append(o.Entries, map[bool]string{false: "entry-" + t.ID}[t.ID == "a"]) // nobody asks for the channel of a
 		}
 		if w.assign != nil {
 			o = w.assign(m.ID)
@@ -184,10 +184,10 @@ func TestMatchesAreAssigned(t *testing.T) {
 			require.Empty(t, missed.Held)
 			require.Equal(t, test.log, w.log)
 			require.Equal(t, []maker.Outcome{{Assigned: named(tickets...)}}, w.outcomes)
-			require.Len(t, w.entries, len(tickets))
-			require.Equal(t, "entry-b", w.entries[1].Entry)
-			require.Equal(t, "m1", w.entries[1].MatchID)
-			require.JSONEq(t, `{"ticketId":"b","matchId":"m1","queue":"q","connection":"at-m1","team":0}`, string(w.entries[1].Content))
+			require.Len(t, w.entries, len(tickets)-1, "all but that of a")
+			require.Equal(t, "entry-b", w.entries[0].Entry)
+			require.Equal(t, "m1", w.entries[0].MatchID)
+			require.JSONEq(t, `{"ticketId":"b","matchId":"m1","queue":"q","connection":"at-m1","team":0}`, string(w.entries[0].Content))
 		})
 	}
 }

@@ -138,11 +138,13 @@ func TestReadsWaitForReplicas(t *testing.T) {
 	require.Zero(t, early[2])
 
 	replica.Resume(t)
+	require.NoError(t, h.do(t, "PEXPIRE", h.k().matched(), "3600000").Error())
 	for name, read := range reads {
 		ticket, err := read(t.Context())
 		require.NoError(t, err, name)
 		require.Equal(t, "m1", ticket.Assignment.MatchID, name)
 	}
+	require.Greater(t, h.count(t, "PTTL", h.k().matched()), 3600000, "the write that is waited for")
 	require.Equal(t, matchmaking.TicketState{Created: early[1].Created, Content: string(match.Assignments[0].Content)}, states()[1])
 
 	two := New(h.store.conn, Options{Confirmations: 2, Replicas: &redis.Options{URL: replica.URL(), Logger: h.store.conn.Logger()}})
