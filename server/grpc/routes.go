@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/grpc/internal/anyjson"
+	"github.com/tidemark-dev/tidemark/server/grpc/internal/gzipped"
 	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
 	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -58,7 +59,8 @@ func (s *Services) transcoder() http.Handler {
 		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
 		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))), // of answers too, as JSON
 		vanguard.WithNoTargetCompression(),
-	), vanguard.WithCodec(anyjson.NewCodec), vanguard.WithCompression(vanguard.CompressionGzip, newCompressor, s.newDecompressor))
+	), vanguard.WithCodec(anyjson.NewCodec), vanguard.WithCompression(vanguard.CompressionGzip, gzipped.NewCompressor,
+		gzipped.Decompressors(int64(s.limits.MessageBytes))))
 	if err != nil {
 		panic(fmt.Sprintf("translate the protocols of HTTP: %v", err)) // impossible: the services are generated
 	}

@@ -1,4 +1,5 @@
-package grpc
+// Package gzipped compresses and decompresses the messages of the HTTP port with gzip.
+package gzipped
 
 import (
 	"compress/gzip"
@@ -9,11 +10,13 @@ import (
 	"connectrpc.com/connect"
 )
 
-func newCompressor() connect.Compressor { return gzip.NewWriter(io.Discard) }
+// NewCompressor returns a compressor of answers.
+func NewCompressor() connect.Compressor { return gzip.NewWriter(io.Discard) }
 
-// newDecompressor returns a decompressor of clients' messages on the HTTP port. vanguard limits only what it reads.
-func (s *Services) newDecompressor() connect.Decompressor {
-	return &decompressor{most: int64(s.limits.MessageBytes)}
+// Decompressors returns a maker of decompressors of clients' messages, of at most so many bytes each. vanguard limits only what
+// it reads.
+func Decompressors(most int64) func() connect.Decompressor {
+	return func() connect.Decompressor { return &decompressor{most: most} }
 }
 
 // decompressor limits what a message can become.
