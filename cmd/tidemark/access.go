@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
@@ -53,6 +54,9 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 			return nil, err
 		}
 		needs.parts.Run(ctx, "keys of tokens", found.users.Run)
+	}
+	if known := keys.Counts(); known.Keys+known.Configured == 0 && found.users == nil && !strings.HasPrefix(c.Server.AdminListen, config.UnixPrefix) {
+		needs.log.WarnContext(ctx, "no credential is accepted, and none can be created: set api-keys or jwt-keys, or admin-listen to a Unix socket")
 	}
 	return found, nil
 }
