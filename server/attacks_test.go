@@ -327,3 +327,22 @@ func TestGuesses(t *testing.T) {
 	p.unseen.Store(true)
 	h.do("GET", "/v1/info", "", bearer("good")).problem(429, fault.SlugRateLimited)
 }
+
+// TestExpiredCredentialsAreGuesses if each has to be verified again.
+func TestExpiredCredentialsAreGuesses(t *testing.T) {
+	t.Parallel()
+	var p people
+	h := start(t, closed(t, &p))
+	p.add(t, "old", everything)
+	p.known["old"].Expires = time.Now().Add(-time.Second)
+	send := func(times int) (last answer) {
+		for range times {
+			last = h.do("GET", "/v1/info", "", bearer("old"))
+		}
+		return last
+	}
+	const many = 200
+	send(many).problem(401, fault.SlugExpiredCredential)
+	p.unseen.Store(true)
+	require.Eventually(t, func() bool { return send(many).status == 429 }, servertest.Patience, servertest.Step)
+}
