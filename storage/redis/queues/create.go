@@ -78,10 +78,7 @@ func (s *Store) createCall(queue string, all []*creation, riding []*rides.Ride) 
 	keys = append(make([]string, 0, 7+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director(), k.listening())
 	args = append(make([]string, 0, 3+8*len(all)), k.nudges(), k.feed(), strings.Join(rides.Entries(riding), " "))
 	for _, r := range all {
-		listens := ""
-		if r.Listening {
-			listens = "1"
-		}
+		listens := map[bool]string{true: "1"}[r.Listening]
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
 		args = append(args, r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)),
 			strconv.Itoa(r.MaxTickets), r.Attempt+" "+epochText(r.Epoch), listens, r.spec)

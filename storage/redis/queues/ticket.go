@@ -131,11 +131,11 @@ func (s *Store) Listen(ctx context.Context, queue, id string) (content string, e
 		return content, err
 	}
 	states, err := s.confirmedStates(ctx, queue, []string{id})
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case states[0].Content == "":
-		return "", errChanged
 	}
-	return states[0].Content, nil
+	if content = states[0].Content; content == "" {
+		err = errChanged
+	}
+	return content, err
 }
