@@ -114,7 +114,7 @@ func (g *Guard) Authenticate(ctx context.Context, credential string) (*Principal
 		}
 		p, err := a.Authenticate(ctx, credential)
 		if err == nil {
-			err = g.valid(p)
+			err = g.Valid(p)
 		}
 		if err != nil {
 			return nil, err
@@ -142,9 +142,12 @@ var (
 	errSubject = errors.New("its subject is too long, or reserved")
 )
 
-// valid returns an error if the principal's credential has ended, or names it in a way that it must not.
-func (g *Guard) valid(p *Principal) error {
+// Valid returns an error if the principal's credential has ended since it was authenticated, or names it in a way that it must
+// not. It only looks into memory.
+func (g *Guard) Valid(p *Principal) error {
 	switch {
+	case g == nil, p == nil:
+		return nil
 	case len(p.Subject) > MaxSubjectBytes, len(p.Credential) > MaxSubjectBytes, p.Subject == everybody:
 		return ErrInvalidCredential.WithCause(errSubject)
 	case !p.Expires.IsZero() && !time.Now().Before(p.Expires):

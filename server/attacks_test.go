@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -292,6 +293,26 @@ func TestWaitsEndWithTheirCredential(t *testing.T) {
 	h.logs.Await(t, func(r servertest.Record) bool {
 		return r.Attributes["status"] == "401" && r.Attributes["principal"] == "key:key"
 	})
+}
+
+// TestALateBody: a request that was admitted changes nothing if its credential was revoked before its body came.
+func TestALateBody(t *testing.T) {
+	t.Parallel()
+	var p people
+	h := start(t, closed(t, &p))
+	p.add(t, "lost", everything)
+	p.add(t, "other", everything)
+	conn := h.connect("PUT /v1/channels/c/messages/a HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer lost\r\n" +
+		"Expect: 100-continue\r\nContent-Length: 1\r\n\r\n")
+	begun := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
+	_, err := io.ReadFull(conn, begun)
+	require.NoError(t, err)
+	require.Contains(t, string(begun), "100 Continue")
+	p.revoke("lost")
+	_, err = io.WriteString(conn, "1")
+	require.NoError(t, err)
+	require.Equal(t, 401, statusOn(t, conn))
+	h.do("GET", "/v1/channels/c", "", bearer("other")).problem(404, fault.SlugNoChannel)
 }
 
 // ended checks that an answer says why the credential is no longer valid.

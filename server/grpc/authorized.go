@@ -78,9 +78,14 @@ type authorizedStream struct {
 // Context returns the context of the call.
 func (s *authorizedStream) Context() context.Context { return s.ctx }
 
-// RecvMsg reads a message, and checks whether the client may do to its resource what it asks for.
+// RecvMsg reads a message, and checks whether the client's credential is still valid, since a message may come late, and whether
+// the client may do to its resource what it asks for.
 func (s *authorizedStream) RecvMsg(message any) error {
-	if err := s.ServerStream.RecvMsg(message); err != nil || s.checked || s.method.need.Of == nil {
+	err := s.ServerStream.RecvMsg(message)
+	if err == nil {
+		err = s.method.router.Guard().Valid(access.From(s.ctx))
+	}
+	if err != nil || s.checked || s.method.need.Of == nil {
 		return err
 	}
 	s.checked = true

@@ -34,6 +34,7 @@ type people struct {
 	known   map[string]*access.Principal
 	revoked map[*access.Principal]bool
 	changed func()
+	asked   int // times that a credential was authenticated
 }
 
 func (p *people) Accepts(string) bool { return true }
@@ -41,6 +42,7 @@ func (p *people) Accepts(string) bool { return true }
 func (p *people) Authenticate(_ context.Context, credential string) (*access.Principal, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.asked++
 	if who := p.known[credential]; who != nil {
 		return who, nil
 	}
@@ -344,6 +346,25 @@ func TestWatchesEndWithTheirCredential(t *testing.T) {
 	h.awaitWaiting(1)
 	p.revoke("lost")
 	require.Equal(t, `401 Unauthorized{"code":16,"message":"the credentials were revoked","details":[]}`, <-response)
+}
+
+// TestALateMessage: a call that was admitted changes nothing if its credential was revoked before its message came.
+func TestALateMessage(t *testing.T) {
+	t.Parallel()
+	h, p := closed(t)
+	p.add(t, "lost", userOf("ann"), ticketsOnly)
+	late := &grpcgo.StreamDesc{ClientStreams: true} // so that the message isn't sent with the headers
+	stream, err := h.dial(servertest.Native).NewStream(h.as("lost"), late, openmatch.FrontendService_CreateTicket_FullMethodName)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.asked == 1
+	}, servertest.Patience, servertest.Step)
+	p.revoke("lost")
+	require.NoError(t, stream.SendMsg(&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}}))
+	require.NoError(t, stream.CloseSend())
+	isError(t, stream.RecvMsg(new(openmatch.Ticket)), codes.Unauthenticated, access.ErrRevoked.Detail)
 }
 
 // sendAs calls a JSON path with a credential.

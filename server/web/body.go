@@ -54,7 +54,7 @@ func (b *Buffer) Release() {
 }
 
 // Body reads the request's body. The caller releases the buffer, or drops it: then its memory counts until the call has
-// finished.
+// finished. A body may take its time, so it is an error if the client's credential isn't valid any more when it has arrived.
 func (c *Call) Body() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
 	if length > limit {
@@ -82,6 +82,10 @@ func (c *Call) Body() (*Buffer, error) {
 		return nil, err
 	}
 	b.share.finish()
+	if err := c.route.router.guard.Valid(c.Principal()); err != nil {
+		b.Release()
+		return nil, err
+	}
 	return b, nil
 }
 
