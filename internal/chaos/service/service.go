@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -67,12 +68,17 @@ const (
 	portCount = 2500
 )
 
+// nextPort counts the ports that were tried: none is given out twice before all others.
+var nextPort atomic.Int64
+
+func init() { nextPort.Store(rand.Int64N(portCount)) } //nolint:gosec // no secret
+
 // freeAddress returns an address that is free.
 func freeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	var last error
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(portCount)) //nolint:gosec // no secret
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+nextPort.Add(1)%portCount)
 		l, err := config.Listen(ctx, "tcp", address)
 		if err == nil {
 			return address, l.Close()
@@ -89,6 +95,11 @@ func (s *Service) URL() string { return "http://" + s.Addr }
 func (s *Service) Start(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.start(ctx)
+}
+
+// start is Start. The caller holds mu.
+func (s *Service) start(ctx context.Context) error {
 	if err := s.Process.Start(ctx); err != nil {
 		return err
 	}
@@ -107,8 +118,13 @@ func (s *Service) supervise(ctx context.Context, exited <-chan struct{}, start i
 		s.crashes = append(s.crashes, s.Name+" exited: "+process.LastLines(s.Process.Log(), 1))
 	}
 	s.mu.Unlock()
-	if !asked && Pause(ctx, RestartPause) == nil {
-		_ = s.Start(ctx) // fails if the scenario has started it; otherwise requests will fail
+	if asked || Pause(ctx, RestartPause) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended < start { // else End was called in the pause
+		_ = s.start(ctx) // fails if the scenario has started it; otherwise requests will fail
 	}
 }
 
