@@ -35,6 +35,7 @@ func TestBadYAML(t *testing.T) {
 		{"bytes", "maxBodyBytes: 3MB", `tidemark.yaml: maxBodyBytes: "3MB" isn't a number of bytes, such as 65536, 256KiB or 4MiB`},
 		{"huge", "maxBodyBytes: 9999999999GiB", `tidemark.yaml: maxBodyBytes: "9999999999GiB" isn't a number of bytes`},
 		{"no keys", "apiKeys: ''", "tidemark.yaml: apiKeys: is empty: leave the option out, or set it"},
+		{"keys without a value", "apiKeys:", "tidemark.yaml: apiKeys: is empty: leave the option out, or set it"},
 		{"empty list of keys", "jwtKeys: []", "tidemark.yaml: jwtKeys: is empty"},
 		{"no bytes", "fetchBytes: 0", "tidemark.yaml: fetchBytes: 0 is too small, at least one byte is needed"},
 		{"listen", "listen: 8080", `tidemark.yaml: listen: "8080" isn't host:port, such as 127.0.0.1:8080 or :8080`},

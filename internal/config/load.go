@@ -71,6 +71,10 @@ func apply(c *Config, values *koanf.Koanf, name func(option) string) error {
 	for _, o := range allOptions() {
 		value := values.Get(o.key())
 		if value == nil {
+			// A key without a value in a YAML file isn't set, unless the option must not be empty.
+			if scratch := newConfig(); values.Exists(o.key()) && errors.Is(o.set(&scratch, ""), errEmpty) {
+				return fmt.Errorf("%s: %w", name(o), errEmpty)
+			}
 			continue
 		}
 		if err := o.apply(c, value); err != nil {

@@ -167,13 +167,15 @@ func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
+var errEmpty = errors.New("is empty: leave the option out, or set it")
+
 // named refuses a value that names nothing. It is for options that are a protection: --api-keys "$KEYS" must not be an open
 // service if the variable isn't set.
 func named[T any](parse func(string) (T, error)) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if strings.Trim(text, ", ") == "" {
 			var none T
-			return none, errors.New("is empty: leave the option out, or set it")
+			return none, errEmpty
 		}
 		return parse(text)
 	}
