@@ -300,6 +300,7 @@ func TestBadRules(t *testing.T) {
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	var g *access.Guard
+	require.True(t, g.IsCheap("anything"))
 	p, err := g.Authenticate(t.Context(), "anything")
 	require.NoError(t, err)
 	require.Nil(t, p)
