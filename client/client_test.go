@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -197,6 +198,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrKeysUnavailable, client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers, client.ErrNoKey, client.ErrInvalidKey,
 		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations,
 	}
+	sentinels = append(sentinels, records.Errors()...)
 	// The client makes no request that could be answered with these.
 	have := []fault.Slug{
 		fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest, fault.SlugTokenInQuery,

@@ -70,6 +70,7 @@ const (
 	SlugKeyFixed          Slug = "key-configured"
 	SlugTooManyKeys       Slug = "too-many-keys"
 	SlugManyRevocations   Slug = "too-many-revocations"
+	SlugInvalidID         Slug = "invalid-id"
 )
 
 // Entry describes a slug.
@@ -403,6 +404,11 @@ var entries = []Entry{
 		Slug: SlugManyRevocations, Kinds: []Kind{Conflict}, Title: "Too many revocations",
 		Cause:  "There are 100,000 revocations.",
 		Remedy: "Let some of them end; give each token's own end as `until`, or revoke the subject.",
+	},
+	{
+		Slug: SlugInvalidID, Kinds: []Kind{Invalid}, Title: "Invalid ID",
+		Cause:  "A user, or the ID or name of a record, is empty, too long (128 bytes; 512 for queries), or has control characters.",
+		Remedy: "Fix the part that `field` names.",
 	},
 }
 

@@ -1,0 +1,167 @@
+// Package records is the table of what Tidemark keeps in Redis beside channels and tickets: sessions, tokens, settings,
+// caches, views, locks, states and statistics.
+//
+// A [Kind] is one pattern of keys, and says what may stand there and for how long. [Kinds] has all of them: the stores make
+// their keys with it, docs/records.md and the diagnostics are made from it. The packages below this one have one part each:
+// its operations, and the interface of its storage.
+package records
+
+import (
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Type is the Redis type of a value, as the command TYPE names it.
+type Type string
+
+// The types.
+const (
+	String    Type = "string"
+	Hash      Type = "hash"
+	Set       Type = "set"
+	SortedSet Type = "zset"
+	Stream    Type = "stream"
+)
+
+// Instance is the Redis that has the keys of a kind. All three can be one.
+type Instance string
+
+// The instances.
+const (
+	Records  Instance = "records"  // that of the channels
+	Sessions Instance = "sessions" // --sessions-redis: must not evict
+	Cache    Instance = "cache"    // --cache-redis: may evict
+)
+
+// Kind is one pattern of keys. It is immutable.
+type Kind struct {
+	Name     string        // such as "user-sessions"
+	Pattern  string        // such as "session:{<user>}:<hash>": <…> is a placeholder, braces stand in the key, as its hash tag
+	Type     Type          // of the value
+	Form     string        // what the value is, for documentation
+	TTL      time.Duration // the longest; 0: the key is permanent
+	Why      string        // a permanent key is permanent
+	Secret   bool          // the value must not be shown
+	MaxBytes int           // the longest value, with its members and fields
+	Instance Instance      // which Redis has it
+	Legacy   bool          // written by the source's applications, and only read here: its parts aren't encoded
+
+	names    []string // of the placeholders
+	literals []string // around them: one more
+}
+
+var placeholder = regexp.MustCompile(`<([a-z ]+)>`)
+
+// define returns a kind that can make keys.
+func define(k Kind) *Kind {
+	k.literals = placeholder.Split(k.Pattern, -1)
+	for _, m := range placeholder.FindAllStringSubmatch(k.Pattern, -1) {
+		k.names = append(k.names, m[1])
+	}
+	return &k
+}
+
+// Parts returns the names of the pattern's placeholders, in order.
+func (k *Kind) Parts() []string { return append([]string(nil), k.names...) }
+
+// Key returns the key with these parts, in the order of the pattern, without the prefix of the connection. Different parts
+// have different keys, and whatever a part is, the hash tag is what the pattern says: braces, percent signs, white space,
+// control characters, invalid UTF-8, and the character that follows the part in the pattern are percent-encoded. It panics
+// if the number of parts is wrong.
+func (k *Kind) Key(parts ...string) string {
+	if len(parts) != len(k.names) {
+		panic("records: the key of a " + k.Name + " has the parts " + strings.Join(k.names, ", "))
+	}
+	size := len(k.Pattern)
+	for _, part := range parts {
+		size += len(part)
+	}
+	key := append(make([]byte, 0, size), k.literals[0]...)
+	for i, part := range parts {
+		key = k.appendPart(key, part, i)
+		key = append(key, k.literals[i+1]...)
+	}
+	return string(key)
+}
+
+func (k *Kind) appendPart(key []byte, part string, i int) []byte {
+	if k.Legacy {
+		return append(key, part...)
+	}
+	return appendEncoded(key, part, k.after(i))
+}
+
+// after returns the character that ends a part, or 0 for one that ends with the key.
+func (k *Kind) after(part int) byte {
+	if next := k.literals[part+1]; next != "" {
+		return next[0]
+	}
+	return 0
+}
+
+// Parse returns the parts of a key without prefix, and whether Key makes this key of them.
+func (k *Kind) Parse(key string) (parts []string, ok bool) {
+	if k.Legacy {
+		return k.parseLegacy(key)
+	}
+	rest, ok := strings.CutPrefix(key, k.literals[0])
+	if !ok {
+		return nil, false
+	}
+	for i := range k.names {
+		end := len(rest)
+		if c := k.after(i); c != 0 {
+			if end = strings.IndexByte(rest, c); end < 0 {
+				return nil, false
+			}
+		}
+		part, ok := decode(rest[:end], k.after(i))
+		if !ok {
+			return nil, false
+		}
+		if rest, ok = strings.CutPrefix(rest[end:], k.literals[i+1]); !ok {
+			return nil, false
+		}
+		parts = append(parts, part)
+	}
+	return parts, rest == ""
+}
+
+// parseLegacy splits a key whose last part is a JSON Web Token, which is all that tells such a key from a foreign one.
+func (k *Kind) parseLegacy(key string) (parts []string, ok bool) {
+	rest, ok := strings.CutPrefix(key, k.literals[0])
+	if !ok || !strings.Contains(rest, "eyJ") {
+		return nil, false
+	}
+	last := len(k.names) - 1
+	for _, separator := range k.literals[1:last] {
+		part, after, found := strings.Cut(rest, separator)
+		if !found {
+			return nil, false
+		}
+		parts, rest = append(parts, part), after
+	}
+	separator := k.literals[last]
+	at := strings.Index(rest, separator+"eyJ")
+	if at < 0 {
+		return nil, false
+	}
+	parts = append(parts, rest[:at], rest[at+len(separator):])
+	for _, part := range parts {
+		if part == "" || strings.ContainsAny(part, "{}") {
+			return nil, false
+		}
+	}
+	return parts, strings.Count(parts[last], ".") == 2
+}
+
+// Of returns the kind of a key without prefix, or nil.
+func Of(key string) *Kind {
+	for _, k := range Kinds {
+		if _, ok := k.Parse(key); ok {
+			return k
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package records_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
+)
+
+// hostile are parts that try to break out of a hash tag, or to look like another key.
+var hostile = []string{
+	"", "ann", "7", "{", "}", "{}", "a}b", "}:{", "%", "%7D", "%25", "%2", "%zz", ":", "a:b", "a:", " ", "\u00a0", "\u2028", "\n", "\x00", "\x7f",
+	"\xff", "é", "{x}:hash", "*", "limit=20:offset=0:sort=created_at", strings.Repeat("x", 128),
+}
+
+func part() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.SampledFrom(hostile), rapid.String(), rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) }))
+}
+
+// TestKeys: Key and Parse are inverse, whatever the parts are, and no two kinds share a key.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		k := records.Kinds[rapid.IntRange(0, len(records.Kinds)-1).Draw(t, "kind")]
+		if k.Legacy {
+			return
+		}
+		var parts []string
+		for range k.Parts() {
+			parts = append(parts, part().Draw(t, "part"))
+		}
+		checkKey(t, k, parts)
+	})
+}
+
+// FuzzKeys: as TestKeys, for the kind with the most parts and one whose last part is in braces; and any text parses or doesn't.
+func FuzzKeys(f *testing.F) {
+	for _, text := range hostile {
+		f.Add(text, "a", text)
+	}
+	f.Fuzz(func(t *testing.T, a, b, c string) {
+		checkKey(t, records.Verification, []string{a, b, c})
+		checkKey(t, records.Shouts, []string{a})
+		for _, k := range records.Kinds {
+			if parts, ok := k.Parse(a); ok {
+				require.Equal(t, a, k.Key(parts...))
+			}
+		}
+	})
+}
+
+func checkKey(t require.TestingT, k *records.Kind, parts []string) {
+	key := k.Key(parts...)
+	got, ok := k.Parse(key)
+	require.True(t, ok, "%q", key)
+	require.Equal(t, parts, got) // so different parts have different keys
+	require.Same(t, k, records.Of(key), "%q", key)
+
+	before, _, tagged := strings.Cut(k.Pattern, "{")
+	if !tagged {
+		require.NotContains(t, key, "{")
+		return
+	}
+	tag, _, _ := strings.Cut(strings.TrimPrefix(key, before+"{"), "}")
+	require.NotEmpty(t, tag, "Redis would take the whole key")
+	for _, brace := range "{}" {
+		require.Equal(t, 1, strings.Count(key, string(brace)), "%q", key)
+	}
+}
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		kind  *records.Kind
+		parts []string
+		want  string
+	}{
+		{records.Session, []string{"ann", "00ff"}, "session:{ann}:00ff"},
+		{records.Session, []string{"a:b", "00"}, "session:{a:b}:00"},
+		{records.Session, []string{"a}:{b", "00"}, "session:{a%7D:%7Bb}:00"},
+		{records.UserSessions, []string{"анна é"}, "user_sessions:{анна%20é}"},
+		{records.Verification, []string{"7", "a:b", "c:d"}, "verification:{7}:a%3Ab:c:d"},
+		{records.Shouts, []string{"limit=20:offset=0:sort=created_at"}, "shouts:{limit=20:offset=0:sort=created_at}"},
+		{records.Search, []string{"a b%"}, "search_cache:{a%20b%25}"},
+		{records.TopicShouts, []string{""}, "topic_shouts_{%}"},
+		{records.Setting, []string{"\xff\n"}, "env_vars:{%FF%0A}"},
+		{records.Settings, nil, "env_vars"},
+		{records.LegacySession, []string{"7", "ann-b", "eyJh.eyJi.x-y"}, "7-ann-b-eyJh.eyJi.x-y"},
+		{records.SourceSession, []string{"7", "eyJh.eyJi.x"}, "session:7:eyJh.eyJi.x"},
+	}
+	for _, tt := range tests {
+		require.Equal(t, tt.want, tt.kind.Key(tt.parts...))
+		parts, ok := tt.kind.Parse(tt.want)
+		require.True(t, ok, tt.want)
+		require.Equal(t, tt.parts, parts)
+		require.Same(t, tt.kind, records.Of(tt.want))
+	}
+	for _, foreign := range []string{
+		"", "session:{ann}", "session:{ann}:", "session:{}:00", "session:{a%61}:00", "session:{a%7d}:00", "session:{a%7}:00", "session:{a", "env_vars:", "x",
+		"session:7:00", "7-ann-token", "app-name-eyJh", "-a-eyJh.eyJi.x", "{a}-b-eyJh.eyJi.x", "topic_shouts_7", "viewed:{7}:x", "viewed:{7} ",
+	} {
+		require.Nil(t, records.Of(foreign), "%q", foreign)
+	}
+	require.Panics(t, func() { records.Session.Key("ann") })
+}
+
+// TestKinds: the table is whole: what is temporary has a TTL, what is permanent a reason, and each key belongs to one kind.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	names, starts := make(map[string]bool), make(map[string]string)
+	for _, k := range records.Kinds {
+		require.False(t, names[k.Name], k.Name)
+		names[k.Name] = true
+		require.NotEqual(t, k.TTL == 0, k.Why == "", "%s: a TTL, or why it has none", k.Name)
+		require.Positive(t, k.MaxBytes, k.Name)
+		require.NotEmpty(t, k.Form, k.Name)
+		require.NotEmpty(t, k.Type, k.Name)
+		require.NotEmpty(t, k.Instance, k.Name)
+		start, _, _ := strings.Cut(k.Pattern, "<")
+		if !k.Legacy && start != k.Pattern {
+			starts[k.Name] = start
+		}
+	}
+	for name, start := range starts {
+		for other, longer := range starts {
+			require.True(t, name == other || !strings.HasPrefix(longer, start), "%s and %s", name, other)
+		}
+	}
+}
+
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"a", "анна", "a:b", "{}", " ", "%", strings.Repeat("x", 128)} {
+		require.NoError(t, records.CheckID("user", good), "%q", good)
+	}
+	for bad, want := range map[string]string{
+		"":                      "user is empty",
+		strings.Repeat("é", 65): "user has 130 bytes, at most 128 are allowed",
+		"a\xff":                 "user isn't valid UTF-8",
+		"a\n":                   "user has the control character U+000A at byte 1",
+		"\u0085":                "user has the control character U+0085 at byte 0",
+	} {
+		err := records.CheckID("user", bad)
+		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, "%q", bad)
+		require.EqualError(t, err, want)
+		var f *fault.Error
+		require.ErrorAs(t, err, &f)
+		require.Equal(t, "user", f.Field)
+	}
+	require.NoError(t, records.CheckQuery("query", strings.Repeat("x", 512)))
+	require.Error(t, records.CheckQuery("query", strings.Repeat("x", 513)))
+}

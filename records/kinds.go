@@ -1,0 +1,153 @@
+package records
+
+import "time"
+
+const (
+	day = 24 * time.Hour
+
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// Why keys are permanent.
+const (
+	kept        = "kept until it is deleted"
+	invalidated = "invalidated when the entity changes"
+	analytics   = "data of analytics"
+)
+
+// The kinds of sessions and tokens.
+var (
+	Session = define(Kind{
+		Name: "session", Pattern: "session:{<user>}:<hash>", Type: Hash, Form: "the fields of the source; the hash is the token's SHA-256",
+		TTL: 30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
+	})
+	UserSessions = define(Kind{
+		Name: "user-sessions", Pattern: "user_sessions:{<user>}", Type: Set, Form: "hashes of the user's sessions",
+		TTL: 30 * day, MaxBytes: mib, Instance: Sessions,
+	})
+	LegacySession = define(Kind{
+		Name: "legacy-session", Pattern: "<user>-<username>-<token>", Type: String, Form: "as the source's applications wrote it",
+		TTL: 30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
+	})
+	SourceSession = define(Kind{
+		Name: "source-session", Pattern: "session:<user>:<token>", Type: Hash, Form: "as the source's applications write it",
+		TTL: 30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
+	})
+	OAuthAccess = define(Kind{
+		Name: "oauth-access", Pattern: "oauth_access:{<user>}:<provider>", Type: String, Form: "sealed token",
+		TTL: time.Hour, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
+	})
+	OAuthRefresh = define(Kind{
+		Name: "oauth-refresh", Pattern: "oauth_refresh:{<user>}:<provider>", Type: String, Form: "sealed token",
+		TTL: 30 * day, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
+	})
+	OAuthState = define(Kind{
+		Name: "oauth-state", Pattern: "oauth_state:{<hash>}", Type: Hash, Form: "the fields of the source; the hash is the state's SHA-256",
+		TTL: 10 * time.Minute, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
+	})
+	Verification = define(Kind{
+		Name: "verification", Pattern: "verification:{<user>}:<type>:<hash>", Type: Hash, Form: "the fields of the source; the hash is the token's SHA-256",
+		TTL: time.Hour, Secret: true, MaxBytes: 32 * kib, Instance: Sessions,
+	})
+	CurrentVerification = define(Kind{
+		Name: "verification-current", Pattern: "verification_current:{<user>}:<type>", Type: String, Form: "hash of the token that is valid",
+		TTL: time.Hour, MaxBytes: 64, Instance: Sessions,
+	})
+)
+
+// The kinds of settings.
+var (
+	Setting = define(Kind{
+		Name: "setting", Pattern: "env_vars:{<name>}", Type: String, Form: "text",
+		Why: kept, Secret: true, MaxBytes: 64 * kib, Instance: Records,
+	})
+	Settings = define(Kind{
+		Name: "settings", Pattern: "env_vars", Type: Hash, Form: "name → JSON of its category, and whether it is secret",
+		Why: "the index of the settings", MaxBytes: mib, Instance: Records,
+	})
+)
+
+// The kinds of caches.
+var (
+	Author              = entity("author", "author:id:{<id>}", "JSON")
+	AuthorSlug          = entity("author-slug", "author:slug:{<slug>}", "ID of the author")
+	AuthorFollowers     = entity("author-followers", "author:followers:{<id>}", ids)
+	AuthorFollowsTopics = entity("author-follows-topics", "author:follows-topics:{<id>}", ids)
+	AuthorFollows       = entity("author-follows-authors", "author:follows-authors:{<id>}", ids)
+	AuthorFollowsShouts = entity("author-follows-shouts", "author:follows-shouts:{<id>}", ids)
+	Topic               = entity("topic", "topic:id:{<id>}", "JSON")
+	TopicSlug           = entity("topic-slug", "topic:slug:{<slug>}", "JSON")
+	TopicAuthors        = entity("topic-authors", "topic:authors:{<id>}", ids)
+	TopicFollowers      = entity("topic-followers", "topic:followers:{<id>}", ids)
+	Shouts              = listing("shouts", "shouts:{<params>}", 5*time.Minute)
+	TopicShouts         = listing("topic-shouts", "topic_shouts_{<id>}", 5*time.Minute)
+	Search              = listing("search", "search_cache:{<query>}", 10*time.Minute)
+	CacheLoad           = define(Kind{
+		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String, Form: "token of the one that loads the value",
+		TTL: time.Minute, MaxBytes: 256, Instance: Cache,
+	})
+	CacheTag = define(Kind{
+		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: Set, Form: "keys of the values with the tag",
+		TTL: 30 * day, MaxBytes: 16 * mib, Instance: Cache,
+	})
+	CacheWrites = define(Kind{
+		Name: "cache-writes", Pattern: "cache_writes:{<kind>}", Type: Stream, Form: "values that aren't written to the source of truth yet",
+		Why: "emptied by the writer", MaxBytes: 64 * mib, Instance: Records,
+	})
+)
+
+const ids = "JSON array of IDs"
+
+func entity(name, pattern, form string) *Kind {
+	return define(Kind{
+		Name: name, Pattern: pattern, Type: String, Form: form, Why: invalidated, MaxBytes: mib, Instance: Cache,
+	})
+}
+
+func listing(name, pattern string, ttl time.Duration) *Kind {
+	return define(Kind{Name: name, Pattern: pattern, Type: String, Form: "JSON", TTL: ttl, MaxBytes: mib, Instance: Cache})
+}
+
+// The kinds of views, states, statistics and locks.
+var (
+	Viewed = define(Kind{
+		Name: "viewed", Pattern: "viewed:{<id>}", Type: String, Form: "counter", Why: analytics, MaxBytes: 20, Instance: Records,
+	})
+	MigratedViews = define(Kind{
+		Name: "migrated-views", Pattern: "migrated_views_{<timestamp>}", Type: Hash, Form: "ID → views, _timestamp, _total",
+		Why: analytics, MaxBytes: 64 * mib, Instance: Records,
+	})
+	MigratedSlugs = define(Kind{
+		Name: "migrated-slugs", Pattern: "migrated_views_slugs", Type: Hash, Form: "slug → ID",
+		Why: analytics, MaxBytes: 64 * mib, Instance: Records,
+	})
+	State = define(Kind{
+		Name: "state", Pattern: "state:{<process>}:<id>", Type: Hash, Form: "fields of the process",
+		TTL: time.Hour, MaxBytes: 64 * kib, Instance: Records,
+	})
+	Metric = define(Kind{
+		Name: "metric", Pattern: "metrics:{<name>}:<period>", Type: String, Form: "number",
+		TTL: 30 * day, MaxBytes: 32, Instance: Records,
+	})
+	Stats = define(Kind{
+		Name: "stats", Pattern: "stats:{<entity>}:<timeframe>", Type: Hash, Form: "counters",
+		TTL: 30 * day, MaxBytes: 64 * kib, Instance: Records,
+	})
+	Lock = define(Kind{
+		Name: "lock", Pattern: "lock:{<op>}:<id>", Type: String, Form: "token and fence of the holder",
+		TTL: 30 * time.Second, MaxBytes: 256, Instance: Records,
+	})
+)
+
+// Kinds are all kinds, in the order of the documentation. It must not be changed.
+var Kinds = []*Kind{
+	Session, UserSessions, LegacySession, SourceSession,
+	OAuthAccess, OAuthRefresh, OAuthState, Verification, CurrentVerification,
+	Setting, Settings,
+	Author, AuthorSlug, AuthorFollowers, AuthorFollowsTopics, AuthorFollows, AuthorFollowsShouts,
+	Topic, TopicSlug, TopicAuthors, TopicFollowers, Shouts, TopicShouts, Search,
+	CacheLoad, CacheTag, CacheWrites,
+	Viewed, MigratedViews, MigratedSlugs,
+	State, Metric, Stats, Lock,
+}

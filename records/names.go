@@ -1,0 +1,113 @@
+package records
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// Bounds of what callers choose.
+const (
+	MaxIDBytes    = 128 // users, IDs of entities, operations, processes and the like
+	MaxQueryBytes = 512 // search queries, and the parameters of lists
+)
+
+// CheckID checks a name that a caller chose: of a user, an entity, an operation, a process. It is UTF-8 without control
+// characters, of 1 to MaxIDBytes bytes. The error has the slug fault.SlugInvalidID, and names the field.
+func CheckID(field, text string) error { return check(field, text, MaxIDBytes) }
+
+// CheckQuery checks a search query, or the parameters of a list: as CheckID, with up to MaxQueryBytes bytes.
+func CheckQuery(field, text string) error { return check(field, text, MaxQueryBytes) }
+
+func check(field, text string, most int) error {
+	if wrong := wrong(text, most); wrong != "" {
+		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: field, Detail: field + " " + wrong}
+	}
+	return nil
+}
+
+func wrong(text string, most int) string {
+	switch {
+	case text == "":
+		return "is empty"
+	case len(text) > most:
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), most)
+	case !utf8.ValidString(text):
+		return "isn't valid UTF-8"
+	}
+	for at, char := range text {
+		if unicode.IsControl(char) {
+			return fmt.Sprintf("has the control character %U at byte %d", char, at)
+		}
+	}
+	return ""
+}
+
+// empty stands for a part without text, as no encoded text is a lone percent sign. Without it the hash tag could be empty,
+// and Redis would take the whole key as one.
+const empty = '%'
+
+// appendEncoded appends a part of a key.
+func appendEncoded(key []byte, part string, after byte) []byte {
+	if part == "" {
+		return append(key, empty)
+	}
+	for i := 0; i < len(part); {
+		size := 1
+		encode := !plain(part[i], after)
+		if part[i] >= utf8.RuneSelf {
+			var char rune
+			char, size = utf8.DecodeRuneInString(part[i:])
+			encode = char == utf8.RuneError && size == 1 || unicode.IsSpace(char) || unicode.IsControl(char)
+		}
+		for ; size > 0; size-- {
+			if encode {
+				key = append(key, '%', hex[part[i]>>4], hex[part[i]&15])
+			} else {
+				key = append(key, part[i])
+			}
+			i++
+		}
+	}
+	return key
+}
+
+const hex = "0123456789ABCDEF"
+
+// plain reports whether a byte of ASCII stays as it is.
+func plain(b, after byte) bool {
+	return b > ' ' && b != 0x7f && b != '{' && b != '}' && b != '%' && b != after
+}
+
+// decode returns the part that appendEncoded made text of, if there is one.
+func decode(text string, after byte) (part string, ok bool) {
+	if text == string(empty) {
+		return "", true
+	}
+	decoded := make([]byte, 0, len(text))
+	for i := 0; i < len(text); i++ {
+		b := text[i]
+		if b == '%' {
+			if i+2 >= len(text) {
+				return "", false
+			}
+			b = digit(text[i+1])<<4 | digit(text[i+2])
+			i += 2
+		}
+		decoded = append(decoded, b)
+	}
+	// What appendEncoded wouldn't write, such as %41 or %zz, is no encoding of anything.
+	return string(decoded), string(appendEncoded(nil, string(decoded), after)) == text
+}
+
+func digit(b byte) byte {
+	switch {
+	case '0' <= b && b <= '9':
+		return b - '0'
+	case 'A' <= b && b <= 'F':
+		return b - 'A' + 10
+	}
+	return 0
+}
