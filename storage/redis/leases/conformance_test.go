@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/redis/rueidis"
@@ -12,54 +11,16 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
 )
 
-func TestConformanceStandalone(t *testing.T) {
+func TestConformance(t *testing.T) {
 	t.Parallel()
-	conform(t, redistest.Standalone(t).URL())
-}
-
-func TestConformanceCluster(t *testing.T) {
-	t.Parallel()
-	conform(t, strings.Join(redistest.Cluster(t).Addrs(), ","))
-}
-
-// TestConformanceValkey has nothing to run if this machine has no valkey-server.
-func TestConformanceValkey(t *testing.T) {
-	t.Parallel()
-	node, ok := redistest.Valkey(t)
-	if !ok {
-		t.Log("no valkey-server on PATH: the store was not tried on Valkey")
-		return
-	}
-	conform(t, node.URL())
-}
-
-// TestConformanceManaged uses what a bare `tidemark serve` uses.
-func TestConformanceManaged(t *testing.T) {
-	t.Parallel()
-	server, err := managed.Open(managed.Options{DataDir: t.TempDir()})
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, <-ended)
-	})
-	require.NoError(t, server.Ready(t.Context()))
-	conform(t, server.Address())
-}
-
-func conform(t *testing.T, url string) {
-	t.Helper()
-	leasetest.Run(t, func(t testing.TB) leasetest.Harness {
-		t.Helper()
-		return open(t, url)
+	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+		leasetest.Run(t, func(t testing.TB) leasetest.Harness { return open(t, r.URL) })
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -77,7 +78,7 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 		}
 		return found, m.Tap.Sent(before)
 	}
-	first := queuetest.Numbered("t", 1000)
+	first := conform.Numbered("t", 1000)
 	require.Eventually(t, func() bool {
 		h.Add(t, first[0])
 		found, sent := next()

@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -21,7 +22,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	t.Parallel()
 	m := rig.NewMeter(t, redistest.Options{})
 	h := newHall(t, m.Conn, m.Node.Client())
-	tickets := queuetest.Numbered("t", 38)
+	tickets := conform.Numbered("t", 38)
 	h.Add(t, tickets...)
 	limited := h.Request("limited")
 	limited.MaxTickets = 1000

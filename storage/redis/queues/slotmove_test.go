@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -82,7 +83,7 @@ var movingQueueOperations = []movingQueueOperation{
 		if err == nil {
 			return errors.New("cancelled")
 		}
-		return queuetest.Ignoring(err, matchmaking.ErrTicketMatched)
+		return conform.Ignoring(err, matchmaking.ErrTicketMatched)
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.Status(t, "matched")) }},
 	{"delete", func(ctx context.Context, h *hall) error {
 		return h.Delete(ctx, h.Name, "matched")
@@ -241,7 +242,7 @@ func queueUnderLoad(t *testing.T, c rig.TwoNodes) {
 				}
 				made.Add(1)
 				if i%7 == 0 {
-					if err := queuetest.Ignoring(h.CancelID(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
+					if err := conform.Ignoring(h.CancelID(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
 						return err
 					}
 				}
@@ -315,7 +316,7 @@ func TestQueueScriptsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
 	h := newHall(t, rig.Connect(t, redis.Options{URL: node.URL()}), node.Client())
-	ids := queuetest.Numbered("t", 20)
+	ids := conform.Numbered("t", 20)
 	h.Add(t, ids...)
 	h.Hold(t, "token", ids...)
 	require.NoError(t, node.Do(t, "SCRIPT", "FLUSH").Error())

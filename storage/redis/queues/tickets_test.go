@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -110,7 +111,7 @@ func TestQueueRenewEndsWithTheTicketsLife(t *testing.T) {
 func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		ids := queuetest.Numbered("t", 2*maxIDs+1)
+		ids := conform.Numbered("t", 2*maxIDs+1)
 		h.Add(t, ids[0], ids[maxIDs], ids[2*maxIDs])
 		claimed := h.ClaimIDs(t, "one", ids...)
 		require.Equal(t, []string{ids[0], ids[maxIDs], ids[2*maxIDs]}, claimed.IDs)
@@ -125,7 +126,7 @@ func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
 func TestQueueAssignOfManyTickets(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		ids := queuetest.Numbered("t", 5000)
+		ids := conform.Numbered("t", 5000)
 		h.Add(t, ids...)
 		require.Len(t, h.ClaimIDs(t, "token", ids...).IDs, len(ids))
 		outcome := h.AssignOne(t, "token", "m", ids...)

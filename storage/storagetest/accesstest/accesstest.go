@@ -5,17 +5,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 )
-
-// patience ends a wait for something that never comes.
-const patience = 30 * time.Second
 
 // Harness is a store that no other case uses, and a way behind it.
 type Harness interface {
@@ -25,44 +22,28 @@ type Harness interface {
 	Forget(ctx context.Context) error
 }
 
-// testCase is one rule that every store keeps.
-type testCase struct {
-	name   string // the rule
-	notice string // what an operator would notice if it is broken
-	run    func(s *subject)
+var cases = []conform.Case[*subject]{
+	{Name: "a key is kept", Notice: "a key that was made isn't accepted", Run: keepsKeys},
+	{Name: "an ID is used once", Notice: "a deleted key comes back with other rights", Run: idsAreUsedOnce},
+	{Name: "keys are bounded", Notice: "a loop that makes keys fills the storage", Run: keysAreBounded},
+	{Name: "a revocation has its times", Notice: "a token is valid again before its end", Run: revocationTimes},
+	{Name: "a revoked key is gone", Notice: "a deleted key is still accepted", Run: revokedKeys},
+	{Name: "revocations are bounded, and keys can be deleted all the same", Notice: "an attacker who can revoke makes keys immortal", Run: revocationsAreBounded},
+	{Name: "what has ended makes room", Notice: "a service that revokes for long enough can't any more", Run: endsMakeRoom},
+	{Name: "changes are read from a position on", Notice: "a server doesn't learn of a revocation", Run: followsChanges},
+	{Name: "lost changes are noticed", Notice: "after a fail-over a server believes that nothing has changed", Run: noticesLoss},
+	{Name: "everything can be read in pages", Notice: "a server that starts misses keys", Run: readsAll},
+	{Name: "watchers are notified", Notice: "a revocation is known a second later than it could be", Run: notifiesWatchers},
+	{Name: "a watch that was stopped is silent", Notice: "a server that has stopped leaves something behind", Run: watchStops},
 }
 
-var cases = []testCase{
-	{"a key is kept", "a key that was made isn't accepted", keepsKeys},
-	{"an ID is used once", "a deleted key comes back with other rights", idsAreUsedOnce},
-	{"keys are bounded", "a loop that makes keys fills the storage", keysAreBounded},
-	{"a revocation has its times", "a token is valid again before its end", revocationTimes},
-	{"a revoked key is gone", "a deleted key is still accepted", revokedKeys},
-	{"revocations are bounded, and keys can be deleted all the same", "an attacker who can revoke makes keys immortal", revocationsAreBounded},
-	{"what has ended makes room", "a service that revokes for long enough can't any more", endsMakeRoom},
-	{"changes are read from a position on", "a server doesn't learn of a revocation", followsChanges},
-	{"lost changes are noticed", "after a fail-over a server believes that nothing has changed", noticesLoss},
-	{"everything can be read in pages", "a server that starts misses keys", readsAll},
-	{"watchers are notified", "a revocation is known a second later than it could be", notifiesWatchers},
-	{"a watch that was stopped is silent", "a server that has stopped leaves something behind", watchStops},
-}
-
-// Run runs all cases as parallel subtests of t. open is called once for each case, from its goroutine; what it returns is used
-// until that case ends.
+// Run runs all cases as parallel subtests of t, each on a harness of its own.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Logf("An operator would notice: %s", c.notice)
-				}
-			})
-			h := open(t)
-			c.run(&subject{t: t, h: h, store: h.Store()})
-		})
-	}
+	conform.Run(t, cases, func(t testing.TB) *subject {
+		h := open(t)
+		return &subject{t: t, h: h, store: h.Store()}
+	})
 }
 
 // subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
@@ -198,7 +179,7 @@ func keysAreBounded(s *subject) {
 func revocationTimes(s *subject) {
 	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a:1 ü"}
 	first := s.revoke(token)
-	require.WithinDuration(s.t, time.Now(), first.At, patience)
+	require.WithinDuration(s.t, time.Now(), first.At, conform.Patience)
 	require.Equal(s.t, registry.DefaultLife, first.Until.Sub(first.At))
 	require.Equal(s.t, []string{text(first)}, s.all())
 
@@ -264,7 +245,7 @@ func endsMakeRoom(s *subject) {
 	require.Eventually(s.t, func() bool {
 		_, _, err := s.store.Revoke(s.t.Context(), next, 1)
 		return err == nil
-	}, patience, 5*time.Millisecond)
+	}, conform.Patience, 5*time.Millisecond)
 	require.Len(s.t, s.all(), 2)
 }
 
@@ -318,45 +299,21 @@ func readsAll(s *subject) {
 	require.Equal(s.t, want, s.all())
 }
 
-// watch begins to watch, and returns when the watch has begun.
-func (s *subject) watch() (changed <-chan struct{}, stop func()) {
-	s.t.Helper()
-	notified := make(chan struct{}, 1)
-	stop = sync.OnceFunc(s.store.Watch(func() {
-		select {
-		case notified <- struct{}{}:
-		default:
-		}
-	}))
-	s.t.Cleanup(stop)
-	s.await(notified)
-	return notified, stop
-}
-
-func (s *subject) await(changed <-chan struct{}) {
-	s.t.Helper()
-	select {
-	case <-changed:
-	case <-time.After(patience):
-		require.FailNow(s.t, "the watcher is not notified")
-	}
-}
-
 func notifiesWatchers(s *subject) {
-	first, _ := s.watch()
-	second, _ := s.watch()
+	first, _ := conform.Watch(s.t, s.store.Watch)
+	second, _ := conform.Watch(s.t, s.store.Watch)
 	s.create(1)
-	s.await(first)
-	s.await(second)
+	conform.Await(s.t, first)
+	conform.Await(s.t, second)
 	s.revoke(registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
-	s.await(first)
+	conform.Await(s.t, first)
 }
 
 func watchStops(s *subject) {
-	stopped, stop := s.watch()
+	stopped, stop := conform.Watch(s.t, s.store.Watch)
 	stop()
-	changed, _ := s.watch()
+	changed, _ := conform.Watch(s.t, s.store.Watch)
 	s.create(1)
-	s.await(changed)
+	conform.Await(s.t, changed)
 	require.Empty(s.t, stopped)
 }

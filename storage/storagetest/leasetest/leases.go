@@ -13,13 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 )
 
 // ttl is so long that no lease ends by itself while a case runs.
 const ttl = time.Hour
-
-// patience ends a wait for something that never comes.
-const patience = 30 * time.Second
 
 // Harness is a store of leases that no other case uses, and a way behind it.
 type Harness interface {
@@ -29,44 +27,28 @@ type Harness interface {
 	Forget(ctx context.Context, name string) error
 }
 
-// testCase is one rule that every store of leases keeps.
-type testCase struct {
-	name   string // the rule
-	notice string // what a user would notice if it is broken
-	run    func(s *subject)
+var cases = []conform.Case[*subject]{
+	{Name: "a lease has one holder", Notice: "two holders run at once", Run: oneHolder},
+	{Name: "a repeat for the same token is the same grant", Notice: "a lost reply makes a lease unusable for its TTL", Run: acquireTwice},
+	{Name: "fences rise from holder to holder", Notice: "a write of an earlier holder is accepted", Run: risingFences},
+	{Name: "a lease ends by itself", Notice: "a holder that dies keeps its lease for ever", Run: endsByItself},
+	{Name: "a renewal prolongs the lease", Notice: "a holder loses a lease that it renews", Run: renewalProlongs},
+	{Name: "a renewal brings nothing back", Notice: "a holder whose lease ended goes on", Run: renewalRevivesNothing},
+	{Name: "leases are renewed independently", Notice: "a lost lease takes others with it", Run: renewMany},
+	{Name: "only its holder releases a lease", Notice: "an earlier holder ends the lease of a later one", Run: releaseOfAnother},
+	{Name: "watchers are notified of a release", Notice: "a waiter waits for the end of a lease that was released", Run: watchers},
+	{Name: "a watch that was stopped is silent", Notice: "a waiter that gave up leaves something behind", Run: watchStops},
+	{Name: "names are as long as they may be", Notice: "a lease with a long name can't be held", Run: longLeaseName},
+	{Name: "holders exclude each other", Notice: "two holders run at once", Run: exclusion},
 }
 
-var cases = []testCase{
-	{"a lease has one holder", "two holders run at once", oneHolder},
-	{"a repeat for the same token is the same grant", "a lost reply makes a lease unusable for its TTL", acquireTwice},
-	{"fences rise from holder to holder", "a write of an earlier holder is accepted", risingFences},
-	{"a lease ends by itself", "a holder that dies keeps its lease for ever", endsByItself},
-	{"a renewal prolongs the lease", "a holder loses a lease that it renews", renewalProlongs},
-	{"a renewal brings nothing back", "a holder whose lease ended goes on", renewalRevivesNothing},
-	{"leases are renewed independently", "a lost lease takes others with it", renewMany},
-	{"only its holder releases a lease", "an earlier holder ends the lease of a later one", releaseOfAnother},
-	{"watchers are notified of a release", "a waiter waits for the end of a lease that was released", watchers},
-	{"a watch that was stopped is silent", "a waiter that gave up leaves something behind", watchStops},
-	{"names are as long as they may be", "a lease with a long name can't be held", longLeaseName},
-	{"holders exclude each other", "two holders run at once", exclusion},
-}
-
-// Run runs all cases of a store of leases as parallel subtests of t. open is called once for each case, from its
-// goroutine; what it returns is used until that case ends.
+// Run runs all cases of a store of leases as parallel subtests of t, each on a harness of its own.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	t.Helper()
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			t.Cleanup(func() {
-				if t.Failed() {
-					t.Logf("A user would notice: %s", c.notice)
-				}
-			})
-			h := open(t)
-			c.run(&subject{t: t, h: h, store: h.Store()})
-		})
-	}
+	conform.Run(t, cases, func(t testing.TB) *subject {
+		h := open(t)
+		return &subject{t: t, h: h, store: h.Store()}
+	})
 }
 
 // subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
@@ -122,7 +104,7 @@ func (s *subject) acquireLater(name, token string, ttl time.Duration) (fence uin
 		var err error
 		fence, err = s.try(name, token, ttl)
 		return err == nil
-	}, patience, time.Millisecond)
+	}, conform.Patience, time.Millisecond)
 	return fence
 }
 
@@ -180,7 +162,7 @@ func renewalRevivesNothing(s *subject) {
 	require.Eventually(s.t, func() bool {
 		errs := s.store.Renew(s.t.Context(), []lease.Request{{Name: job, Token: "b", TTL: brief / 10}})
 		return errors.Is(errs[0], lease.ErrLost)
-	}, patience, brief/5, "ended, although no other token has it")
+	}, conform.Patience, brief/5, "ended, although no other token has it")
 	s.acquire(job, "c", ttl)
 	require.NoError(s.t, s.h.Forget(s.t.Context(), job))
 	require.ErrorIs(s.t, s.renew(job, "c", ttl), lease.ErrLost, "gone")
@@ -224,26 +206,7 @@ func releaseOfAnother(s *subject) {
 // watch begins to watch a lease, and returns when the watch has begun.
 func (s *subject) watch(name string) (freed <-chan struct{}, stop func()) {
 	s.t.Helper()
-	notified := make(chan struct{}, 1)
-	stop = s.store.Watch(name, func() {
-		select {
-		case notified <- struct{}{}:
-		default:
-		}
-	})
-	stop = sync.OnceFunc(stop)
-	s.t.Cleanup(stop)
-	s.await(notified)
-	return notified, stop
-}
-
-func (s *subject) await(freed <-chan struct{}) {
-	s.t.Helper()
-	select {
-	case <-freed:
-	case <-time.After(patience):
-		require.FailNow(s.t, "the watcher is not notified")
-	}
+	return conform.Watch(s.t, func(freed func()) (stop func()) { return s.store.Watch(name, freed) })
 }
 
 func watchers(s *subject) {
@@ -251,11 +214,11 @@ func watchers(s *subject) {
 	first, _ := s.watch(job)
 	second, _ := s.watch(job)
 	s.release(job, "a")
-	s.await(first)
-	s.await(second)
+	conform.Await(s.t, first)
+	conform.Await(s.t, second)
 	s.acquire(job, "b", ttl)
 	s.release(job, "b")
-	s.await(first)
+	conform.Await(s.t, first)
 }
 
 func watchStops(s *subject) {
@@ -264,7 +227,7 @@ func watchStops(s *subject) {
 	freed, _ := s.watch(job)
 	s.acquire(job, "a", ttl)
 	s.release(job, "a")
-	s.await(freed)
+	conform.Await(s.t, freed)
 	require.Empty(s.t, stopped)
 }
 
@@ -279,7 +242,7 @@ func longLeaseName(s *subject) {
 // exclusion lets managers, as different processes have them, compete for a lease.
 func exclusion(s *subject) {
 	const processes, runs = 8, 5
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), conform.Patience)
 	defer cancel()
 	var mu sync.Mutex
 	inside, done, last := 0, 0, uint64(0)

@@ -1,7 +1,6 @@
 package queuetest
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 )
 
 func assign(t *testing.T, q *Queue) {
@@ -43,8 +43,7 @@ func matchRecord(t *testing.T, q *Queue) {
 	q.Hold(t, "token", "a", "b")
 	m, plain := q.Match("m1", "a"), q.Match("m2", "b")
 	plain.Record = nil
-	_, _, err := q.Store.Match(t.Context(), q.Name, "m1")
-	require.ErrorIs(t, err, matchmaking.ErrNoMatch)
+	require.ErrorIs(t, conform.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m1")), matchmaking.ErrNoMatch)
 	for _, later := range []string{"c", "d"} {
 		for _, o := range q.AssignMatches(t.Context(), "token", m, plain) {
 			require.NoError(t, o.Err)
@@ -55,8 +54,7 @@ func matchRecord(t *testing.T, q *Queue) {
 		require.NoError(t, err)
 		require.Equal(t, `{"matchId": "m1"}`, string(record), "byte for byte")
 		require.WithinRange(t, at, q.Get(t, "b").CreateTime, q.Get(t, "c").CreateTime)
-		_, _, err = q.Store.Match(t.Context(), q.Name, "m2")
-		require.ErrorIs(t, err, matchmaking.ErrNoMatch, "it has none")
+		require.ErrorIs(t, conform.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m2")), matchmaking.ErrNoMatch, "it has none")
 	}
 	require.Empty(t, q.AssignMatches(t.Context(), "token", q.Match("m1", "a"))[0].Conflicts, "what makes a match is its tickets")
 }
@@ -73,7 +71,7 @@ func assignConflicts(t *testing.T, q *Queue) {
 	q.AssignOne(t, "token", "m1", "matched")
 	require.Eventually(t, func() bool {
 		return q.Status(t, "expired") == matchmaking.Expired && q.Status(t, "late") == matchmaking.Searching
-	}, patience, Shortest/10)
+	}, conform.Patience, Shortest/10)
 
 	all := []string{"good", "cancelled", "other", "free", "matched", "late", "expired"}
 	before := q.Picture(t, all...)
@@ -96,7 +94,7 @@ func assignConflicts(t *testing.T, q *Queue) {
 
 // The matches of a call are decided one after the other, as by calls of their own: one that can't be made leaves the others.
 func assignOfManyMatches(t *testing.T, q *Queue) {
-	ids := Numbered("t", 1200) // more than one script takes
+	ids := conform.Numbered("t", 1200) // more than one script takes
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids...)
 	require.NoError(t, q.CancelID(t.Context(), ids[20]))
@@ -168,7 +166,7 @@ func assignUnderTheLease(t *testing.T, q *Queue) {
 
 // Two directors of which each takes the other for dead assign each ticket once.
 func assignOfTwoDirectors(t *testing.T, q *Queue) {
-	ids := Numbered("t", 200)
+	ids := conform.Numbered("t", 200)
 	q.Add(t, ids...)
 	require.NoError(t, q.Lead(t.Context(), "lease", LongTTL))
 	fence := q.Fence
@@ -209,7 +207,6 @@ func assignOfTwoDirectors(t *testing.T, q *Queue) {
 func cancelAgainstAssign(t *testing.T, q *Queue) {
 	const rounds = 50
 	var mu sync.Mutex
-	wins := map[string]int{}
 	for round := range rounds {
 		a, b := "a"+strconv.Itoa(round), "b"+strconv.Itoa(round)
 		q.Add(t, a, b)
@@ -231,7 +228,7 @@ func cancelAgainstAssign(t *testing.T, q *Queue) {
 					cancelled[id] = true
 					mu.Unlock()
 				}
-				return Ignoring(err, matchmaking.ErrTicketMatched)
+				return conform.Ignoring(err, matchmaking.ErrTicketMatched)
 			})
 		}
 		require.NoError(t, g.Wait())
@@ -248,15 +245,5 @@ func cancelAgainstAssign(t *testing.T, q *Queue) {
 				require.Equal(t, matchmaking.Pending, status)
 			}
 		}
-		wins[map[bool]string{true: "assign", false: "cancel"}[assigned]]++
 	}
-	t.Logf("%v", wins)
-}
-
-// Ignoring returns err, unless it is one that may be.
-func Ignoring(err, may error) error {
-	if errors.Is(err, may) {
-		return nil
-	}
-	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 )
 
 // Queue is a queue of a store, with shortcuts for tests.
@@ -31,22 +32,6 @@ const (
 	LongHold = time.Minute
 	Shortest = matchmaking.MinLifetime
 )
-
-// patience ends a wait for something that never comes. No test is timed by it.
-const patience = 30 * time.Second
-
-func errorOf[T any](_ T, err error) error { return err }
-
-func errorOf2[T, U any](_ T, _ U, err error) error { return err }
-
-// Numbered returns n IDs that begin with first.
-func Numbered(first string, n int) []string {
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = first + strconv.Itoa(i)
-	}
-	return ids
-}
 
 // Spec is what a ticket asks for, which Open Match's client has sent.
 func Spec(tag string) matchmaking.Spec {
@@ -96,13 +81,13 @@ func (q *Queue) AddShort(t testing.TB, ids ...string) {
 // Expires waits until a ticket has expired.
 func (q *Queue) Expires(t testing.TB, id string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return q.Status(t, id) == matchmaking.Expired }, patience, Shortest/10)
+	require.Eventually(t, func() bool { return q.Status(t, id) == matchmaking.Expired }, conform.Patience, Shortest/10)
 }
 
 // gone expects a ticket not to exist.
 func (q *Queue) gone(t testing.TB, id string) {
 	t.Helper()
-	require.ErrorIs(t, errorOf(q.Ticket(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
+	require.ErrorIs(t, conform.ErrorOf(q.Ticket(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
 }
 
 // outgoing returns entries of the outbox of some age.
