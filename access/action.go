@@ -1,6 +1,9 @@
 package access
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Action is what a principal does.
 type Action string
@@ -12,6 +15,8 @@ const (
 	Describe  Action = "describe"  // read what a channel is like
 	Ticket    Action = "ticket"    // create, read, watch and cancel tickets
 	Queue     Action = "queue"     // read queues and what waits in them
+	Read      Action = "read"      // read records: sessions, settings, caches and the like
+	Write     Action = "write"     // create, change and delete records
 	Admin     Action = "admin"     // what only the admin listener serves
 )
 
@@ -21,12 +26,12 @@ const Any Action = "any"
 // UnmarshalText refuses an action that doesn't exist.
 func (a *Action) UnmarshalText(text []byte) error {
 	switch known := Action(text); known {
-	case Publish, Subscribe, Describe, Ticket, Queue, Admin:
+	case Publish, Subscribe, Describe, Ticket, Queue, Read, Write, Admin:
 		*a = known
 		return nil
 	case Any: // no grant has it
 	}
-	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, admin)", text)
+	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, read, write, admin)", text)
 }
 
 // Resource is what an action is done to. Fields that the action isn't about are empty. The zero Resource is the service as a
@@ -36,4 +41,22 @@ type Resource struct {
 	Subscriber string // of Channel
 	Ticket     string // its ID
 	Queue      string // "*" stands for all queues
+	Record     string // as Record makes it: "<resource>/<id>"
 }
+
+// Record returns a record: its resource, such as "locks", and the IDs that its path has, such as an operation and an entity. In
+// all but the last ID, "/" and "%" are percent-encoded, so that no ID can stand for two. Without IDs it is the whole resource.
+func Record(resource string, ids ...string) Resource {
+	var b strings.Builder
+	b.WriteString(resource)
+	for i, id := range ids {
+		if i < len(ids)-1 {
+			id = separators.Replace(id)
+		}
+		b.WriteByte('/')
+		b.WriteString(id)
+	}
+	return Resource{Record: b.String()}
+}
+
+var separators = strings.NewReplacer("/", "%2F", "%", "%25")

@@ -119,6 +119,10 @@ func (r *request) granted(a Action) bool {
 			if contain(g.Queues, r.resource.Queue, r) {
 				return true
 			}
+		case Read, Write:
+			if r.record(g) {
+				return true
+			}
 		case Admin:
 			return true
 		case Ticket, Any:
@@ -139,6 +143,15 @@ func (r *request) subscriber(g *Grant) bool {
 	ok := contain(g.Subscribers, r.resource.Subscriber, r)
 	r.subject = subject
 	return ok
+}
+
+// record reports whether a grant includes the record. Only the grants of API keys include all unless they say otherwise: what
+// records there are isn't for users to know.
+func (r *request) record(g *Grant) bool {
+	if g.Records == nil {
+		return r.principal.Kind == APIKey
+	}
+	return contain(g.Records, r.resource.Record, r)
 }
 
 // ruled reports whether the rule of the channel allows an action.

@@ -78,6 +78,7 @@ func TestGrants(t *testing.T) {
 	channel := func(c, s string) access.Resource { return access.Resource{Channel: c, Subscriber: s} }
 	ticket := func(id string) access.Resource { return access.Resource{Ticket: id} }
 	queue := func(name string) access.Resource { return access.Resource{Queue: name} }
+	record := access.Record
 	type allowed map[access.Resource]bool
 	tests := []struct {
 		name      string
@@ -120,6 +121,27 @@ func TestGrants(t *testing.T) {
 			queue("duel"): true, queue("duels"): true, queue("race"): false, queue("*"): false, {}: true,
 		}},
 		{"all queues", key(t, `[{"actions":["queue"]}]`), access.Queue, allowed{queue("*"): true}},
+
+		{"a key has all records", key(t, `[{"actions":["read"]}]`), access.Read, allowed{
+			record("sessions"): true, record("sessions", "ann"): true, {}: true, channel("c", ""): true,
+		}},
+		{"but reading isn't writing", key(t, `[{"actions":["read"]}]`), access.Write, allowed{record("sessions", "ann"): false, {}: false}},
+		{"a user has none", user(t, "ann", `[{"actions":["read","write"]}]`), access.Write, allowed{
+			record("sessions", "ann"): false, record("sessions"): false, channel("c", ""): false,
+		}},
+		{"nor has a session", &access.Principal{Kind: access.Session, Subject: "ann", Grants: grants(t, `[{"actions":["read"]}]`)}, access.Read, allowed{
+			record("sessions", "ann"): false,
+		}},
+		{"named records", user(t, "ann", `[{"actions":["read"],"records":["sessions/{sub}","locks/edit/*"]}]`), access.Read, allowed{
+			record("sessions", "ann"): true, record("sessions", "ann/x"): false, record("sessions", "bob"): false, record("sessions"): false,
+			record("sessions", "{sub}"): false, record("locks", "edit", "7"): true, record("locks", "edit", "a/b"): true,
+			record("locks", "edit/x", "7"): false, record("locks", "edit%2Fx", "7"): false, record("locks", "edit"): false,
+			record("views", "sessions/ann"): false,
+		}},
+		{"a subject that looks like a pattern", user(t, "*", `[{"actions":["read"],"records":["sessions/{sub}"]}]`), access.Read, allowed{
+			record("sessions", "ann"): false, record("sessions", "*"): true,
+		}},
+		{"no records", key(t, `[{"actions":["read"],"records":[]}]`), access.Read, allowed{record("sessions"): false, record("sessions", "ann"): false}},
 
 		{"a user has its own tickets", user(t, "ann", `[{"actions":["ticket"]}]`), access.Ticket, allowed{
 			ticket("hers"): true, ticket("his"): false, ticket("keys"): false, ticket("none"): false, queue("q"): true,

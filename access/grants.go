@@ -18,13 +18,14 @@ const (
 type Grants []Grant
 
 // Grant allows actions on the resources that its lists name. A list that is left out (nil) names all, except that users and
-// sessions have only {sub} and {sub}:* as subscribers, and only {sub} as owner. An empty list names none.
+// sessions have only {sub} and {sub}:* as subscribers, only {sub} as owner, and no records. An empty list names none.
 type Grant struct {
 	Actions     []Action  `json:"actions"`
 	Channels    []Pattern `json:"channels,omitzero"`
 	Subscribers []Pattern `json:"subscribers,omitzero"` // of these channels
 	Queues      []Pattern `json:"queues,omitzero"`
-	Owners      []Pattern `json:"owners,omitzero"` // the subjects whose tickets the action ticket reaches
+	Owners      []Pattern `json:"owners,omitzero"`  // the subjects whose tickets the action ticket reaches
+	Records     []Pattern `json:"records,omitzero"` // such as "sessions/{sub}"
 }
 
 // ParseGrants parses a JSON array of grants, such as
@@ -51,7 +52,7 @@ func (g Grants) check() error {
 		if len(g[i].Actions) == 0 {
 			return fmt.Errorf("grants[%d].actions: is missing or empty", i)
 		}
-		for _, list := range [][]Pattern{g[i].Channels, g[i].Subscribers, g[i].Queues, g[i].Owners} {
+		for _, list := range [][]Pattern{g[i].Channels, g[i].Subscribers, g[i].Queues, g[i].Owners, g[i].Records} {
 			if len(list) > MaxPatterns {
 				return fmt.Errorf("grants[%d]: a list of %d patterns, at most %d are allowed", i, len(list), MaxPatterns)
 			}

@@ -18,8 +18,8 @@ func TestGrantsStayTheSame(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`[]`,
-		`[{"actions":["publish","subscribe","describe","ticket","queue","admin"]}]`,
-		`[{"actions":["publish"],"channels":[],"subscribers":["{sub}","a*"],"queues":["*"],"owners":[]}]`,
+		`[{"actions":["publish","subscribe","describe","ticket","queue","read","write","admin"]}]`,
+		`[{"actions":["publish"],"channels":[],"subscribers":["{sub}","a*"],"queues":["*"],"owners":[],"records":["sessions/{sub}"]}]`,
 		`[{"actions":["publish"],"channels":["<&>\"é"]}]`,
 	} {
 		written, err := json.Marshal(grants(t, text))
@@ -61,7 +61,7 @@ func TestBadGrants(t *testing.T) {
 		{`[{"actions":["publish "]}]`, `is no action`},
 		{`[{"actions":"publish"}]`, "grants[0].actions: must be an array"},
 		{`[{"actions":["publish"],"actions":["admin"]}]`, "grants[0].actions: duplicate member"},
-		{`[{"actions":["publish"],"Channels":[]}]`, "grants[0].Channels: unknown member (known: actions, channels, subscribers, queues, owners)"},
+		{`[{"actions":["publish"],"Channels":[]}]`, "grants[0].Channels: unknown member (known: actions, channels, subscribers, queues, owners, records)"},
 		{`[{"actions":["publish"]}] []`, "invalid JSON"},
 		{with(`"channels":null`), "grants[0].channels: must be an array"},
 		{with(`"channels":[null]`), "grants[0].channels[0]: must be a string"},

@@ -114,7 +114,7 @@ func callOf(r web.Route) (method, path string) {
 func grantFor(r web.Route) string {
 	of := map[access.Action]string{
 		access.Publish: `,"channels":["c"]`, access.Describe: `,"channels":["c"]`, access.Subscribe: `,"channels":["c"],"subscribers":["s"]`,
-		access.Queue: `,"queues":["q"]`,
+		access.Queue: `,"queues":["q"]`, access.Read: `,"records":["*"]`, access.Write: `,"records":["*"]`,
 	}
 	if r.Action == access.Any {
 		r.Action = access.Publish
@@ -147,7 +147,7 @@ func TestEveryRouteIsClosed(t *testing.T) {
 			continue
 		}
 		var others []string
-		for _, a := range []access.Action{access.Publish, access.Subscribe, access.Describe, access.Ticket, access.Queue, access.Admin} {
+		for _, a := range []access.Action{access.Publish, access.Subscribe, access.Describe, access.Ticket, access.Queue, access.Read, access.Write, access.Admin} {
 			if a != r.Action {
 				others = append(others, `"`+string(a)+`"`)
 			}

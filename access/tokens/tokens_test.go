@@ -174,7 +174,7 @@ func TestPrincipal(t *testing.T) {
 	require.Equal(t, "ann 7", first.Subject+" "+first.Credential)
 	require.True(t, now.Equal(first.Issued))
 	require.True(t, now.Add(4*time.Second).Equal(first.Expires), "the end is that of the token, and the leeway")
-	require.Equal(t, `[{[publish] [chat.{sub}] [] [] []}]`, fmt.Sprint(first.Grants))
+	require.Equal(t, `[{[publish] [chat.{sub}] [] [] [] []}]`, fmt.Sprint(first.Grants))
 
 	again, err := v.Authenticate(t.Context(), token)
 	require.NoError(t, err)
