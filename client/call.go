@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // request is a call of the API before it is sent, perhaps several times.
@@ -21,6 +23,31 @@ type request struct {
 	query  url.Values
 	body   []byte        // JSON, or nil
 	wait   time.Duration // how long the service may hold the answer back
+}
+
+// Call is a call of a part of the API that has a package of its own, such as client/records.
+type Call struct {
+	What   string // what the call does, for errors
+	Method string
+	Path   []string // segments below /v1
+	Query  url.Values
+	Body   any           // sent as JSON; json.RawMessage is sent as it is; nil: no body
+	Wait   time.Duration // how long the service may hold the answer back
+}
+
+// Do sends a call, with the retries and errors of the client's own methods, and returns the status of the answer. The answer is
+// decoded into out: JSON, or the bytes as they are if out is a *[]byte. nil drops it.
+func (c *Client) Do(ctx context.Context, call Call, out any) (status int, err error) {
+	r := request{what: call.What, method: call.Method, path: call.Path, query: call.Query, wait: call.Wait}
+	if raw, ok := call.Body.(json.RawMessage); ok {
+		r.body = raw
+	} else if call.Body != nil {
+		if r.body, err = json.Marshal(call.Body); err != nil {
+			return 0, fmt.Errorf("%s: %w", r.what, err)
+		}
+	}
+	answer, err := c.call(ctx, r, out)
+	return answer.status, err
 }
 
 // reply is an answer of the service.
@@ -70,6 +97,10 @@ func (c *Client) try(ctx context.Context, r request, out any) (reply, error) {
 	if out == nil || len(body) == 0 && resp.StatusCode == http.StatusNoContent {
 		return reply{status: resp.StatusCode}, nil
 	}
+	if raw, ok := out.(*[]byte); ok {
+		*raw = body
+		return reply{status: resp.StatusCode}, nil
+	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return reply{}, fmt.Errorf("the answer (status %d) isn't that of a Tidemark service: %w", resp.StatusCode, err)
 	}
@@ -90,6 +121,8 @@ func checkNames(path []string) error {
 			e = *ErrInvalidQueue
 		case path[0] == "keys":
 			e = *ErrNoKey
+		case path[0] != "channels":
+			e = *named(fault.SlugInvalidID)
 		case i > 1:
 			e = *ErrInvalidSubscriber
 		}

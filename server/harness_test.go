@@ -18,19 +18,23 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/certs"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	"github.com/tidemark-dev/tidemark/server/records"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	credentials "github.com/tidemark-dev/tidemark/storage/redis/access"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
+	kept "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -97,6 +101,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: lookup.New(conn), store: h.store}, h.service, &s)
 		s.Matchmaking = h.matches
 	}
+	s.Records = recordsOn(t, conn, h.service)
 	if s.Keys == nil {
 		s.Keys, err = registry.New(registry.Options{Store: credentials.New(conn), Logger: s.Logger})
 		require.NoError(t, err)
@@ -105,6 +110,19 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h.client = servertest.Client(t, false)
 	h.run(s)
 	return h
+}
+
+// recordsOn returns the services of records on one Redis.
+func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service) *records.Options {
+	t.Helper()
+	parts := lifecycle.New(t.Context())
+	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
+	opened, err := compose.Open(t.Context(), compose.Needs{
+		Redis: kept.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: channels, Parts: parts,
+		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+	})
+	require.NoError(t, err)
+	return &opened.API
 }
 
 func newKeyring(t testing.TB) *receipt.Keyring {

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
 	"github.com/tidemark-dev/tidemark/server/proxies"
+	"github.com/tidemark-dev/tidemark/server/records"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/storage"
@@ -50,8 +51,9 @@ type Options struct {
 	Ready   func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
 	Guard   *access.Guard                   // decides who may do what; nil: the service is open to everybody
 
-	Matchmaking Matchmaking    // nil: there are no calls for tickets and queues
-	Keys        admin.Registry // nil: there are no calls for API keys and revocations
+	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
+	Records     *records.Options // nil: there are no calls for records
+	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
 	Clients     Clients
 
 	Version string
@@ -176,6 +178,9 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
 	})
 	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: most, Write: write})
+	if o.Records != nil {
+		records.Register(s.router, *o.Records)
+	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})
 	s.router.AddProbes()
 }

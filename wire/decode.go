@@ -153,6 +153,19 @@ func DecodeNewTicket(body []byte) (NewTicket, error) {
 	return t, err
 }
 
+// Decode decodes a JSON body into a value. The error is an *InputError with SlugInvalidBody.
+func Decode(body []byte, out any) error {
+	if len(trim(body)) == 0 {
+		return emptyBody(fault.SlugInvalidBody)
+	}
+	err := strictjson.Unmarshal(body, out)
+	var e *strictjson.Error
+	if errors.As(err, &e) {
+		return inputError(e, fault.SlugInvalidBody)
+	}
+	return err
+}
+
 func decodeOptional(body []byte, read func(*strictjson.Decoder) error) error {
 	if len(trim(body)) == 0 {
 		return nil

@@ -70,6 +70,10 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	parts.Run(ctx, "channel service", service.Run)
+	kept, err := startRecords(ctx, stores, service, needs)
+	if err != nil {
+		return err
+	}
 	known, err := openCredentials(ctx, c, stores, needs)
 	if err != nil {
 		return err
@@ -82,7 +86,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	options := serverOptions(ctx, c, stores, needs)
-	options.Service = service
+	options.Service, options.Records = service, &kept.API
 	var owners access.Owners
 	if matches != nil {
 		options.Matchmaking, owners = matches, matches

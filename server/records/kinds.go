@@ -1,0 +1,26 @@
+package records
+
+import (
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/server/web"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+func addKinds(a web.API) {
+	a.AddGet(web.Route{Path: "/v1/kinds", Action: access.Read, Of: of("kinds", 0), Handle: showKinds})
+}
+
+// showKinds is GET /v1/kinds.
+func showKinds(c *web.Call) error {
+	answer := bodies.Kinds{Kinds: make([]bodies.Kind, 0, len(records.Kinds))}
+	for _, k := range records.Kinds {
+		answer.Kinds = append(answer.Kinds, bodies.Kind{
+			Name: k.Name, Pattern: k.Pattern, Type: string(k.Type), Form: k.Form, TTL: bodies.Duration(k.TTL), Permanent: k.Why,
+			Secret: k.Secret, MaxBytes: k.MaxBytes, Redis: string(k.Instance),
+		})
+	}
+	return c.Value(http.StatusOK, answer)
+}

@@ -1,0 +1,31 @@
+// Package records serves records: sessions, tokens, settings, caches, views, locks, states and statistics. Each resource has a
+// file, with its routes, its handlers, and the interface of the service that they call.
+//
+// Start at [Register].
+package records
+
+import (
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// Options has the service of each resource. A resource without a service has no routes.
+type Options struct {
+}
+
+// Register adds the routes.
+func Register(r *web.Router, _ Options) {
+	a := web.API{Router: r, Fail: web.Fail}
+	addKinds(a)
+}
+
+// of returns the record that a path is about: a resource, and the path's first parameters.
+func of(resource string, parameters int) func(*web.Call) access.Resource {
+	return func(c *web.Call) access.Resource {
+		ids := make([]string, parameters)
+		for i := range ids {
+			ids[i] = c.Param(i)
+		}
+		return access.Record(resource, ids...)
+	}
+}
