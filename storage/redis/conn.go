@@ -28,7 +28,7 @@ type Conn struct {
 	prefix        string
 	timeout       time.Duration
 	kind          string
-	server        string // names this connection among those to the same Redis
+	options       rueidis.ClientOption // of client
 	readiness     readiness
 	closed        atomic.Bool
 	logger        *slog.Logger
@@ -61,8 +61,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}
 	c := &Conn{
-		prefix: o.KeyPrefix, timeout: o.Timeout, server: id.New(), logger: o.Logger, metrics: m,
-		budget: budget.New(o.LargeReadBytes, m),
+		prefix: o.KeyPrefix, timeout: o.Timeout, options: copts, logger: o.Logger, metrics: m,
+		budget: budget.New(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)
@@ -131,6 +131,14 @@ func (c *Conn) Client() rueidis.Client { return c.client }
 // Bulk returns the client for commands with large replies, which other requests then don't wait for. It doesn't retry:
 // call it inside Retry.
 func (c *Conn) Bulk() rueidis.Client { return c.bulk }
+
+// Dial makes connections of the caller's own to the same Redis, with options that change adapts. The client doesn't retry:
+// call it inside Retry. The caller closes it.
+func (c *Conn) Dial(change func(*rueidis.ClientOption)) (rueidis.Client, error) {
+	o := c.options
+	change(&o)
+	return rueidis.NewClient(o)
+}
 
 // LargeRead waits until the caller may read so many bytes, or the whole budget (Options.LargeReadBytes) if that is less.
 // It returns the number of bytes granted; the caller must call release when it has read them. Reads queue in order of

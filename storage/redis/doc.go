@@ -9,6 +9,7 @@
 //   - [Conn.LargeRead] limits the memory of large reads.
 //   - [Conn.Session] runs scripts on a connection of the caller's own and waits until replicas have what they wrote.
 //   - [Conn.Listen] subscribes to a topic of sharded publish/subscribe.
+//   - [Conn.Dial] makes further connections; package tracked does so for client-side caching.
 //   - [Conn.Prefix] is what each key begins with.
 //   - [Replicas] runs read-only scripts on replicas.
 //

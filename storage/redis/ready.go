@@ -17,6 +17,7 @@ import (
 
 // readiness shares checks between calls of Ready.
 type readiness struct {
+	server  string // names this connection among those to the same Redis
 	flights singleflight.Group
 	mu      sync.Mutex
 	last    time.Time // when the last check began
@@ -56,7 +57,7 @@ func (r *readiness) begin() time.Duration {
 
 // checkReady writes a key, publishes a message to itself, and waits for it. Every check uses the same key and topic.
 func (c *Conn) checkReady(ctx context.Context) error {
-	topic, nonce := readyTopic(c.prefix, c.server), id.New()
+	topic, nonce := readyTopic(c.prefix, c.readiness.server), id.New()
 	confirmed, arrived, failed := make(chan struct{}, 1), make(chan struct{}, 1), make(chan error, 1)
 	defer c.subscriptions.Listen(topic, pubsub.Listener{
 		Confirmed: func() { signal(confirmed) },
@@ -91,8 +92,8 @@ func (c *Conn) checkReady(ctx context.Context) error {
 // writeReady writes the key and publishes. A reply with which Redis refuses all writes is returned to the client at once.
 func (c *Conn) writeReady(ctx context.Context, nonce string) error {
 	results := c.client.DoMulti(ctx,
-		c.client.B().Set().Key(readyKey(c.prefix, c.server)).Value(nonce).Px(readyTTL).Build(),
-		c.client.B().Spublish().Channel(readyTopic(c.prefix, c.server)).Message(nonce).Build())
+		c.client.B().Set().Key(readyKey(c.prefix, c.readiness.server)).Value(nonce).Px(readyTTL).Build(),
+		c.client.B().Spublish().Channel(readyTopic(c.prefix, c.readiness.server)).Message(nonce).Build())
 	for _, result := range results {
 		err := result.Error()
 		var refusal *rueidis.RedisError

@@ -1,0 +1,248 @@
+package tracked
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// DefaultMemory is the default value of Options.Memory.
+const DefaultMemory = 32 << 20
+
+// DefaultMaxAge is the default value of Options.MaxAge.
+const DefaultMaxAge = 10 * time.Minute
+
+// refreshEvery is how often the nodes of a Cluster are asked which slots they have. If a key doesn't exist, its slot moves, and
+// it is created at its new node, no message says so: the client learns it by reading at the new node.
+const refreshEvery = 2 * time.Second
+
+// Options configures a Client. Its zero value is usable.
+type Options struct {
+	// Memory is how many bytes of values are kept for each node of Redis; zero: DefaultMemory.
+	Memory int
+	// MaxAge is how long a value may be answered without reading it again; zero: DefaultMaxAge.
+	MaxAge time.Duration
+}
+
+// Client reads keys of one Redis, and reports which of them changed.
+type Client struct {
+	conn     *redis.Conn
+	client   rueidis.Client
+	maxAge   time.Duration
+	versions versions
+
+	mu        sync.RWMutex // held while listeners are called
+	listeners map[*Listener]bool
+	closed    atomic.Bool
+}
+
+// Listener gets what changed. Its functions are called from the goroutines that read from Redis: they must return soon, and
+// neither read with the client nor stop a listener.
+type Listener struct {
+	// Changed is called after a key that was read has changed or ended. The key is without the connection's prefix.
+	Changed func(key string)
+	// Lost is called after a connection was lost, or a database was flushed: every key may have changed.
+	Lost func()
+}
+
+// Open makes the connections of a client to the Redis of conn. Close closes them. Errors: those of Conn.Retry, and
+// rueidis.ErrNoCache for a server without client-side caching.
+func Open(ctx context.Context, conn *redis.Conn, o Options) (*Client, error) {
+	if o.Memory <= 0 {
+		o.Memory = DefaultMemory
+	}
+	if o.MaxAge <= 0 {
+		o.MaxAge = DefaultMaxAge
+	}
+	c := &Client{conn: conn, maxAge: o.MaxAge, listeners: map[*Listener]bool{}}
+	c.versions.init()
+	err := conn.Retry(ctx, "open client-side caching", func(context.Context) (err error) {
+		c.client, err = conn.Dial(func(r *rueidis.ClientOption) {
+			r.ClientName = "tidemark-tracked"
+			r.DisableCache, r.CacheSizeEachConn = false, o.Memory
+			// Redis tracks each key that is read. The default, OPTIN, would not track one that is read by ASK while its slot
+			// is moving: ASKING takes the place of the command that OPTIN is for.
+			r.ClientTrackingOptions = []string{"OPTOUT"}
+			r.OnInvalidations = c.invalidated
+			r.ClusterOption.ShardsRefreshInterval = refreshEvery
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close closes the connections. Listeners are not called any more after it returned.
+func (c *Client) Close() {
+	c.closed.Store(true)
+	c.client.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.listeners)
+}
+
+// Listen calls l until stop is called. After stop has returned l isn't called any more.
+func (c *Client) Listen(l Listener) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners[&l] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listeners, &l)
+	}
+}
+
+// invalidated gets the keys that changed; nil means all.
+func (c *Client) invalidated(keys []rueidis.RedisMessage) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if keys == nil {
+		c.versions.bumpAll() // before Lost: see Entry.Fresh
+		for l := range c.listeners {
+			if l.Lost != nil && !c.closed.Load() {
+				l.Lost()
+			}
+		}
+		return
+	}
+	prefix := c.conn.Prefix()
+	for _, message := range keys {
+		key, err := message.ToString()
+		if err != nil || len(key) < len(prefix) {
+			continue // no key of ours
+		}
+		key = key[len(prefix):]
+		c.versions.bump(key) // before Changed: see Entry.Fresh
+		for l := range c.listeners {
+			if l.Changed != nil {
+				l.Changed(key)
+			}
+		}
+	}
+}
+
+// Entry is what a key held when it was read.
+type Entry struct {
+	Found bool
+	// Bytes is the value of a string. Others may read it, too: it must not be changed.
+	Bytes []byte
+	// Fields are those of a hash.
+	Fields map[string]string
+	// Until is when the key ends, or must be read again. It is zero for what a caller can't keep at all, such as that there is
+	// no such key.
+	Until time.Time
+
+	client  *Client
+	key     string
+	version version
+}
+
+// Fresh reports whether the caller may still keep the entry, or what it was decoded to. Call it under the lock that the
+// caller's Listener takes to drop what it keeps: see the package comment.
+func (e *Entry) Fresh() bool {
+	return e.client.versions.of(e.key) == e.version && time.Now().Before(e.Until)
+}
+
+// Get reads a string. Keys are without the connection's prefix. Errors: those of Conn.Retry.
+func (c *Client) Get(ctx context.Context, key string) (Entry, error) {
+	entries, err := c.read(ctx, "get", []string{key}, c.get, bytesOf)
+	return entries[0], err
+}
+
+// GetMany reads strings, in one round trip to each node. The entries are in the order of the keys. Errors: those of
+// Conn.Retry.
+func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
+	return c.read(ctx, "get many", keys, c.get, bytesOf)
+}
+
+// HGetAll reads a hash. Errors: those of Conn.Retry.
+func (c *Client) HGetAll(ctx context.Context, key string) (Entry, error) {
+	entries, err := c.read(ctx, "hgetall", []string{key}, c.hgetall, fieldsOf)
+	return entries[0], err
+}
+
+func (c *Client) get(key string) rueidis.Cacheable { return c.client.B().Get().Key(key).Cache() }
+
+func (c *Client) hgetall(key string) rueidis.Cacheable {
+	return c.client.B().Hgetall().Key(key).Cache()
+}
+
+func bytesOf(r rueidis.RedisResult, e *Entry) (err error) {
+	e.Bytes, err = r.AsBytes()
+	e.Found = err == nil
+	if rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return err
+}
+
+func fieldsOf(r rueidis.RedisResult, e *Entry) (err error) {
+	e.Fields, err = r.AsStrMap()
+	e.Found = len(e.Fields) > 0
+	return err
+}
+
+// read reads all keys with one pipeline to each node. It returns an entry for each key, also with an error.
+func (c *Client) read(
+	ctx context.Context, name string, keys []string,
+	command func(key string) rueidis.Cacheable, decode func(rueidis.RedisResult, *Entry) error,
+) ([]Entry, error) {
+	entries := make([]Entry, len(keys))
+	if len(keys) == 0 {
+		return entries, nil
+	}
+	err := c.conn.Retry(ctx, name, func(ctx context.Context) error {
+		commands := make([]rueidis.CacheableTTL, len(keys))
+		for i, key := range keys {
+			entries[i] = Entry{client: c, key: key, version: c.versions.of(key)} // before it is read
+			commands[i] = rueidis.CT(command(c.conn.Prefix()+key), c.maxAge)
+		}
+		for i, result := range c.results(ctx, commands) {
+			e := &entries[i]
+			if err := decode(result, e); err != nil {
+				return ownError(ctx, err)
+			}
+			if e.Found {
+				e.Until = until(result)
+			}
+		}
+		return nil
+	})
+	return entries, err
+}
+
+func (c *Client) results(ctx context.Context, commands []rueidis.CacheableTTL) []rueidis.RedisResult {
+	if len(commands) == 1 {
+		return []rueidis.RedisResult{c.client.DoCache(ctx, commands[0].Cmd, commands[0].TTL)}
+	}
+	return c.client.DoMultiCache(ctx, commands...)
+}
+
+// until returns how long an answer may be kept. One that was read while its slot was moving isn't kept by the client either.
+func until(r rueidis.RedisResult) time.Time {
+	if ms := r.CachePXAT(); ms > 0 {
+		return time.UnixMilli(ms)
+	}
+	return time.Time{}
+}
+
+// errShared is the error of a caller that waited for the read of another one, which gave up.
+var errShared = errors.New("the reader that others waited for gave up")
+
+// ownError replaces the end of another caller's context by an error that may pass.
+func ownError(ctx context.Context, err error) error {
+	if ctx.Err() == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return fmt.Errorf("%w: %v", errShared, err) //nolint:errorlint // it must not count as the end of this caller's context
+	}
+	return err
+}

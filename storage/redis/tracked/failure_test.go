@@ -1,0 +1,140 @@
+package tracked_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+)
+
+// A connection that ends, and one that hangs, are reported. What changed meanwhile is read.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	for name, disturb := range map[string]func(p *redistest.Proxy){
+		"cut":   func(p *redistest.Proxy) { p.Refuse(true); p.Cut() },
+		"hangs": func(p *redistest.Proxy) { p.Hold() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy := redistest.NewProxy(t, redistest.Standalone(t))
+			prefix := redistest.Prefix(t)
+			r := open(t, rig.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: prefix}), tracked.Options{})
+			writer := rig.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: prefix})
+			r.direct = writer.Client()
+			r.do("SET", "k", "1")
+			before := r.kept("k")
+			disturb(proxy)
+			r.do("SET", "k", "2")
+			r.await("")
+			require.False(t, before.Fresh())
+			proxy.Refuse(false)
+			proxy.Pass()
+			require.Equal(t, "2", string(r.get("k").Bytes))
+		})
+	}
+}
+
+// While a slot moves, keys are read on both sides. Values read before, in the middle and after are reported when they change.
+func TestSlotMove(t *testing.T) {
+	t.Parallel()
+	c := rig.StartTwoNodes(t)
+	r := open(t, c.Connect(t, redis.Options{}), tracked.Options{})
+	r.do("SET", "{t}1", "old")
+	r.do("SET", "{t}2", "old")
+	r.kept("{t}1")
+	r.forget()
+	absent := r.get("{t}3")
+	require.False(t, absent.Fresh(), "nobody reports that it is created elsewhere")
+
+	m := c.OpenMove(t, "t")
+	m.MoveKey(t, "{t}1")
+	r.await("{t}1")
+	halfway := r.get("{t}1") // by a redirection
+	require.Equal(t, "old", string(halfway.Bytes))
+	require.False(t, halfway.Fresh(), "what a redirection answered isn't kept")
+	r.do("SET", "{t}1", "new")
+	require.Equal(t, "new", string(r.get("{t}1").Bytes))
+	still := r.get("{t}2")
+	m.CloseSlot(t)
+	r.await("{t}2")
+	require.False(t, still.Fresh())
+	require.Equal(t, "old", string(r.get("{t}2").Bytes))
+	r.do("SET", "{t}2", "new")
+	r.becomes("{t}2", "new")
+	r.do("SET", "{t}3", "new")
+	r.becomes("{t}3", "new")
+	r.becomes("{t}1", "new")
+	kept := r.kept("{t}1")
+	r.do("SET", "{t}1", "newest")
+	r.await("{t}1")
+	require.False(t, kept.Fresh())
+}
+
+// A fail-over loses what the replica didn't have. No old value is answered after it.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		c := redistest.StartCluster(t, redistest.Options{Primaries: 3, Replicas: 1})
+		r := open(t, rig.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: rig.Patience}), tracked.Options{})
+		failOver(t, r, func(write func()) {
+			rig.WaitFor(t, "the replica to have the first value", func() bool {
+				size, err := c.Replica(t, c.Slot("k")).Do(t, "DBSIZE").AsInt64()
+				require.NoError(t, err)
+				return size == 1
+			})
+			c.FailoverThatLoses(t, c.Slot("k"), write)
+		})
+		r.kept("k")
+		r.forget()
+		r.do("SET", "k", "newest")
+		r.await("k")
+	})
+	t.Run("sentinel", func(t *testing.T) {
+		t.Parallel()
+		g := redistest.StartSentinel(t, redistest.Options{})
+		r := open(t, rig.Connect(t, redis.Options{
+			URL: strings.Join(g.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: rig.Patience,
+		}), tracked.Options{})
+		failOver(t, r, func(write func()) {
+			write()
+			g.Failover(t)
+			r.do("SET", "k", "new")
+		})
+	})
+}
+
+func failOver(t *testing.T, r *reader, failOver func(write func())) {
+	t.Helper()
+	r.do("SET", "k", "new")
+	var lost tracked.Entry
+	r.kept("k")
+	r.forget()
+	failOver(func() {
+		r.do("SET", "k", "lost")
+		r.becomes("k", "lost")
+		lost = r.kept("k")
+	})
+	r.await("")
+	r.becomes("k", "new")
+	require.False(t, lost.Fresh())
+	r.becomes("k", "new")
+}
+
+// A switch-over keeps the connections: the old primary reports changes as a replica.
+func TestSwitchover(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{Primaries: 3, Replicas: 1})
+	r := open(t, rig.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: rig.Patience}), tracked.Options{})
+	r.do("SET", "k", "1")
+	before := r.kept("k")
+	c.Switchover(t, c.Slot("k"))
+	r.do("SET", "k", "2")
+	rig.WaitFor(t, "the change to be reported", func() bool { return !before.Fresh() })
+	r.becomes("k", "2")
+}
