@@ -11,22 +11,56 @@ import (
 )
 
 // acquire asks for a lease, again and again if it is held and wait is set.
-func (m *Manager) acquire(ctx context.Context, name string, wait bool) (*held, error) {
+func (m *Manager) acquire(ctx context.Context, name string, wait bool) (h *held, err error) {
+	ask := func(ctx context.Context) error {
+		h, err = m.ask(ctx, name)
+		return err
+	}
+	if !wait {
+		err = ask(ctx)
+		return h, err
+	}
+	return h, repeat(ctx, m.store, Request{Name: name, TTL: m.ttl}, ask)
+}
+
+// Watcher is the part of a Store that waiting needs.
+type Watcher interface {
+	Watch(name string, freed func()) (stop func())
+}
+
+// repeat calls ask again whenever a lease may have become free, while it returns a *HeldError. It returns the cause of ctx if
+// that ends meanwhile.
+func repeat(ctx context.Context, store Watcher, r Request, ask func(context.Context) error) error {
 	var freed chan struct{} // buffered (capacity 1); nil: the lease isn't watched
 	for {
-		h, err := m.ask(ctx, name)
+		err := ask(ctx)
 		var other *HeldError
-		if err == nil || !wait || !errors.As(err, &other) {
-			return h, err
+		if !errors.As(err, &other) {
+			return err
 		}
 		if freed == nil {
 			freed = make(chan struct{}, 1)
-			defer m.store.Watch(name, func() { signal(freed) })()
+			defer store.Watch(r.Name, func() { signal(freed) })()
 		}
-		if err := await(ctx, freed, min(other.For, m.ttl)+m.pollDelay()); err != nil {
-			return nil, err
+		if err := await(ctx, freed, min(other.For, r.TTL)+pollDelay(r.TTL)); err != nil {
+			return err
 		}
 	}
+}
+
+// Line lets the calls of a process that want the same lease, for callers outside of it, ask one after the other: however many
+// wait, they cost the store as much as one. Its zero value is ready.
+type Line struct{ turns turns }
+
+// Wait calls ask when it is the caller's turn, and again whenever the lease r.Name may have become free, while it returns
+// ErrHeld. It asks at least once in r.TTL. Errors: that of ask, and the cause of ctx if that ends first.
+func (l *Line) Wait(ctx context.Context, store Watcher, r Request, ask func(context.Context) error) error {
+	leave, err := l.turns.take(ctx, r.Name, true)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return repeat(ctx, store, r, ask)
 }
 
 // await returns when a lease may be free, or after limit. It returns the cause of ctx if that ends.
@@ -66,9 +100,9 @@ func (m *Manager) ask(ctx context.Context, name string) (*held, error) {
 }
 
 // pollDelay is how long after the end of another's lease a waiter asks for it. Waiters differ.
-func (m *Manager) pollDelay() time.Duration {
-	least := max(m.ttl/100, time.Millisecond)
-	return least + mathrand.N(m.ttl/20) //nolint:gosec // it isn't a secret
+func pollDelay(ttl time.Duration) time.Duration {
+	least := max(ttl/100, time.Millisecond)
+	return least + mathrand.N(ttl/20) //nolint:gosec // it isn't a secret
 }
 
 func signal(c chan<- struct{}) {

@@ -41,7 +41,9 @@ type Store interface {
 	// Renew prolongs leases until r.TTL from now. It returns an error for each, in order. Errors: ErrLost if the token
 	// no longer holds the lease. After any other error the lease may have been renewed.
 	Renew(ctx context.Context, rs []Request) []error
-	// Release ends a lease if the token holds it, and notifies those who watch it.
+	// Release ends a lease if the token holds it, and notifies those who watch it. A repeat succeeds while nobody else has had
+	// the lease. Errors: ErrLost if the token has lost it before, or never had it. After any other error the lease may have
+	// been released.
 	Release(ctx context.Context, name, token string) error
 	// Watch calls freed whenever a lease may have become free, until stop is called, and returns at once. It calls it once
 	// when it has begun, and after each interruption, so that no release is missed. It needn't call it for a lease that
@@ -54,6 +56,12 @@ type Request struct {
 	Name  string
 	Token string        // names the holder; new for each time that a lease is asked for
 	TTL   time.Duration // from the time at which the store executes the request
+}
+
+// Holding is what a store knows of a lease.
+type Holding struct {
+	Fence uint64    // of the last holder
+	Until time.Time // when the lease ends unless it is renewed or released, in the time of the store; zero: it is free
 }
 
 // MaxNameBytes is the longest name of a lease.

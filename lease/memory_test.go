@@ -148,8 +148,11 @@ func (m *memory) Renew(ctx context.Context, rs []lease.Request) []error {
 func (m *memory) Release(ctx context.Context, name, token string) error {
 	m.count("release")
 	return m.do(ctx, "release", name, func(e *entry) error {
-		if e.token == token {
-			e.token, e.until = "", time.Time{}
+		if e.token != token || !e.until.IsZero() && !m.clock().Before(e.until) {
+			return lease.ErrLost
+		}
+		if !e.until.IsZero() {
+			e.until = time.Time{}
 			for _, freed := range m.watchers[name] {
 				(*freed)()
 			}
@@ -183,10 +186,13 @@ func (m *memory) grant(name string, ttl time.Duration) (token string) {
 	return token
 }
 
-// token returns who holds a lease.
+// token returns who holds a lease, or "" if it was released.
 func (m *memory) token(name string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.entries[name].until.IsZero() {
+		return ""
+	}
 	return m.entries[name].token
 }
 

@@ -25,5 +25,5 @@ func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "leases")
 	rig.RequireStatuses(t, "store.go", scripts)
-	rig.RequireOneCaller(t, scripts, nil)
+	rig.RequireOneCaller(t, scripts, map[string]string{"acquire": "Grant", "renew": "ProlongEach"})
 }

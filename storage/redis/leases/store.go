@@ -18,6 +18,7 @@ var (
 	acquireScript = lua.Must("leases/acquire")
 	renewScript   = lua.Must("leases/renew")
 	releaseScript = lua.Must("leases/release")
+	showScript    = lua.Must("leases/show")
 )
 
 // The statuses of the scripts of leases, besides those that all scripts have.
@@ -44,42 +45,76 @@ func NewLayout(conn *redis.Conn, keys Layout) *Store { return &Store{conn: conn,
 
 // Acquire implements lease.Store.
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
+	h, err := s.Grant(ctx, r)
+	return h.Fence, err
+}
+
+// Grant is Acquire, and returns until when the lease is granted.
+func (s *Store) Grant(ctx context.Context, r lease.Request) (lease.Holding, error) {
 	c := s.call(r)
 	reply, err := s.conn.Run(ctx, acquireScript, c.Keys, c.Args)
 	if err != nil {
-		return 0, fmt.Errorf("acquire: %w", err)
+		return lease.Holding{}, fmt.Errorf("acquire: %w", err)
 	}
 	return Granted(reply, refusals)
 }
 
 // Granted decodes the reply of a script that grants a lease as acquire.lua does. Statuses of the script's own are refused.
-func Granted(reply redis.Reply, refused redis.Refusals) (fence uint64, err error) {
+func Granted(reply redis.Reply, refused redis.Refusals) (lease.Holding, error) {
 	d := reply.Decoder()
 	switch reply.Status {
 	case redis.OK:
-		fence = uint64(d.Int64())
-		return fence, d.End()
+		return holding(d)
 	case statusHeld:
 		held := &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond}
-		return 0, cmp.Or[error](d.End(), held)
+		return lease.Holding{}, cmp.Or[error](d.End(), held)
 	default:
-		return 0, refused.Error(reply)
+		return lease.Holding{}, refused.Error(reply)
 	}
+}
+
+// holding decodes a fence and an end in milliseconds, of which 0 is none.
+func holding(d *redis.Decoder) (h lease.Holding, err error) {
+	h.Fence = uint64(d.Int64())
+	if ms := d.Int64(); ms > 0 {
+		h.Until = time.UnixMilli(ms).UTC()
+	}
+	return h, d.End()
 }
 
 // Renew implements lease.Store: one pipeline for each node.
 func (s *Store) Renew(ctx context.Context, rs []lease.Request) []error {
-	calls := make([]redis.Call, len(rs))
+	_, errs := s.ProlongEach(ctx, rs)
+	return errs
+}
+
+// Prolong is Renew for one lease, and returns until when it is prolonged.
+func (s *Store) Prolong(ctx context.Context, r lease.Request) (lease.Holding, error) {
+	holdings, errs := s.ProlongEach(ctx, []lease.Request{r})
+	return holdings[0], errs[0]
+}
+
+// ProlongEach is Renew, and returns until when each lease is prolonged.
+func (s *Store) ProlongEach(ctx context.Context, rs []lease.Request) ([]lease.Holding, []error) {
+	calls, holdings, errs := make([]redis.Call, len(rs)), make([]lease.Holding, len(rs)), make([]error, len(rs))
 	for i, r := range rs {
 		calls[i] = s.call(r)
 	}
-	errs := make([]error, len(rs))
 	for i, result := range s.conn.RunMany(ctx, renewScript, calls) {
 		if errs[i] = result.Err; errs[i] == nil {
-			errs[i] = refusals.Check(result.Reply, redis.OK)
+			holdings[i], errs[i] = Granted(result.Reply, refusals)
 		}
 	}
-	return errs
+	return holdings, errs
+}
+
+// Show returns the fence of the last holder of a lease, if one is known, and until when it holds the lease.
+func (s *Store) Show(ctx context.Context, name string) (lease.Holding, error) {
+	reply, err := s.conn.Run(ctx, showScript, []string{s.keys.Holder(name)}, nil)
+	if err != nil {
+		return lease.Holding{}, fmt.Errorf("show: %w", err)
+	}
+	return Granted(reply, refusals)
 }
 
 // call returns a call of the scripts that grant or renew a lease.

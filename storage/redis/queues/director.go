@@ -34,7 +34,8 @@ func (l directors) Acquire(ctx context.Context, r lease.Request) (fence uint64, 
 	if err != nil {
 		return 0, fmt.Errorf("campaign: %w", err)
 	}
-	return leases.Granted(rep, refusals)
+	granted, err := leases.Granted(rep, refusals)
+	return granted.Fence, err
 }
 
 // fenceText returns a fence as scripts get it: empty for none.

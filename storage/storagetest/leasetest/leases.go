@@ -141,7 +141,7 @@ func endsByItself(s *subject) {
 	s.acquire(job, "a", brief)
 	s.acquireLater(job, "b", ttl)
 	require.ErrorIs(s.t, s.renew(job, "a", ttl), lease.ErrLost)
-	s.release(job, "a")
+	require.ErrorIs(s.t, s.store.Release(s.t.Context(), job, "a"), lease.ErrLost)
 	require.NoError(s.t, s.renew(job, "b", ttl))
 }
 
@@ -192,14 +192,18 @@ func renewMany(s *subject) {
 }
 
 func releaseOfAnother(s *subject) {
-	s.release(job, "a stranger")
+	lost := func(token string) {
+		s.t.Helper()
+		require.ErrorIs(s.t, s.store.Release(s.t.Context(), job, token), lease.ErrLost)
+	}
+	lost("a stranger")
 	s.acquire(job, "a", ttl)
-	s.release(job, "b")
+	lost("b")
 	require.NoError(s.t, s.renew(job, "a", ttl))
 	s.release(job, "a")
-	s.release(job, "a")
+	s.release(job, "a") // again, as after a lost reply
 	s.acquire(job, "b", ttl)
-	s.release(job, "a")
+	lost("a")
 	require.NoError(s.t, s.renew(job, "b", ttl))
 }
 

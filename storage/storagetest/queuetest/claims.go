@@ -125,7 +125,7 @@ func directorsLease(t *testing.T, q *Queue) {
 	require.ErrorIs(t, claim(one), lease.ErrLost)
 	require.NoError(t, claim(q.Fence))
 	require.ErrorIs(t, q.KeepLease(t.Context(), "one"), lease.ErrLost)
-	require.NoError(t, q.Resign(t.Context(), "one"))
+	require.ErrorIs(t, q.Resign(t.Context(), "one"), lease.ErrLost)
 	require.NoError(t, q.KeepLease(t.Context(), "two"))
 	require.NoError(t, q.Resign(t.Context(), "two"))
 	require.ErrorIs(t, claim(q.Fence), lease.ErrLost)

@@ -119,7 +119,7 @@ func watch(t *testing.T, q *Queue) {
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
 	q.Add(t, "d")
 	require.NoError(t, q.CancelID(t.Context(), "d"))
-	require.NoError(t, q.Resign(t.Context(), "rival"))
+	require.ErrorIs(t, q.Resign(t.Context(), "rival"), lease.ErrLost)
 	q.Hold(t, q.ClaimToken(), "b")
 	require.NoError(t, q.Release(t.Context(), q.Name, q.ClaimToken(), []string{"b"}))
 	require.NoError(t, q.Resign(t.Context(), "boss"))

@@ -7,7 +7,7 @@
 -- ARGV[1] token   string  token of the caller
 -- ARGV[2] ttl_ms  int     how long from now on
 --
--- Returns {"OK", fence}, or {"HELD", left_ms} if another token holds the lease and nothing was changed.
+-- Returns {"OK", fence, until_ms}, or {"HELD", left_ms} if another token holds the lease and nothing was changed.
 -- Safe to run twice: yes, while the token holds the lease it gets the same fence.
 local holder_key = KEYS[1]
 local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
@@ -20,4 +20,4 @@ elseif current ~= token then
   return {'HELD', until_ms - now_ms}
 end
 write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
-return {'OK', decimal(fence)}
+return {'OK', decimal(fence), now_ms + ttl_ms}

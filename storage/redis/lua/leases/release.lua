@@ -8,14 +8,18 @@
 -- ARGV[1] token  string  of the holder
 -- ARGV[2] topic  string  sharded pub/sub channel of the lease
 --
--- Returns {"OK"}.
+-- Returns {"OK"}, also if the token has released it before and nobody has had it since, or {"LOST"} if the token has lost it and
+-- nothing was changed.
 -- Safe to run twice: yes.
 local holder_key = KEYS[1]
 local token, topic = ARGV[1], ARGV[2]
 
 local _, now_ms = time()
 local fence, until_ms, current = read(holder_key)
-if current == token and until_ms > now_ms then
+if current ~= token or until_ms > 0 and until_ms <= now_ms then
+  return {'LOST'}
+end
+if until_ms > 0 then
   demand_topic(topic)
   write(holder_key, fence, 0, token, now_ms)
   redis.call('SPUBLISH', topic, 'free')

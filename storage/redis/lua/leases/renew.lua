@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
 -- renew.lua prolongs a lease that its holder has. It may run when Redis is out of memory.
--- uses: time.time lease.read lease.write
+-- uses: time.time time.decimal lease.read lease.write
 --
 -- KEYS[1] holder  string  fence, end, and token of the holder
 --
 -- ARGV[1] token   string  of the holder
 -- ARGV[2] ttl_ms  int     how long from now on
 --
--- Returns {"OK"}, or {"LOST"} if the token doesn't hold the lease and nothing was changed.
+-- Returns {"OK", fence, until_ms}, or {"LOST"} if the token doesn't hold the lease and nothing was changed.
 -- Safe to run twice: yes.
 local holder_key = KEYS[1]
 local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
@@ -18,4 +18,4 @@ if current ~= token or until_ms <= now_ms then
   return {'LOST'}
 end
 write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
-return {'OK'}
+return {'OK', decimal(fence), now_ms + ttl_ms}

@@ -11,7 +11,7 @@
 -- ARGV[1] token   string  token of the caller
 -- ARGV[2] ttl_ms  int     how long from now on
 --
--- Returns {"OK", fence}, {"HELD", left_ms} if another token holds the lease, or {"IDLE"} if no token does and the queue has
+-- Returns {"OK", fence, until_ms}, {"HELD", left_ms} if another token holds the lease, or {"IDLE"} if no token does and the queue has
 -- neither tickets nor assignments. Nothing is changed by any but the first.
 -- Safe to run twice: yes, while the token holds the lease it gets the same fence.
 local director_key, expiries_key, outbox_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -34,4 +34,4 @@ elseif current ~= token then
   return {'HELD', until_ms - now_ms}
 end
 write(director_key, fence, now_ms + ttl_ms, token, now_ms)
-return {'OK', decimal(fence)}
+return {'OK', decimal(fence), now_ms + ttl_ms}
