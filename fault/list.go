@@ -71,6 +71,9 @@ const (
 	SlugTooManyKeys       Slug = "too-many-keys"
 	SlugManyRevocations   Slug = "too-many-revocations"
 	SlugInvalidID         Slug = "invalid-id"
+	SlugInvalidLock       Slug = "invalid-lock"
+	SlugLockHeld          Slug = "lock-held"
+	SlugLockLost          Slug = "lock-lost"
 )
 
 // Entry describes a slug.
@@ -409,6 +412,21 @@ var entries = []Entry{
 		Slug: SlugInvalidID, Kinds: []Kind{Invalid}, Title: "Invalid ID",
 		Cause:  "A user, or the ID or name of a record, is empty, too long (128 bytes; 512 for queries), or has control characters.",
 		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugInvalidLock, Kinds: []Kind{Invalid}, Title: "Invalid lock",
+		Cause:  "The time to live of the lock, or its token, is not allowed.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugLockHeld, Kinds: []Kind{Conflict}, Title: "Lock held",
+		Cause:  "Another holder has the lock.",
+		Remedy: "Try again after `retryAfter` seconds, or send `wait`.",
+	},
+	{
+		Slug: SlugLockLost, Kinds: []Kind{Conflict}, Title: "Lock lost",
+		Cause:  "The token does not hold the lock: its time has passed, it was released, or another holder has it.",
+		Remedy: "Stop what the lock protects. Acquire it again if it is still needed.",
 	},
 }
 

@@ -135,8 +135,8 @@ var (
 		TTL: 30 * day, MaxBytes: 64 * kib, Instance: Records,
 	})
 	Lock = define(Kind{
-		Name: "lock", Pattern: "lock:{<op>}:<id>", Type: String, Form: "token and fence of the holder",
-		TTL: 30 * time.Second, MaxBytes: 256, Instance: Records,
+		Name: "lock", Pattern: "lock:{<op>}:<id>", Type: String, Form: "fence, end, and SHA-256 of the holder's token",
+		TTL: 2 * time.Hour, MaxBytes: 256, Instance: Records,
 	})
 )
 

@@ -185,7 +185,7 @@ func TestSlugsMatchTheContract(t *testing.T) {
 		fault.SlugKeysUnavailable,
 	}
 	// No path of the document has these yet.
-	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
+	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

@@ -86,9 +86,9 @@ func ProblemOf(err error) *wire.Problem {
 	}
 }
 
-// withRetry adds to a 503 and a 429 when trying again may help: in whole seconds, and never at once.
+// withRetry adds to a 503, a 429, and whatever says so when trying again may help: in whole seconds, and never at once.
 func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
-	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
+	if after > 0 || p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		p.RetryAfter = max(1, int((after+time.Second-1)/time.Second))
 	}
 	return p

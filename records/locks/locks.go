@@ -1,0 +1,268 @@
+package locks
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/records"
+)
+
+// The time to live of a lock.
+const (
+	MinTTL     = time.Second
+	DefaultTTL = 30 * time.Second
+	MaxTTL     = time.Hour
+)
+
+// TokenPattern is the regular expression that tokens match which callers choose.
+const TokenPattern = `^[0-9A-Za-z_.:-]{16,128}$` //nolint:gosec // it is no credential
+
+var tokenPattern = regexp.MustCompile(TokenPattern)
+
+// ErrLost is the error of a renewal or a release by a token that doesn't hold the lock, or holds it no longer.
+var ErrLost = &fault.Error{
+	Kind: fault.Conflict, Slug: fault.SlugLockLost, Detail: "the token doesn't hold the lock: it has ended, or it never did",
+}
+
+// Store keeps locks, as leases. Their names are the keys of kind records.Lock.
+type Store interface {
+	// Grant grants a lock to r.Token until r.TTL from now, with a fence that is higher than that of every earlier holder. A
+	// repeat for the token that holds it renews it. Errors: *lease.HeldError. After any other the lock may have been granted.
+	Grant(ctx context.Context, r lease.Request) (lease.Holding, error)
+	// Prolong renews a lock. Errors: lease.ErrLost.
+	Prolong(ctx context.Context, r lease.Request) (lease.Holding, error)
+	// Release ends a lock. A repeat succeeds while nobody else has had it. Errors: lease.ErrLost.
+	Release(ctx context.Context, name, token string) error
+	// Show returns the last fence, if one is known, and until when the lock is held.
+	Show(ctx context.Context, name string) (lease.Holding, error)
+	lease.Watcher
+}
+
+// Name is what a lock is for.
+type Name struct {
+	Op, ID string // an operation, and the entity that it is done to
+}
+
+func (n Name) check() error { return cmp.Or(records.CheckID("op", n.Op), records.CheckID("id", n.ID)) }
+
+func (n Name) key() string { return records.Lock.Key(n.Op, n.ID) }
+
+// Request asks for a lock, or for more of it.
+type Request struct {
+	Name
+	Token string        // of the holder, or to be; "": Acquire makes one
+	TTL   time.Duration // 0: DefaultTTL
+	Wait  time.Duration // how long Acquire waits if another holds the lock; 0: not at all
+}
+
+// Lock is a lock that was granted.
+type Lock struct {
+	Token string
+	lease.Holding
+}
+
+// Options configures a Service.
+type Options struct {
+	Store   Store
+	MaxWait time.Duration // the longest Wait
+}
+
+// Service grants locks. Any number of goroutines may use it.
+type Service struct {
+	o    Options
+	line lease.Line
+
+	mu      sync.Mutex
+	drained bool
+	waits   map[*context.CancelCauseFunc]struct{}
+}
+
+// New returns the locks of a store.
+func New(o Options) *Service {
+	return &Service{o: o, waits: map[*context.CancelCauseFunc]struct{}{}}
+}
+
+// Acquire grants a lock. With a token that the caller has chosen and uses for this lock only once, a repeat after a lost
+// answer is the same grant. A token that was made here is known to nobody if the caller has gone before its answer: then
+// the lock is released. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugInvalidWait, fault.SlugLockHeld with
+// the time in which it may become free, and the store's.
+func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
+	if err := s.check(&r); err != nil {
+		return Lock{}, err
+	}
+	own := r.Token == ""
+	if own {
+		r.Token = "tml_" + rand.Text()
+	}
+	asked := lease.Request{Name: r.key(), Token: hash(r.Token), TTL: r.TTL}
+	h, err := s.o.Store.Grant(ctx, asked)
+	if errors.Is(err, lease.ErrHeld) && r.Wait > 0 {
+		h, err = s.wait(ctx, asked, r.Wait)
+	}
+	var held *lease.HeldError
+	switch {
+	case errors.As(err, &held):
+		return Lock{}, heldFor(held.For)
+	case err == nil && ctx.Err() != nil:
+		err = ctx.Err() // the caller has gone
+	}
+	if err != nil {
+		if own && !errors.Is(err, errGone) {
+			s.abandon(ctx, asked)
+		}
+		return Lock{}, fmt.Errorf("lock %s/%s: %w", r.Op, r.ID, err)
+	}
+	return Lock{Token: r.Token, Holding: h}, nil
+}
+
+func (s *Service) check(r *Request) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	r.TTL = cmp.Or(r.TTL, DefaultTTL)
+	switch {
+	case r.TTL < MinTTL || r.TTL > MaxTTL:
+		return invalid(fault.SlugInvalidLock, "/ttl", "ttl is %s, it must be from %s to %s", r.TTL, MinTTL, MaxTTL)
+	case r.Wait < 0 || r.Wait > s.o.MaxWait:
+		return invalid(fault.SlugInvalidWait, "/wait", "wait is %s, it must be from 0s to %s", r.Wait, s.o.MaxWait)
+	case r.Token != "" && !tokenPattern.MatchString(r.Token):
+		return invalid(fault.SlugInvalidLock, "/token", "the token must match %s", TokenPattern)
+	}
+	return nil
+}
+
+func invalid(slug fault.Slug, field, format string, values ...any) error {
+	return &fault.Error{Kind: fault.Invalid, Slug: slug, Field: field, Detail: fmt.Sprintf(format, values...)}
+}
+
+// heldFor returns the error of a lock that another token holds.
+func heldFor(d time.Duration) error {
+	return &fault.Error{
+		Kind: fault.Conflict, Slug: fault.SlugLockHeld, RetryAfter: max(d, time.Second),
+		Detail: fmt.Sprintf("the lock is held for at most %s, unless its holder renews it", d.Round(time.Millisecond)),
+	}
+}
+
+var (
+	errWaited = errors.New("waited for as long as it may")
+	errGone   = errors.New("the caller went away while another held the lock")
+)
+
+// wait asks for a lock whenever it may have become free. At its end it asks once more.
+func (s *Service) wait(ctx context.Context, r lease.Request, longest time.Duration) (h lease.Holding, err error) {
+	waiting, done := s.begin(ctx, longest)
+	defer done()
+	held := true
+	err = s.line.Wait(waiting, s.o.Store, r, func(context.Context) (err error) {
+		h, err = s.o.Store.Grant(ctx, r) // which the end of the wait doesn't cut off
+		held = errors.Is(err, lease.ErrHeld)
+		return err
+	})
+	switch {
+	case held && errors.Is(err, errWaited):
+		return s.o.Store.Grant(ctx, r)
+	case held:
+		return h, errors.Join(errGone, err)
+	}
+	return h, err
+}
+
+// begin returns a context for a wait, which ends with errWaited as its cause.
+func (s *Service) begin(ctx context.Context, longest time.Duration) (waiting context.Context, done func()) {
+	ctx, stop := context.WithTimeoutCause(ctx, longest, errWaited)
+	waiting, end := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drained {
+		end(errWaited)
+	}
+	s.waits[&end] = struct{}{}
+	return waiting, func() {
+		s.mu.Lock()
+		delete(s.waits, &end)
+		s.mu.Unlock()
+		end(nil)
+		stop()
+	}
+}
+
+// Drain ends all waits, and makes later calls not wait. It may be called more than once, at any time.
+func (s *Service) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drained = true
+	for end := range s.waits {
+		(*end)(errWaited)
+	}
+}
+
+// Waiting returns how many calls wait for a lock.
+func (s *Service) Waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.waits)
+}
+
+// releaseTimeout bounds the release of a lock that nobody got.
+const releaseTimeout = time.Second
+
+// abandon releases a lock that may have been granted to a caller that doesn't know it. If that fails it ends by itself.
+func (s *Service) abandon(ctx context.Context, r lease.Request) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_ = s.o.Store.Release(ctx, r.Name, r.Token)
+}
+
+// Renew prolongs a lock that r.Token holds. Errors: fault.SlugInvalidID, fault.SlugInvalidLock, ErrLost and the store's.
+func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
+	if err := s.check(&r); err != nil {
+		return Lock{}, err
+	}
+	h, err := s.o.Store.Prolong(ctx, lease.Request{Name: r.key(), Token: hash(r.Token), TTL: r.TTL})
+	return Lock{Token: r.Token, Holding: h}, lost(r.Name, err)
+}
+
+// Release ends a lock. A repeat succeeds while nobody else has had the lock. Errors: fault.SlugInvalidID, ErrLost and the
+// store's.
+func (s *Service) Release(ctx context.Context, n Name, token string) error {
+	if err := n.check(); err != nil {
+		return err
+	}
+	return lost(n, s.o.Store.Release(ctx, n.key(), hash(token)))
+}
+
+func lost(n Name, err error) error {
+	switch {
+	case errors.Is(err, lease.ErrLost):
+		return ErrLost
+	case err != nil:
+		return fmt.Errorf("lock %s/%s: %w", n.Op, n.ID, err)
+	}
+	return nil
+}
+
+// Show returns the last fence of a lock, if one is known, and until when it is held. Errors: fault.SlugInvalidID and the
+// store's.
+func (s *Service) Show(ctx context.Context, n Name) (lease.Holding, error) {
+	if err := n.check(); err != nil {
+		return lease.Holding{}, err
+	}
+	h, err := s.o.Store.Show(ctx, n.key())
+	return h, lost(n, err)
+}
+
+// hash returns what stands for a token in Redis.
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}

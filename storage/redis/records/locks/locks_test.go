@@ -1,0 +1,91 @@
+package locks_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/lease"
+	domain "github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/leases"
+	"github.com/tidemark-dev/tidemark/storage/redis/records/locks"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
+)
+
+type harness struct {
+	*leases.Store
+	conn *redis.Conn
+}
+
+func open(t testing.TB, url string) *harness {
+	t.Helper()
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return &harness{Store: locks.New(conn), conn: conn}
+}
+
+// TestConformance: locks keep all rules of leases, with the keys of the source.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+		leasetest.Run(t, func(t testing.TB) leasetest.Harness { return suite{open(t, r.URL)} })
+		t.Run("what a lock is shown as", func(t *testing.T) {
+			t.Parallel()
+			show(t, open(t, r.URL))
+		})
+	})
+}
+
+// suite is a harness for the suite.
+type suite struct{ *harness }
+
+func (s suite) Store() lease.Store { return s.harness.Store }
+
+func (s suite) Forget(ctx context.Context, name string) error {
+	c := s.conn.Client()
+	if err := c.Do(ctx, c.B().Del().Key(s.conn.Prefix()+name).Build()).Error(); err != nil {
+		return fmt.Errorf("forget %s: %w", name, err)
+	}
+	return nil
+}
+
+func show(t *testing.T, h *harness) {
+	t.Helper()
+	ctx, name := t.Context(), domain.Lock.Key("re}size", "a:{b}")
+	require.Equal(t, "lock:{re%7Dsize}:a:%7Bb%7D", name)
+	free, err := h.Show(ctx, name)
+	require.NoError(t, err)
+	require.Zero(t, free)
+
+	r := lease.Request{Name: name, Token: "token", TTL: time.Minute}
+	granted, err := h.Grant(ctx, r)
+	require.NoError(t, err)
+	require.InDelta(t, granted.Fence/1000+60_000, granted.Until.UnixMilli(), 1, "both are Redis's time")
+	held, err := h.Show(ctx, name)
+	require.NoError(t, err)
+	require.Equal(t, granted, held)
+
+	r.TTL = time.Hour
+	longer, err := h.Prolong(ctx, r)
+	require.NoError(t, err)
+	require.Equal(t, granted.Fence, longer.Fence)
+	require.Greater(t, longer.Until, granted.Until.Add(50*time.Minute))
+	c := h.conn.Client()
+	ttl, err := c.Do(ctx, c.B().Pttl().Key(h.conn.Prefix()+name).Build()).AsInt64()
+	require.NoError(t, err)
+	require.LessOrEqual(t, ttl, domain.Lock.TTL.Milliseconds())
+	require.NoError(t, h.Release(ctx, name, "token"))
+	released, err := h.Show(ctx, name)
+	require.NoError(t, err)
+	require.Equal(t, lease.Holding{Fence: granted.Fence}, released)
+	_, err = h.Prolong(ctx, r)
+	require.ErrorIs(t, err, lease.ErrLost)
+}
