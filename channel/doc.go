@@ -13,6 +13,5 @@
 // [Policy], signs and verifies receipts, and lets fetches wait. What clients are told when a call fails is an error of
 // package fault. Channels are kept by a [Store], such as storage/redis/channels.
 //
-// A fetch that waits is a waiter on its channel's topic. The store calls the topic with the channel's events, and the topic
-// wakes the waiters that the event concerns, usually with the message itself (topic.publish). The hub holds the topics.
+// Package waiting wakes the fetches that wait.
 package channel

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/channel/waiting"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
@@ -109,34 +110,22 @@ func (f *fetch) acknowledge(ctx context.Context) (err error) {
 	return err
 }
 
-// wait reads a batch, and waits if it is empty. On a channel that isn't listened to yet it reads before it listens, unless
-// listenFirst is true: so messages that are there are returned at once and without a subscription.
+// wait reads a batch, and waits if it is empty.
 func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
-	hub := f.service.hub
-	end := time.Now().Add(f.request.Wait)
-	timer := time.NewTimer(f.request.Wait)
-	defer timer.Stop()
-	if !listenFirst && !hub.listening(f.request.Channel) {
-		if err := f.read(ctx); err != nil || !f.batch.empty() || hub.drained.Load() {
-			return err
-		}
+	var at [1]Position
+	woken, err := f.service.hub.Wait(ctx, &waiting.Poll{
+		Targets: []waiting.Target{{Channel: f.request.Channel, Subscriber: f.request.Subscriber}},
+		Wait:    f.request.Wait, ListenFirst: listenFirst, At: at[:],
+		Read: func(ctx context.Context, _ []int) (bool, error) {
+			err := f.read(ctx)
+			at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
+			return !f.batch.empty(), err
+		},
+	})
+	if len(woken) > 0 {
+		f.batch.deliver(woken[0].Message)
 	}
-	w := hub.join(f.request.Channel, f.request.Subscriber)
-	defer w.leave()
-	w.awaitConfirmation(ctx, timer, end)
-	for {
-		w.prepare()
-		if err := f.read(ctx); err != nil || !f.batch.empty() {
-			return err
-		}
-		woken, message := w.sleep(ctx, timer.C, Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock})
-		if message != nil {
-			f.batch.Messages, f.batch.Through, f.batch.Clock = []Message{*message}, message.Clock, message.Clock
-		}
-		if message != nil || !woken {
-			return nil
-		}
-	}
+	return err
 }
 
 // delivery returns the last batch, with a signed receipt for it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/tidemark-dev/tidemark/channel/waiting"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 )
@@ -23,19 +24,28 @@ type Published struct {
 	Begun     bool        // the channel was made by this publish, of which this is the first message
 }
 
-// Message is a message as a subscriber receives it. It may be shared by many readers: treat as read-only.
-type Message struct {
-	ID          string
-	Clock       clock.Clock
-	Content     []byte    // JSON, byte for byte as it was published
-	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
-}
+// What happens on channels is defined by package waiting.
+type (
+	// Message is a message as a subscriber receives it. It may be shared by many readers: treat as read-only.
+	Message = waiting.Message
+	// Position is a clock in one life of a channel, which an epoch identifies.
+	Position = waiting.Position
+	// Event is something that happened on a channel.
+	Event = waiting.Event
+	// EventKind is the kind of an Event.
+	EventKind = waiting.EventKind
+	// Notifier reports what happens on channels.
+	Notifier = waiting.Notifier
+	// PositionResult is the position of a channel, or the error of reading it.
+	PositionResult = waiting.PositionResult
+)
 
-// Position is a clock in one life of a channel, which an epoch identifies.
-type Position struct {
-	Epoch ulid.ULID
-	Clock clock.Clock
-}
+// The kinds of events.
+const (
+	EventConfirmed    = waiting.EventConfirmed    // every event is delivered from now on; earlier ones may have been lost
+	EventPublished    = waiting.EventPublished    // a message was published
+	EventUnsubscribed = waiting.EventUnsubscribed // a subscriber was removed
+)
 
 // Batch is what a store found after a subscriber's mark.
 type Batch struct {
@@ -48,7 +58,12 @@ type Batch struct {
 }
 
 // empty reports whether there is nothing to deliver.
-func (b Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 }
+func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired == 0 }
+
+// deliver adds the message that came right after an empty batch.
+func (b *Batch) deliver(m *Message) {
+	b.Messages, b.Through, b.Clock = []Message{*m}, m.Clock, m.Clock
+}
 
 // From is where the mark of a new subscriber starts.
 type From struct {

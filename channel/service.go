@@ -10,6 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/tidemark-dev/tidemark/channel/waiting"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -21,7 +22,7 @@ type Service struct {
 	receipts *receipt.Keyring
 	policies *Policies
 	limits   Limits
-	hub      *hub
+	hub      *waiting.Hub
 }
 
 // Options configures a Service. All fields are required.
@@ -40,20 +41,20 @@ func NewService(o Options) (*Service, error) {
 	}
 	return &Service{
 		store: o.Store, receipts: o.Receipts, policies: o.Policies, limits: o.Limits,
-		hub: newHub(o.Store, o.Limits, o.Logger),
+		hub: waiting.New(o.Store, waiting.Options{Linger: o.Limits.Linger, Backstop: o.Limits.Backstop}, o.Logger),
 	}, nil
 }
 
 // Run looks after waiting fetches until ctx ends. Then they return nothing, no later fetch waits, and Run returns nil. It must
 // be called once.
-func (s *Service) Run(ctx context.Context) error { return s.hub.run(ctx) }
+func (s *Service) Run(ctx context.Context) error { return s.hub.Run(ctx) }
 
 // Drain makes all waiting fetches return nothing, and later ones not wait. It may be called more than once, at any time.
-func (s *Service) Drain() { s.hub.drain() }
+func (s *Service) Drain() { s.hub.Drain() }
 
 // Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel is
 // listened to for as long as it has been before, Limits.Linger at most.
-func (s *Service) Waiting() (waiters, channels int) { return s.hub.count() }
+func (s *Service) Waiting() (waiters, channels int) { return s.hub.Count() }
 
 // Limits returns the limits of the options.
 func (s *Service) Limits() Limits { return s.limits }

@@ -19,6 +19,40 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
+// Two lives of a channel.
+var (
+	life1 = ulid.MustParse("01HZZZZZZZZZZZZZZZZZZZZZZ1")
+	life2 = ulid.MustParse("01HZZZZZZZZZZZZZZZZZZZZZZ2")
+)
+
+func in1(c clock.Clock) Position { return Position{Epoch: life1, Clock: c} }
+
+func messageAt(c clock.Clock) *Message {
+	return &Message{ID: "m" + c.String(), Clock: c, Content: []byte(`"` + c.String() + `"`)}
+}
+
+var (
+	confirmed = Event{Kind: EventConfirmed}
+	errNoise  = errors.New("noise")
+)
+
+// confirmationTimeout is how long a poll waits to be listened to.
+const confirmationTimeout = 250 * time.Millisecond
+
+// testLimits have a backstop that is far away.
+func testLimits() Limits {
+	l := DefaultLimits()
+	l.Linger = time.Minute
+	l.Backstop = 24 * time.Hour
+	return l
+}
+
+// pass lets time pass in a bubble.
+func pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // a bubble's time passes at once, when everything in it waits
+	synctest.Wait()
+}
+
 // world is a Store with one channel, kept in plain maps. A test decides when its answers and its notifications
 // arrive, and which are lost.
 type world struct {

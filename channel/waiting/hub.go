@@ -1,4 +1,4 @@
-package channel
+package waiting
 
 import (
 	"container/heap"
@@ -21,14 +21,20 @@ const (
 	retryRead = 5 * time.Second // the longest time until a read that failed is repeated
 )
 
-// hub holds a topic for each channel on which a fetch waits. The store calls topics with events, and topics wake waiters. run
-// looks after all topics: every Limits.Backstop it reads the clock of each channel with waiters, in case an event was lost,
-// and it stops listening to channels without waiters. So a waiter costs no goroutine beside its request's own.
+// Options says how long a Hub listens and how often it looks.
+type Options struct {
+	Linger   time.Duration // how long a channel is listened to after its last fetch, at most
+	Backstop time.Duration // how often the clock of a channel that is waited on is read, in case an event was lost; positive
+}
+
+// Hub holds a topic for each channel on which a fetch waits. The store calls topics with events, and topics wake their members.
+// Run looks after all topics: every Options.Backstop it reads the clock of each channel that is waited on, in case an event was
+// lost, and it stops listening to the others. So a fetch that waits costs no goroutine beside its request's own.
 //
-// The other methods may be called by many goroutines, before, during and after run.
-type hub struct {
+// The other methods may be called by many goroutines, before, during and after Run.
+type Hub struct {
 	store   Notifier
-	limits  Limits
+	options Options
 	log     *slog.Logger
 	planned chan struct{} // buffered (capacity 1): another topic is the first of the agenda
 	drained atomic.Bool   // no waiter sleeps any more; set under mu
@@ -44,7 +50,7 @@ type entry struct {
 	*topic
 	stop      func()    // ends listening
 	created   time.Time // when listening began
-	users     int       // waiters that joined and haven't left
+	users     int       // members that joined and haven't left
 	idleSince time.Time // when users became 0
 	due       time.Time // when run looks after it next
 	index     int       // in the agenda, or outside
@@ -53,12 +59,13 @@ type entry struct {
 // outside is the index of an entry that isn't in the agenda: its clock is being read, or it isn't in the hub.
 const outside = -1
 
-func newHub(store Notifier, limits Limits, log *slog.Logger) *hub {
-	return &hub{store: store, limits: limits, log: log, planned: make(chan struct{}, 1), topics: make(map[string]*entry)}
+// New returns a hub. Call its Run.
+func New(store Notifier, o Options, log *slog.Logger) *Hub {
+	return &Hub{store: store, options: o, log: log, planned: make(chan struct{}, 1), topics: make(map[string]*entry)}
 }
 
-// run looks after the topics until ctx ends. Then it drains the hub and stops listening. It must be called once.
-func (h *hub) run(ctx context.Context) error {
+// Run looks after the topics until ctx ends. Then it drains the hub and stops listening. It must be called once.
+func (h *Hub) Run(ctx context.Context) error {
 	var reads errgroup.Group
 	reads.SetLimit(maxReads)
 	timer := time.NewTimer(0)
@@ -68,7 +75,7 @@ func (h *hub) run(ctx context.Context) error {
 		case <-timer.C:
 		case <-h.planned:
 		case <-ctx.Done():
-			h.drain()
+			h.Drain()
 			h.close()
 			return reads.Wait()
 		}
@@ -85,10 +92,10 @@ func (h *hub) run(ctx context.Context) error {
 
 // takeDue removes the topics that have lingered, takes those whose clock is to be read out of the agenda, and returns
 // when the next topic is due. It takes what is due a little later too, so that reads go together.
-func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
+func (h *Hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	soon := now.Add(min(h.limits.Backstop, retryRead) / 32)
+	soon := now.Add(min(h.options.Backstop, retryRead) / 32)
 	for len(h.agenda) > 0 {
 		e := h.agenda[0]
 		end := h.lingersUntil(e)
@@ -110,17 +117,17 @@ func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 }
 
 // check reads the clocks of channels, wakes the waiters that are elsewhere, and puts the topics back on the agenda.
-func (h *hub) check(ctx context.Context, batch []*entry) {
+func (h *Hub) check(ctx context.Context, batch []*entry) {
 	channels, seen := make([]string, len(batch)), make([]uint64, len(batch))
 	for i, e := range batch {
 		channels[i], seen[i] = e.channel, e.seen()
 	}
-	pause := h.limits.Backstop
+	pause := h.options.Backstop
 	for i, r := range h.store.Positions(ctx, channels) {
 		switch {
 		case r.Err == nil:
 			batch[i].observe(r.Position, seen[i])
-		case errors.Is(r.Err, ErrNoChannel):
+		case errors.Is(r.Err, errNoChannel):
 			batch[i].wakeAll()
 		case ctx.Err() != nil:
 			return
@@ -152,7 +159,7 @@ func spread(d time.Duration) time.Duration {
 }
 
 // plan sets when run looks after a topic next. The lock is held.
-func (h *hub) plan(e *entry, due time.Time) {
+func (h *Hub) plan(e *entry, due time.Time) {
 	e.due = due
 	if e.index == outside {
 		heap.Push(&h.agenda, e)
@@ -165,14 +172,14 @@ func (h *hub) plan(e *entry, due time.Time) {
 }
 
 // lingersUntil returns when a topic without waiters ends: when it has been without them as long as it existed before, and
-// after Limits.Linger at most. So a channel that is waited on again and again keeps its subscription in between, and one
+// after Options.Linger at most. So a channel that is waited on again and again keeps its subscription in between, and one
 // that was waited on for a single message doesn't keep it for long. The lock is held.
-func (h *hub) lingersUntil(e *entry) time.Time {
-	return e.idleSince.Add(min(h.limits.Linger, e.idleSince.Sub(e.created)))
+func (h *Hub) lingersUntil(e *entry) time.Time {
+	return e.idleSince.Add(min(h.options.Linger, e.idleSince.Sub(e.created)))
 }
 
-// drain makes all sleeps end, now and later.
-func (h *hub) drain() {
+// Drain ends all sleeps, now and later. It may be called more than once.
+func (h *Hub) Drain() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drained.Store(true)
@@ -182,7 +189,7 @@ func (h *hub) drain() {
 }
 
 // close stops listening to all channels. The hub has drained before, so that no topic is added later.
-func (h *hub) close() {
+func (h *Hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.topics {
@@ -193,34 +200,51 @@ func (h *hub) close() {
 	h.agenda = nil
 }
 
-// count returns the number of waiters, whether they sleep or fetch, and of channels that are listened to.
-func (h *hub) count() (waiters, channels int) {
+// Count returns the number of fetches that wait, whether they sleep or read, and of channels that are listened to. After its
+// last fetch a channel is listened to for as long as it has been before, Options.Linger at most.
+func (h *Hub) Count() (fetches, channels int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiters, len(h.topics)
 }
 
-// listening reports whether a channel is listened to, as the store has confirmed.
-func (h *hub) listening(channel string) bool {
+// listening reports whether all targets' channels are listened to, as the store has confirmed.
+func (h *Hub) listening(targets []Target) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := h.topics[channel]
-	return e != nil && e.isConfirmed()
+	for i := range targets {
+		if e := h.topics[targets[i].Channel]; e == nil || !e.isConfirmed() {
+			return false
+		}
+	}
+	return true
 }
 
 // join returns a new waiter, which must leave in the end.
-func (h *hub) join(channel, subscriber string) *waiter {
-	e := h.enter(channel)
-	w := &waiter{hub: h, entry: e, topic: e.topic, subscriber: subscriber, wake: make(chan *Message, 1)}
-	w.topic.add(w)
+func (h *Hub) join(targets []Target) *waiter {
+	w := &waiter{hub: h, members: make([]member, len(targets)), wake: make(chan Woken, len(targets))}
+	h.enter(w, targets)
+	for i := range w.members {
+		w.members[i].topic.add(&w.members[i])
+	}
 	return w
 }
 
-// enter adds a waiter to a channel's topic, and makes the topic if it is missing.
-func (h *hub) enter(channel string) *entry {
+// enter makes a waiter's members, and the topics that are missing.
+func (h *Hub) enter(w *waiter, targets []Target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
+	h.waiters++
+	for i, t := range targets {
+		e := h.entry(t.Channel, now)
+		e.users++
+		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.Subscriber, number: i, wake: w.wake}
+	}
+}
+
+// entry returns a channel's entry for one more user, and makes it if it is missing. The lock is held.
+func (h *Hub) entry(channel string, now time.Time) *entry {
 	e, reading := h.topics[channel], false
 	if e != nil {
 		reading = e.index == outside
@@ -232,23 +256,25 @@ func (h *hub) enter(channel string) *entry {
 		}
 	}
 	if e.users == 0 && !reading && e.stop != nil {
-		h.plan(e, now.Add(spread(h.limits.Backstop)))
+		h.plan(e, now.Add(spread(h.options.Backstop)))
 	}
-	h.waiters++
-	e.users++
 	return e
 }
 
-func (h *hub) exit(e *entry) {
+func (h *Hub) exit(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.waiters--
-	if e.users--; e.users > 0 {
-		return
-	}
-	e.idleSince = time.Now()
-	if end := h.lingersUntil(e); e.index != outside && end.Before(e.due) {
-		h.plan(e, end)
+	now := time.Now()
+	for i := range w.members {
+		e := w.members[i].entry
+		if e.users--; e.users > 0 {
+			continue
+		}
+		e.idleSince = now
+		if end := h.lingersUntil(e); e.index != outside && end.Before(e.due) {
+			h.plan(e, end)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package channel
+package waiting
 
 import (
 	"testing"
@@ -44,7 +44,7 @@ func TestEvents(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
+				h, store := runningHub(t, testOptions())
 				before, fetching := sleeping(t, h, "s", tt.at), joined(t, h, "s")
 				prepared := joined(t, h, "s")
 				for _, s := range []*sleeper{before, fetching, prepared} {
@@ -53,7 +53,7 @@ func TestEvents(t *testing.T) {
 				store.emit(tt.event)
 				require.Equal(t, tt.want, before.outcome())
 				require.Equal(t, tt.want, fetching.sleep(t, tt.at).outcome())
-				prepared.w.prepare()
+				prepared.w.prepare(only)
 				require.Equal(t, asleep, prepared.sleep(t, tt.at).outcome())
 				late := sleeping(t, h, "s", tt.at)
 				defer late.leave()
@@ -86,7 +86,7 @@ func TestSeveralEventsBetweenFetchAndSleep(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
+				h, store := runningHub(t, testOptions())
 				s := joined(t, h, "s")
 				defer s.leave()
 				for _, e := range tt.events {
@@ -101,7 +101,7 @@ func TestSeveralEventsBetweenFetchAndSleep(t *testing.T) {
 func TestClockThatWentBackWakesAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		lost, behind := sleeping(t, h, "lost", in1(8)), sleeping(t, h, "behind", in1(6))
 		defer lost.leave()
 		defer behind.leave()
@@ -115,7 +115,7 @@ func TestClockThatWentBackWakesAll(t *testing.T) {
 		require.Equal(t, refetch, lost.outcome())
 		require.Equal(t, refetch, fetching.sleep(t, in1(8)).outcome())
 
-		lost.w.prepare()
+		lost.w.prepare(only)
 		lost.sleep(t, in1(7))
 		store.emit(published(in1(8)))
 		require.Equal(t, handed(8), lost.outcome())
@@ -126,7 +126,7 @@ func TestClockThatWentBackWakesAll(t *testing.T) {
 func TestMessageIsShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		a, b := sleeping(t, h, "a", in1(3)), sleeping(t, h, "b", in1(3))
 		defer a.leave()
 		defer b.leave()
@@ -139,16 +139,16 @@ func TestMessageIsShared(t *testing.T) {
 
 func TestEndsOfASleep(t *testing.T) {
 	t.Parallel()
-	ends := map[string]func(*hub, *sleeper){
-		"timer":   func(_ *hub, s *sleeper) { s.timer <- time.Time{} },
-		"context": func(_ *hub, s *sleeper) { s.cancel() },
-		"drain":   func(h *hub, _ *sleeper) { h.drain() },
+	ends := map[string]func(*Hub, *sleeper){
+		"timer":   func(_ *Hub, s *sleeper) { s.timer <- time.Time{} },
+		"context": func(_ *Hub, s *sleeper) { s.cancel() },
+		"drain":   func(h *Hub, _ *sleeper) { h.Drain() },
 	}
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
+				h, store := runningHub(t, testOptions())
 				s := sleeping(t, h, "s", in1(3))
 				defer s.leave()
 				end(h, s)
@@ -170,17 +170,17 @@ func TestMessageWinsOverTheTimer(t *testing.T) {
 	t.Parallel()
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
-			h, store := runningHub(t, testLimits())
+			h, store := runningHub(t, testOptions())
 			message, empty := sleeping(t, h, "s", in1(3)), sleeping(t, h, "s", in1(2))
 			defer message.leave()
 			defer empty.leave()
 			// The topic's lock holds both up where they end their sleep, or not yet.
-			topic := message.w.topic
+			topic := message.w.members[0].topic
 			topic.mu.Lock()
 			message.timer <- time.Time{}
 			empty.timer <- time.Time{}
-			message.w.deliver(messageAt(4))
-			empty.w.deliver(nil)
+			message.w.members[0].deliver(messageAt(4))
+			empty.w.members[0].deliver(nil)
 			topic.mu.Unlock()
 			require.Equal(t, handed(4), message.outcome())
 			require.Nil(t, empty.outcome().message)
@@ -193,26 +193,25 @@ func TestMessageWinsOverTheTimer(t *testing.T) {
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		s, fetching := sleeping(t, h, "s", in1(3)), joined(t, h, "f")
 		defer s.leave()
 		defer fetching.leave()
-		h.drain()
-		h.drain()
+		h.Drain()
+		h.Drain()
 		require.Equal(t, nothing, s.outcome())
 		require.Equal(t, nothing, fetching.sleep(t, in1(3)).outcome())
 		late := sleeping(t, h, "l", in1(3))
 		require.Equal(t, nothing, late.outcome())
 		late.leave()
-		elsewhere := h.join("elsewhere", "s")
-		elsewhere.prepare()
-		woken, m := elsewhere.sleep(t.Context(), nil, in1(3))
-		require.Equal(t, nothing, outcome{woken: woken, message: m})
+		elsewhere := h.join([]Target{{"elsewhere", "s"}})
+		elsewhere.prepare(only)
+		require.Empty(t, elsewhere.sleep(t.Context(), nil, []Position{in1(3)}))
 		elsewhere.leave()
 
 		opened, _, _ := store.seen()
 		require.Equal(t, 1, opened, "nothing is listened to for nobody")
-		waiters, _ := h.count()
+		waiters, _ := h.Count()
 		require.Equal(t, 2, waiters)
 	})
 }
@@ -221,7 +220,7 @@ func TestEndOfRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := newFakeNotifier()
-		h := newHub(store, testLimits(), nil)
+		h := New(store, testOptions(), nil)
 		early := sleeping(t, h, "early", in1(3))
 		require.Equal(t, asleep, early.outcome(), "who joins before run waits for it")
 
@@ -236,7 +235,7 @@ func TestEndOfRun(t *testing.T) {
 		require.Equal(t, nothing, late.outcome())
 		early.leave()
 		late.leave()
-		waiters, channels := h.count()
+		waiters, channels := h.Count()
 		require.Zero(t, waiters)
 		require.Zero(t, channels)
 	})
@@ -245,14 +244,14 @@ func TestEndOfRun(t *testing.T) {
 func TestCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, _ := runningHub(t, testLimits())
+		h, _ := runningHub(t, testOptions())
 		expect := func(wantWaiters, wantChannels int) {
 			t.Helper()
-			waiters, channels := h.count()
+			waiters, channels := h.Count()
 			require.Equal(t, [2]int{wantWaiters, wantChannels}, [2]int{waiters, channels})
 		}
 		expect(0, 0)
-		a, b, c := h.join("x", "a"), h.join("x", "b"), h.join("y", "a")
+		a, b, c := h.join([]Target{{"x", "a"}}), h.join([]Target{{"x", "b"}}), h.join([]Target{{"y", "a"}})
 		expect(3, 2)
 		a.leave()
 		expect(2, 2)

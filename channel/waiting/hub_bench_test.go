@@ -1,4 +1,4 @@
-package channel
+package waiting
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 
 // fanOut is a hub with a channel on which many wait, each of whom polls again after each message.
 type fanOut struct {
-	hub   *hub
+	hub   *Hub
 	sink  func(Event)
 	group sync.WaitGroup // of the waiters
 	got   sync.WaitGroup // of the waiters that have yet to get the message that is now
@@ -22,9 +22,9 @@ type fanOut struct {
 func newFanOut(b *testing.B, waiters int) *fanOut {
 	b.Helper()
 	store := newFakeNotifier()
-	f := &fanOut{hub: newHub(store, DefaultLimits(), slog.New(slog.DiscardHandler))}
+	f := &fanOut{hub: New(store, testOptions(), slog.New(slog.DiscardHandler))}
 	ctx, cancel := context.WithCancel(b.Context())
-	f.group.Go(func() { _ = f.hub.run(ctx) })
+	f.group.Go(func() { _ = f.hub.Run(ctx) })
 	b.Cleanup(func() {
 		cancel()
 		f.group.Wait()
@@ -42,14 +42,14 @@ func newFanOut(b *testing.B, waiters int) *fanOut {
 // wait polls until ctx ends.
 func (f *fanOut) wait(ctx context.Context) {
 	for at := clock.Clock(0); ; at = at.Next() {
-		w := f.hub.join("ch", "s")
-		w.prepare()
-		woken, m := w.sleep(ctx, nil, in1(at))
+		w := f.hub.join([]Target{{"ch", "s"}})
+		w.prepare(only)
+		woken := w.sleep(ctx, nil, []Position{in1(at)})
 		w.leave()
-		if !woken {
+		if len(woken) == 0 {
 			return
 		}
-		if m == nil || m.Clock != at.Next() {
+		if m := woken[0].Message; m == nil || m.Clock != at.Next() {
 			panic("not the next message")
 		}
 		f.got.Done()
@@ -67,7 +67,7 @@ func (f *fanOut) settle(waiters int) {
 		}
 		asleep = 0
 		t.mu.Lock()
-		for _, w := range t.waiters {
+		for _, w := range t.members {
 			if w.asleep {
 				asleep++
 			}

@@ -1,4 +1,4 @@
-package channel
+package waiting
 
 import (
 	"context"
@@ -126,25 +126,20 @@ func (f *fakeNotifier) hold() (release func()) {
 	}
 }
 
-// testLimits have a backstop that is far away.
-func testLimits() Limits {
-	l := DefaultLimits()
-	l.Linger = time.Minute
-	l.Backstop = 24 * time.Hour
-	return l
-}
+// testOptions have a backstop that is far away.
+func testOptions() Options { return Options{Linger: time.Minute, Backstop: 24 * time.Hour} }
 
 // runningHub returns a hub that runs until the test's bubble ends.
-func runningHub(t *testing.T, limits Limits) (*hub, *fakeNotifier) {
+func runningHub(t *testing.T, options Options) (*Hub, *fakeNotifier) {
 	t.Helper()
 	store := newFakeNotifier()
-	h := newHub(store, limits, slog.New(slog.DiscardHandler))
+	h := New(store, options, slog.New(slog.DiscardHandler))
 	stop := runHub(t, h)
 	t.Cleanup(func() {
 		stop()
 		require.Zero(t, store.overlaps, "a channel had two listeners at the same time")
 		require.Empty(t, store.sinks)
-		waiters, channels := h.count()
+		waiters, channels := h.Count()
 		require.Zero(t, waiters)
 		require.Zero(t, channels)
 	})
@@ -152,12 +147,12 @@ func runningHub(t *testing.T, limits Limits) (*hub, *fakeNotifier) {
 }
 
 // runHub starts a hub and returns what ends it and waits for that.
-func runHub(t *testing.T, h *hub) (stop func()) {
+func runHub(t *testing.T, h *Hub) (stop func()) {
 	t.Helper()
 	// Not a child of the test's context, which ends before its cleanups.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error)
-	go func() { ended <- h.run(ctx) }()
+	go func() { ended <- h.Run(ctx) }()
 	synctest.Wait()
 	return func() {
 		cancel()
@@ -179,6 +174,16 @@ var (
 	errNoise = errors.New("noise")
 )
 
+// only are the targets of a waiter on one channel.
+var only = []int{0}
+
+func outcomeOf(woken []Woken) outcome {
+	if len(woken) == 0 {
+		return nothing
+	}
+	return outcome{woken: true, message: woken[0].Message}
+}
+
 func handed(c clock.Clock) outcome { return outcome{woken: true, message: messageAt(c)} }
 
 // sleeper is a waiter in a goroutine.
@@ -190,10 +195,10 @@ type sleeper struct {
 }
 
 // joined makes a waiter of the channel "ch" that has prepared, as if it were in its fetch now.
-func joined(t *testing.T, h *hub, subscriber string) *sleeper {
+func joined(t *testing.T, h *Hub, subscriber string) *sleeper {
 	t.Helper()
-	s := &sleeper{w: h.join("ch", subscriber), timer: make(chan time.Time, 1), ended: make(chan outcome, 1)}
-	s.w.prepare()
+	s := &sleeper{w: h.join([]Target{{"ch", subscriber}}), timer: make(chan time.Time, 1), ended: make(chan outcome, 1)}
+	s.w.prepare(only)
 	synctest.Wait()
 	return s
 }
@@ -205,15 +210,14 @@ func (s *sleeper) sleep(t *testing.T, at Position) *sleeper {
 	s.cancel = cancel
 	go func() {
 		defer cancel()
-		woken, m := s.w.sleep(ctx, s.timer, at)
-		s.ended <- outcome{woken: woken, message: m}
+		s.ended <- outcomeOf(s.w.sleep(ctx, s.timer, []Position{at}))
 	}()
 	synctest.Wait()
 	return s
 }
 
 // sleeping makes a waiter that sleeps.
-func sleeping(t *testing.T, h *hub, subscriber string, at Position) *sleeper {
+func sleeping(t *testing.T, h *Hub, subscriber string, at Position) *sleeper {
 	t.Helper()
 	return joined(t, h, subscriber).sleep(t, at)
 }

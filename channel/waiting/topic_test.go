@@ -1,4 +1,4 @@
-package channel
+package waiting
 
 import (
 	"fmt"
@@ -20,15 +20,15 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// backstop lets the backstop of testLimits read the clock, once.
-func backstop() { pass(testLimits().Backstop) }
+// backstop lets the backstop of testOptions read the clock, once.
+func backstop() { pass(testOptions().Backstop) }
 
-// A channel without waiters is listened to for as long as it has been, and for Limits.Linger at most.
+// A channel without waiters is listened to for as long as it has been, and for Options.Linger at most.
 func TestLinger(t *testing.T) {
 	t.Parallel()
-	limits := testLimits()
+	options := testOptions()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, limits)
+		h, store := runningHub(t, options)
 		listening := func() int {
 			_, _, n := store.seen()
 			return n
@@ -42,12 +42,12 @@ func TestLinger(t *testing.T) {
 		require.Zero(t, listening(), "as long as it was waited on")
 
 		long := sleeping(t, h, "s", in1(0))
-		pass(10 * limits.Linger)
+		pass(10 * options.Linger)
 		long.leave()
-		pass(limits.Linger - 1)
+		pass(options.Linger - 1)
 		require.Equal(t, 1, listening())
 		sleeping(t, h, "s", in1(0)).leave()
-		pass(limits.Linger - 1)
+		pass(options.Linger - 1)
 		require.Equal(t, 1, listening(), "the time is counted from the last one to leave")
 		pass(1)
 		require.Zero(t, listening())
@@ -60,17 +60,17 @@ func TestLinger(t *testing.T) {
 // A topic whose last waiter leaves while the clock is read lingers no longer than others.
 func TestLingerDuringARead(t *testing.T) {
 	t.Parallel()
-	limits := testLimits()
-	limits.Backstop = limits.Linger / 2
+	options := testOptions()
+	options.Backstop = options.Linger / 2
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, limits)
+		h, store := runningHub(t, options)
 		s := sleeping(t, h, "s", in1(0))
 		release := store.hold()
-		pass(limits.Linger)
+		pass(options.Linger)
 		_, reads, _ := store.seen()
 		require.Equal(t, 1, reads, "a read isn't repeated while it hangs")
 		s.leave()
-		pass(limits.Linger)
+		pass(options.Linger)
 		release()
 		_, reads, listening := store.seen()
 		require.Equal(t, 1, reads)
@@ -80,10 +80,10 @@ func TestLingerDuringARead(t *testing.T) {
 
 func TestNoLinger(t *testing.T) {
 	t.Parallel()
-	limits := testLimits()
-	limits.Linger = 0
+	options := testOptions()
+	options.Linger = 0
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, limits)
+		h, store := runningHub(t, options)
 		for range 3 {
 			s := sleeping(t, h, "s", in1(0))
 			pass(time.Hour)
@@ -110,7 +110,7 @@ var positionCases = []struct {
 	// Read before the fetch, this is old; read in its sleep, a fail-over has lost messages.
 	{"behind", in1(6), nil, refetch, asleep},
 	{"another life", in2(7), nil, refetch, refetch},
-	{"gone", Position{}, ErrNoChannel.WithCause(errNoise), refetch, refetch},
+	{"gone", Position{}, errNoChannel.WithCause(errNoise), refetch, refetch},
 }
 
 func TestReads(t *testing.T) {
@@ -119,7 +119,7 @@ func TestReads(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
+				h, store := runningHub(t, testOptions())
 				a, b, fetching := sleeping(t, h, "a", in1(7)), sleeping(t, h, "b", in1(7)), joined(t, h, "f")
 				for _, s := range []*sleeper{a, b, fetching} {
 					defer s.leave()
@@ -140,7 +140,7 @@ func TestReads(t *testing.T) {
 func TestConfirmationDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
 		store.setPosition(in1(7), nil)
@@ -148,7 +148,7 @@ func TestConfirmationDuringARead(t *testing.T) {
 		backstop()
 		store.emit(confirmed)
 		require.Equal(t, refetch, s.outcome())
-		s.w.prepare()
+		s.w.prepare(only)
 		s.sleep(t, in1(7))
 		release()
 		require.Equal(t, asleep, s.outcome())
@@ -173,12 +173,12 @@ func TestReadThatIsOvertaken(t *testing.T) {
 		{"the read is newer", in1(9), nil, 8, refetch},
 		{"the read is newer, and so is the fetch", in1(9), nil, 9, asleep},
 		{"the read is of another life", in2(8), nil, 8, refetch},
-		{"the read found nothing", Position{}, ErrNoChannel, 8, refetch},
+		{"the read found nothing", Position{}, errNoChannel, 8, refetch},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, store := runningHub(t, testLimits())
+				h, store := runningHub(t, testOptions())
 				s := joined(t, h, "s")
 				defer s.leave()
 				store.setPosition(tt.read, tt.err)
@@ -196,7 +196,7 @@ func TestReadThatIsOvertaken(t *testing.T) {
 func TestLateNotification(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		s := joined(t, h, "s")
 		defer s.leave()
 		store.setPosition(in1(9), nil)
@@ -210,34 +210,34 @@ func TestLateNotification(t *testing.T) {
 func TestReadBehindAMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		s := joined(t, h, "s")
 		defer s.leave()
 		store.emit(published(in1(8)))
 		store.setPosition(in1(7), nil)
 		backstop()
 		require.Equal(t, refetch, s.sleep(t, in1(7)).outcome())
-		s.w.prepare()
+		s.w.prepare(only)
 		require.Equal(t, asleep, s.sleep(t, in1(7)).outcome())
 	})
 }
 
 func TestBackstopRepairsALostNotification(t *testing.T) {
 	t.Parallel()
-	limits := testLimits()
+	options := testOptions()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, limits)
+		h, store := runningHub(t, options)
 		store.setPosition(in1(7), nil)
 		s, other := sleeping(t, h, "s", in1(7)), sleeping(t, h, "o", in1(7))
 		defer s.leave()
 		defer other.leave()
-		pass(limits.Backstop)
+		pass(options.Backstop)
 		_, reads, _ := store.seen()
 		require.Equal(t, 1, reads, "one read for all waiters")
 		require.Equal(t, asleep, s.outcome())
 
 		store.setPosition(in1(8), nil)
-		pass(limits.Backstop)
+		pass(options.Backstop)
 		require.Equal(t, refetch, s.outcome())
 		require.Equal(t, refetch, other.outcome())
 	})
@@ -245,19 +245,19 @@ func TestBackstopRepairsALostNotification(t *testing.T) {
 
 func TestBackstopIsSpreadOut(t *testing.T) {
 	t.Parallel()
-	limits := testLimits()
+	options := testOptions()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, limits)
+		h, store := runningHub(t, options)
 		const channels = 400
 		for i := range channels {
-			w := h.join(fmt.Sprint(i), "s")
+			w := h.join([]Target{{fmt.Sprint(i), "s"}})
 			defer w.leave()
 		}
-		pass(limits.Backstop * 3 / 4)
+		pass(options.Backstop * 3 / 4)
 		_, before, _ := store.seen()
-		pass(limits.Backstop / 8)
+		pass(options.Backstop / 8)
 		_, middle, _ := store.seen()
-		pass(limits.Backstop / 8)
+		pass(options.Backstop / 8)
 		_, after, _ := store.seen()
 		require.Less(t, before, channels/4)
 		require.Greater(t, middle, channels/4)
@@ -268,14 +268,14 @@ func TestBackstopIsSpreadOut(t *testing.T) {
 
 func TestBackstopWithoutWaiters(t *testing.T) {
 	t.Parallel()
-	limits := testLimits()
-	limits.Linger = limits.Backstop
+	options := testOptions()
+	options.Linger = options.Backstop
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, limits)
+		h, store := runningHub(t, options)
 		s := sleeping(t, h, "s", in1(0))
-		pass(limits.Backstop / 2)
+		pass(options.Backstop / 2)
 		s.leave()
-		pass(limits.Backstop/2 - 1)
+		pass(options.Backstop/2 - 1)
 		_, reads, listening := store.seen()
 		require.Zero(t, reads)
 		require.Equal(t, 1, listening)
@@ -286,7 +286,7 @@ func TestBackstopWithoutWaiters(t *testing.T) {
 func TestReadIsRepeated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
 		store.setPosition(Position{}, fault.ErrUnavailable.WithCause(errNoise))
@@ -312,10 +312,10 @@ func TestReadIsRepeated(t *testing.T) {
 func TestReadsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		const channels = 3 * maxReads * readBatch
 		for i := range channels {
-			w := h.join(fmt.Sprint(i), "s")
+			w := h.join([]Target{{fmt.Sprint(i), "s"}})
 			defer w.leave()
 		}
 		release := store.hold()
@@ -332,7 +332,7 @@ func TestReadsAreBounded(t *testing.T) {
 func TestEndDuringARead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h, store := runningHub(t, testLimits())
+		h, store := runningHub(t, testOptions())
 		s := sleeping(t, h, "s", in1(7))
 		defer s.leave()
 		store.hold()

@@ -1,4 +1,4 @@
-package channel
+package waiting
 
 import (
 	"sync"
@@ -6,14 +6,14 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// topic is one channel that is listened to, and the fetches that wait on it. It decides whom an event concerns.
+// topic is one channel that is listened to, and its members, the fetches that wait on it. It decides whom an event concerns.
 type topic struct {
 	channel string
 
 	mu        sync.Mutex
 	confirmed bool          // listening was confirmed at least once
 	first     chan struct{} // closed by the first confirmation; made when a waiter awaits it, and dropped then
-	waiters   []*waiter
+	members   []*member
 	updates   uint64   // how many updates there were
 	latest    update   // the furthest of them
 	published Position // of the last message that an event was about
@@ -25,7 +25,7 @@ type update struct {
 	message *Message
 }
 
-// wakes reports whether an update is new to a waiter at a position, and returns the message if it is the very next one.
+// wakes reports whether an update is new to a member at a position, and returns the message if it is the very next one.
 func (u update) wakes(p Position) (bool, *Message) {
 	switch {
 	case u.Epoch != p.Epoch:
@@ -51,7 +51,7 @@ func (t *topic) handle(e Event) {
 	}
 }
 
-// confirm unblocks the waiters that await the first confirmation, and makes all others fetch: only a fetch can tell a waiter
+// confirm unblocks the members that await the first confirmation, and makes all others fetch: only a read can tell a member
 // what it missed, or what a fail-over lost.
 func (t *topic) confirm() {
 	t.mu.Lock()
@@ -80,39 +80,39 @@ func (t *topic) confirmation() <-chan struct{} {
 	return t.first
 }
 
-// publish delivers a message to the waiters that sleep right before it, and wakes those that have missed something.
+// publish delivers a message to the members that sleep right before it, and wakes those that have missed something.
 func (t *topic) publish(u update) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.published
 	t.published = u.Position
 	if u.Epoch == before.Epoch && clock.Behind(u.Clock, before.Clock) {
-		// A fail-over lost the last messages and their clocks are given out again: no waiter's position can be trusted.
+		// A fail-over lost the last messages and their clocks are given out again: no member's position can be trusted.
 		t.wakeAllLocked()
 		t.latest = update{Position: u.Position}
 		return
 	}
 	fetching := false
-	for _, w := range t.waiters {
-		if !w.asleep {
+	for _, one := range t.members {
+		if !one.asleep {
 			fetching = true
-		} else if woken, m := u.wakes(w.at); woken {
-			w.deliver(m)
+		} else if woken, m := u.wakes(one.at); woken {
+			one.deliver(m)
 		}
 	}
 	if !fetching {
-		u.message = nil // no waiter will ask for it
+		u.message = nil // no member will ask for it
 	}
 	t.record(u)
 }
 
-// unsubscribe wakes a subscriber's waiters, whose next fetch finds that the subscriber is gone.
+// unsubscribe wakes a subscriber's members, whose next fetch finds that the subscriber is gone.
 func (t *topic) unsubscribe(subscriber string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, w := range t.waiters {
-		if w.subscriber == subscriber {
-			w.refetch()
+	for _, one := range t.members {
+		if one.subscriber == subscriber {
+			one.refetch()
 		}
 	}
 }
@@ -138,15 +138,15 @@ func (t *topic) observe(p Position, seen uint64) {
 			return
 		}
 	}
-	for _, w := range t.waiters {
-		if w.asleep && w.at != p {
-			w.deliver(nil)
+	for _, one := range t.members {
+		if one.asleep && one.at != p {
+			one.deliver(nil)
 		}
 	}
 	t.record(update{Position: p})
 }
 
-// record keeps an update for the waiters that fetch at this moment. The lock is held.
+// record keeps an update for the members that fetch at this moment. The lock is held.
 func (t *topic) record(u update) {
 	t.updates++
 	if u.Epoch != t.latest.Epoch || !clock.Behind(u.Clock, t.latest.Clock) {
@@ -156,7 +156,7 @@ func (t *topic) record(u update) {
 	t.latest.message = nil // a fail-over may have lost it
 }
 
-// wakeAll makes all waiters fetch, or end if the hub has drained.
+// wakeAll makes all members fetch, or end if the hub has drained.
 func (t *topic) wakeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -164,25 +164,25 @@ func (t *topic) wakeAll() {
 }
 
 func (t *topic) wakeAllLocked() {
-	for _, w := range t.waiters {
-		w.refetch()
+	for _, one := range t.members {
+		one.refetch()
 	}
 }
 
-func (t *topic) add(w *waiter) {
+func (t *topic) add(one *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w.index, w.prepared = len(t.waiters), t.updates
-	t.waiters = append(t.waiters, w)
+	one.index, one.prepared = len(t.members), t.updates
+	t.members = append(t.members, one)
 }
 
-// remove takes a waiter out of the list. The last one takes its place.
-func (t *topic) remove(w *waiter) {
+// remove takes a member out of the list. The last one takes its place.
+func (t *topic) remove(one *member) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	end := len(t.waiters) - 1
-	moved := t.waiters[end]
-	moved.index = w.index
-	t.waiters[w.index], t.waiters[end] = moved, nil
-	t.waiters = t.waiters[:end]
+	end := len(t.members) - 1
+	moved := t.members[end]
+	moved.index = one.index
+	t.members[one.index], t.members[end] = moved, nil
+	t.members = t.members[:end]
 }
