@@ -74,6 +74,10 @@ const (
 	SlugInvalidLock       Slug = "invalid-lock"
 	SlugLockHeld          Slug = "lock-held"
 	SlugLockLost          Slug = "lock-lost"
+	SlugInvalidValue      Slug = "invalid-value"
+	SlugValueTooLarge     Slug = "value-too-large"
+	SlugNoKind            Slug = "kind-not-found"
+	SlugNotCached         Slug = "not-cached"
 )
 
 // Entry describes a slug.
@@ -427,6 +431,26 @@ var entries = []Entry{
 		Slug: SlugLockLost, Kinds: []Kind{Conflict}, Title: "Lock lost",
 		Cause:  "The token does not hold the lock: its time has passed, it was released, or another holder has it.",
 		Remedy: "Stop what the lock protects. Acquire it again if it is still needed.",
+	},
+	{
+		Slug: SlugInvalidValue, Kinds: []Kind{Invalid}, Title: "Invalid value",
+		Cause:  "The value doesn't have the form of its kind, such as an author that isn't a JSON object.",
+		Remedy: "Fix the value as `detail` says; [records.md](records.md) has the forms.",
+	},
+	{
+		Slug: SlugValueTooLarge, Kinds: []Kind{TooLarge}, Title: "Value too large",
+		Cause:  "The value is larger than values of its kind may be: [records.md](records.md) has the sizes.",
+		Remedy: "Store less, or parts of it under several IDs.",
+	},
+	{
+		Slug: SlugNoKind, Kinds: []Kind{NotFound}, Title: "No such kind",
+		Cause:  "The cache has no values of the kind in the path.",
+		Remedy: "Use a kind of the cache that [records.md](records.md) lists.",
+	},
+	{
+		Slug: SlugNotCached, Kinds: []Kind{NotFound}, Title: "Not cached",
+		Cause:  "The cache doesn't have the value: it was never stored, has expired, or was invalidated or evicted.",
+		Remedy: "Read the value from where it comes from, and store it.",
 	},
 }
 

@@ -185,7 +185,17 @@ func TestSlugsMatchTheContract(t *testing.T) {
 		fault.SlugKeysUnavailable,
 	}
 	// No path of the document has these yet.
-	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
+	used = append(used,
+		fault.SlugManySubscribers,
+		fault.SlugInvalidID,
+		fault.SlugInvalidLock,
+		fault.SlugLockHeld,
+		fault.SlugLockLost,
+		fault.SlugInvalidValue,
+		fault.SlugValueTooLarge,
+		fault.SlugNoKind,
+		fault.SlugNotCached,
+	)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

@@ -10,12 +10,16 @@ import (
 
 // Errors that the service answers with, beside those of package client. Compare with errors.Is.
 var (
-	ErrInvalidID = named(fault.SlugInvalidID) // of a user or a record
+	ErrInvalidID     = named(fault.SlugInvalidID)    // of a user or a record
+	ErrInvalidValue  = named(fault.SlugInvalidValue) // a value of the cache that doesn't have the form of its kind
+	ErrValueTooLarge = named(fault.SlugValueTooLarge)
+	ErrNoKind        = named(fault.SlugNoKind) // of values in the cache
+	ErrNotCached     = named(fault.SlugNotCached)
 )
 
 // Errors returns all errors of this package.
 func Errors() []*client.Error {
-	return []*client.Error{ErrInvalidID}
+	return []*client.Error{ErrInvalidID, ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrNotCached}
 }
 
 func named(slug fault.Slug) *client.Error {
