@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/internal/parts"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
@@ -145,7 +146,7 @@ func (c *Config) readReceiptKeys() error {
 		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
 			continue
 		}
-		key, err := parseReceiptKey(line)
+		key, err := values.ReceiptKey(line)
 		if err != nil {
 			return fmt.Errorf("receiptKeysFile: %s: %w", c.Receipts.KeysFile, err)
 		}

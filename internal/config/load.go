@@ -17,6 +17,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/internal/config/yamltext"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 )
@@ -66,14 +67,14 @@ func (s source) check() error {
 	return apply(&scratch, s.values, s.name)
 }
 
-// apply sets the options that values holds. name names an option in errors.
-func apply(c *Config, values *koanf.Koanf, name func(option) string) error {
+// apply sets the options that from holds. name names an option in errors.
+func apply(c *Config, from *koanf.Koanf, name func(option) string) error {
 	for _, o := range allOptions() {
-		value := values.Get(o.key())
+		value := from.Get(o.key())
 		if value == nil {
 			// A key without a value in a YAML file isn't set, unless the option must not be empty.
-			if scratch := newConfig(); values.Exists(o.key()) && errors.Is(o.set(&scratch, ""), errEmpty) {
-				return fmt.Errorf("%s: %w", name(o), errEmpty)
+			if scratch := newConfig(); from.Exists(o.key()) && errors.Is(o.set(&scratch, ""), values.ErrEmpty) {
+				return fmt.Errorf("%s: %w", name(o), values.ErrEmpty)
 			}
 			continue
 		}

@@ -220,3 +220,16 @@ func TestEmptyFile(t *testing.T) {
 		require.NoError(t, err, "%q", yaml)
 	}
 }
+
+func TestServiceLinks(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"TIDEMARK_PORT": true, "TIDEMARK_PORT_8080_TCP_PROTO": true, "TIDEMARK_A_SERVICE_PORT_HTTP": true,
+		"TIDEMARK_REPORT": false, "TIDEMARK_PORTS": false, "TIDEMARK_PORT_TCP": false, "TIDEMARK_LISTEN": false,
+	} {
+		require.Equal(t, want, notForServe(name), name)
+	}
+	for _, o := range allOptions() {
+		require.False(t, notForServe(o.env()), o.name)
+	}
+}

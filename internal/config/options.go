@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config/rules"
+	"github.com/tidemark-dev/tidemark/internal/config/values"
 )
 
 // EnvPrefix starts the names of all environment variables.
@@ -18,6 +19,14 @@ const (
 	AdminVariable  = EnvPrefix + "ADMIN"
 	TokenVariable  = EnvPrefix + "TOKEN"
 )
+
+// UnixPrefix begins the address of a Unix socket. Its path follows.
+const UnixPrefix = values.UnixPrefix
+
+// ParseDuration parses a duration that is at least least, with the errors of serve's options.
+func ParseDuration(text string, least time.Duration) (time.Duration, error) {
+	return values.DurationBetween(least, forever)(text)
+}
 
 // option is a setting of serve. Its flag, environment variable and YAML key follow from its name.
 type option struct {
@@ -108,32 +117,32 @@ func serverOptions() []option {
 		{
 			name: "listen", kind: "host:port", def: "127.0.0.1:8080",
 			help: "Address to listen on for HTTP. An empty host means all addresses; port 0 means any free port, which is logged.",
-			set:  into(func(c *Config) *string { return &c.Server.Listen }, parseListen),
+			set:  into(func(c *Config) *string { return &c.Server.Listen }, values.Listen),
 		},
 		{
 			name: "admin-listen", kind: "address", def: "127.0.0.1:8081",
 			help: "Address to listen on for administrators: the whole HTTP API, and only here the metrics, profiles, and calls that change queues. A host:port as for HTTP, unix:PATH for a Unix socket with mode 0600, or off.",
-			set:  into(func(c *Config) *string { return &c.Server.AdminListen }, parseAdminListen),
+			set:  into(func(c *Config) *string { return &c.Server.AdminListen }, values.AdminListen),
 		},
 		{
 			name: "grace", kind: "duration", def: "30s",
 			help: "How long requests in flight may take to finish after SIGTERM or SIGINT.",
-			set:  into(func(c *Config) *time.Duration { return &c.Server.Grace }, durationFrom(0, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Server.Grace }, values.DurationBetween(0, forever)),
 		},
 		{
 			name: "drain-delay", kind: "duration", def: "0s",
 			help: "How long to keep serving after readiness has turned 503, so that load balancers notice. It is part of the grace.",
-			set:  into(func(c *Config) *time.Duration { return &c.Server.DrainDelay }, durationFrom(0, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Server.DrainDelay }, values.DurationBetween(0, forever)),
 		},
 		{
 			name: "cors-origins", kind: kindList,
 			help: "Origins whose pages may call the API, such as https://example.com, or * for all. Not set: only the service's own.",
-			set:  into(func(c *Config) *[]string { return &c.Server.CORSOrigins }, listOf(parseOrigin)),
+			set:  into(func(c *Config) *[]string { return &c.Server.CORSOrigins }, values.ListOf(values.Origin)),
 		},
 		{
 			name: "allow-hosts", kind: kindList,
 			help: "Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback address.",
-			set:  into(func(c *Config) *[]string { return &c.Server.AllowHosts }, listOf(parseHost)),
+			set:  into(func(c *Config) *[]string { return &c.Server.AllowHosts }, values.ListOf(values.Host)),
 		},
 	}
 }
@@ -143,24 +152,24 @@ func grpcOptions() []option {
 		{
 			name: "grpc-listen", kind: "host:port", def: "127.0.0.1:50504",
 			help: "Address to listen on for gRPC, as for HTTP; off for none: then gRPC is served on the HTTP port only.",
-			set:  into(func(c *Config) *string { return &c.GRPC.Listen }, parseGRPCListen),
+			set:  into(func(c *Config) *string { return &c.GRPC.Listen }, values.ListenOrOff),
 		},
 		{
 			name: "grpc-message-bytes", kind: "bytes", def: "1MiB",
 			help: "Maximum size of a message in a gRPC call, and so of a ticket with its extensions.",
-			set:  into(func(c *Config) *int { return &c.GRPC.MessageBytes }, parseBytes),
+			set:  into(func(c *Config) *int { return &c.GRPC.MessageBytes }, values.Bytes),
 		},
 		{
 			name: "grpc-query-page", kind: "int", def: "1000",
 			help: "Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at most 256KiB, unless one ticket has more.",
-			set:  into(func(c *Config) *int { return &c.GRPC.QueryPage }, intBetween(10, 10_000)),
+			set:  into(func(c *Config) *int { return &c.GRPC.QueryPage }, values.IntBetween(10, 10_000)),
 		},
 	}
 }
 
 // redisText returns the set function of an option that is plain text about Redis.
 func redisText(field func(*Redis) *string) func(*Config, string) error {
-	return into(func(c *Config) *string { return field(&c.Redis) }, parseText)
+	return into(func(c *Config) *string { return field(&c.Redis) }, values.Text)
 }
 
 func redisOptions() []option {
@@ -173,7 +182,7 @@ func redisOptions() []option {
 		{
 			name: "key-prefix", kind: "text",
 			help: "Prefix of every Redis key, so that several installations can share a Redis.",
-			set:  into(func(c *Config) *string { return &c.Redis.KeyPrefix }, parseKeyPrefix),
+			set:  into(func(c *Config) *string { return &c.Redis.KeyPrefix }, values.KeyPrefix),
 		},
 		{
 			name: "redis-username", kind: "text", help: "User to log in as.",
@@ -191,12 +200,12 @@ func redisOptions() []option {
 		{
 			name: "redis-timeout", kind: "duration", def: "5s",
 			help: "Time limit of one operation on Redis, with its retries. Beyond it the request is answered 503.",
-			set:  into(func(c *Config) *time.Duration { return &c.Redis.Timeout }, durationFrom(time.Millisecond, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Redis.Timeout }, values.DurationBetween(time.Millisecond, forever)),
 		},
 		{
 			name: "redis-connect-timeout", kind: "duration", def: "30s",
 			help: "How long to try to reach Redis at start-up.",
-			set:  into(func(c *Config) *time.Duration { return &c.Redis.ConnectTimeout }, durationFrom(time.Millisecond, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Redis.ConnectTimeout }, values.DurationBetween(time.Millisecond, forever)),
 		},
 	}
 }
@@ -235,12 +244,12 @@ func managedOptions() []option {
 		{
 			name: "data-dir", kind: "directory", def: "./tidemark-data",
 			help: "Directory in which the managed Redis keeps its data. Only one service at a time can use it.",
-			set:  into(func(c *Config) *string { return &c.Managed.DataDir }, parseText),
+			set:  into(func(c *Config) *string { return &c.Managed.DataDir }, values.Text),
 		},
 		{
 			name: "redis-binary", kind: "file",
 			help: "Redis server to run, as a path or a name in PATH. Not set: redis-server or valkey-server, whichever is found first.",
-			set:  into(func(c *Config) *string { return &c.Managed.Binary }, parseText),
+			set:  into(func(c *Config) *string { return &c.Managed.Binary }, values.Text),
 		},
 	}
 }
@@ -250,33 +259,33 @@ func channelOptions() []option {
 		{
 			name: "channel-ttl", kind: "duration", def: "24h",
 			help: "How long a message lives after its publish, and how long a channel and its subscribers live without activity.",
-			set:  into(func(c *Config) *time.Duration { return &c.Channel.TTL }, durationFrom(channel.MinTTL, channel.MaxTTL)),
+			set:  into(func(c *Config) *time.Duration { return &c.Channel.TTL }, values.DurationBetween(channel.MinTTL, channel.MaxTTL)),
 		},
 		{
 			name: "channel-max-messages", kind: "int", def: "0",
 			help: "Maximum number of messages that a channel keeps; the oldest are removed first. 0: no limit but their lifetime.",
-			set:  into(func(c *Config) *int { return &c.Channel.MaxMessages }, intFrom(0)),
+			set:  into(func(c *Config) *int { return &c.Channel.MaxMessages }, values.IntFrom(0)),
 		},
 		{
 			name: "channel-max-message-bytes", kind: "bytes", def: "256KiB",
 			help: "Maximum size of a message's content.",
-			set:  into(func(c *Config) *int { return &c.Channel.MaxMessageBytes }, parseBytes),
+			set:  into(func(c *Config) *int { return &c.Channel.MaxMessageBytes }, values.Bytes),
 		},
 		{
 			name: "channel-replicas", kind: "int", def: "0",
 			help: "Replicas of Redis that must confirm a publish before it is answered. If they don't confirm in time, the answer is 503, and trying again is safe. 0: don't wait.",
-			set:  into(func(c *Config) *int { return &c.Channel.Replicas }, intFrom(0)),
+			set:  into(func(c *Config) *int { return &c.Channel.Replicas }, values.IntFrom(0)),
 		},
 		{
 			name: "channel-max-subscribers", kind: "int", def: "0",
 			help: "Maximum number of subscribers of a channel. Beyond it a new one is refused with 409. 0: no limit.",
-			set:  into(func(c *Config) *int { return &c.Channel.MaxSubscribers }, intFrom(0)),
+			set:  into(func(c *Config) *int { return &c.Channel.MaxSubscribers }, values.IntFrom(0)),
 		},
 		{
 			name: "channels", kind: kindRules,
 			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, maxSubscribers, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
 			set: func(c *Config, text string) error {
-				r, err := rules.Parse(text, parseBytes)
+				r, err := rules.Parse(text, values.Bytes)
 				c.Rules, c.Access.Rules = r.Policies, r.Access
 				return err
 			},

@@ -1,4 +1,6 @@
-package config
+// Package values parses the values of options. Its errors say what is wrong with the value; the caller adds which option it is, and
+// where it was set.
+package values
 
 import (
 	"errors"
@@ -6,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -15,13 +18,11 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// The functions of this file parse the value of an option. Their errors say what is wrong with the value; the caller
-// adds which option it is, and where it was set.
+// Text accepts any text.
+func Text(text string) (string, error) { return text, nil }
 
-func parseText(text string) (string, error) { return text, nil }
-
-// parseKeyPrefix refuses braces, which would change the hash tag of every key.
-func parseKeyPrefix(text string) (string, error) {
+// KeyPrefix refuses braces, which would change the hash tag of every key.
+func KeyPrefix(text string) (string, error) {
 	if strings.ContainsAny(text, "{}") {
 		return "", fmt.Errorf("%q contains a brace: the hash tag of every key must be the channel", text)
 	}
@@ -31,7 +32,8 @@ func parseKeyPrefix(text string) (string, error) {
 	return text, nil
 }
 
-func parseListen(text string) (string, error) {
+// Listen parses an address to listen on: a host, which may be empty, and a port.
+func Listen(text string) (string, error) {
 	_, port, err := net.SplitHostPort(text)
 	if err != nil {
 		return "", fmt.Errorf("%q isn't host:port, such as 127.0.0.1:8080 or :8080", text)
@@ -42,19 +44,19 @@ func parseListen(text string) (string, error) {
 	return text, nil
 }
 
-// parseGRPCListen returns "" if there is nothing to listen on.
-func parseGRPCListen(text string) (string, error) {
+// ListenOrOff is Listen with off. It returns "" if there is nothing to listen on.
+func ListenOrOff(text string) (string, error) {
 	if text == "off" || text == "" {
 		return "", nil
 	}
-	return parseListen(text)
+	return Listen(text)
 }
 
 // UnixPrefix begins the address of a Unix socket. Its path follows.
 const UnixPrefix = "unix:"
 
-// parseAdminListen returns "" if there is nothing to listen on.
-func parseAdminListen(text string) (string, error) {
+// AdminListen is ListenOrOff with Unix sockets. It returns "" if there is nothing to listen on.
+func AdminListen(text string) (string, error) {
 	path, isUnix := strings.CutPrefix(text, UnixPrefix)
 	switch {
 	case isUnix && path == "":
@@ -62,10 +64,11 @@ func parseAdminListen(text string) (string, error) {
 	case isUnix:
 		return text, nil
 	}
-	return parseGRPCListen(text)
+	return ListenOrOff(text)
 }
 
-func parseOrigin(text string) (string, error) {
+// Origin parses an origin of web pages, or *.
+func Origin(text string) (string, error) {
 	if text == "*" {
 		return text, nil
 	}
@@ -76,8 +79,8 @@ func parseOrigin(text string) (string, error) {
 	return text, nil
 }
 
-// parseHost parses a host name whose first label may be a star.
-func parseHost(text string) (string, error) {
+// Host parses a host name whose first label may be a star.
+func Host(text string) (string, error) {
 	name := strings.ToLower(strings.TrimPrefix(text, "*."))
 	if name == "" || strings.ContainsAny(name, "*?[]\\/:@ ") {
 		return "", fmt.Errorf("%q isn't a host name without a port, such as tidemark.example.com or *.example.com", text)
@@ -85,8 +88,8 @@ func parseHost(text string) (string, error) {
 	return strings.ToLower(text), nil
 }
 
-// durationFrom parses a duration between least and most.
-func durationFrom(least, most time.Duration) func(string) (time.Duration, error) {
+// DurationBetween parses a duration between least and most.
+func DurationBetween(least, most time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		switch {
@@ -101,15 +104,11 @@ func durationFrom(least, most time.Duration) func(string) (time.Duration, error)
 	}
 }
 
-// ParseDuration parses a duration that is at least least, with the errors of serve's options.
-func ParseDuration(text string, least time.Duration) (time.Duration, error) {
-	return durationFrom(least, forever)(text)
-}
+// IntFrom parses an integer that is at least least.
+func IntFrom(least int) func(string) (int, error) { return IntBetween(least, math.MaxInt) }
 
-// intFrom parses an integer that is at least least.
-func intFrom(least int) func(string) (int, error) { return intBetween(least, math.MaxInt) }
-
-func intBetween(least, most int) func(string) (int, error) {
+// IntBetween parses an integer between least and most.
+func IntBetween(least, most int) func(string) (int, error) {
 	return func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -130,8 +129,8 @@ var byteUnits = []struct {
 	bytes  int
 }{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
 
-// parseBytes parses a number of bytes, with or without a unit.
-func parseBytes(text string) (int, error) {
+// Bytes parses a number of bytes, with or without a unit.
+func Bytes(text string) (int, error) {
 	number, unit := text, 1
 	for _, u := range byteUnits {
 		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
@@ -149,8 +148,8 @@ func parseBytes(text string) (int, error) {
 	return n * unit, nil
 }
 
-// listOf parses values that are separated by commas. Empty ones are left out.
-func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
+// ListOf parses values that are separated by commas. Empty ones are left out.
+func ListOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	return func(text string) ([]T, error) {
 		var list []T
 		for part := range strings.SplitSeq(text, ",") {
@@ -167,22 +166,23 @@ func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	}
 }
 
-var errEmpty = errors.New("is empty: leave the option out, or set it")
+// ErrEmpty refuses a value that is empty.
+var ErrEmpty = errors.New("is empty: leave the option out, or set it")
 
-// named refuses a value that names nothing. It is for options that are a protection: --api-keys "$KEYS" must not be an open
+// Named refuses a value that names nothing. It is for options that are a protection: --api-keys "$KEYS" must not be an open
 // service if the variable isn't set.
-func named[T any](parse func(string) (T, error)) func(string) (T, error) {
+func Named[T any](parse func(string) (T, error)) func(string) (T, error) {
 	return func(text string) (T, error) {
 		if strings.Trim(text, ", ") == "" {
 			var none T
-			return none, errEmpty
+			return none, ErrEmpty
 		}
 		return parse(text)
 	}
 }
 
-// parseReceiptKey parses a key. Its error never contains the key.
-func parseReceiptKey(text string) (receipt.Key, error) {
+// ReceiptKey parses a key. Its error never contains the key.
+func ReceiptKey(text string) (receipt.Key, error) {
 	key, err := receipt.ParseKey(text)
 	switch {
 	case errors.Is(err, receipt.ErrKeySyntax):
@@ -193,7 +193,8 @@ func parseReceiptKey(text string) (receipt.Key, error) {
 	return key, nil
 }
 
-func parseLogLevel(text string) (slog.Level, error) {
+// LogLevel parses a level of the log.
+func LogLevel(text string) (slog.Level, error) {
 	var level slog.Level
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
 		return 0, fmt.Errorf("%q isn't debug, info, warn or error", text)
@@ -202,12 +203,38 @@ func parseLogLevel(text string) (slog.Level, error) {
 	return level, err
 }
 
-// oneOf accepts one of the words.
-func oneOf(words ...string) func(string) (string, error) {
+// OneOf accepts one of the words.
+func OneOf(words ...string) func(string) (string, error) {
 	return func(text string) (string, error) {
 		if !slices.Contains(words, text) {
 			return "", fmt.Errorf("%q isn't %s", text, strings.Join(words, " or "))
 		}
 		return text, nil
 	}
+}
+
+// Network parses a network or a single address.
+func Network(text string) (netip.Prefix, error) {
+	if at, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(at, at.BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q isn't a network, such as 10.0.0.0/8 or 2001:db8::/32", text)
+	}
+	return network, nil
+}
+
+// Replicas accepts on, off, or what looks like a URL or host:port.
+func Replicas(text string) (string, error) {
+	if text != "on" && text != "off" && !strings.Contains(text, ":") {
+		return "", fmt.Errorf("%q isn't on, off or a URL", text)
+	}
+	return text, nil
+}
+
+// Switch parses on or off.
+func Switch(text string) (bool, error) {
+	word, err := OneOf("on", "off")(text)
+	return word == "on", err
 }

@@ -1,9 +1,11 @@
-package config
+package values_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/config/values"
 )
 
 func TestParseBytes(t *testing.T) {
@@ -11,12 +13,12 @@ func TestParseBytes(t *testing.T) {
 	for text, want := range map[string]int{
 		"1": 1, "65536": 65536, "7B": 7, "256KiB": 256 << 10, "3 MiB": 3 << 20, "2GiB": 2 << 30,
 	} {
-		n, err := parseBytes(text)
+		n, err := values.Bytes(text)
 		require.NoError(t, err)
 		require.Equal(t, want, n, text)
 	}
 	for _, text := range []string{"", "KiB", "1KB", "1k", "1.5MiB", "-1", "0", "0x10", "9223372036854775807KiB"} {
-		_, err := parseBytes(text)
+		_, err := values.Bytes(text)
 		require.Error(t, err, "%q", text)
 	}
 }
@@ -24,7 +26,7 @@ func TestParseBytes(t *testing.T) {
 func TestParseListen(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"127.0.0.1:8080", ":80", "[::1]:0", "localhost:9"} {
-		listen, err := parseListen(text)
+		listen, err := values.Listen(text)
 		require.NoError(t, err)
 		require.Equal(t, text, listen)
 	}
@@ -33,11 +35,11 @@ func TestParseListen(t *testing.T) {
 func TestParseOrigin(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"*", "https://a.example", "http://localhost:3000", "https://*.a.example"} {
-		_, err := parseOrigin(text)
+		_, err := values.Origin(text)
 		require.NoError(t, err, text)
 	}
 	for _, text := range []string{"a.example", "https://", "https://a/", "https://a?b", "https://u@a", "//a", "https://a b"} {
-		_, err := parseOrigin(text)
+		_, err := values.Origin(text)
 		require.Error(t, err, text)
 	}
 }
@@ -45,25 +47,12 @@ func TestParseOrigin(t *testing.T) {
 func TestParseHost(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{"a.example": "a.example", "*.A.Example": "*.a.example", "tidemark": "tidemark"} {
-		host, err := parseHost(text)
+		host, err := values.Host(text)
 		require.NoError(t, err, text)
 		require.Equal(t, want, host)
 	}
 	for _, text := range []string{"", "*", "*.", "a.example:80", "https://a.example", "a.*.example", "[::1]", "a b"} {
-		_, err := parseHost(text)
+		_, err := values.Host(text)
 		require.Error(t, err, text)
-	}
-}
-
-func TestServiceLinks(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]bool{
-		"TIDEMARK_PORT": true, "TIDEMARK_PORT_8080_TCP_PROTO": true, "TIDEMARK_A_SERVICE_PORT_HTTP": true,
-		"TIDEMARK_REPORT": false, "TIDEMARK_PORTS": false, "TIDEMARK_PORT_TCP": false, "TIDEMARK_LISTEN": false,
-	} {
-		require.Equal(t, want, notForServe(name), name)
-	}
-	for _, o := range allOptions() {
-		require.False(t, notForServe(o.env()), o.name)
 	}
 }
