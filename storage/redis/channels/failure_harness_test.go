@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 )
 
@@ -72,7 +73,7 @@ func requireWhole(t *testing.T, s *Store, direct rueidis.Client, name string, n 
 	require.Equal(t, strconv.Itoa(n), get(ch.Clock()))
 	seen := map[string]bool{}
 	for at := clock.Clock(1); at <= clock.Clock(n); at++ {
-		m, err := parseEnvelope([]byte(get(ch.Message(at))), at)
+		m, err := envelope.Parse([]byte(get(ch.Message(at))), at)
 		require.NoError(t, err)
 		require.False(t, seen[m.ID], m.ID)
 		seen[m.ID] = true

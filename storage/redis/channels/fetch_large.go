@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 )
 
 // A fetch reads at most firstRead bytes, but always one message, with its script on the shared connection. The rest of a
@@ -141,9 +142,9 @@ func (rd *bulkReader) add(ctx context.Context, b *channel.Batch, value rueidis.R
 }
 
 func reread(value rueidis.RedisMessage, at clock.Clock) (channel.Message, error) {
-	envelope, err := value.AsBytes()
+	text, err := value.AsBytes()
 	if err != nil {
 		return channel.Message{}, err
 	}
-	return parseEnvelope(envelope, at)
+	return envelope.Parse(text, at)
 }

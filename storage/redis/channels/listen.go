@@ -2,6 +2,7 @@ package channels
 
 import (
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -15,7 +16,7 @@ func (s *Store) Listen(name string, sink func(channel.Event)) (stop func()) {
 
 // event decodes a notification. A malformed one is reported as EventConfirmed, after which all waiters read again.
 func (s *Store) event(name, text string) channel.Event {
-	event, err := parseNotification(text)
+	event, err := envelope.ParseNotification(text)
 	if err != nil {
 		s.conn.Logger().Warn("cannot read a notification", "channel", name, "error", err)
 		return channel.Event{Kind: channel.EventConfirmed}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -194,9 +195,9 @@ func (c cutStore) ageMessage(t *testing.T, name string, at clock.Clock) {
 	key := c.keys(name).Message(at)
 	text, err := c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Get().Key(key).Build()).ToString()
 	require.NoError(t, err)
-	m, err := parseEnvelope([]byte(text), at)
+	m, err := envelope.Parse([]byte(text), at)
 	require.NoError(t, err)
-	head, _, _ := strings.Cut(text, envelopeAt)
-	older := head + envelopeAt + strconv.FormatInt(m.PublishedAt.Add(-2*c.conn.Timeout()).UnixMilli(), 10) + "}"
+	head, _, _ := strings.Cut(text, envelope.At)
+	older := head + envelope.At + strconv.FormatInt(m.PublishedAt.Add(-2*c.conn.Timeout()).UnixMilli(), 10) + "}"
 	require.NoError(t, c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Set().Key(key).Value(older).Keepttl().Build()).Error())
 }

@@ -12,7 +12,7 @@ import (
 
 func TestReplies(t *testing.T) {
 	t.Parallel()
-	epoch := "'" + someEpoch + "'"
+	epoch := "'" + "01ARZ3NDEKTSV4RRFFQ69G5FAV" + "'"
 	right := map[string][]string{
 		"publish":     {`{'OK', '1', 0, '-9007199254740991', 1}`},
 		"subscribe":   {`{'CREATED', ` + epoch + `, '0'}`, `{'EXISTS', ` + epoch + `, '-5'}`},

@@ -1,4 +1,5 @@
-package channels
+// Package envelope is the form of stored messages, {"id":"…","content":…,"at":<ms>}, and of notifications.
+package envelope
 
 import (
 	"bytes"
@@ -15,51 +16,52 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 )
 
-// A message is stored as {"id":"…","content":…,"at":<ms>}. The bytes of the content are never changed: head and tail are
-// added around them and removed again.
+// The bytes of the content are never changed: head and tail are added around them and removed again.
 const (
-	envelopeID      = `{"id":"`
-	envelopeContent = `","content":`
-	envelopeAt      = `,"at":`
+	beforeID      = `{"id":"`
+	beforeContent = `","content":`
+
+	// At follows the content. Then come the milliseconds of Redis's time, and a brace.
+	At = `,"at":`
 )
 
-// envelopeHead returns an envelope up to the end of its content; the publish script adds the time. IDs need no escaping.
-func envelopeHead(d channel.Draft) string {
+// Head returns an envelope up to the end of its content; the publish script adds the time. IDs need no escaping.
+func Head(d channel.Draft) string {
 	var b strings.Builder
-	b.Grow(len(envelopeID) + len(d.ID) + len(envelopeContent) + len(d.Content))
-	b.WriteString(envelopeID)
+	b.Grow(len(beforeID) + len(d.ID) + len(beforeContent) + len(d.Content))
+	b.WriteString(beforeID)
 	b.WriteString(d.ID)
-	b.WriteString(envelopeContent)
+	b.WriteString(beforeContent)
 	b.Write(d.Content)
 	return b.String()
 }
 
-// parseEnvelope returns the message of an envelope. The message's content shares the envelope's memory.
-func parseEnvelope(envelope []byte, at clock.Clock) (channel.Message, error) {
-	rest, ok := bytes.CutPrefix(envelope, []byte(envelopeID))
+// Parse returns the message of an envelope. The message's content shares the envelope's memory.
+func Parse(text []byte, at clock.Clock) (channel.Message, error) {
+	rest, ok := bytes.CutPrefix(text, []byte(beforeID))
 	if !ok {
-		return parseForeign(envelope, at)
+		return parseForeign(text, at)
 	}
-	id, rest, ok := bytes.Cut(rest, []byte(envelopeContent))
-	tail := bytes.LastIndex(rest, []byte(envelopeAt))
+	id, rest, ok := bytes.Cut(rest, []byte(beforeContent))
+	tail := bytes.LastIndex(rest, []byte(At))
 	if !ok || tail <= 0 || rest[len(rest)-1] != '}' || channel.CheckMessageID(string(id)) != nil {
-		return parseForeign(envelope, at)
+		return parseForeign(text, at)
 	}
-	ms, err := strconv.ParseInt(string(rest[tail+len(envelopeAt):len(rest)-1]), 10, 64)
+	ms, err := strconv.ParseInt(string(rest[tail+len(At):len(rest)-1]), 10, 64)
 	if err != nil {
-		return parseForeign(envelope, at)
+		return parseForeign(text, at)
 	}
 	return channel.Message{ID: string(id), Clock: at, Content: rest[:tail:tail], PublishedAt: time.UnixMilli(ms)}, nil
 }
 
 // parseForeign returns the message of an envelope of the predecessor: any JSON object with an id and a content.
-func parseForeign(envelope []byte, at clock.Clock) (channel.Message, error) {
+func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
 	var e struct {
 		ID      string          `json:"id"`
 		Content json.RawMessage `json:"content"`
 		At      int64           `json:"at"`
 	}
-	if err := json.Unmarshal(envelope, &e); err != nil {
+	if err := json.Unmarshal(text, &e); err != nil {
 		return channel.Message{}, fmt.Errorf("message at clock %s: %w", at, err)
 	}
 	if channel.CheckMessageID(e.ID) != nil || len(e.Content) == 0 {
@@ -74,9 +76,9 @@ func parseForeign(envelope []byte, at clock.Clock) (channel.Message, error) {
 
 var errNotification = errors.New("not a notification")
 
-// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large to be part of its
+// ParseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large to be part of its
 // notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
-func parseNotification(text string) (channel.Event, error) {
+func ParseNotification(text string) (channel.Event, error) {
 	epochText, rest, _ := strings.Cut(text, " ")
 	clockText, body, _ := strings.Cut(rest, " ")
 	epoch, err := ulid.ParseStrict(epochText)
@@ -95,7 +97,7 @@ func parseNotification(text string) (channel.Event, error) {
 	if body == "" {
 		return event, nil
 	}
-	m, err := parseEnvelope([]byte(body), at)
+	m, err := Parse([]byte(body), at)
 	if err != nil {
 		return channel.Event{}, fmt.Errorf("%w: %w", errNotification, err)
 	}

@@ -1,4 +1,4 @@
-package channels
+package envelope
 
 import (
 	"encoding/json"
@@ -33,7 +33,7 @@ func contents() *rapid.Generator[string] {
 
 // sealed is an envelope as the publish script completes it.
 func sealed(d channel.Draft, at int64) string {
-	return envelopeHead(d) + envelopeAt + strconv.FormatInt(at, 10) + "}"
+	return Head(d) + At + strconv.FormatInt(at, 10) + "}"
 }
 
 func TestEnvelopeRoundTrip(t *testing.T) {
@@ -44,7 +44,7 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 		c := clock.Clock(rapid.Int64Range(int64(clock.Min), int64(clock.Max)).Draw(t, "clock"))
 		envelope := sealed(d, at)
 
-		m, err := parseEnvelope([]byte(envelope), c)
+		m, err := Parse([]byte(envelope), c)
 		require.NoError(t, err)
 		require.Equal(t, channel.Message{ID: d.ID, Clock: c, Content: d.Content, PublishedAt: time.UnixMilli(at)}, m)
 		if !json.Valid(d.Content) {
@@ -64,7 +64,7 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 
 func TestEnvelopeContentCantReachWhatFollows(t *testing.T) {
 	t.Parallel()
-	m, err := parseEnvelope([]byte(`{"id":"a","content":1,"at":5}`), 1)
+	m, err := Parse([]byte(`{"id":"a","content":1,"at":5}`), 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, cap(m.Content), "an append to the content copies it")
 }
@@ -84,7 +84,7 @@ func TestForeignEnvelopes(t *testing.T) {
 		t.Run(envelope, func(t *testing.T) {
 			t.Parallel()
 			want.Clock = 7
-			m, err := parseEnvelope([]byte(envelope), 7)
+			m, err := Parse([]byte(envelope), 7)
 			require.NoError(t, err)
 			require.Equal(t, want, m)
 		})
@@ -99,7 +99,7 @@ func TestUnreadableEnvelopes(t *testing.T) {
 		`{"id":"a","content":1,"at":}`, `{"id":"a","content":1,"at":x}`, `{"id":"a","content":,"at":5}`, `{"id":"a","content":1,"at":"5"}`,
 		`{"id":"a b","content":1,"at":5}`, `{"id":"a\"","content":1,"at":5}`, `{"id":"-a","content":1}`, `{"id":"a","content":1,"at":99999999999999999999}`,
 	} {
-		m, err := parseEnvelope([]byte(envelope), 7)
+		m, err := Parse([]byte(envelope), 7)
 		require.ErrorContains(t, err, "message at clock 7", "%s", envelope)
 		require.Zero(t, m, "%s", envelope)
 	}
@@ -111,7 +111,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		f.Add([]byte(`{ "id": "a", "content": ` + content + ` }`))
 	}
 	f.Fuzz(func(t *testing.T, envelope []byte) {
-		m, err := parseEnvelope(envelope, 7)
+		m, err := Parse(envelope, 7)
 		if err != nil {
 			require.Zero(t, m)
 			return
@@ -119,7 +119,7 @@ func FuzzParseEnvelope(f *testing.F) {
 		require.NoError(t, channel.CheckMessageID(m.ID))
 		require.NotEmpty(t, m.Content)
 		require.Contains(t, string(envelope), string(m.Content), "contents are kept byte for byte")
-		again, err := parseEnvelope([]byte(sealed(channel.Draft{ID: m.ID, Content: m.Content}, 5)), 7)
+		again, err := Parse([]byte(sealed(channel.Draft{ID: m.ID, Content: m.Content}, 5)), 7)
 		require.NoError(t, err)
 		m.PublishedAt = time.UnixMilli(5)
 		require.Equal(t, m, again)
@@ -138,7 +138,7 @@ func TestNews(t *testing.T) {
 		prefix + ` {"id":"a","content":{"b": "! c"},"at":5}`: {Kind: channel.EventPublished, Position: at, Message: &m},
 		prefix + " !s:1": {Kind: channel.EventUnsubscribed, Position: at, Subscriber: "s:1"},
 	} {
-		event, err := parseNotification(news)
+		event, err := ParseNotification(news)
 		require.NoError(t, err, news)
 		require.Equal(t, want, event, news)
 	}
@@ -151,7 +151,7 @@ func TestUnreadableNews(t *testing.T) {
 		someEpoch + " 1.0", someEpoch + " 1e3", someEpoch + " 01", someEpoch + " 9007199254740992", someEpoch + "\t1",
 		someEpoch + " 1 x", someEpoch + " 1 {}", someEpoch + ` 1  !s`, someEpoch + ` 1 {"id":"a"}`,
 	} {
-		event, err := parseNotification(news)
+		event, err := ParseNotification(news)
 		require.ErrorIs(t, err, errNotification, "%q", news)
 		require.Zero(t, event, "%q", news)
 	}
@@ -164,7 +164,7 @@ func FuzzParseNews(f *testing.F) {
 		f.Add(someEpoch + " -5 " + sealed(channel.Draft{ID: "a", Content: []byte(content)}, 1))
 	}
 	f.Fuzz(func(t *testing.T, news string) {
-		event, err := parseNotification(news)
+		event, err := ParseNotification(news)
 		if err != nil {
 			require.ErrorIs(t, err, errNotification)
 			require.Zero(t, event)
@@ -179,7 +179,7 @@ func FuzzParseNews(f *testing.F) {
 			event.Message.PublishedAt = time.UnixMilli(5)
 			text += " " + sealed(channel.Draft{ID: event.Message.ID, Content: event.Message.Content}, 5)
 		}
-		again, err := parseNotification(text)
+		again, err := ParseNotification(text)
 		require.NoError(t, err)
 		require.Equal(t, event, again)
 	})
