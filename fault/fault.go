@@ -28,6 +28,7 @@ const (
 	Misdirected                  // the request is for a host name that the service does not serve
 	Unauthenticated              // the request has no credential, or one that isn't valid
 	Limited                      // the caller has used up a limit; trying again later is safe
+	Unsupported                  // the service isn't set up for the request
 )
 
 // Error is an outcome that a client is told. It must not be changed once it is returned.

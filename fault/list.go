@@ -78,6 +78,12 @@ const (
 	SlugValueTooLarge     Slug = "value-too-large"
 	SlugNoKind            Slug = "kind-not-found"
 	SlugNotCached         Slug = "not-cached"
+	SlugInvalidToken      Slug = "invalid-token-record"
+	SlugNoVerification    Slug = "verification-not-found"
+	SlugNoOAuthState      Slug = "oauth-state-not-found"
+	SlugNoOAuthTokens     Slug = "oauth-tokens-not-found" //nolint:gosec // no credential
+	SlugNoKeyset          Slug = "no-keyset"
+	SlugSealed            Slug = "token-unreadable"
 )
 
 // Entry describes a slug.
@@ -431,6 +437,36 @@ var entries = []Entry{
 		Slug: SlugLockLost, Kinds: []Kind{Conflict}, Title: "Lock lost",
 		Cause:  "The token does not hold the lock: its time has passed, it was released, or another holder has it.",
 		Remedy: "Stop what the lock protects. Acquire it again if it is still needed.",
+	},
+	{
+		Slug: SlugInvalidToken, Kinds: []Kind{Invalid}, Title: "Invalid token record",
+		Cause:  "A part of a verification, an OAuth state or OAuth tokens is not allowed: the type, the data, the provider, the URL.",
+		Remedy: "Fix the part that `field` names. Providers are those of `--oauth-providers`.",
+	},
+	{
+		Slug: SlugNoVerification, Kinds: []Kind{NotFound}, Title: "Verification token not found",
+		Cause:  "No verification token of this type is valid that is equal to the one sent: it was never issued, was taken or replaced, or has ended.",
+		Remedy: "Issue a new one.",
+	},
+	{
+		Slug: SlugNoOAuthState, Kinds: []Kind{NotFound}, Title: "OAuth state not found",
+		Cause:  "The OAuth state was never made, was taken, or has ended.",
+		Remedy: "Begin the login again.",
+	},
+	{
+		Slug: SlugNoOAuthTokens, Kinds: []Kind{NotFound}, Title: "OAuth tokens not found",
+		Cause:  "No token of this provider is stored for the user, or they have ended.",
+		Remedy: "Have the user log in with the provider again.",
+	},
+	{
+		Slug: SlugNoKeyset, Kinds: []Kind{Unsupported}, Title: "No keyset",
+		Cause:  "The service was started without `--keyset`, so it has nothing to encrypt OAuth tokens with.",
+		Remedy: "Make a keyset with `tidemark keyset create`, and start the service with it.",
+	},
+	{
+		Slug: SlugSealed, Kinds: []Kind{Unsupported}, Title: "Token unreadable",
+		Cause:  "A stored OAuth token can't be decrypted: its key is not in the keyset, or the value was changed or copied from another key.",
+		Remedy: "Put the key back into the keyset, or store the user's tokens again. The service's log says which of them it is.",
 	},
 	{
 		Slug: SlugInvalidValue, Kinds: []Kind{Invalid}, Title: "Invalid value",

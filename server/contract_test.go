@@ -196,6 +196,9 @@ func TestSlugsMatchTheContract(t *testing.T) {
 		fault.SlugNoKind,
 		fault.SlugNotCached,
 	)
+	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
+	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
+	used = append(used, fault.SlugInvalidToken, fault.SlugNoVerification, fault.SlugNoOAuthState, fault.SlugNoOAuthTokens, fault.SlugNoKeyset, fault.SlugSealed)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

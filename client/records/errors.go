@@ -15,11 +15,23 @@ var (
 	ErrValueTooLarge = named(fault.SlugValueTooLarge)
 	ErrNoKind        = named(fault.SlugNoKind) // of values in the cache
 	ErrNotCached     = named(fault.SlugNotCached)
+	ErrInvalidID = named(fault.SlugInvalidID) // of a user or a record
+
+	ErrInvalidToken   = named(fault.SlugInvalidToken) // a part of a verification, an OAuth state or OAuth tokens
+	ErrNoVerification = named(fault.SlugNoVerification)
+	ErrNoOAuthState   = named(fault.SlugNoOAuthState)
+	ErrNoOAuthTokens  = named(fault.SlugNoOAuthTokens)
+	ErrNoKeyset       = named(fault.SlugNoKeyset)
+	ErrUnreadable     = named(fault.SlugSealed) // a stored OAuth token
 )
 
 // Errors returns all errors of this package.
 func Errors() []*client.Error {
 	return []*client.Error{ErrInvalidID, ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrNotCached}
+	return []*client.Error{
+		ErrInvalidID,
+		ErrInvalidToken, ErrNoVerification, ErrNoOAuthState, ErrNoOAuthTokens, ErrNoKeyset, ErrUnreadable,
+	}
 }
 
 func named(slug fault.Slug) *client.Error {

@@ -49,6 +49,8 @@ func CodeOf(e *fault.Error) codes.Code {
 		return codes.Unauthenticated
 	case fault.Limited:
 		return codes.ResourceExhausted
+	case fault.Unsupported:
+		return codes.Unimplemented
 	case fault.Internal:
 		return codes.Internal
 	}

@@ -56,6 +56,8 @@ func StatusOf(kind fault.Kind) int {
 		return http.StatusUnauthorized
 	case fault.Limited:
 		return http.StatusTooManyRequests
+	case fault.Unsupported:
+		return http.StatusNotImplemented
 	case fault.Internal:
 		return http.StatusInternalServerError
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-//go:embed */*.lua */lib/*.lua
+//go:embed */*.lua */lib/*.lua records/*/*.lua
 var files embed.FS
 
 // parsed are the files, read when the first script is asked for.

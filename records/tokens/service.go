@@ -1,0 +1,97 @@
+package tokens
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/records"
+)
+
+// DefaultProviders are the OAuth providers of a service that isn't told others.
+var DefaultProviders = []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}
+
+// MaxProviders is how many OAuth providers there may be.
+const MaxProviders = 64
+
+var providerPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+
+// Options are the parts of a Service.
+type Options struct {
+	Store     Store
+	Sealer    Sealer   // nil: tokens of providers aren't kept
+	Providers []string // nil: DefaultProviders
+}
+
+// Service issues, takes and keeps tokens. Any number of goroutines may use it.
+type Service struct {
+	store     Store
+	sealer    Sealer
+	providers []string
+}
+
+// New returns a service. Its error names the provider that is wrong.
+func New(o Options) (*Service, error) {
+	if o.Providers == nil {
+		o.Providers = DefaultProviders
+	}
+	if err := CheckProviders(o.Providers); err != nil {
+		return nil, err
+	}
+	return &Service{store: o.Store, sealer: o.Sealer, providers: slices.Clone(o.Providers)}, nil
+}
+
+// CheckProviders returns what is wrong with a list of OAuth providers.
+func CheckProviders(names []string) error {
+	if len(names) > MaxProviders {
+		return fmt.Errorf("%d OAuth providers, at most %d are allowed", len(names), MaxProviders)
+	}
+	for _, name := range names {
+		if !providerPattern.MatchString(name) {
+			return fmt.Errorf("%.64q can't be an OAuth provider: it must be 1 to 32 of a-z, 0-9, _ and -", name)
+		}
+	}
+	return nil
+}
+
+// checkOwner returns what is wrong with a user and provider, or ErrNoKeyset.
+func (s *Service) checkOwner(of Owner) error {
+	if s.sealer == nil {
+		return ErrNoKeyset
+	}
+	return s.checkNames(of)
+}
+
+func (s *Service) checkNames(of Owner) error {
+	return cmp.Or(s.checkUser(of.User), s.checkProvider(of.Provider))
+}
+
+func (s *Service) checkUser(user string) error { return records.CheckID("user", user) }
+
+func (s *Service) checkProvider(name string) error {
+	if !slices.Contains(s.providers, name) {
+		return invalid("provider", fmt.Sprintf("%.64q is none of the service's OAuth providers (%s)", name, strings.Join(s.providers, ", ")))
+	}
+	return nil
+}
+
+// attemptOf returns the name of an attempt: a new one if the caller has none.
+func attemptOf(name string) (string, error) {
+	if name == "" {
+		return id.New(), nil
+	}
+	if err := records.CheckID("attempt", name); err != nil {
+		return "", err
+	}
+	return name, nil
+}
+
+// isText reports whether text has at most so many bytes, all of them UTF-8 without control characters.
+func isText(text string, most int) bool {
+	control := func(r rune) bool { return r < ' ' || r == 0x7f }
+	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, control)
+}

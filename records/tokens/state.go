@@ -1,0 +1,59 @@
+package tokens
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// The bounds of a state's parts, in bytes.
+const (
+	MaxURLBytes  = 2048
+	MaxCSRFBytes = 512
+)
+
+// State is what an OAuth login must know when the provider sends the user back.
+type State struct {
+	Provider    string
+	RedirectURI string    // where the user goes then; "": nowhere
+	CSRFToken   string    // what the user's browser must have, too; "": nothing
+	Created     time.Time // Redis's time, in seconds
+}
+
+// NewState keeps a state for ten minutes, and returns the random text that the provider is sent. Errors: one with
+// fault.SlugInvalidToken, and the store's.
+func (s *Service) NewState(ctx context.Context, n State) (state string, ends time.Time, err error) {
+	if err := s.checkProvider(n.Provider); err != nil {
+		return "", time.Time{}, err
+	}
+	if _, err := url.Parse(n.RedirectURI); err != nil || len(n.RedirectURI) > MaxURLBytes {
+		return "", time.Time{}, invalid("redirectUri", fmt.Sprintf("must be a URL of at most %d bytes", MaxURLBytes))
+	}
+	if !isText(n.CSRFToken, MaxCSRFBytes) {
+		return "", time.Time{}, invalid("csrfToken", fmt.Sprintf("must be text of at most %d bytes", MaxCSRFBytes))
+	}
+	state = random()
+	if ends, err = s.store.KeepState(ctx, hashOf(state), n); err != nil {
+		return "", time.Time{}, fmt.Errorf("keep an OAuth state: %w", err)
+	}
+	return state, ends, nil
+}
+
+// TakeState returns a state, and ends it. attempt names the take: see the package's comment. Errors: ErrNoState, one with
+// fault.SlugInvalidToken, and the store's.
+func (s *Service) TakeState(ctx context.Context, state, attempt string) (State, error) {
+	attempt, err := attemptOf(attempt)
+	if err != nil {
+		return State{}, err
+	}
+	if len(state) != base64.RawURLEncoding.EncodedLen(secretBytes) {
+		return State{}, ErrNoState
+	}
+	found, err := s.store.TakeState(ctx, hashOf(state), attempt)
+	if err != nil {
+		return State{}, fmt.Errorf("take an OAuth state: %w", err)
+	}
+	return found, nil
+}

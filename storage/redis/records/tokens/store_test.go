@@ -1,0 +1,164 @@
+package tokens
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/tokens"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/tokentest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+		tokentest.Run(t, func(t testing.TB) tokentest.Harness {
+			t.Helper()
+			return harness{t, r, New(rig.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))}
+		})
+	})
+}
+
+// harness is a store with a key prefix of its own.
+type harness struct {
+	t     testing.TB
+	redis kinds.Redis
+	store *Store
+}
+
+func (h harness) Store() tokens.Store { return h.store }
+
+// Pass takes time off the lives of the store's keys.
+func (h harness) Pass(ctx context.Context, d time.Duration) error {
+	for _, node := range h.redis.Client.Nodes() {
+		keys, err := node.Do(ctx, node.B().Keys().Pattern(h.store.conn.Prefix()+"*").Build()).AsStrSlice()
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			c := h.redis.Client
+			left, err := c.Do(ctx, c.B().Pttl().Key(key).Build()).AsInt64()
+			if err != nil {
+				return err
+			}
+			require.NotEqual(h.t, int64(-1), left, "%s has no end", key)
+			if err := c.Do(ctx, c.B().Pexpire().Key(key).Milliseconds(left-d.Milliseconds()).Build()).Error(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	const heading = "## Tokens"
+	scripts, rows := luatest.Scripts(t, "records/tokens"), rig.KeyRows(t, heading)
+	verification, current := "verification:{<user>}:<type>:<hash>", "verification_current:{<user>}:<type>"
+	state, access, refresh := "oauth_state:{<hash>}", "oauth_access:{<user>}:<provider>", "oauth_refresh:{<user>}:<provider>"
+	rig.RequireSections(t, heading, scripts)
+	rig.RequireUses(t, rows, scripts, map[string][]string{
+		"verification": {verification}, "current": {current}, "state": {state}, "secret": {verification, state},
+		"access": {access}, "refresh": {refresh},
+	}, "delete")
+	require.Len(t, rows, 5)
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	rig.RequireStatuses(t, "store.go", luatest.Scripts(t, "records/tokens"))
+}
+
+// Nothing that is kept has an argument or a key with a token, and what stands there is what the source has.
+func TestWhatIsKept(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	s := New(l.Conn)
+	v := tokens.Verification{User: "ann", Type: tokens.EmailChange, Data: []byte(`{"to":1}`)}
+	for _, hash := range []string{"h1", "h2"} {
+		require.NoError(t, rig.ErrorOf(s.Issue(t.Context(), hash, v)))
+	}
+	require.Equal(t, []string{"verification:{ann}:email_change:h2", "verification_current:{ann}:email_change"}, l.Found(t))
+	require.Equal(t, "h2", l.Value(t, "verification_current:{ann}:email_change"))
+	fields, err := l.Node.Do(t, "HGETALL", l.Conn.Prefix()+"verification:{ann}:email_change:h2").AsStrMap()
+	require.NoError(t, err)
+	require.Regexp(t, `^\d{10}$`, fields["created_at"])
+	delete(fields, "created_at")
+	require.Equal(t, map[string]string{
+		"user_id": "ann", "token_type": "verification", "verification_type": "email_change", "data": `{"to":1}`,
+	}, fields)
+}
+
+// A Redis that is full lets tokens be taken, and tokens of providers be deleted.
+func TestErrorsOfRedis(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	s := New(rig.Connect(t, redis.Options{URL: node.URL()}))
+	v, of := tokens.Verification{User: "ann", Type: tokens.PasswordReset}, tokens.Owner{User: "ann", Provider: "google"}
+	issue := func(hash string) error { return rig.ErrorOf(s.Issue(t.Context(), hash, v)) }
+	put := func() error { return rig.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a")})) }
+	require.NoError(t, issue("h1"))
+	require.NoError(t, put())
+	rig.FillUp(t, node)
+	rig.RequireFull(t, issue("h2"))
+	rig.RequireFull(t, put())
+	rig.RequireFull(t, rig.ErrorOf(s.KeepState(t.Context(), "h3", tokens.State{})))
+	require.NoError(t, rig.ErrorOf(s.TakeVerification(t.Context(), "h1", v, "a")))
+	require.NoError(t, s.Delete(t.Context(), of))
+
+	rig.Set(t, node, "maxmemory", "0")
+	require.NoError(t, node.Do(t, "HSET", "oauth_state:{odd}", "provider", "google", "created_at", "yesterday").Error())
+	require.ErrorIs(t, rig.ErrorOf(s.TakeState(t.Context(), "odd", "a")), redis.ErrReply)
+	require.NoError(t, node.Do(t, "SET", "oauth_state:{string}", "x").Error())
+	require.Error(t, rig.ErrorOf(s.TakeState(t.Context(), "string", "a")))
+}
+
+// A take whose answer was lost is tried again by the store, and finds what it took.
+func TestTakeWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	rig.EachErrorReply(t, func(t *testing.T, f rig.Faulty, text string) {
+		s, v := New(f.Conn), tokens.Verification{User: "ann", Type: tokens.PasswordReset}
+		require.NoError(t, rig.ErrorOf(s.Issue(t.Context(), "h", v)))
+		f.Fail(text, "EVALSHA", "EVAL")
+		_, err := s.TakeVerification(rig.Shortly(t), "h", v, "a")
+		require.Error(t, err)
+		require.NotErrorIs(t, err, tokens.ErrNoVerification)
+		f.Recover(t)
+		require.NoError(t, rig.ErrorOf(s.TakeVerification(t.Context(), "h", v, "a")))
+		require.ErrorIs(t, rig.ErrorOf(s.TakeVerification(t.Context(), "h", v, "b")), tokens.ErrNoVerification)
+	})
+}
+
+func TestDecoding(t *testing.T) {
+	t.Parallel()
+	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"issue": func(r redis.Reply) error { return rig.ErrorOf(endOf(r)) },
+		"take":  func(r redis.Reply) error { return rig.ErrorOf(fieldsOf(r)) },
+		"put":   func(r redis.Reply) error { return rig.ErrorOf(endsOf(r)) },
+		"get":   func(r redis.Reply) error { return rig.ErrorOf(sealedOf(r)) },
+	}, map[string][]string{
+		"issue": {`{'OK', '1'}`}, "take": {`{'NONE'}`, `{'OK', 'a', 'b'}`}, "put": {`{'OK', '0', '1'}`}, "get": {`{'OK', '', -2, 'a', 1}`},
+	}, map[string][]string{
+		"issue": {`{'OK'}`, `{'OK', 'x'}`, `{'OK', '1', '2'}`}, "take": {`{'NONE', 'x'}`, `{'OK', 'a'}`},
+		"put": {`{'OK', '1'}`, `{'OK', '1', 'x'}`}, "get": {`{'OK', '', -2}`, `{'OK', '', 'x', '', 1}`},
+	})
+}
+
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	s := New(l.Conn)
+	for _, key := range s.providerKeys(tokens.Owner{User: "}{", Provider: "vk"}) {
+		require.Equal(t, "%7D%7B", rig.HashTag(strings.TrimPrefix(key, l.Conn.Prefix())))
+	}
+}
