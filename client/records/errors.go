@@ -10,12 +10,12 @@ import (
 
 // Errors that the service answers with, beside those of package client. Compare with errors.Is.
 var (
-	ErrInvalidID     = named(fault.SlugInvalidID)    // of a user or a record
+	ErrInvalidID = named(fault.SlugInvalidID) // of a user or a record
+
 	ErrInvalidValue  = named(fault.SlugInvalidValue) // a value of the cache that doesn't have the form of its kind
 	ErrValueTooLarge = named(fault.SlugValueTooLarge)
 	ErrNoKind        = named(fault.SlugNoKind) // of values in the cache
 	ErrNotCached     = named(fault.SlugNotCached)
-	ErrInvalidID = named(fault.SlugInvalidID) // of a user or a record
 
 	ErrInvalidToken   = named(fault.SlugInvalidToken) // a part of a verification, an OAuth state or OAuth tokens
 	ErrNoVerification = named(fault.SlugNoVerification)
@@ -25,15 +25,13 @@ var (
 	ErrUnreadable     = named(fault.SlugSealed) // a stored OAuth token
 )
 
+var all []*client.Error
+
 // Errors returns all errors of this package.
-func Errors() []*client.Error {
-	return []*client.Error{ErrInvalidID, ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrNotCached}
-	return []*client.Error{
-		ErrInvalidID,
-		ErrInvalidToken, ErrNoVerification, ErrNoOAuthState, ErrNoOAuthTokens, ErrNoKeyset, ErrUnreadable,
-	}
-}
+func Errors() []*client.Error { return all }
 
 func named(slug fault.Slug) *client.Error {
-	return &client.Error{Problem: wire.Problem{Type: wire.TypePrefix + string(slug), Title: slug.Title()}}
+	e := &client.Error{Problem: wire.Problem{Type: wire.TypePrefix + string(slug), Title: slug.Title()}}
+	all = append(all, e)
+	return e
 }
