@@ -52,6 +52,10 @@ func TestBadYAML(t *testing.T) {
 		{"proxies", "trustProxies: [10.0.0.0/40]", `tidemark.yaml: trustProxies: "10.0.0.0/40" isn't a network, such as 10.0.0.0/8`},
 		{"level", "logLevel: loud", `tidemark.yaml: logLevel: "loud" isn't debug, info, warn or error`},
 		{"format", "logFormat: xml", `tidemark.yaml: logFormat: "xml" isn't text or json`},
+		{"long sessions", "sessionTtl: 721h", "tidemark.yaml: sessionTtl: 721h is too long, at most 720h0m0s is allowed"},
+		{"grants of sessions", "sessionGrants: [{actions: [all]}]", `tidemark.yaml: sessionGrants: grants[0].actions[0]: "all" is no action`},
+		{"provider", "oauthProviders: [Google]", `tidemark.yaml: oauthProviders: "Google" isn't a provider`},
+		{"no keyset", "keyset: ''", "tidemark.yaml: keyset: is empty"},
 		{"key", "receiptKeys: [secret!]", "tidemark.yaml: receiptKeys: a key isn't base64: make one with `openssl rand -base64 32`"},
 		{"short key", "receiptKeys: c2VjcmV0", "tidemark.yaml: receiptKeys: receipt key is too short: 6 bytes of at least 32"},
 	}
@@ -133,6 +137,7 @@ func TestOptionsThatDontFitTogether(t *testing.T) {
 		{"memory of bodies", "bodyMemory: 1023KiB", "bodyMemory: is smaller than maxBodyBytes"},
 		{"delay", "drainDelay: 31s", "drainDelay: is longer than grace"},
 		{"password for the managed one", "redisPassword: x", "redisPassword: is set but redis isn't"},
+		{"two providers", "oauthProviders: [a, a]", `oauthProviders: "a" is there twice`},
 		{"sentinel of nothing", "redisSentinelMaster: x", "redisSentinelMaster: is set but redis isn't"},
 		{"certificate without key", "redis: a\nredisCertFile: x", "redisCertFile and redisKeyFile must be set together"},
 		{"key without certificate", "redis: a\nredisKeyFile: x", "redisCertFile and redisKeyFile must be set together"},

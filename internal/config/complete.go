@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/internal/parts"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -46,6 +47,9 @@ func (c *Config) complete() error {
 	}
 	if err := c.Access.complete(); err != nil {
 		return err
+	}
+	if err := records.CheckProviders(c.Records.OAuth.Providers); err != nil {
+		return fmt.Errorf("oauthProviders: %w", err)
 	}
 	return c.readReceiptKeys()
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
@@ -24,6 +25,7 @@ type Config struct {
 	Access      Access
 	Limits      channel.Limits
 	Matchmaking Matchmaking
+	Records     records.Options
 	Receipts    Receipts
 	Log         Log
 }

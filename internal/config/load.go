@@ -103,7 +103,7 @@ func (o option) text(value any) (string, error) {
 	case string:
 		return value, nil
 	case []any:
-		if o.kind == kindRules {
+		if o.kind == kindRules || o.kind == kindGrants {
 			text, err := json.Marshal(value)
 			return string(text), err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
@@ -56,6 +57,13 @@ func TestDefaults(t *testing.T) {
 		NewSubscribers: access.Rate{Count: 600, Per: time.Minute},
 	}
 	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: service.DefaultLeaseTTL}
+	grants, err := access.ParseGrants([]byte(defaultSessionGrants))
+	require.NoError(t, err)
+	want.Records = records.Options{
+		On: true, Cache: records.Cache{Memory: 64 << 20},
+		Sessions: records.Sessions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
+		OAuth:    records.OAuth{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}},
+	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
 }
@@ -113,6 +121,8 @@ func TestEverySource(t *testing.T) {
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking": "off", "queues": `{"duel":{"match":{"teams":3,"weights":{"skill":0.5}},"teammates":true},"eu.west":null}`,
 		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "require-credentials": "on", "tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
+		"records": "off", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h", "session-grants": `[{"actions":["subscribe"],"channels":["news"]}]`,
+		"legacy-sessions": "off", "oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
 	}
 	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure"} // they exclude others, or must exist
@@ -161,6 +171,11 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, "eu.west", fromYAML.Matchmaking.Queues[1].Name)
 	require.Equal(t, 3, fromYAML.Matchmaking.Queues[0].Match.Teams)
 	require.False(t, fromYAML.Matchmaking.On)
+	kept := fromYAML.Records
+	require.Equal(t, "redis://s:6379 redis://c:6379 keys.json", kept.Sessions.Redis+" "+kept.Cache.Redis+" "+kept.OAuth.Keyset)
+	require.Equal(t, []access.Action{access.Subscribe}, kept.Sessions.Grants[0].Actions)
+	require.Equal(t, []string{"github", "my-own"}, kept.OAuth.Providers)
+	require.False(t, kept.On || kept.Sessions.Legacy)
 }
 
 // yamlOf writes a value as one would in a file: lists as lists.

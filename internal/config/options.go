@@ -57,6 +57,7 @@ func (o option) key() string {
 const (
 	kindList   = "list"   // separated by commas; the flag may be repeated
 	kindRules  = "rules"  // a list of mappings
+	kindGrants = "grants" // a list of mappings, too
 	kindQueues = "queues" // a mapping of mappings
 
 	kindSwitch = "[=on|off]" // a flag without a value means on
@@ -94,6 +95,7 @@ func optionGroups() []optionGroup {
 		{"Tokens of users", tokenOptions()},
 		{"Limits of each client", clientOptions()},
 		{"Matchmaking", matchmakingOptions()},
+		{"Records", recordOptions()},
 		{"Limits", limitOptions()},
 		{"Receipt handles", receiptOptions()},
 		{"Logs", logOptions()},

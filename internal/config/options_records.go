@@ -1,0 +1,62 @@
+package config
+
+import (
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/config/values"
+)
+
+// defaultSessionGrants let the user of a session follow notifications.
+const defaultSessionGrants = `[{"actions":["subscribe","describe"],"channels":["notifications:{sub}","notifications:global","notifications:topic:*","notifications:shout:*"]}]`
+
+func recordOptions() []option {
+	return []option{
+		{
+			name: "records", kind: "switch", def: "on",
+			help: "Whether to serve records, such as sessions, settings, caches and locks: on or off.",
+			set:  into(func(c *Config) *bool { return &c.Records.On }, values.Switch),
+		},
+		{
+			name: "sessions-redis", kind: "url",
+			help: "Another Redis for sessions and for OAuth and verification tokens, with user and password in the URL if it needs them. It must not evict. Not set: that of the channels.",
+			set:  into(func(c *Config) *string { return &c.Records.Sessions.Redis }, values.Text),
+		},
+		{
+			name: "cache-redis", kind: "url",
+			help: "Another Redis for caches, with user and password in the URL if it needs them. It may evict. Not set: that of the channels.",
+			set:  into(func(c *Config) *string { return &c.Records.Cache.Redis }, values.Text),
+		},
+		{
+			name: "session-ttl", kind: "duration", def: "720h",
+			help: "How long a session lives without activity. At most 720h, which is 30 days.",
+			set:  into(func(c *Config) *time.Duration { return &c.Records.Sessions.TTL }, values.DurationBetween(records.MinSessionTTL, records.MaxSessionTTL)),
+		},
+		{
+			name: "session-grants", kind: kindGrants, def: defaultSessionGrants,
+			help: "What the token of a session allows its user, as in the record of an API key. In a flag or variable: a JSON array.",
+			set:  into(func(c *Config) *access.Grants { return &c.Records.Sessions.Grants }, records.ParseGrants),
+		},
+		{
+			name: "legacy-sessions", kind: "switch", def: "on",
+			help: "Whether to accept sessions that applications wrote by hand, with the token in the key. The first check moves such a session.",
+			set:  into(func(c *Config) *bool { return &c.Records.Sessions.Legacy }, values.Switch),
+		},
+		{
+			name: "oauth-providers", kind: kindList, def: "google,github,facebook,twitter,telegram,vk,yandex",
+			help: "OAuth providers whose tokens can be stored.",
+			set:  into(func(c *Config) *[]string { return &c.Records.OAuth.Providers }, values.ListOf(records.ParseProvider)),
+		},
+		{
+			name: "keyset", kind: "file",
+			help: "File with the keys that encrypt OAuth tokens, which tidemark keyset create writes. Not set: OAuth tokens can't be stored.",
+			set:  into(func(c *Config) *string { return &c.Records.OAuth.Keyset }, values.Named(values.Text)),
+		},
+		{
+			name: "cache-memory", kind: "bytes", def: "64MiB",
+			help: "Memory of this process for values of caches that were read. Redis tells the process when one changes.",
+			set:  into(func(c *Config) *int { return &c.Records.Cache.Memory }, values.Bytes),
+		},
+	}
+}
