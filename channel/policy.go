@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"time"
@@ -22,6 +23,14 @@ type Policy struct {
 	MaxMessageBytes int           // largest content of a message
 	Replicas        int           // replicas of Redis that must confirm a publish; 0: don't wait
 	MaxSubscribers  int           // 0: no limit
+	Schema          Schema        // of the contents of messages; nil: any JSON
+	Plain           bool          // each new message is also published plainly, on the pub/sub channel of Redis with the channel's name
+}
+
+// Schema decides which contents messages may have. Any number of goroutines may use it.
+type Schema interface {
+	// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole of it.
+	Check(content []byte) (field string, err error)
 }
 
 func (p Policy) check() error {
@@ -51,6 +60,8 @@ type Rule struct {
 	MaxMessageBytes string // integer
 	Replicas        string // integer
 	MaxSubscribers  string // integer
+	Schema          Schema // no captures
+	Plain           bool
 }
 
 // setting is one key of a rule.
@@ -120,6 +131,7 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}
 	c := compiledRule{pattern: pattern, policy: fallback}
+	c.policy.Schema, c.policy.Plain = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain
 	for _, s := range settings {
 		value := s.value(r)
 		dynamic, err := captures.In(pattern, value)

@@ -161,6 +161,12 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 				Detail: fmt.Sprintf("the content has %d bytes, at most %d are allowed on this channel", size, policy.MaxMessageBytes),
 			}, i, len(drafts), "content")
 		}
+		if policy.Schema == nil {
+			continue
+		}
+		if field, err := policy.Schema.Check(d.Content); err != nil {
+			return atDraft(&fault.Error{Kind: fault.Invalid, Slug: fault.SlugSchema, Detail: err.Error()}, i, len(drafts), "content"+field)
+		}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -182,11 +183,21 @@ func TestPublishMakesIDs(t *testing.T) {
 	}
 }
 
+// numbers is a Schema of contents that aren't objects.
+type numbers struct{}
+
+func (numbers) Check(content []byte) (field string, err error) {
+	if content[0] == '{' {
+		return "/n", errors.New("is missing")
+	}
+	return "", nil
+}
+
 func TestDraftsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	limits := DefaultLimits()
 	limits.MaxBatch = 3
-	s := serviceOn(t, &stubStore{}, limits)
+	s := serviceOn(t, &stubStore{}, limits, Rule{Pattern: "ch", Schema: numbers{}})
 	ok, large, named := Draft{Content: []byte("1")}, Draft{Content: make([]byte, 101)}, Draft{ID: "a/b", Content: []byte("1")}
 	for _, tt := range []struct {
 		name   string
@@ -201,6 +212,8 @@ func TestDraftsThatAreRefused(t *testing.T) {
 		{"a bad ID in a batch", []Draft{ok, named}, fault.Invalid, fault.SlugInvalidMessageID, "/1/id"},
 		{"too large", []Draft{large}, fault.TooLarge, fault.SlugMessageTooLarge, "/content"},
 		{"too large in a batch", []Draft{ok, ok, large}, fault.TooLarge, fault.SlugMessageTooLarge, "/2/content"},
+		{"not of the schema", []Draft{{Content: []byte(`{}`)}}, fault.Invalid, fault.SlugSchema, "/content/n"},
+		{"not of the schema in a batch", []Draft{ok, {Content: []byte(`{}`)}}, fault.Invalid, fault.SlugSchema, "/1/content/n"},
 		{"the first one counts", []Draft{large, named}, fault.TooLarge, fault.SlugMessageTooLarge, "/0/content"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

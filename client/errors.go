@@ -28,6 +28,7 @@ var (
 	ErrInvalidSubscriber = named(fault.SlugInvalidSubscriber)
 	ErrInvalidMessageID  = named(fault.SlugInvalidMessageID)
 	ErrInvalidContent    = named(fault.SlugInvalidContent) // not JSON, or not UTF-8
+	ErrSchema            = named(fault.SlugSchema)         // not as the schema of the channel's rule asks for
 	ErrInvalidBody       = named(fault.SlugInvalidBody)
 	ErrInvalidBatch      = named(fault.SlugInvalidBatch)
 	ErrInvalidMax        = named(fault.SlugInvalidMax)

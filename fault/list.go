@@ -22,6 +22,7 @@ const (
 	SlugInvalidSubscriber Slug = "invalid-subscriber-name"
 	SlugInvalidMessageID  Slug = "invalid-message-id"
 	SlugInvalidContent    Slug = "invalid-content"
+	SlugSchema            Slug = "schema-mismatch"
 	SlugInvalidBatch      Slug = "invalid-batch"
 	SlugInvalidMax        Slug = "invalid-max"
 	SlugInvalidWait       Slug = "invalid-wait"
@@ -177,6 +178,11 @@ var entries = []Entry{
 		Slug: SlugInvalidContent, Kinds: []Kind{Invalid}, Title: "Invalid message content",
 		Cause:  "The content is not one JSON value in UTF-8.",
 		Remedy: "Encode the content as JSON.",
+	},
+	{
+		Slug: SlugSchema, Kinds: []Kind{Invalid}, Title: "Message does not match the channel's schema",
+		Cause:  "The content is not what the `schema` of the channel's rule asks for. Nothing of the batch was published.",
+		Remedy: "Fix the part of the content that `field` names.",
 	},
 	{
 		Slug: SlugInvalidBatch, Kinds: []Kind{Invalid}, Title: "Invalid batch",

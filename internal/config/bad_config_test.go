@@ -86,6 +86,8 @@ func TestBadRules(t *testing.T) {
 		{"readers", "channels: [{pattern: a, readers: '*'}]", "tidemark.yaml: channels[0].readers: must be an array"},
 		{"query", "channels: [{pattern: a, queryToken: yes}]", "tidemark.yaml: channels[0].queryToken: must be true or false"},
 		{"nested", "channels: [{pattern: [a]}]", "tidemark.yaml: channels[0].pattern: must be a string or a number"},
+		{"schema", "channels: [{pattern: a, schema: /nowhere/a.json}]", "tidemark.yaml: channels[0].schema: open /nowhere/a.json"},
+		{"publish", "channels: [{pattern: a, publish: loudly}]", `tidemark.yaml: channels[0].publish: is "loudly", it must be plain`},
 		{"not mappings", "channels: [a]", "tidemark.yaml: channels[0]: must be an object, not a string"},
 	}
 	for _, tt := range tests {

@@ -60,7 +60,24 @@ func TestChannelsOfTickets(t *testing.T) {
 		require.Equal(t, want, got, name)
 	}
 	c.Matchmaking.On = false
-	require.Equal(t, c.Rules, c.ChannelRules())
+	require.Equal(t, c.Rules, c.ChannelRules()[:1])
+}
+
+// TestChannelsOfNotifications: the rule that is built in holds for them unless one of the configuration matches.
+func TestChannelsOfNotifications(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "channels: [{pattern: 'notifications:b', publish: plain}]", nil, nil)
+	require.NoError(t, err)
+	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
+	require.NoError(t, err)
+	for name, want := range map[string][2]bool{ // with a schema, and published plainly
+		"notifications:a": {true, false}, "notifications:topic:7": {true, false}, "notifications:b": {false, true},
+		"notifications": {false, false}, "a.notifications:a": {false, false},
+	} {
+		got, err := policies.For(name)
+		require.NoError(t, err)
+		require.Equal(t, want, [2]bool{got.Schema != nil, got.Plain}, name)
+	}
 }
 
 func TestBadQueues(t *testing.T) {

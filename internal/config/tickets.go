@@ -2,10 +2,12 @@ package config
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/rules"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 )
 
@@ -26,14 +28,16 @@ func (c Config) TicketLife() time.Duration {
 	return life
 }
 
-// ChannelRules returns the rules of the configuration, and before them that of the channels of tickets.
+// ChannelRules returns the rules of the configuration, before them that of the channels of tickets, and after them those that are
+// built in.
 func (c Config) ChannelRules() []channel.Rule {
+	configured := append(slices.Clone(c.Rules), rules.BuiltIn()...)
 	if !c.Matchmaking.On {
-		return c.Rules
+		return configured
 	}
 	tickets := channel.Rule{
 		Pattern: regexp.QuoteMeta(matchmaking.ChannelPrefix) + ".*", TTL: c.TicketLife().String(),
 		MaxMessageBytes: strconv.Itoa(max(c.Channel.MaxMessageBytes, leastAssignmentBytes)),
 	}
-	return append([]channel.Rule{tickets}, c.Rules...)
+	return append([]channel.Rule{tickets}, configured...)
 }

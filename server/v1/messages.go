@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
@@ -63,11 +64,11 @@ func (m *messages) put(c *web.Call) error {
 // ofContent removes the field from an error about a content that is the whole body.
 func ofContent(err error) error {
 	var e *fault.Error
-	if !errors.As(err, &e) || e.Field != "/content" {
+	if !errors.As(err, &e) || !strings.HasPrefix(e.Field, "/content") {
 		return err
 	}
 	whole := *e
-	whole.Field = ""
+	whole.Field = strings.TrimPrefix(e.Field, "/content")
 	return &whole
 }
 

@@ -11,8 +11,18 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/schemas"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
+
+// plain is the value of publish.
+const plain = "plain"
+
+// BuiltIn returns the rules that follow those of the configuration: the channels of notifications have the form of the
+// notifications of a community site.
+func BuiltIn() []channel.Rule {
+	return []channel.Rule{{Pattern: "notifications:.+", Schema: schemas.Notification()}}
+}
 
 // value is a value of a rule as it is written.
 type value string
@@ -51,6 +61,8 @@ func Parse(text string, parseBytes func(string) (int, error)) (Rules, error) {
 		Readers         []string `json:"readers"`
 		Writers         []string `json:"writers"`
 		QueryToken      bool     `json:"queryToken"`
+		Schema          string   `json:"schema"`
+		Publish         string   `json:"publish"`
 	}
 	var wrong *strictjson.Error
 	switch err := strictjson.Unmarshal([]byte(text), &list, strictjson.TextIsPlain); {
@@ -65,11 +77,20 @@ func Parse(text string, parseBytes func(string) (int, error)) (Rules, error) {
 		if err != nil {
 			return Rules{}, fmt.Errorf("channels[%d].maxMessageBytes: %w", i, err)
 		}
+		parsed.Access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers, QueryToken: r.QueryToken}
 		parsed.Policies[i] = channel.Rule{
 			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes, Replicas: string(r.Replicas),
-			MaxSubscribers: string(r.MaxSubscribers),
+			MaxSubscribers: string(r.MaxSubscribers), Plain: r.Publish == plain,
 		}
-		parsed.Access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers, QueryToken: r.QueryToken}
+		if r.Publish != "" && r.Publish != plain {
+			return Rules{}, fmt.Errorf("channels[%d].publish: is %.64q, it must be %s", i, r.Publish, plain)
+		}
+		if r.Schema == "" {
+			continue
+		}
+		if parsed.Policies[i].Schema, err = schemas.Open(r.Schema); err != nil {
+			return Rules{}, fmt.Errorf("channels[%d].schema: %w", i, err)
+		}
 	}
 	// What a rule leaves out comes from the default policy, which is valid whatever it is.
 	anyPolicy := channel.Policy{TTL: channel.MinTTL, MaxMessageBytes: 1}

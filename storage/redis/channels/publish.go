@@ -104,7 +104,7 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	ch := s.keys(r.Channel)
 	keys = make([]string, 0, 4+len(r.Drafts))
-	args = make([]string, 0, 7+len(r.Drafts))
+	args = make([]string, 0, 8+len(r.Drafts))
 	keys = append(keys, ch.Clock(), ch.Epoch(), ch.Subscribers())
 	epoch := ""
 	switch {
@@ -114,7 +114,7 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 		epoch = id.New()
 	}
 	args = append(args, ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), epoch,
-		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes))
+		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plainChannel(r))
 	for _, draft := range r.Drafts {
 		keys = append(keys, ch.MessageID(draft.ID))
 		args = append(args, envelope.Head(draft))
@@ -123,6 +123,15 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 		keys = append(keys, ch.Mark(r.Subscriber))
 	}
 	return keys, args
+}
+
+// plainChannel returns the pub/sub channel of services that subscribe to Redis themselves: the channel's own name, without the
+// key prefix. "" is none.
+func plainChannel(r channel.PublishRequest) string {
+	if r.Policy.Plain {
+		return r.Channel
+	}
+	return ""
 }
 
 func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Milliseconds(), 10) }

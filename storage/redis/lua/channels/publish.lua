@@ -1,7 +1,7 @@
 #!lua
 -- publish.lua appends messages to a channel, all or none, in order. A message whose ID has a dedup record changes nothing.
 -- If the channel doesn't exist, it can make a subscriber with it, whose mark is in front of the messages.
--- uses: clock.MAX clock.sub life.found life.prolong life.refused life.times
+-- uses: clock.MAX clock.sub life.found life.prolong life.refused life.times notify.demand_publish notify.notify
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -15,14 +15,15 @@
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[6] topic           string  sharded pub/sub channel to notify
 -- ARGV[7] notify_bytes    int     a longer message is notified without its body
--- ARGV[8…] heads          string  each message without its time and closing brace: {"id":"…","content":…
+-- ARGV[8] plain           string  pub/sub channel that each new message's content is published on, too; "": none
+-- ARGV[9…] heads          string  each message without its time and closing brace: {"id":"…","content":…
 -- The message keys can't be declared. While the slot is half moved Redis refuses the call: a new message's record is missing.
 -- Returns {"OK", clock, duplicate, clock, …} with duplicate 0 or 1, {"CREATED", …} likewise if it made the channel, {"NO_CHANNEL"},
 -- {"LIFE"}: a later one has begun, or {"AGAIN"}: call again.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
-local ttl_ms, new_epoch, max_messages, topic, notify_bytes = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7])
-local call, format, records, mark_key = redis.call, string.format, #ARGV - 4, KEYS[#ARGV - 3]
+local ttl_ms, new_epoch, max_messages, topic, notify_bytes, plain = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8]
+local call, format, records, mark_key = redis.call, string.format, #ARGV - 5, KEYS[#ARGV - 4]
 
 local clock = tonumber(call('GET', clock_key))
 local epoch = clock and call('GET', epoch_key)
@@ -40,11 +41,7 @@ if clock and (life > ends or life < 0) then
   ends = math.max(ends, call('PEXPIRETIME', message_prefix .. format('%d', clock)))
 end
 local message_ends, tail = format('%d', ends), format(',"at":%d}', now)
--- A right that Redis's user lacks would stop the script in its middle, so it asks for those of the last steps first.
-if not redis.acl_check_cmd('SPUBLISH', topic, '') or due and not redis.acl_check_cmd('PEXPIREAT', subs_key)
-  or max_messages > 0 and not redis.acl_check_cmd('DEL', clock_key) then
-  return redis.error_reply('NOPERM the user needs DEL, PEXPIREAT, and SPUBLISH to ' .. topic)
-end
+demand_publish(topic, plain, due and subs_key, max_messages > 0 and clock_key)
 -- If the clock is gone, dedup records are what an eviction left of an earlier life. The first one is overwritten.
 if not clock and not found(subs_key, mark_prefix, mark_key, message_ends, unpack(KEYS, 5, records)) then
   return {'AGAIN'}
@@ -61,12 +58,12 @@ for i = 4, records do
   end
   reply[2 * i - 6], reply[2 * i - 5] = known or at, known and 1 or 0
   if not known then
-    local message = ARGV[i + 4] .. tail
+    local message = ARGV[i + 5] .. tail
     call('SET', message_prefix .. at, message, 'PXAT', message_ends)
     if max_messages > 0 then
       call('DEL', message_prefix .. format('%d', sub(next, max_messages)))
     end
-    call('SPUBLISH', topic, #message <= notify_bytes and epoch .. ' ' .. at .. ' ' .. message or epoch .. ' ' .. at)
+    notify(topic, epoch .. ' ' .. at, #message <= notify_bytes and message, plain ~= '' and plain, ARGV[i + 5])
     last = next
   end
 end

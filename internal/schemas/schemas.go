@@ -1,0 +1,179 @@
+// Package schemas checks messages against JSON Schemas, by a library. Start from [Open].
+package schemas
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// Bounds of a schema.
+const (
+	MaxBytes = 64 << 10
+	MaxDepth = 32 // of its objects and arrays
+)
+
+const maxDetail = 200 // bytes of what a client is told
+
+// NotificationName is the name of the schema that is built in.
+const NotificationName = "notification"
+
+//go:embed notification.json
+var notification []byte
+
+// Schema is a compiled JSON Schema. Any number of goroutines may use it.
+type Schema struct{ compiled *jsonschema.Schema }
+
+// Notification returns the schema of a community site's notifications.
+func Notification() *Schema {
+	s, err := compile(notification)
+	if err != nil {
+		panic(err) // impossible: a test compiles it
+	}
+	return s
+}
+
+// Open returns the schema with this name: NotificationName, or the path of a file.
+func Open(name string) (*Schema, error) {
+	if name == NotificationName {
+		return Notification(), nil
+	}
+	f, err := os.Open(name) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	s, err := compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// errRemote is the error of a reference to another document.
+var errRemote = errors.New("a schema may only refer to itself, with # and a path")
+
+// nothing loads no document.
+type nothing struct{}
+
+func (nothing) Load(string) (any, error) { return nil, errRemote }
+
+func compile(text []byte) (*Schema, error) {
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("a schema of more than %d bytes", MaxBytes)
+	}
+	if err := checkDepth(text); err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	const here = "schema:this"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(nothing{})
+	if err := c.AddResource(here, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(here)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{compiled: compiled}, nil
+}
+
+// checkDepth returns an error if a text of JSON is nested more deeply than MaxDepth.
+func checkDepth(text []byte) error {
+	depth, d := 0, json.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := d.Token()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case token == json.Delim('{') || token == json.Delim('['):
+			depth++
+		case token == json.Delim('}') || token == json.Delim(']'):
+			depth--
+		}
+		if depth > MaxDepth {
+			return fmt.Errorf("a schema of more than %d levels", MaxDepth)
+		}
+	}
+}
+
+// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole of it.
+func (s *Schema) Check(content []byte) (field string, err error) {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
+	if err != nil {
+		return "", err
+	}
+	err = s.compiled.Validate(value)
+	if err == nil {
+		return "", nil
+	}
+	var wrong *jsonschema.ValidationError
+	if !errors.As(err, &wrong) {
+		return "", err
+	}
+	wrong = deepest(wrong)
+	path := wrong.InstanceLocation
+	switch k := wrong.ErrorKind.(type) {
+	case *kind.Required:
+		path = append(path, k.Missing[0])
+	case *kind.AdditionalProperties:
+		path = append(path, k.Properties[0])
+	}
+	return pointer(path), errors.New(cut(wrong.ErrorKind.LocalizedString(english)))
+}
+
+var english = message.NewPrinter(language.English)
+
+// deepest returns the first of the errors that are deepest in the content.
+func deepest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
+	found := e
+	for _, cause := range e.Causes {
+		if d := deepest(cause); len(found.Causes) > 0 && found == e || len(d.InstanceLocation) > len(found.InstanceLocation) {
+			found = d
+		}
+	}
+	return found
+}
+
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, name := range path {
+		b.WriteString("/" + escapes.Replace(name))
+	}
+	return cut(b.String())
+}
+
+// cut returns the beginning of a long text.
+func cut(text string) string {
+	if len(text) <= maxDetail {
+		return text
+	}
+	end := maxDetail
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}
