@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/server/web/query"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -113,32 +113,21 @@ const (
 
 // pageQuery reads cursor and limit.
 func pageQuery(raw string) (after string, limit int, err error) {
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return "", 0, badQuery("", "the query can't be read")
-	}
 	limit = defaultPage
-	for name, list := range values {
+	err = query.Read(raw, []string{"cursor", "limit"}, func(name, value string) (err error) {
 		switch {
-		case name != "cursor" && name != "limit":
-			return "", 0, badQuery(name, fmt.Sprintf("unknown query parameter %.64q: this call has cursor and limit", name))
-		case len(list) > 1:
-			return "", 0, badQuery(name, "the query parameter "+name+" is given twice")
-		case name == "cursor" && len(list[0]) > maxCursor:
-			return "", 0, badQuery(name, "cursor must be that of an answer")
+		case name == "cursor" && len(value) > maxCursor:
+			return query.Refuse(name, "cursor must be that of an answer")
 		case name == "cursor":
-			after = list[0]
-		default:
-			if limit, err = strconv.Atoi(list[0]); err != nil || limit < 1 || limit > maxPage {
-				return "", 0, badQuery(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", list[0], maxPage))
-			}
+			after = value
+			return nil
 		}
-	}
-	return after, limit, nil
-}
-
-func badQuery(name, detail string) error {
-	return &wire.InputError{Slug: fault.SlugInvalidQuery, Field: name, Detail: detail, Offset: -1}
+		if limit, err = strconv.Atoi(value); err != nil || limit < 1 || limit > maxPage {
+			return query.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, maxPage))
+		}
+		return nil
+	})
+	return after, limit, err
 }
 
 var pointers = strings.NewReplacer(".", "/", "[", "/", "]", "")
