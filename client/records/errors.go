@@ -3,6 +3,8 @@
 package records
 
 import (
+	"slices"
+
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire"
@@ -11,12 +13,18 @@ import (
 // Errors that the service answers with, beside those of package client. Compare with errors.Is.
 var (
 	ErrInvalidID = named(fault.SlugInvalidID) // of a user or a record
+)
 
+// Errors of caches.
+var (
 	ErrInvalidValue  = named(fault.SlugInvalidValue) // a value of the cache that doesn't have the form of its kind
 	ErrValueTooLarge = named(fault.SlugValueTooLarge)
 	ErrNoKind        = named(fault.SlugNoKind) // of values in the cache
 	ErrNotCached     = named(fault.SlugNotCached)
+)
 
+// Errors of verifications and OAuth tokens.
+var (
 	ErrInvalidToken   = named(fault.SlugInvalidToken) // a part of a verification, an OAuth state or OAuth tokens
 	ErrNoVerification = named(fault.SlugNoVerification)
 	ErrNoOAuthState   = named(fault.SlugNoOAuthState)
@@ -25,11 +33,20 @@ var (
 	ErrUnreadable     = named(fault.SlugSealed) // a stored OAuth token
 )
 
+// Errors of locks.
+var (
+	ErrInvalidLock = named(fault.SlugInvalidLock)
+	ErrLockHeld    = named(fault.SlugLockHeld)
+	ErrLockLost    = named(fault.SlugLockLost)
+)
+
+// all are the errors that named has made.
 var all []*client.Error
 
 // Errors returns all errors of this package.
-func Errors() []*client.Error { return all }
+func Errors() []*client.Error { return slices.Clone(all) }
 
+// named returns the error for a slug. It is for variables of the package.
 func named(slug fault.Slug) *client.Error {
 	e := &client.Error{Problem: wire.Problem{Type: wire.TypePrefix + string(slug), Title: slug.Title()}}
 	all = append(all, e)
