@@ -20,6 +20,19 @@ type Durability struct {
 	Warnings       []string // what an operator should change, in whole sentences
 }
 
+// Evicts reports whether the storage deletes keys when it runs out of memory, and whether it tells so much.
+func (d Durability) Evicts() (evicts, known bool) {
+	switch d.EvictionPolicy {
+	case "noeviction":
+		return false, true
+	case unknownPolicy:
+		return false, false
+	}
+	return d.MaxMemoryBytes > 0, true
+}
+
+const unknownPolicy = "unknown"
+
 // DurabilityLevel summarizes a Durability.
 type DurabilityLevel string
 

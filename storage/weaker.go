@@ -17,7 +17,7 @@ func Weaker(a, b Description) Description {
 	if slices.Index(safest, b.Durability.Level) > slices.Index(safest, a.Durability.Level) {
 		a.Durability.Level, a.Durability.AppendOnly, a.Durability.Fsync = b.Durability.Level, b.Durability.AppendOnly, b.Durability.Fsync
 	}
-	if b.Durability.EvictionPolicy != "noeviction" {
+	if p := b.Durability.EvictionPolicy; p != "noeviction" && (p != unknownPolicy || a.Durability.EvictionPolicy == "noeviction") {
 		a.Durability.EvictionPolicy = b.Durability.EvictionPolicy
 	}
 	if olderVersion(b.Version, a.Version) {

@@ -48,9 +48,28 @@ func TestWeaker(t *testing.T) {
 	require.Equal(t, small, Weaker(small, large))
 	require.Equal(t, small, Weaker(large, small))
 
+	evicts, silent := safe(), safe()
+	evicts.Durability.EvictionPolicy, silent.Durability.EvictionPolicy = "volatile-ttl", "unknown"
+	require.Equal(t, evicts, Weaker(silent, evicts), "what one primary tells isn't hidden by another that tells nothing")
+	require.Equal(t, evicts, Weaker(evicts, silent))
+
 	memory, unknown := safe(), safe()
 	memory.Durability.Level, unknown.Durability.Level = DurableMemory, DurableUnknown
 	require.Equal(t, DurableMemory, Weaker(unknown, memory).Durability.Level, "to lose everything for certain is the least")
+}
+
+func TestEvicts(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		policy        string
+		maxMemory     int64
+		evicts, known bool
+	}{
+		{"noeviction", 5, false, true}, {"allkeys-lru", 0, false, true}, {"allkeys-lru", 5, true, true}, {"volatile-ttl", 5, true, true}, {"unknown", 5, false, false},
+	} {
+		evicts, known := Durability{EvictionPolicy: c.policy, MaxMemoryBytes: c.maxMemory}.Evicts()
+		require.Equal(t, []bool{c.evicts, c.known}, []bool{evicts, known}, c.policy)
+	}
 }
 
 func TestWarnings(t *testing.T) {

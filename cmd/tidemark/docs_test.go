@@ -23,14 +23,8 @@ const operationsPage = "../../docs/operations.md"
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	config.AddFlags(flags)
-	require.NoError(t, flags.Parse([]string{"--listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0", "--redis=redis://" + channels.Addr(), "--tickets-redis=redis://" + tickets.Addr(), "--require-credentials"}))
-	c, err := config.Load(flags, nil)
+	registry, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(), "--require-credentials")
 	require.NoError(t, err)
-	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
-	defer func() { require.NoError(t, parts.Stop()) }()
-	require.NoError(t, startParts(t.Context(), c, partNeeds{log: slog.New(slog.DiscardHandler), metrics: registry, parts: parts}))
 
 	descriptions := make(chan *prometheus.Desc)
 	go func() {
@@ -53,6 +47,19 @@ func TestDocumentationOfMetrics(t *testing.T) {
 	}
 	slices.Sort(registered) // each metric of Redis is there twice
 	require.ElementsMatch(t, slices.Compact(registered), documented, "each metric has one row in %s", operationsPage)
+}
+
+// startHere starts the parts of a service in this process, and stops them with the test.
+func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Registry, error) {
+	t.Helper()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	config.AddFlags(flags)
+	require.NoError(t, flags.Parse(append([]string{"--listen=127.0.0.1:0", "--grpc-listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"}, args...)))
+	c, err := config.Load(flags, nil)
+	require.NoError(t, err)
+	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
+	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
+	return registry, startParts(t.Context(), c, partNeeds{log: slog.New(log), metrics: registry, parts: parts})
 }
 
 // documentedRights is the ACL rule of the page, without its command and user.

@@ -10,12 +10,16 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-// TestReadinessNeedsWrites makes the Redis of the channels, and that of the tickets, refuse writes. Readiness names the
+// TestReadinessNeedsWrites makes the Redis of the channels, and each other one, refuse writes. Readiness names the
 // refusal, and reads are served.
 func TestReadinessNeedsWrites(t *testing.T) {
 	t.Parallel()
-	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	s := startServer(t, "--redis", channels.URL(), "--tickets-redis", tickets.URL(), "--redis-timeout", "1s")
+	var nodes [4]*redistest.Node
+	for i := range nodes {
+		nodes[i] = redistest.Start(t, redistest.Options{})
+	}
+	channels, tickets, sessions, cache := nodes[0], nodes[1], nodes[2], nodes[3]
+	s := startServer(t, "--redis", channels.URL(), "--tickets-redis", tickets.URL(), "--sessions-redis", sessions.URL(), "--cache-redis", cache.URL(), "--redis-timeout", "1s")
 	status, body := s.request(t, http.MethodPut, s.url+"/v1/channels/x/subscribers/s", "")
 	require.Equal(t, http.StatusCreated, status, body)
 	status, body = s.request(t, http.MethodPut, s.url+"/v1/channels/x/messages/m1", "1")
@@ -27,6 +31,8 @@ func TestReadinessNeedsWrites(t *testing.T) {
 		{channels, "NOREPLICAS", "CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0"},
 		{channels, "OOM", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"},
 		{tickets, "READONLY", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+		{sessions, "READONLY", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
+		{cache, "READONLY", "REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"},
 	} {
 		require.NoError(t, c.node.Do(t, strings.Fields(c.refuse)...).Error())
 		status, body := s.request(t, http.MethodGet, s.url+"/readyz", "")

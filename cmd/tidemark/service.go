@@ -70,7 +70,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	parts.Run(ctx, "channel service", service.Run)
-	kept, err := startRecords(ctx, stores, service, needs)
+	kept, err := startRecords(ctx, c, stores, service, needs)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,10 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	options := serverOptions(ctx, c, stores, needs)
-	options.Service, options.Records = service, &kept.API
+	options.Service = service
+	if kept != nil {
+		options.Records = &kept.API
+	}
 	var owners access.Owners
 	if matches != nil {
 		options.Matchmaking, owners = matches, matches

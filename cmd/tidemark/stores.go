@@ -21,9 +21,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
+	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
-// redisLabel is the label of metrics that says which Redis they are about: that of channels or that of tickets.
+// redisLabel is the label of metrics that says which Redis they are about: that of channels, or another.
 const redisLabel = "redis"
 
 // stores are the open stores.
@@ -33,6 +34,7 @@ type stores struct {
 	channels *channels.Store // on conn
 	lookup   *lookup.Lookup  // on conn
 	queues   *queues.Store   // on tickets; nil: no matchmaking
+	records  records.Instances
 	receipts *receipt.Keyring
 	metrics  *queuemetrics.Metrics
 	storage  storage.Description
@@ -56,25 +58,36 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	if s.receipts, err = openReceipts(ctx, c, s.channels, needs.parts); err != nil {
 		return stores{}, err
 	}
+	if s.records, err = openRecordsRedis(ctx, c, conn, s.storage, needs); err != nil {
+		return stores{}, err
+	}
+	return s, s.openQueues(ctx, c, options, needs)
+}
+
+// openQueues opens the store of tickets and queues, unless matchmaking is off. options are those of the channels' Redis.
+func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.Options, needs storeNeeds) (err error) {
 	if !c.Matchmaking.On {
-		return s, nil
+		return nil
 	}
 	if c.Matchmaking.Redis != "" {
-		if options, err = ticketsRedis(c, needs); err != nil {
-			return stores{}, err
+		tickets := another{key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets"}
+		if options, err = tickets.options(c, needs); err != nil {
+			return err
 		}
-		if s.tickets, err = connectTickets(ctx, c, options, needs); err != nil {
-			return stores{}, err
+		var found storage.Description
+		if s.tickets, found, err = tickets.connect(ctx, c, options, needs); err != nil {
+			return err
 		}
+		logStorage(ctx, needs.log.With("of", tickets.of), found)
 	}
 	if s.metrics, err = queuemetrics.New(needs.metrics); err != nil {
-		return stores{}, fmt.Errorf("matchmaking metrics: %w", err)
+		return fmt.Errorf("matchmaking metrics: %w", err)
 	}
 	s.queues = queues.New(s.tickets, queues.Options{
 		Replicas: readReplicas(c.Matchmaking, options), Confirmations: c.Matchmaking.Replicas, Slowed: s.metrics.CreatePaused,
 	})
 	needs.parts.OnStop(s.queues.Close)
-	return s, nil
+	return nil
 }
 
 // openReceipts returns a keyring with the configured keys, or with those that the servers share, which a part of the
@@ -91,12 +104,17 @@ func openReceipts(ctx context.Context, c config.Config, store *channels.Store, p
 	return shared.Keyring, nil
 }
 
-// ticketsRedis returns the options of the Redis for tickets and queues only. User, password and Sentinels are those of
-// its URL.
-func ticketsRedis(c config.Config, needs storeNeeds) (redis.Options, error) {
+// another is a Redis beside that of the channels. User, password and Sentinels are those of its URL.
+type another struct {
+	key string // YAML key of the option that names it
+	url string
+	of  string // what it has, for the log and as the label of metrics
+}
+
+func (a another) options(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
-		URL: c.Matchmaking.Redis, KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
-		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "tickets"}, needs.metrics),
+		URL: a.url, KeyPrefix: c.Redis.KeyPrefix, Timeout: c.Redis.Timeout, Logger: needs.log,
+		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: a.of}, needs.metrics),
 	}
 	if !strings.HasPrefix(o.URL, "rediss://") {
 		return o, nil
@@ -108,18 +126,18 @@ func ticketsRedis(c config.Config, needs storeNeeds) (redis.Options, error) {
 	return o, nil
 }
 
-func connectTickets(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Conn, error) {
-	conn, err := connect(ctx, "ticketsRedis", o, c.Redis.ConnectTimeout)
+// connect connects to it, and looks at what it is. Stopping the service closes the connection.
+func (a another) connect(ctx context.Context, c config.Config, o redis.Options, needs storeNeeds) (*redis.Conn, storage.Description, error) {
+	conn, err := connect(ctx, a.key, o, c.Redis.ConnectTimeout)
 	if err != nil {
-		return nil, err
+		return nil, storage.Description{}, err
 	}
 	needs.parts.OnStop(conn.Close)
-	storage, err := conn.Inspect(ctx)
+	found, err := conn.Inspect(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look at the storage of tickets: %w", err)
+		return nil, found, fmt.Errorf("look at the storage of %s: %w", a.of, err)
 	}
-	logStorage(ctx, needs.log.With("of", "tickets"), storage)
-	return conn, nil
+	return conn, found, nil
 }
 
 // readReplicas returns the options to read from replicas of the Redis of o, or nil if tickets are read from the primary.
@@ -137,8 +155,10 @@ func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
 // ready returns an error unless all Redis, and the notification path, answer.
 func (s stores) ready(ctx context.Context) error {
 	err := s.conn.Ready(ctx)
-	if s.tickets != s.conn {
-		err = errors.Join(err, s.tickets.Ready(ctx))
+	for _, another := range []*redis.Conn{s.tickets, s.records.Sessions, s.records.Cache} {
+		if another != nil && another != s.conn {
+			err = errors.Join(err, another.Ready(ctx))
+		}
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	config "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	server "github.com/tidemark-dev/tidemark/server/records"
 	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
@@ -15,6 +16,7 @@ import (
 
 // Needs is what the services of records are built on.
 type Needs struct {
+	Config   config.Options
 	Redis    stores.Instances
 	Channels *channel.Service
 	Parts    *lifecycle.Stack // runs what a service does by itself, and closes what it opens

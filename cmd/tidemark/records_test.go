@@ -1,0 +1,42 @@
+package main
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage"
+)
+
+// TestEvictingRedis: only the Redis of the cache may evict.
+func TestEvictingRedis(t *testing.T) {
+	t.Parallel()
+	keeps := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory-policy", "allkeys-lru"}}) // but has no limit
+	evicts := redistest.Start(t, redistest.Options{Args: []string{"--maxmemory", "1gb", "--maxmemory-policy", "volatile-ttl"}})
+	for _, c := range []struct{ args, refused, logged string }{ //nolint:paralleltest // a log is read when its service has stopped
+		{"--redis=K --sessions-redis=K --cache-redis=E", "", `of=cache kind=standalone`},
+		{"--redis=K --sessions-redis=K --cache-redis=E", "", `eviction=volatile-ttl maxMemory=1073741824`},
+		{"--redis=K --sessions-redis=E", "sessionsRedis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, sessions are deleted", ""},
+		{"--redis=E", "redis: evicts (maxmemory-policy volatile-ttl): when its memory runs out, locks, settings and views are deleted", ""},
+		{"--redis=E --records=off --sessions-redis=E", "", "maxmemory-policy is volatile-ttl"},
+	} {
+		var log strings.Builder
+		t.Run(c.args, func(t *testing.T) {
+			args := strings.NewReplacer("=K", "="+keeps.URL(), "=E", "="+evicts.URL()).Replace(c.args)
+			_, err := startHere(t, slog.NewTextHandler(&log, nil), strings.Fields(args)...)
+			if c.refused == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.refused)
+			}
+		})
+		require.Contains(t, log.String(), c.logged)
+	}
+	var log strings.Builder
+	silent := storage.Description{Durability: storage.Durability{EvictionPolicy: "unknown"}}
+	require.NoError(t, mustKeep(t.Context(), "sessionsRedis", "sessions", silent, slog.New(slog.NewTextHandler(&log, nil))))
+	require.Contains(t, log.String(), "level=WARN msg=\"the Redis doesn't tell whether it evicts")
+}
