@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+)
+
+// worked matches a worked table of docs/records.md: its title, the flags of the service, and its rows below the head.
+var worked = regexp.MustCompile(`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\| request \| answer \| in Redis afterwards \|\n\|---\|---\|---\|\n((?:\|.*\n)+)`)
+
+// TestWorkedTables runs each worked table of the page, on a service and a Redis of its own, row by row.
+//
+// A request is an HTTP request, "admin" and one to the admin listener, or a Redis command. An answer is a status and a body.
+// The third column has Redis commands and their replies: `command` → `reply`, separated by <br>. <name> in an answer or a
+// reply captures what is there, and is what was captured afterwards, also in requests; … is anything; "≤ 60" is a number of up
+// to 60 that was 60 at most a minute ago. Bars are written \|.
+func TestWorkedTables(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/records.md")
+	require.NoError(t, err)
+	tables := worked.FindAllStringSubmatch(string(page), -1)
+	require.Equal(t, strings.Count(string(page), "in Redis afterwards |"), len(tables), "each worked table has a comment with its title above its head")
+	require.NotEmpty(t, tables)
+	for _, table := range tables {
+		t.Run(table[1], func(t *testing.T) {
+			t.Parallel()
+			node := redistest.Start(t, redistest.Options{})
+			w := &workedTable{node: node, captured: map[string]string{"dir": t.TempDir()}}
+			w.server = startServer(t, append([]string{"--redis", node.URL()}, strings.Fields(w.fill(table[2]))...)...)
+			for row := range strings.Lines(table[3]) {
+				w.run(t, row)
+			}
+		})
+	}
+}
+
+type workedTable struct {
+	server   *serverProcess
+	node     *redistest.Node
+	captured map[string]string
+}
+
+var (
+	request = regexp.MustCompile(`^(admin )?(GET|POST|PUT|PATCH|DELETE) (/\S*)(?: (.*))?$`)
+	looked  = regexp.MustCompile("^`([^`]+)` → `([^`]*)`$")
+)
+
+// run runs a row.
+func (w *workedTable) run(t *testing.T, row string) {
+	t.Helper()
+	const escaped = "\x00"
+	columns := strings.Split(strings.ReplaceAll(strings.TrimSpace(row), `\|`, escaped), "|")
+	require.Len(t, columns, 5, "a row has three columns: %s", row)
+	for i := range columns {
+		columns[i] = strings.ReplaceAll(strings.TrimSpace(columns[i]), escaped, "|")
+	}
+	if ask := strings.Trim(columns[1], "`"); ask != "" {
+		w.match(t, row, strings.Trim(columns[2], "`"), w.ask(t, w.fill(ask)))
+	}
+	if columns[3] == "" {
+		return
+	}
+	for look := range strings.SplitSeq(columns[3], "<br>") {
+		parts := looked.FindStringSubmatch(strings.TrimSpace(look))
+		require.NotNil(t, parts, "not `command` → `reply`: %s", look)
+		w.match(t, row, parts[2], w.redis(t, w.fill(parts[1])))
+	}
+}
+
+// ask sends a request, and returns its answer.
+func (w *workedTable) ask(t *testing.T, text string) string {
+	t.Helper()
+	parts := request.FindStringSubmatch(text)
+	if parts == nil {
+		return w.redis(t, text)
+	}
+	base := w.server.url
+	if parts[1] != "" {
+		base = w.server.admin
+	}
+	status, body := w.server.request(t, parts[2], base+parts[3], parts[4])
+	return strings.TrimSpace(strconv.Itoa(status) + " " + strings.TrimSpace(body))
+}
+
+// redis runs a command, and returns its reply as text: lists with spaces between their items.
+func (w *workedTable) redis(t *testing.T, command string) string {
+	t.Helper()
+	reply, err := w.node.Do(t, strings.Fields(command)...).ToMessage()
+	if rueidis.IsRedisNil(err) {
+		return "(nil)"
+	}
+	require.NoError(t, err, command)
+	return plainReply(t, reply)
+}
+
+func plainReply(t *testing.T, m rueidis.RedisMessage) string {
+	t.Helper()
+	if m.IsNil() {
+		return "(nil)"
+	}
+	if items, err := m.ToArray(); err == nil {
+		var texts []string
+		for _, item := range items {
+			texts = append(texts, plainReply(t, item))
+		}
+		return strings.Join(texts, " ")
+	}
+	value, err := m.ToAny()
+	require.NoError(t, err)
+	return fmt.Sprint(value)
+}
+
+var name = regexp.MustCompile(`<([a-zA-Z]\w*)>`)
+
+// fill inserts what was captured.
+func (w *workedTable) fill(text string) string {
+	return name.ReplaceAllStringFunc(text, func(one string) string {
+		if value, ok := w.captured[strings.Trim(one, "<>")]; ok {
+			return value
+		}
+		return one
+	})
+}
+
+// match compares text with what a row expects, and captures.
+func (w *workedTable) match(t *testing.T, row, expected, got string) {
+	t.Helper()
+	if most, ok := strings.CutPrefix(expected, "≤ "); ok {
+		n, err := strconv.Atoi(got)
+		require.NoError(t, err, "%s: %s", row, got)
+		limit, err := strconv.Atoi(most)
+		require.NoError(t, err, row)
+		require.LessOrEqual(t, n, limit, row)
+		require.Greater(t, n, limit-60, row)
+		return
+	}
+	pattern, names := "", []string(nil)
+	rest := w.fill(expected)
+	for rest != "" {
+		at := name.FindStringSubmatchIndex(rest)
+		if at == nil {
+			at = []int{len(rest), len(rest), 0, 0}
+		}
+		pattern += strings.ReplaceAll(regexp.QuoteMeta(rest[:at[0]]), "…", ".*")
+		if at[0] < len(rest) {
+			pattern, names = pattern+"(.+?)", append(names, rest[at[2]:at[3]])
+		}
+		rest = rest[at[1]:]
+	}
+	found := regexp.MustCompile(`(?s)^` + pattern + `$`).FindStringSubmatch(got)
+	require.NotNil(t, found, "%s\nwants: %s\ngot:   %s", row, w.fill(expected), got)
+	for i, one := range names {
+		w.captured[one] = found[i+1]
+	}
+}
