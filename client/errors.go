@@ -84,9 +84,6 @@ var (
 	ErrKeyConfigured     = named(fault.SlugKeyFixed) // it is part of the service's configuration
 	ErrTooManyKeys       = named(fault.SlugTooManyKeys)
 	ErrManyRevocations   = named(fault.SlugManyRevocations)
-	ErrInvalidLock       = named(fault.SlugInvalidLock)
-	ErrLockHeld          = named(fault.SlugLockHeld)
-	ErrLockLost          = named(fault.SlugLockLost) // the token does not hold the lock
 )
 
 // Errors of AwaitAssignment.
