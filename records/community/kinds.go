@@ -31,23 +31,24 @@ type Kind struct {
 
 	canonical func(id string) (string, error)
 	check     func(value []byte) error
+	tags      func(id string) []string // nil: none
 }
 
 // Kinds has all kinds of values.
 var Kinds = []Kind{
-	{records.Author, true, plainID, object[Author]},
-	{records.AuthorSlug, false, plainID, checkID},
-	{records.AuthorFollowers, true, plainID, array[[]ID]},
-	{records.AuthorFollowsTopics, true, plainID, array[[]ID]},
-	{records.AuthorFollows, true, plainID, array[[]ID]},
-	{records.AuthorFollowsShouts, true, plainID, array[[]ID]},
-	{records.Topic, true, plainID, object[Topic]},
-	{records.TopicSlug, true, plainID, object[Topic]},
-	{records.TopicAuthors, true, plainID, array[[]ID]},
-	{records.TopicFollowers, true, plainID, array[[]ID]},
-	{records.Shouts, true, CanonicalListID, array[Shouts]},
-	{records.TopicShouts, true, plainID, array[Shouts]},
-	{records.Search, true, CanonicalSearchID, object[Results]},
+	{records.Author, true, plainID, object[Author], nil},
+	{records.AuthorSlug, false, plainID, checkID, nil},
+	{records.AuthorFollowers, true, plainID, array[[]ID], nil},
+	{records.AuthorFollowsTopics, true, plainID, array[[]ID], nil},
+	{records.AuthorFollows, true, plainID, array[[]ID], nil},
+	{records.AuthorFollowsShouts, true, plainID, array[[]ID], nil},
+	{records.Topic, true, plainID, object[Topic], nil},
+	{records.TopicSlug, true, plainID, object[Topic], nil},
+	{records.TopicAuthors, true, plainID, array[[]ID], nil},
+	{records.TopicFollowers, true, plainID, array[[]ID], nil},
+	{records.Shouts, true, CanonicalListID, array[Shouts], listTags},
+	{records.TopicShouts, true, plainID, array[Shouts], topicTags},
+	{records.Search, true, CanonicalSearchID, object[Results], nil},
 }
 
 // ErrNoKind means that there is no kind of value with this name in the cache.
@@ -66,6 +67,41 @@ func Find(name string) (*Kind, error) {
 // ID returns the ID under which the cache has what id names: of a search and a list the canonical one, of all else id. Errors:
 // those with fault.SlugInvalidID.
 func (k *Kind) ID(id string) (string, error) { return k.canonical(id) }
+
+// Prefixes reports whether values can be invalidated by the beginning of their ID: lists and searches, which soon end.
+func (k *Kind) Prefixes() bool { return k.TTL > 0 }
+
+// Tags returns the tags that the value of an ID has by itself: a list of publications of a topic has topic:<ID>, one of an author
+// author:<ID>.
+func (k *Kind) Tags(id string) []string {
+	if k.tags == nil {
+		return nil
+	}
+	return k.tags(id)
+}
+
+func topicTags(id string) []string { return []string{"topic:" + id} }
+
+func listTags(id string) (tags []string) {
+	if isHash(id) {
+		return nil
+	}
+	parameters, err := parse(id, true)
+	if err != nil {
+		return nil // impossible: the ID is canonical
+	}
+	for _, name := range []string{"author", "topic"} {
+		for _, value := range parameters[name] {
+			if tag := name + ":" + value; len(tags) < maxOwnTags && records.CheckID("tag", tag) == nil {
+				tags = append(tags, tag)
+			}
+		}
+	}
+	return tags
+}
+
+// maxOwnTags is how many tags a value may have by itself.
+const maxOwnTags = 8
 
 // Check refuses a value that is larger than values of the kind may be, or doesn't have their form. Members that the source
 // doesn't have are allowed. Errors: fault.SlugValueTooLarge, fault.SlugInvalidValue.

@@ -2,6 +2,7 @@ package community_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,34 @@ func TestKinds(t *testing.T) {
 	for _, name := range []string{"", "session", "setting", "Author", "cache-load", "cache-tag"} {
 		_, err := community.Find(name)
 		require.ErrorIs(t, err, community.ErrNoKind, name)
+	}
+}
+
+// TestTags checks which lists change with an author or a topic.
+func TestTags(t *testing.T) {
+	t.Parallel()
+	long := "author=" + strings.Repeat("x", 200)
+	for _, c := range []struct {
+		kind, id string
+		tags     []string
+		prefixes bool
+	}{
+		{"shouts", "limit=10:author=123:topic=5", []string{"author:123", "topic:5"}, true},
+		{"shouts", "topic=b:topic=a::b:topic=", []string{"topic:", "topic:a:b", "topic:b"}, true},
+		{"shouts", long, nil, true},
+		{"shouts", long + ":" + long + ":" + long, nil, true},
+		{"shouts", strings.Repeat("author=1:", 19) + "author=1", slices.Repeat([]string{"author:1"}, 8), true},
+		{"topic-shouts", "5", []string{"topic:5"}, true},
+		{"search", "a:topic=5", nil, true},
+		{"topic", "5", nil, false},
+		{"author-followers", "5", nil, false},
+	} {
+		k, err := community.Find(c.kind)
+		require.NoError(t, err)
+		id, err := k.ID(c.id)
+		require.NoError(t, err)
+		require.Equal(t, c.tags, k.Tags(id), c.id)
+		require.Equal(t, c.prefixes, k.Prefixes())
 	}
 }
 
