@@ -85,6 +85,8 @@ const (
 	SlugNoOAuthTokens     Slug = "oauth-tokens-not-found" //nolint:gosec // no credential
 	SlugNoKeyset          Slug = "no-keyset"
 	SlugSealed            Slug = "token-unreadable"
+	SlugNoSession         Slug = "session-not-found"
+	SlugInvalidSession    Slug = "invalid-session"
 )
 
 // Entry describes a slug.
@@ -493,6 +495,16 @@ var entries = []Entry{
 		Slug: SlugNotCached, Kinds: []Kind{NotFound}, Title: "Not cached",
 		Cause:  "The cache doesn't have the value: it was never stored, has expired, or was invalidated or evicted.",
 		Remedy: "Read the value from where it comes from, and store it.",
+	},
+	{
+		Slug: SlugNoSession, Kinds: []Kind{NotFound}, Title: "No such session",
+		Cause:  "No session has this token: it was revoked or rotated, has expired, or never was one.",
+		Remedy: "Let the user log in again, and create a session.",
+	},
+	{
+		Slug: SlugInvalidSession, Kinds: []Kind{Invalid}, Title: "Invalid session",
+		Cause:  "The username, the device info, the auth data, or the idempotency key is missing, too long, or not what it must be.",
+		Remedy: "Fix the part that `field` names.",
 	},
 }
 

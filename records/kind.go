@@ -128,13 +128,19 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 	return parts, rest == ""
 }
 
-// parseLegacy splits a key whose last part is a JSON Web Token, which is all that tells such a key from a foreign one.
+// parseLegacy splits a key. If it has several parts the last one is a JSON Web Token, which is all that tells such a key from a foreign
+// one.
 func (k *Kind) parseLegacy(key string) (parts []string, ok bool) {
 	rest, ok := strings.CutPrefix(key, k.literals[0])
-	if !ok || !strings.Contains(rest, "eyJ") {
+	last := len(k.names) - 1
+	switch {
+	case !ok:
+		return nil, false
+	case last == 0:
+		return []string{rest}, rest != "" && !strings.ContainsAny(rest, "{}")
+	case !strings.Contains(rest, "eyJ"):
 		return nil, false
 	}
-	last := len(k.names) - 1
 	for _, separator := range k.literals[1:last] {
 		part, after, found := strings.Cut(rest, separator)
 		if !found {

@@ -91,6 +91,7 @@ func TestKey(t *testing.T) {
 		{records.Settings, nil, "env_vars"},
 		{records.LegacySession, []string{"7", "ann-b", "eyJh.eyJi.x-y"}, "7-ann-b-eyJh.eyJi.x-y"},
 		{records.SourceSession, []string{"7", "eyJh.eyJi.x"}, "session:7:eyJh.eyJi.x"},
+		{records.SourceUserSessions, []string{"7"}, "user_sessions:7"},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.want, tt.kind.Key(tt.parts...))

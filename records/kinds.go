@@ -34,6 +34,14 @@ var (
 		Name: "source-session", Pattern: "session:<user>:<token>", Type: Hash, Form: "as the source's applications write it",
 		TTL: 30 * day, Secret: true, MaxBytes: 32 * kib, Instance: Sessions, Legacy: true,
 	})
+	SourceUserSessions = define(Kind{
+		Name: "source-user-sessions", Pattern: "user_sessions:<user>", Type: Set, Form: "tokens of the user's sessions, as the source's applications write it",
+		TTL: 30 * day, Secret: true, MaxBytes: mib, Instance: Sessions, Legacy: true,
+	})
+	EndedSessions = define(Kind{
+		Name: "ended-sessions", Pattern: "ended_sessions:{<user>}", Type: String, Form: "when all sessions of the user were revoked, while those of the source are accepted",
+		TTL: 30 * day, MaxBytes: 20, Instance: Sessions,
+	})
 	OAuthAccess = define(Kind{
 		Name: "oauth-access", Pattern: "oauth_access:{<user>}:<provider>", Type: String, Form: "sealed token",
 		TTL: time.Hour, Secret: true, MaxBytes: 16 * kib, Instance: Sessions,
@@ -142,7 +150,7 @@ var (
 
 // Kinds are all kinds, in the order of the documentation. It must not be changed.
 var Kinds = []*Kind{
-	Session, UserSessions, LegacySession, SourceSession,
+	Session, UserSessions, LegacySession, SourceSession, SourceUserSessions, EndedSessions,
 	OAuthAccess, OAuthRefresh, OAuthState, Verification, CurrentVerification,
 	Setting, Settings,
 	Author, AuthorSlug, AuthorFollowers, AuthorFollowsTopics, AuthorFollows, AuthorFollowsShouts,

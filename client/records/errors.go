@@ -15,6 +15,12 @@ var (
 	ErrInvalidID = named(fault.SlugInvalidID) // of a user or a record
 )
 
+// Errors of sessions.
+var (
+	ErrNoSession      = named(fault.SlugNoSession)      // no session has the token
+	ErrInvalidSession = named(fault.SlugInvalidSession) // username, device info, auth data, or idempotency key
+)
+
 // Errors of caches.
 var (
 	ErrInvalidValue  = named(fault.SlugInvalidValue) // a value of the cache that doesn't have the form of its kind

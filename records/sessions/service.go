@@ -1,0 +1,190 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
+)
+
+// DefaultTTL is how long a session lives without a check. It is also the longest.
+const DefaultTTL = 30 * 24 * time.Hour
+
+// Bounds of the keys of rotations.
+const (
+	MinKeyBytes = 16
+	MaxKeyBytes = 128
+)
+
+// Options configures a Service.
+type Options struct {
+	Store   Store         // required
+	TTL     time.Duration // life of a session without a check, from 1 s to DefaultTTL; 0: DefaultTTL
+	PerUser int           // sessions of a user at most, up to MaxPerUser; 0: MaxPerUser
+	Legacy  bool          // sessions of the source's applications are accepted
+}
+
+// Service issues and checks sessions. It may be used by many goroutines.
+type Service struct {
+	store Store
+	rules Rules
+}
+
+// NewService returns a service. The error says which option is wrong.
+func NewService(o Options) (*Service, error) {
+	s := &Service{store: o.Store, rules: Rules{TTL: cmp.Or(o.TTL, DefaultTTL), PerUser: cmp.Or(o.PerUser, MaxPerUser), Legacy: o.Legacy}}
+	switch {
+	case s.rules.TTL < time.Second || s.rules.TTL > DefaultTTL:
+		return nil, fmt.Errorf("the life of a session is %s, it must be from 1s to %s", s.rules.TTL, DefaultTTL)
+	case s.rules.PerUser < 1 || s.rules.PerUser > MaxPerUser:
+		return nil, fmt.Errorf("a user may have %d sessions, it must be from 1 to %d", s.rules.PerUser, MaxPerUser)
+	}
+	return s, nil
+}
+
+// Rules returns what holds for all sessions.
+func (s *Service) Rules() Rules { return s.rules }
+
+// Create makes a session for a user. If the user has too many, the one that is idle for longest ends. A call whose answer was lost
+// leaves a session that nobody has, until its life is over. Errors: of kind Invalid, and those of the store.
+func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error) {
+	if err := records.CheckID("user", user); err != nil {
+		return Issued{}, err
+	}
+	if err := n.check(); err != nil {
+		return Issued{}, err
+	}
+	text := newToken(user)
+	made, err := s.store.Create(ctx, Draft{Ref: refOf(user, text), New: n}, s.rules)
+	if err != nil {
+		return Issued{}, err
+	}
+	return Issued{Token: text, Session: made}, nil
+}
+
+// Check returns the session of a token, and renews it if a tenth of its life is gone. Errors: ErrNotFound, also for what is no
+// token, and those of the store.
+func (s *Service) Check(ctx context.Context, token string) (Session, error) {
+	if of, ok := Parse(token); ok {
+		return s.store.Check(ctx, of, s.rules)
+	}
+	if l, ok := s.legacy(token); ok {
+		return s.checkLegacy(ctx, l)
+	}
+	return Session{}, ErrNotFound
+}
+
+// Accepts reports whether a token has a form of which there can be sessions.
+func (s *Service) Accepts(token string) bool {
+	_, ok := s.Ref(token)
+	return ok
+}
+
+// Ref returns the session that a token names, if it has a form of which there can be sessions.
+func (s *Service) Ref(token string) (Ref, bool) {
+	if of, ok := Parse(token); ok {
+		return of, true
+	}
+	l, ok := s.legacy(token)
+	return refOf(l.User, l.Token), ok
+}
+
+func (s *Service) legacy(token string) (Legacy, bool) {
+	if !s.rules.Legacy {
+		return Legacy{}, false
+	}
+	return ParseLegacy(token)
+}
+
+// checkLegacy checks a session of the source, and makes one of ours of it at the first time. The new one is there before the old one is
+// removed, which is repeated each time: a process may have ended in between.
+func (s *Service) checkLegacy(ctx context.Context, l Legacy) (Session, error) {
+	of := refOf(l.User, l.Token)
+	found, err := s.store.Check(ctx, of, s.rules)
+	if errors.Is(err, ErrNotFound) {
+		found, err = s.move(ctx, l)
+	}
+	if errors.Is(err, ErrNotFound) { // or another check has moved it meanwhile
+		found, err = s.store.Check(ctx, of, s.rules)
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return found, s.store.Forget(ctx, l)
+}
+
+func (s *Service) move(ctx context.Context, l Legacy) (Session, error) {
+	old, err := s.store.Find(ctx, l)
+	if err != nil {
+		return Session{}, err
+	}
+	made, err := s.store.Create(ctx, l.draft(old), s.rules)
+	if errors.Is(err, ErrEnded) {
+		return Session{}, errors.Join(ErrNotFound, s.store.Forget(ctx, l))
+	}
+	return made, err
+}
+
+// ErrEnded is the error of a store for a session of the source that was ended with all others of its user.
+var ErrEnded = errors.New("all sessions of the user were ended after this one was made")
+
+// Rotate replaces the token of a session by another one, in one step: the old one isn't valid any more. If its answer was lost, it can be
+// repeated with the same key, a random text of MinKeyBytes to MaxKeyBytes that nobody else knows: it returns the same token again, as long
+// as that is valid. Without a key ("") a repetition fails with ErrNotFound. Errors: ErrNotFound, of kind Invalid, and those of the store.
+func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error) {
+	if key != "" && (len(key) < MinKeyBytes || len(key) > MaxKeyBytes) {
+		return Issued{}, invalid("idempotencyKey", fmt.Sprintf("has %d bytes, it must have from %d to %d", len(key), MinKeyBytes, MaxKeyBytes))
+	}
+	of, ok := Parse(token)
+	if !ok {
+		if of, ok = s.Ref(token); !ok {
+			return Issued{}, ErrNotFound
+		}
+		if _, err := s.Check(ctx, token); err != nil && !errors.Is(err, ErrNotFound) { // if it isn't there it may have been rotated
+			return Issued{}, err
+		}
+	}
+	next := nextToken(of.User, token, key)
+	rotated, err := s.store.Rotate(ctx, of, refOf(of.User, next).ID, s.rules)
+	if err != nil {
+		return Issued{}, err
+	}
+	return Issued{Token: next, Session: rotated}, nil
+}
+
+// Revoke ends a session of a user, if there is one with this ID. Errors: of kind Invalid, and those of the store.
+func (s *Service) Revoke(ctx context.Context, user, id string) error {
+	if err := records.CheckID("user", user); err != nil {
+		return err
+	}
+	if !IsID(id) {
+		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "id", Detail: "id isn't that of a session: 64 hexadecimal digits"}
+	}
+	return s.store.Revoke(ctx, Ref{User: user, ID: id})
+}
+
+// RevokeAll ends all sessions of a user, and returns how many there were. Errors: of kind Invalid, and those of the store.
+func (s *Service) RevokeAll(ctx context.Context, user string) (int, error) {
+	if err := records.CheckID("user", user); err != nil {
+		return 0, err
+	}
+	return s.store.RevokeAll(ctx, user, s.rules)
+}
+
+// List returns all sessions of a user, without AuthData, the one that was active last first. Sessions of the source that weren't
+// checked yet aren't among them. Errors: of kind Invalid, and those of the store.
+func (s *Service) List(ctx context.Context, user string) ([]Session, error) {
+	if err := records.CheckID("user", user); err != nil {
+		return nil, err
+	}
+	found, err := s.store.List(ctx, user)
+	slices.SortFunc(found, func(a, b Session) int {
+		return cmp.Or(b.LastActivity.Compare(a.LastActivity), b.Created.Compare(a.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return found, err
+}

@@ -1,0 +1,58 @@
+package sessions
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps sessions. All methods may be repeated.
+type Store interface {
+	Writer
+	Reader
+	Source
+}
+
+// Writer changes sessions.
+type Writer interface {
+	// Create makes a session, and returns it. If its user has Rules.PerUser already, those that are idle for longest end. If there is
+	// one with its ID, that is returned. Errors: ErrEnded for a session of the source.
+	Create(ctx context.Context, d Draft, r Rules) (Session, error)
+	// Rotate gives a session another ID, and a whole life from now on. If there is one with that ID already, it is returned.
+	// Errors: ErrNotFound.
+	Rotate(ctx context.Context, of Ref, newID string, r Rules) (Session, error)
+	// Revoke ends a session. There need not be one.
+	Revoke(ctx context.Context, of Ref) error
+	// RevokeAll ends all sessions of a user, in one step, and returns how many there were. With Rules.Legacy, those of the source that
+	// were made before are refused from now on.
+	RevokeAll(ctx context.Context, user string, r Rules) (int, error)
+}
+
+// Reader reads sessions, as they were answered last: not from a replica.
+type Reader interface {
+	// Check returns a session, and renews it if a tenth of its life is gone. Errors: ErrNotFound.
+	Check(ctx context.Context, of Ref, r Rules) (Session, error)
+	// List returns all sessions of a user, without AuthData, in no order.
+	List(ctx context.Context, user string) ([]Session, error)
+}
+
+// Source has the keys that the source's applications wrote, each in a slot of its own.
+type Source interface {
+	// Find returns what a key of the source says. Errors: ErrNotFound if there is none.
+	Find(ctx context.Context, l Legacy) (Found, error)
+	// Forget removes the keys. There need not be any.
+	Forget(ctx context.Context, l Legacy) error
+}
+
+// Draft is a session that is to be made.
+type Draft struct {
+	Ref
+	New
+	Since time.Time // when the source's application made it; zero: it is a new one
+}
+
+// Rules are what holds for all sessions.
+type Rules struct {
+	TTL     time.Duration // life without a check
+	PerUser int           // sessions at most
+	Legacy  bool          // sessions of the source are accepted
+}

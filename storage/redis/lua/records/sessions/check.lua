@@ -1,0 +1,28 @@
+-- check.lua reads a session, and prolongs its life when a tenth of it is gone. It has no #! line, and goes on if Redis refuses to
+-- write: a session is known as long as Redis can be read.
+-- uses: rights.demand sessions.fields sessions.renew time.time
+--
+-- KEYS[1] session   hash  the session
+-- KEYS[2] sessions  set   IDs of the user's sessions
+--
+-- ARGV[1] id      string  of the session
+-- ARGV[2] ttl_ms  int     life of a session without activity
+--
+-- Returns {"OK", username, created_s, last_activity_s, device_info, auth_data, ends_ms} or {"UNKNOWN"}.
+-- Safe to run twice: yes.
+local session_key, sessions_key = KEYS[1], KEYS[2]
+local id, ttl_ms = ARGV[1], tonumber(ARGV[2])
+
+local found = fields(session_key)
+if found[2] == '' or redis.call('SISMEMBER', sessions_key, id) == 0 then
+  return {'UNKNOWN'}
+end
+local _, now_ms = time()
+if now_ms - (tonumber(found[3]) or 0) * 1000 >= ttl_ms / 10 or found[#found] < 0 then
+  demand(session_key, 'HSET', 'PEXPIREAT')
+  demand(sessions_key, 'PEXPIREAT')
+  if pcall(renew, session_key, sessions_key, now_ms, ttl_ms) then
+    found = fields(session_key)
+  end
+end
+return {'OK', unpack(found)}
