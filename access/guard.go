@@ -153,12 +153,17 @@ func (g *Guard) Valid(p *Principal) error {
 		return nil
 	case len(p.Subject) > MaxSubjectBytes, len(p.Credential) > MaxSubjectBytes, p.Subject == everybody:
 		return ErrInvalidCredential.WithCause(errSubject)
-	case !p.Expires.IsZero() && !time.Now().Before(p.Expires):
+	case hasEnded(p):
 		return ErrExpired
 	case g.revoked != nil && g.revoked.Revoked(p):
 		return ErrRevoked
 	}
 	return nil
+}
+
+func hasEnded(p *Principal) bool {
+	ends := p.ends()
+	return !ends.IsZero() && !time.Now().Before(ends)
 }
 
 // QueryToken reports whether a token may be sent in the query of a request to a channel. It may not if the request is about no

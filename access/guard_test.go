@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,6 +145,38 @@ func TestHold(t *testing.T) {
 		require.ErrorIs(t, context.Cause(held), context.Canceled)
 		revoked.revoke("d")
 		require.ErrorIs(t, context.Cause(held), context.Canceled)
+	})
+}
+
+// lasting is an origin whose end moves.
+type lasting struct {
+	ends  atomic.Pointer[time.Time]
+	waits int
+}
+
+func (l *lasting) Ends() time.Time { return *l.ends.Load() }
+
+func (l *lasting) Held(waits int) { l.waits += waits }
+
+// TestHoldIsRenewed: a credential that is renewed while a request waits goes on, until its new end.
+func TestHoldIsRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, began := newGuard(t, access.Options{}), time.Now()
+		first, last, origin := began.Add(time.Minute), began.Add(time.Hour), &lasting{}
+		origin.ends.Store(&first)
+		p := &access.Principal{Kind: access.Session, Subject: "ann", Origin: origin, Expires: began.Add(time.Second)}
+		held, stop := g.Hold(t.Context(), p)
+		require.Equal(t, 1, origin.waits)
+		<-time.After(30 * time.Second)
+		require.NoError(t, g.Valid(p))
+		origin.ends.Store(&last)
+		<-held.Done()
+		require.ErrorIs(t, context.Cause(held), access.ErrExpired)
+		require.Equal(t, time.Hour, time.Since(began))
+		require.ErrorIs(t, g.Valid(p), access.ErrExpired)
+		stop()
+		require.Zero(t, origin.waits)
 	})
 }
 

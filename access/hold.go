@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -15,32 +16,54 @@ type hold struct {
 // does. stop releases what it holds, and must be called. For a principal whose credential never ends, and on an open service,
 // the context is ctx.
 func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, stop func()) {
-	if g == nil || p == nil || p.Kind == Nobody || p.Kind == Administrator || p.Expires.IsZero() && g.revoked == nil {
+	if g == nil || p == nil || p.Kind == Nobody || p.Kind == Administrator || p.ends().IsZero() && g.revoked == nil {
 		return ctx, func() {}
 	}
 	held, end := context.WithCancelCause(ctx)
 	h := &hold{principal: p, end: end}
-	var expiry *time.Timer
-	if !p.Expires.IsZero() {
-		expiry = time.AfterFunc(time.Until(p.Expires), func() { end(ErrExpired) })
-	}
 	if g.revoked != nil {
 		g.mu.Lock()
 		g.holds[h] = struct{}{}
 		g.mu.Unlock()
-		if g.revoked.Revoked(p) { // since it was authenticated
-			end(ErrRevoked)
-		}
 	}
+	lasting, _ := p.Origin.(Lasting)
+	if lasting != nil {
+		lasting.Held(1)
+	}
+	if g.revoked != nil && g.revoked.Revoked(p) { // since it was authenticated
+		end(ErrRevoked)
+	}
+	expiry := h.expire()
 	return held, func() {
 		if expiry != nil {
 			expiry.Stop()
+		}
+		if lasting != nil {
+			lasting.Held(-1)
 		}
 		g.mu.Lock()
 		delete(g.holds, h)
 		g.mu.Unlock()
 		end(context.Canceled)
 	}
+}
+
+// expire ends the hold when its credential ends, which may be renewed until then. It returns the timer, or nil if it never ends.
+func (h *hold) expire() *time.Timer {
+	ends := h.principal.ends()
+	if ends.IsZero() {
+		return nil
+	}
+	var expiry *time.Timer
+	expiry = time.AfterFunc(math.MaxInt64, func() {
+		if hasEnded(h.principal) {
+			h.end(ErrExpired)
+			return
+		}
+		expiry.Reset(time.Until(h.principal.ends()))
+	})
+	expiry.Reset(time.Until(ends)) // now that expiry is set
+	return expiry
 }
 
 // endRevoked ends the holds whose credentials were revoked.

@@ -32,9 +32,26 @@ type Principal struct {
 	Issued     time.Time // zero: unknown. Of a TicketHolder: when the ticket was created; zero: no other ticket has its ID, ever.
 	Expires    time.Time // from then on the credential isn't accepted; zero: never
 	Grants     Grants
-	// Origin is what vouches for the credential, for the Revocations that know it: that of a token is the key that verified it.
+	// Origin is what vouches for the credential, for the Revocations that know it: that of a token is the key that verified it, that of
+	// a session what is known of it, which is Lasting.
 	Origin any
 	Limits Limits // of an APIKey
+}
+
+// Lasting is an Origin of principals whose end moves, in place of Expires, and that must know who waits with them.
+type Lasting interface {
+	// Ends returns when the credential ends, as far as is known now.
+	Ends() time.Time
+	// Held is called with 1 when a request begins to wait with the credential, and with -1 when it has ended.
+	Held(waits int)
+}
+
+// ends returns when the credential ends; zero: never.
+func (p *Principal) ends() time.Time {
+	if l, ok := p.Origin.(Lasting); ok {
+		return l.Ends()
+	}
+	return p.Expires
 }
 
 var (
