@@ -87,6 +87,14 @@ const (
 	SlugSealed            Slug = "token-unreadable"
 	SlugNoSession         Slug = "session-not-found"
 	SlugInvalidSession    Slug = "invalid-session"
+	SlugInvalidAmount     Slug = "invalid-amount"
+	SlugCounterRange      Slug = "counter-out-of-range"
+	SlugNoState           Slug = "state-not-found"
+	SlugInvalidState      Slug = "invalid-state"
+	SlugManyFields        Slug = "too-many-fields"
+	SlugInvalidTimeframe  Slug = "invalid-timeframe"
+	SlugInvalidImport     Slug = "invalid-import"
+	SlugImportConflict    Slug = "import-conflict"
 )
 
 // Entry describes a slug.
@@ -505,6 +513,46 @@ var entries = []Entry{
 		Slug: SlugInvalidSession, Kinds: []Kind{Invalid}, Title: "Invalid session",
 		Cause:  "The username, the device info, the auth data, or the idempotency key is missing, too long, or not what it must be.",
 		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugInvalidAmount, Kinds: []Kind{Invalid}, Title: "Invalid amount",
+		Cause:  "A number of views isn't between 1 and 1,000,000, an amount is beyond 2^53-1, or a call has none or too many of them.",
+		Remedy: "Fix the part that `field` names, or divide the call.",
+	},
+	{
+		Slug: SlugCounterRange, Kinds: []Kind{Conflict}, Title: "Counter out of range",
+		Cause:  "The counter would be beyond 2^53-1. Nothing was changed.",
+		Remedy: "Count less at once, or set the counter.",
+	},
+	{
+		Slug: SlugNoState, Kinds: []Kind{NotFound}, Title: "State not found",
+		Cause:  "The process has no such state, or it has ended.",
+		Remedy: "Write the state again; give it a longer `ttl` if it ended too early.",
+	},
+	{
+		Slug: SlugInvalidState, Kinds: []Kind{Invalid}, Title: "Invalid state",
+		Cause:  "A `ttl` isn't between 1 minute and 1 hour, a value is too large, or there is nothing to change.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugManyFields, Kinds: []Kind{TooLarge}, Title: "Too many fields",
+		Cause:  "A state or a window of statistics would have more than 64 fields, or a state more than 64 KiB. Nothing was changed.",
+		Remedy: "Use fewer fields, or several records.",
+	},
+	{
+		Slug: SlugInvalidTimeframe, Kinds: []Kind{Invalid}, Title: "Invalid timeframe",
+		Cause:  "A timeframe or period is none of `hourly`, `daily` and `weekly`.",
+		Remedy: "Use one of these.",
+	},
+	{
+		Slug: SlugInvalidImport, Kinds: []Kind{Invalid}, Title: "Invalid import",
+		Cause:  "An import of views has a wrong timestamp, a total that isn't its number of records, or a part without records or with too many.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugImportConflict, Kinds: []Kind{Conflict}, Title: "Import conflict",
+		Cause:  "Another import has the timestamp: its total differs, or the parts together have more records than the total.",
+		Remedy: "Import the file that was imported first, or give the other one a timestamp of its own.",
 	},
 }
 

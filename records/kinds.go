@@ -126,6 +126,14 @@ var (
 		Name: "migrated-views", Pattern: "migrated_views_{<timestamp>}", Type: Hash, Form: "ID → views, _timestamp, _total",
 		Why: analytics, MaxBytes: 64 * mib, Instance: Records,
 	})
+	ViewedFlush = define(Kind{
+		Name: "viewed-flush", Pattern: "viewed_flush:{<id>}:<process>", Type: String, Form: "number of the process's last flush with the ID",
+		TTL: 10 * time.Minute, MaxBytes: 20, Instance: Records,
+	})
+	MigratedCurrent = define(Kind{
+		Name: "migrated-current", Pattern: "migrated_views_current", Type: String, Form: "timestamp of the last import that is complete",
+		Why: analytics, MaxBytes: 20, Instance: Records,
+	})
 	MigratedSlugs = define(Kind{
 		Name: "migrated-slugs", Pattern: "migrated_views_slugs", Type: Hash, Form: "slug → ID",
 		Why: analytics, MaxBytes: 64 * mib, Instance: Records,
@@ -142,6 +150,10 @@ var (
 		Name: "stats", Pattern: "stats:{<entity>}:<timeframe>", Type: Hash, Form: "counters",
 		TTL: 30 * day, MaxBytes: 64 * kib, Instance: Records,
 	})
+	Added = define(Kind{
+		Name: "added", Pattern: "added:{<name>}:<counters>:<id>", Type: String, Form: "mark of an addition that isn't repeated",
+		TTL: time.Hour, MaxBytes: 1, Instance: Records,
+	})
 	Lock = define(Kind{
 		Name: "lock", Pattern: "lock:{<op>}:<id>", Type: String, Form: "fence, end, and SHA-256 of the holder's token",
 		TTL: 2 * time.Hour, MaxBytes: 256, Instance: Records,
@@ -156,6 +168,6 @@ var Kinds = []*Kind{
 	Author, AuthorSlug, AuthorFollowers, AuthorFollowsTopics, AuthorFollows, AuthorFollowsShouts,
 	Topic, TopicSlug, TopicAuthors, TopicFollowers, Shouts, TopicShouts, Search,
 	CacheLoad, CacheTag, CacheWrites,
-	Viewed, MigratedViews, MigratedSlugs,
-	State, Metric, Stats, Lock,
+	Viewed, ViewedFlush, MigratedViews, MigratedCurrent, MigratedSlugs,
+	State, Metric, Stats, Added, Lock,
 }

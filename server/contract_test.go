@@ -198,6 +198,10 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
+	used = append(used,
+		fault.SlugInvalidAmount, fault.SlugCounterRange, fault.SlugNoState, fault.SlugInvalidState, fault.SlugManyFields,
+		fault.SlugInvalidTimeframe, fault.SlugInvalidImport, fault.SlugImportConflict,
+	)
 	used = append(used, fault.SlugInvalidToken, fault.SlugNoVerification, fault.SlugNoOAuthState, fault.SlugNoOAuthTokens, fault.SlugNoKeyset, fault.SlugSealed)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {

@@ -46,6 +46,18 @@ var (
 	ErrLockLost    = named(fault.SlugLockLost)
 )
 
+// Errors of views, states and statistics.
+var (
+	ErrInvalidAmount    = named(fault.SlugInvalidAmount) // of views, or a change of statistics
+	ErrCounterRange     = named(fault.SlugCounterRange)
+	ErrNoState          = named(fault.SlugNoState)
+	ErrInvalidState     = named(fault.SlugInvalidState)
+	ErrManyFields       = named(fault.SlugManyFields) // of a state, or a window of statistics
+	ErrInvalidTimeframe = named(fault.SlugInvalidTimeframe)
+	ErrInvalidImport    = named(fault.SlugInvalidImport) // of views
+	ErrImportConflict   = named(fault.SlugImportConflict)
+)
+
 // all are the errors that named has made.
 var all []*client.Error
 

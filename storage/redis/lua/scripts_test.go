@@ -209,7 +209,7 @@ var (
 
 // builtin are Lua's own that scripts call without a table's name in front.
 var builtin = []string{
-	"tonumber", "type", "ipairs", "unpack", "pcall", "error", "function", "and", "or", "not", "if", "elseif", "while", "return",
+	"tonumber", "type", "ipairs", "pairs", "unpack", "pcall", "error", "function", "and", "or", "not", "if", "elseif", "while", "return",
 }
 
 // TestUsesAreComplete holds that scripts and definitions name exactly those definitions that they use themselves.

@@ -1,0 +1,19 @@
+#!lua
+-- current_views.lua makes an import of views the current one, unless a later one is.
+-- uses: time.decimal
+--
+-- KEYS[1] current  string  when the views of the current import were counted, in seconds
+--
+-- ARGV[1] at  int  when those of this import were
+--
+-- Returns {"OK", at} of the current import.
+-- Safe to run twice: yes.
+local current_key = KEYS[1]
+local at = tonumber(ARGV[1])
+
+local current = tonumber(redis.call('GET', current_key) or 0)
+if at > current then
+  current = at
+  redis.call('SET', current_key, decimal(at))
+end
+return {'OK', decimal(current)}

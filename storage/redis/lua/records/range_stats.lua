@@ -1,0 +1,26 @@
+#!lua flags=no-writes
+-- range_stats.lua reads windows of a series.
+-- uses: time.time
+--
+-- KEYS[1…] windows  hash  counters of a window; a string for a metric
+-- More than 4 keys: a range is read in one step.
+--
+-- ARGV[1] fields  int  0: this is a metric, whose only field is ""
+--
+-- Returns {"OK", now_s, {field, value, …}, …}: Redis's time, and the values of each window in the order of the keys.
+-- Safe to run twice: yes, it only reads.
+local fields = ARGV[1]
+
+local _, now_ms = time()
+local reply = {'OK', math.floor(now_ms / 1000)}
+for i = 1, #KEYS do
+  local values = {}
+  if fields ~= '0' then
+    values = redis.call('HGETALL', KEYS[i])
+  else
+    local value = redis.call('GET', KEYS[i])
+    values = value and {'', value} or values
+  end
+  reply[i + 2] = values
+end
+return reply
