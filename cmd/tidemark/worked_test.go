@@ -1,14 +1,15 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
@@ -91,32 +92,39 @@ func (w *workedTable) ask(t *testing.T, text string) string {
 	return strings.TrimSpace(strconv.Itoa(status) + " " + strings.TrimSpace(body))
 }
 
-// redis runs a command, and returns its reply as text: lists with spaces between their items.
+// redis runs a command, and returns its reply as text: lists with spaces between their items, maps and sets in order.
 func (w *workedTable) redis(t *testing.T, command string) string {
 	t.Helper()
-	reply, err := w.node.Do(t, strings.Fields(command)...).ToMessage()
-	if rueidis.IsRedisNil(err) {
+	reply, err := w.node.Do(t, strings.Fields(command)...).ToAny()
+	var none interface{ IsNil() bool }
+	if errors.As(err, &none) && none.IsNil() {
 		return "(nil)"
 	}
 	require.NoError(t, err, command)
-	return plainReply(t, reply)
+	return plainReply(reply, strings.HasPrefix(command, "SMEMBERS ") || strings.HasPrefix(command, "KEYS "))
 }
 
-func plainReply(t *testing.T, m rueidis.RedisMessage) string {
-	t.Helper()
-	if m.IsNil() {
+func plainReply(reply any, unordered bool) string {
+	var items []string
+	switch reply := reply.(type) {
+	case nil:
 		return "(nil)"
-	}
-	if items, err := m.ToArray(); err == nil {
-		var texts []string
-		for _, item := range items {
-			texts = append(texts, plainReply(t, item))
+	case []any:
+		for _, item := range reply {
+			items = append(items, plainReply(item, false))
 		}
-		return strings.Join(texts, " ")
+	case map[string]any:
+		for field, value := range reply {
+			items = append(items, field+" "+plainReply(value, false))
+		}
+		unordered = true
+	default:
+		return fmt.Sprint(reply)
 	}
-	value, err := m.ToAny()
-	require.NoError(t, err)
-	return fmt.Sprint(value)
+	if unordered {
+		slices.Sort(items)
+	}
+	return strings.Join(items, " ")
 }
 
 var name = regexp.MustCompile(`<([a-zA-Z]\w*)>`)
