@@ -92,12 +92,20 @@ var (
 	TopicShouts         = listing("topic-shouts", "topic_shouts_{<id>}", 5*time.Minute)
 	Search              = listing("search", "search_cache:{<query>}", 10*time.Minute)
 	CacheLoad           = define(Kind{
-		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String, Form: "token of the one that loads the value",
+		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String, Form: "token of the one that makes the value; `absent` if there is none",
 		TTL: time.Minute, MaxBytes: 256, Instance: Cache,
 	})
 	CacheTag = define(Kind{
-		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: Set, Form: "keys of the values with the tag",
-		TTL: 30 * day, MaxBytes: 16 * mib, Instance: Cache,
+		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: SortedSet, Form: "keys of the values with the tag, by when they end",
+		TTL: 31 * day, MaxBytes: 64 * mib, Instance: Records,
+	})
+	CachePrefix = define(Kind{
+		Name: "cache-prefix", Pattern: "cache_prefix:{<kind>}", Type: SortedSet, Form: "IDs of the values of a kind, by their text",
+		TTL: 31 * day, MaxBytes: 64 * mib, Instance: Records,
+	})
+	CacheEnds = define(Kind{
+		Name: "cache-ends", Pattern: "cache_prefix_ends:{<kind>}", Type: SortedSet, Form: "IDs of the values of a kind, by when they end",
+		TTL: 31 * day, MaxBytes: 64 * mib, Instance: Records,
 	})
 	CacheWrites = define(Kind{
 		Name: "cache-writes", Pattern: "cache_writes:{<kind>}", Type: Stream, Form: "values that aren't written to the source of truth yet",
@@ -167,7 +175,7 @@ var Kinds = []*Kind{
 	Setting, Settings,
 	Author, AuthorSlug, AuthorFollowers, AuthorFollowsTopics, AuthorFollows, AuthorFollowsShouts,
 	Topic, TopicSlug, TopicAuthors, TopicFollowers, Shouts, TopicShouts, Search,
-	CacheLoad, CacheTag, CacheWrites,
+	CacheLoad, CacheTag, CachePrefix, CacheEnds, CacheWrites,
 	Viewed, ViewedFlush, MigratedViews, MigratedCurrent, MigratedSlugs,
 	State, Metric, Stats, Added, Lock,
 }

@@ -1,0 +1,299 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/id"
+)
+
+// Loader returns a value from the source of truth, or ErrNotFound. Its context has no deadline of a caller: it serves all callers.
+type Loader[T any] func(ctx context.Context) (T, error)
+
+// ErrPanic is the error of a loader that panicked.
+var ErrPanic = errors.New("the loader panicked")
+
+// ErrLoadTimeout is the error of a loader that took longer than Options.LoadTimeout, or of a load for which there was no room for as
+// long.
+var ErrLoadTimeout = &fault.Error{
+	Kind: fault.Unavailable, Slug: fault.SlugOverloaded, Detail: "loading the value took too long", RetryAfter: time.Second,
+}
+
+// Load returns a value that is cached, or loads it. Of many callers in all processes, one runs its loader; all get what that
+// returned, also an error. A value is loaded again in the background shortly before it ends. If Redis doesn't answer, each
+// process loads for itself. Errors: ErrNotFound; the loader's; ErrPanic; ErrLoadTimeout; ctx's.
+func (c *Cache[T]) Load(ctx context.Context, name string, load Loader[T]) (T, error) {
+	if k, early := c.local.get(name); k != nil {
+		if early {
+			c.flights.background(ctx, name, c.o.LoadTimeout+claimSlack, func(ctx context.Context, _ *flight[T]) (T, error) {
+				return c.again(ctx, name, load)
+			})
+		}
+		return c.answer(k)
+	}
+	if err := c.check(name); err != nil {
+		var none T
+		return none, err
+	}
+	limit := 2*c.o.LoadTimeout + claimSlack // another process's loader, and then this one's
+	return c.flights.join(ctx, name, limit, func(ctx context.Context, mine *flight[T]) (T, error) {
+		return c.fill(ctx, name, mine, load)
+	}).wait(ctx)
+}
+
+// fill reads a value, or loads it, or waits for the process that does.
+func (c *Cache[T]) fill(ctx context.Context, name string, mine *flight[T], load Loader[T]) (value T, err error) {
+	c.count(Miss)
+	a := &attempt[T]{Cache: c, key: c.key(name), token: id.New(), mine: mine, load: load, mode: Fill}
+	for again := true; again && err == nil; {
+		value, again, err = a.try(ctx)
+	}
+	return value, err
+}
+
+// again loads a value that is about to end, unless another process does, or too many loaders run.
+func (c *Cache[T]) again(ctx context.Context, name string, load Loader[T]) (value T, err error) {
+	a := &attempt[T]{
+		Cache: c, key: c.key(name), token: id.New(), mine: &flight[T]{}, load: load, mode: Refresh,
+	}
+	select {
+	case c.loads <- struct{}{}:
+	default:
+		return value, nil
+	}
+	claimed, err := a.claim(ctx)
+	if err != nil || claimed.Outcome != Granted {
+		<-c.loads
+		return value, err
+	}
+	if value, err = a.make(ctx); err == nil {
+		c.count(Refreshed)
+	}
+	return value, err
+}
+
+// attempt is the way to one value.
+type attempt[T any] struct {
+	*Cache[T]
+	key   Key
+	token string
+	mine  *flight[T]
+	load  Loader[T]
+	mode  Mode
+}
+
+// try gets the value, or waits until it may be there: then it reports that it must be called again.
+func (a *attempt[T]) try(ctx context.Context) (value T, again bool, err error) {
+	if a.down.is() {
+		return a.alone(ctx)
+	}
+	entry, err := a.read(ctx)
+	if err != nil {
+		return a.withoutRedis(ctx, err)
+	}
+	if entry.Found {
+		if value, err = a.take(a.key.ID, entry); err == nil {
+			return value, false, nil
+		}
+		a.mode = Refresh // replaces what can't be decoded
+	}
+	if err := a.enter(ctx); err != nil {
+		return value, false, err
+	}
+	claimed, err := a.claim(ctx)
+	if err == nil && claimed.Outcome == Granted {
+		value, err = a.make(ctx)
+		return value, false, err
+	}
+	if err != nil { // such as a full Redis, which can still be read
+		a.count(NotStored)
+		value, err = a.call(ctx)
+		return value, false, err
+	}
+	<-a.loads
+	switch claimed.Outcome {
+	case Stored:
+		a.count(HitRedis)
+		value, err = a.o.Codec.Decode(claimed.Bytes)
+		return value, false, err
+	case Absent:
+		a.keepAbsent(ctx)
+		return value, false, ErrNotFound
+	case Granted, Busy:
+	}
+	return value, true, a.await(ctx, claimed.Left)
+}
+
+func (a *attempt[T]) read(ctx context.Context) (Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	entries, err := a.store.Read(ctx, a.key.Kind, []string{a.key.ID})
+	if err != nil {
+		return Entry{}, err
+	}
+	return entries[0], nil
+}
+
+func (a *attempt[T]) claim(ctx context.Context) (Claimed, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return a.store.Claim(ctx, a.key, Claim{Token: a.token, TTL: a.claimTTL(), Mode: a.mode})
+}
+
+func (c *Cache[T]) claimTTL() time.Duration { return c.o.LoadTimeout + claimSlack }
+
+// enter waits until a loader may run.
+func (a *attempt[T]) enter(ctx context.Context) error {
+	select {
+	case a.loads <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ErrLoadTimeout.WithCause(ctx.Err())
+	}
+}
+
+// withoutRedis loads the value after Redis didn't answer.
+func (a *attempt[T]) withoutRedis(ctx context.Context, err error) (value T, again bool, _ error) {
+	if ctx.Err() != nil {
+		return value, false, ErrLoadTimeout.WithCause(err)
+	}
+	a.down.report()
+	return a.alone(ctx)
+}
+
+// alone loads the value without Redis.
+func (a *attempt[T]) alone(ctx context.Context) (value T, again bool, err error) {
+	a.count(Unreachable)
+	if err = a.enter(ctx); err == nil {
+		value, err = a.call(ctx)
+	}
+	return value, false, err
+}
+
+// await waits until the claim of another process has ended.
+func (a *attempt[T]) await(ctx context.Context, left time.Duration) error {
+	select {
+	case <-a.mine.wake:
+	default:
+	}
+	watched, err := a.store.Watch(ctx, a.key)
+	if err != nil || !watched.Found || watched.Absent {
+		// Memory doesn't know of the claim yet. Usually a notification is on its way, which wakes the flight.
+		left = min(left, unseen)
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-a.mine.wake:
+	case <-timer.C:
+	case <-ctx.Done():
+		return ErrLoadTimeout.WithCause(ctx.Err())
+	}
+	return nil
+}
+
+// unseen is how long a flight waits for a claim that it can't watch.
+const unseen = 20 * time.Millisecond
+
+// make loads the value under a claim, and stores it.
+func (a *attempt[T]) make(ctx context.Context) (T, error) {
+	a.flights.begin(a.mine)
+	// From here on a change of the claim is reported, and no caller joins any more that came after an invalidation. If that can't be
+	// watched now, Redis is about to be unreachable, and so will be the storing.
+	_, _ = a.store.Watch(ctx, a.key)
+	value, err := a.call(ctx)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	switch {
+	case err == nil:
+		a.keepInRedis(ending, value)
+	case errors.Is(err, ErrNotFound):
+		a.end(ending, max(0, a.o.NegativeTTL))
+		if a.mode == Refresh {
+			err = errors.Join(err, a.store.Invalidate(ending, a.key.Kind, []string{a.key.ID}))
+		}
+	default:
+		a.end(ending, 0)
+	}
+	return value, err
+}
+
+// keepInRedis stores a value that was loaded. Its callers get it in any case.
+func (a *attempt[T]) keepInRedis(ctx context.Context, value T) {
+	v, err := a.encode(a.key.ID, a.token, value)
+	if err == nil {
+		err = a.store.Store(ctx, v)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, ErrSuperseded):
+		a.count(Superseded)
+	default:
+		a.count(NotStored)
+		a.end(ctx, 0)
+	}
+}
+
+// end ends the claim. If that fails it ends by itself.
+func (a *attempt[T]) end(ctx context.Context, absent time.Duration) {
+	_ = a.store.End(ctx, a.key, a.token, absent)
+}
+
+func (a *attempt[T]) keepAbsent(ctx context.Context) {
+	w, err := a.store.Watch(ctx, a.key)
+	if err == nil && w.Absent {
+		a.local.keep(a.key.ID, &kept[T]{absent: true, until: w.Until}, w.Fresh)
+	}
+}
+
+// outcome is what a loader returned.
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// call runs the loader, and leaves the place that enter took when the loader returns: it may take longer than call.
+func (a *attempt[T]) call(ctx context.Context) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.o.LoadTimeout)
+	defer cancel()
+	done := make(chan outcome[T], 1)
+	go func() {
+		o := outcome[T]{err: ErrPanic} // also if the loader ends its goroutine
+		defer func() {
+			<-a.loads
+			done <- o
+		}()
+		o = guarded(ctx, a.load)
+	}()
+	var o outcome[T]
+	select {
+	case o = <-done:
+	case <-ctx.Done():
+		o.err = ctx.Err()
+	}
+	switch {
+	case o.err == nil, errors.Is(o.err, ErrNotFound):
+		a.count(Loaded)
+	default:
+		a.count(LoadFailed)
+		if ctx.Err() != nil && errors.Is(o.err, ctx.Err()) {
+			o.err = ErrLoadTimeout.WithCause(o.err)
+		}
+	}
+	return o.value, o.err
+}
+
+// guarded runs a loader, whose panic becomes an error.
+func guarded[T any](ctx context.Context, load Loader[T]) (o outcome[T]) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			o.err = fmt.Errorf("%w: %v\n%s", ErrPanic, reason, debug.Stack())
+		}
+	}()
+	o.value, o.err = load(ctx)
+	return o
+}

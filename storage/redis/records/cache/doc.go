@@ -1,0 +1,26 @@
+// Package cache keeps the values of package records/cache in Redis. Start from [New].
+//
+// # Keys
+//
+// A value is a string under the key of its kind, readable for any program. Beside it, in the same slot, stands who makes it:
+// cache_load:{id}:kind, the token of a claim, or "absent" for a short time after a loader has found nothing. Claims, values and
+// invalidations meet there: an invalidation ends the claim, and a value is only stored while its claim lasts.
+//
+// Values with tags, and values that can be found by the beginning of their ID, have entries in indexes: sorted sets in slots of
+// their own, in the Redis of the channels, which must not evict. So an evicting Redis for the values costs no entry.
+//
+// # Order of the steps
+//
+// A value that is indexed takes three steps: the claim, which removes an older value; the entries; the value, if the claim is still
+// there. An invalidation takes three, too: it reads entries with their scores; removes the values and the claims on them; removes
+// the entries whose scores are still the same. Whatever the order in which both meet:
+//
+//   - If the invalidation reads before the entry is added, the value is newer than the invalidation, and its entry stays: adding it
+//     has changed its score.
+//   - If it reads after that, the claim was there already. It ends the claim before the value is stored, which then isn't, or
+//     removes the value after that.
+//
+// A process that ends between two steps leaves an entry without a value, which ends by itself, or a value with its entry. An
+// invalidation that failed in the middle has kept the entries of what it may not have removed, and is repeated. The two commands
+// that remove one value are not atomic either: the claim goes first, so that nothing can be stored after the value is gone.
+package cache

@@ -1,0 +1,157 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// pageSize is how many entries an invalidation reads and removes at once.
+const pageSize = 500
+
+// Invalidate implements cache.Store.
+func (s *Store) Invalidate(ctx context.Context, kind *records.Kind, ids []string) error {
+	keys := make([]cache.Key, len(ids))
+	for i, id := range ids {
+		keys[i] = cache.Key{Kind: kind, ID: id}
+	}
+	return s.remove(ctx, keys)
+}
+
+// remove removes values and the claims on them, with one pipeline to each node. The claim goes first: see the package comment. They
+// are two commands, since one with both keys would fail while their slot is moved.
+func (s *Store) remove(ctx context.Context, keys []cache.Key) error {
+	client, prefix := s.values.Client(), s.values.Prefix()
+	errs := s.values.RetryEach(ctx, "invalidate", len(keys), func(ctx context.Context, left []int) []error {
+		var commands rueidis.Commands
+		for _, i := range left {
+			commands = append(commands,
+				client.B().Del().Key(prefix+loadKey(keys[i])).Build(), client.B().Del().Key(prefix+valueKey(keys[i])).Build())
+		}
+		results, errs := client.DoMulti(ctx, commands...), make([]error, len(left))
+		for i := range left {
+			if errs[i] = results[2*i].Error(); errs[i] == nil {
+				errs[i] = results[2*i+1].Error()
+			}
+		}
+		return errs
+	})
+	for _, key := range keys {
+		s.report(key.Kind.Name, key.ID)
+	}
+	return errors.Join(errs...)
+}
+
+// InvalidateTag implements cache.Store.
+func (s *Store) InvalidateTag(ctx context.Context, tag string) (n int, err error) {
+	x := tagIndex(tag)
+	key := s.indexes.Prefix() + x.ends
+	last, err := s.scored(ctx, func(b rueidis.Builder) rueidis.Completed {
+		return b.Zrange().Key(key).Min("0").Max("0").Rev().Withscores().Build()
+	})
+	if err != nil || len(last) == 0 {
+		return 0, err
+	}
+	// Pages begin at the score at which the last one ended, since several entries can have it.
+	for from := "-inf"; ; {
+		page, err := s.scored(ctx, func(b rueidis.Builder) rueidis.Completed {
+			return b.Zrange().Key(key).Min(from).Max(text(last[0].Score)).Byscore().Limit(0, pageSize).Withscores().Build()
+		})
+		if err != nil {
+			return n, err
+		}
+		if err := s.removePage(ctx, x, page); err != nil {
+			return n, err
+		}
+		n += len(page)
+		if len(page) < pageSize || text(page[len(page)-1].Score) == from {
+			return n, nil
+		}
+		from = text(page[len(page)-1].Score)
+	}
+}
+
+// InvalidatePrefix implements cache.Store.
+func (s *Store) InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix string) (n int, err error) {
+	x := prefixIndex(kind)
+	from, to := "["+prefix, "("+prefix+"\xff" // no ID has the byte 0xFF
+	for {
+		page, err := s.named(ctx, x, from, to)
+		if err != nil || len(page) == 0 {
+			return n, err
+		}
+		if err := s.removePage(ctx, x, page); err != nil {
+			return n, err
+		}
+		n += len(page)
+		from = "(" + page[len(page)-1].Member
+	}
+}
+
+// removePage removes values, and then their entries.
+func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) error {
+	if len(page) == 0 {
+		return nil
+	}
+	var keys []cache.Key
+	args := make([]string, 0, 2*len(page))
+	for _, entry := range page {
+		if key, ok := x.key(entry.Member); ok {
+			keys = append(keys, key)
+		}
+		args = append(args, entry.Member, text(entry.Score))
+	}
+	if err := s.remove(ctx, keys); err != nil {
+		return err
+	}
+	reply, err := s.indexes.Run(ctx, unindexScript, x.keys(s.indexes.Prefix()), args)
+	if err == nil {
+		err = refusals.Check(reply, redis.OK)
+	}
+	return err
+}
+
+func text(score float64) string { return strconv.FormatFloat(score, 'f', 0, 64) }
+
+// scored runs a command that returns entries with scores.
+func (s *Store) scored(ctx context.Context, command func(rueidis.Builder) rueidis.Completed) (found []rueidis.ZScore, err error) {
+	err = s.indexes.Retry(ctx, "read an index", func(ctx context.Context) (err error) {
+		client := s.indexes.Client()
+		found, err = client.Do(ctx, command(client.B())).AsZScores()
+		return err
+	})
+	return found, err
+}
+
+// named returns a page of entries by their text, with their scores. An entry without one has ended.
+func (s *Store) named(ctx context.Context, x index, from, to string) (page []rueidis.ZScore, err error) {
+	keys := x.keys(s.indexes.Prefix())
+	err = s.indexes.Retry(ctx, "read an index", func(ctx context.Context) error {
+		client := s.indexes.Client()
+		names, err := client.Do(ctx, client.B().Zrange().Key(keys[1]).Min(from).Max(to).Bylex().Limit(0, pageSize).Build()).AsStrSlice()
+		if err != nil || len(names) == 0 {
+			page = nil
+			return err
+		}
+		scores, err := client.Do(ctx, client.B().Zmscore().Key(keys[0]).Member(names...).Build()).ToArray()
+		if err != nil {
+			return err
+		}
+		page = make([]rueidis.ZScore, len(names))
+		for i, name := range names {
+			score, err := scores[i].AsFloat64()
+			if err != nil {
+				score = -1
+			}
+			page[i] = rueidis.ZScore{Member: name, Score: score}
+		}
+		return nil
+	})
+	return page, err
+}

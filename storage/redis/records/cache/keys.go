@@ -1,0 +1,56 @@
+package cache
+
+import (
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+)
+
+// valueKey returns the key of a value, without prefix.
+func valueKey(k cache.Key) string { return k.Kind.Key(k.ID) }
+
+// loadKey returns the key of the claim on a value, in the same slot.
+func loadKey(k cache.Key) string { return records.CacheLoad.Key(k.ID, k.Kind.Name) }
+
+// index is the keys of an index, and how its entries name values.
+type index struct {
+	ends, names string // names is empty for a tag
+	kind        *records.Kind
+}
+
+func tagIndex(tag string) index { return index{ends: records.CacheTag.Key(tag)} }
+
+func prefixIndex(kind *records.Kind) index {
+	return index{ends: records.CacheEnds.Key(kind.Name), names: records.CachePrefix.Key(kind.Name), kind: kind}
+}
+
+// entry returns the entry of a value: its key, or only its ID in the index of its kind.
+func (i index) entry(k cache.Key) string {
+	if i.kind != nil {
+		return k.ID
+	}
+	return valueKey(k)
+}
+
+// key returns the value that an entry names. Entries that name no cached value are ignored: nothing else must be removed.
+func (i index) key(entry string) (cache.Key, bool) {
+	if i.kind != nil {
+		return cache.Key{Kind: i.kind, ID: entry}, true
+	}
+	kind := records.Of(entry)
+	if kind == nil || kind.Instance != records.Cache || kind == records.CacheLoad {
+		return cache.Key{}, false
+	}
+	parts, ok := kind.Parse(entry)
+	if !ok || len(parts) != 1 {
+		return cache.Key{}, false
+	}
+	return cache.Key{Kind: kind, ID: parts[0]}, true
+}
+
+// keys returns the keys of the index with a prefix.
+func (i index) keys(prefix string) []string {
+	if i.names == "" {
+		return []string{prefix + i.ends}
+	}
+	return []string{prefix + i.ends, prefix + i.names}
+}
