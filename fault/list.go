@@ -95,8 +95,6 @@ const (
 	SlugInvalidTimeframe  Slug = "invalid-timeframe"
 	SlugInvalidImport     Slug = "invalid-import"
 	SlugImportConflict    Slug = "import-conflict"
-	SlugNoValue           Slug = "value-not-found"
-	SlugValueTooLarge     Slug = "value-too-large"
 	SlugTagFull           Slug = "tag-full"
 	SlugBacklogFull       Slug = "backlog-full"
 )
@@ -557,16 +555,6 @@ var entries = []Entry{
 		Slug: SlugImportConflict, Kinds: []Kind{Conflict}, Title: "Import conflict",
 		Cause:  "Another import has the timestamp: its total differs, or the parts together have more records than the total.",
 		Remedy: "Import the file that was imported first, or give the other one a timestamp of its own.",
-	},
-	{
-		Slug: SlugNoValue, Kinds: []Kind{NotFound}, Title: "Value not found",
-		Cause:  "The cache doesn't have the value, or a loader found a short time ago that there is none.",
-		Remedy: "Load it from the source of truth, and put it.",
-	},
-	{
-		Slug: SlugValueTooLarge, Kinds: []Kind{TooLarge}, Title: "Value too large",
-		Cause:  "The value is larger than its kind allows: docs/records.md lists the sizes.",
-		Remedy: "Cache a part of it.",
 	},
 	{
 		Slug: SlugTagFull, Kinds: []Kind{Conflict}, Title: "Too many values of a tag",

@@ -187,6 +187,10 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	// No path of the document has these yet.
 	used = append(used,
 		fault.SlugManySubscribers,
+		fault.SlugTagFull,
+		fault.SlugBacklogFull,
+		fault.SlugNoSession,
+		fault.SlugInvalidSession,
 		fault.SlugInvalidID,
 		fault.SlugInvalidLock,
 		fault.SlugLockHeld,

@@ -27,6 +27,8 @@ var (
 	ErrValueTooLarge = named(fault.SlugValueTooLarge)
 	ErrNoKind        = named(fault.SlugNoKind) // of values in the cache
 	ErrNotCached     = named(fault.SlugNotCached)
+	ErrTagFull       = named(fault.SlugTagFull)
+	ErrBacklogFull   = named(fault.SlugBacklogFull)
 )
 
 // Errors of verifications and OAuth tokens.

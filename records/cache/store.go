@@ -18,7 +18,7 @@ const MaxTaggedTTL = 30 * 24 * time.Hour
 // Errors of stores and caches.
 var (
 	// ErrNotFound is returned for a value that doesn't exist. A loader returns it for what the source of truth doesn't have.
-	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoValue, Detail: "the cache has no such value"}
+	ErrNotFound = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNotCached, Detail: "the cache has no such value"}
 	// ErrTooLarge is returned for a value that is larger than its kind allows.
 	ErrTooLarge = &fault.Error{Kind: fault.TooLarge, Slug: fault.SlugValueTooLarge, Detail: "the value is too large for the cache"}
 	// ErrIndexFull is returned for a value whose tag has too many values.
