@@ -162,11 +162,13 @@ func (k *Kind) parseLegacy(key string) (parts []string, ok bool) {
 	return parts, strings.Count(parts[last], ".") == 2
 }
 
-// Of returns the kind of a key without prefix, or nil.
+// Of returns the kind of a key without prefix, one of Kinds or Others, or nil.
 func Of(key string) *Kind {
-	for _, k := range Kinds {
-		if _, ok := k.Parse(key); ok {
-			return k
+	for _, list := range [][]*Kind{Kinds, Others} {
+		for _, k := range list {
+			if _, ok := k.Parse(key); ok {
+				return k
+			}
 		}
 	}
 	return nil
