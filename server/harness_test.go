@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access/registry"
@@ -21,6 +22,7 @@ import (
 	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/certs"
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -117,8 +119,11 @@ func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service) *recor
 	t.Helper()
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
+	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), nil)
+	require.NoError(t, err)
 	opened, err := compose.Open(t.Context(), compose.Needs{
-		Redis: kept.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: channels, Parts: parts,
+		Config: c.Records,
+		Redis:  kept.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: channels, Parts: parts,
 		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)

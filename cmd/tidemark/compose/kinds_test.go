@@ -1,0 +1,260 @@
+package compose_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/receipt"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/server"
+	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+)
+
+// operations are requests, one for each thing that a client can do to records. {user}, {id} and {text} are names and texts, among
+// them hostile ones; {int} is a number, {time} a duration, {json} a value; {a|b} is one of these words; {token} and the like is
+// what a member of this name was in an earlier answer, or a guess.
+var operations = []string{
+	`GET /v1/kinds`,
+}
+
+// calls are operations that no request does.
+var calls = []func(t *testing.T, draw *draw, n compose.Needs){}
+
+// unwritten are kinds that no operation writes, yet.
+var unwritten = func() []string {
+	var names []string
+	for _, k := range records.Kinds {
+		names = append(names, k.Name)
+	}
+	return names
+}()
+
+// TestEveryKeyIsOfAKind does random operations, and looks at every key: it belongs to a kind, has the kind's type, is not larger
+// than the kind allows, and ends when the kind says. So nothing temporary is without a TTL, whatever clients do.
+func TestEveryKeyIsOfAKind(t *testing.T) {
+	t.Parallel()
+	const steps = 1500
+	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+		seed := uint64(time.Now().UnixNano())
+		t.Log("seed", seed)
+		d := &draw{Rand: rand.New(rand.NewPCG(seed, seed)), seen: make(map[string][]string)}
+		s := open(t, r.URL)
+		for range steps {
+			if pick := d.IntN(len(operations) + len(calls)); pick < len(operations) {
+				s.request(t, d, operations[pick])
+			} else {
+				calls[pick-len(operations)](t, d, s.needs)
+			}
+		}
+		require.NoError(t, s.needs.Parts.Stop()) // what is only in memory is written
+		s.look(t, r)
+	})
+}
+
+// service is all services of records, on one Redis.
+type service struct {
+	needs   compose.Needs
+	conn    *redis.Conn
+	handler http.Handler
+}
+
+func open(t *testing.T, url string) *service {
+	t.Helper()
+	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), nil)
+	require.NoError(t, err)
+	log := slog.New(slog.DiscardHandler)
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: url, KeyPrefix: redistest.Prefix(t), Logger: log})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	store, err := channels.New(conn, channels.Options{})
+	require.NoError(t, err)
+	policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
+	require.NoError(t, err)
+	key, err := receipt.GenerateKey()
+	require.NoError(t, err)
+	ring, err := receipt.NewKeyring(key)
+	require.NoError(t, err)
+	published, err := channel.NewService(channel.Options{Store: store, Receipts: ring, Policies: policies, Limits: c.Limits, Logger: log})
+	require.NoError(t, err)
+	parts := lifecycle.New(t.Context())
+	parts.Run(t.Context(), "channels", published.Run)
+	s := &service{conn: conn, needs: compose.Needs{
+		Config: c.Records, Redis: stores.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: published, Parts: parts,
+		Log: log, Metrics: prometheus.NewRegistry(),
+	}}
+	kept, err := compose.Open(t.Context(), s.needs)
+	require.NoError(t, err)
+	s.handler = server.New(server.Options{
+		Service: published, Records: &kept.API, Logger: log, Ready: conn.Ready, Storage: func() storage.Description { return storage.Description{} },
+		Limits: server.Limits{MaxBodyBytes: 8 << 20},
+	}).AdminHandler()
+	return s
+}
+
+// request sends one of the operations. Whatever is in it, the service doesn't fail.
+func (s *service) request(t *testing.T, d *draw, operation string) {
+	t.Helper()
+	method, rest, _ := strings.Cut(operation, " ")
+	path, body, _ := strings.Cut(rest, " ")
+	path = d.fill(path, url.PathEscape)
+	body = d.fill(body, func(text string) string {
+		quoted, err := json.Marshal(text)
+		require.NoError(t, err)
+		return string(quoted)
+	})
+	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	answer := httptest.NewRecorder()
+	s.handler.ServeHTTP(answer, r)
+	require.Less(t, answer.Code, http.StatusInternalServerError, "%.300s %.300s: %s", path, body, answer.Body)
+	d.remember(answer.Body.Bytes())
+}
+
+// draw makes random operations.
+type draw struct {
+	*rand.Rand
+	seen map[string][]string // members of answers, by name
+}
+
+// hostile are texts that try to be another key, or to break what reads them.
+var hostile = []string{
+	"{", "}", "{}", "a}b{c", "ann}:x", "%7D", "%", "a:b", "a:b:c", ":", "a/b", "../a", "..", " ", "a b", "a\u00a0b", "\n", "\x00", "\x7f", "\u0085", "é", "\u202e",
+	"\"", "\\", "*", "?", "[a-z]", "notifications:ann", "env_vars", strings.Repeat("x", 128), strings.Repeat("x", 129), strings.Repeat("{", 64), strings.Repeat("y", 600), "",
+}
+
+func (d *draw) one(list []string) string { return list[d.IntN(len(list))] }
+
+var blank = regexp.MustCompile(`\{([a-zA-Z][a-zA-Z0-9_|:.-]*)\}`)
+
+// fill draws what stands for the blanks of a part of an operation. quote quotes texts.
+func (d *draw) fill(text string, quote func(string) string) string {
+	return blank.ReplaceAllStringFunc(text, func(found string) string {
+		name := strings.Trim(found, "{}")
+		switch {
+		case strings.Contains(name, "|"):
+			return quote(d.one(strings.Split(name, "|")))
+		case name == "int":
+			return d.one([]string{"0", "1", "7", "1000", "-1", "9007199254740991", "1e3", "9223372036854775807"})
+		case name == "time":
+			return quote(d.one([]string{"1s", "30s", "5m", "1h", "24h", "720h", "0s", "-1s", "99999h", "1ms", "never"}))
+		case name == "json":
+			return d.one([]string{`null`, `1`, `"x"`, `{}`, `[]`, `[1,2]`, `{"a":{"b":[1]}}`, `{"id":7,"name":"ann"}`, `"` + strings.Repeat("z", 2<<20) + `"`})
+		case name == "text":
+			return quote(d.one(append(hostile, "plain", strings.Repeat("t", 100<<10))))
+		}
+		if seen := d.seen[name]; len(seen) > 0 && d.IntN(3) > 0 {
+			return quote(d.one(seen))
+		}
+		if d.IntN(3) == 0 {
+			return quote(d.one(hostile))
+		}
+		return quote(fmt.Sprint(name, d.IntN(4)))
+	})
+}
+
+// remember keeps the texts of an answer for later operations.
+func (d *draw) remember(answer []byte) {
+	var members map[string]any
+	if json.NewDecoder(bytes.NewReader(answer)).Decode(&members) != nil {
+		return
+	}
+	for name, value := range members {
+		if text, ok := value.(string); ok {
+			d.seen[name] = append(d.seen[name], text)
+		}
+	}
+}
+
+// look checks every key of the service.
+func (s *service) look(t *testing.T, r kinds.Redis) {
+	t.Helper()
+	do := func(args ...string) any {
+		value, err := r.Client.Do(t.Context(), r.Client.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()).ToAny()
+		var none interface{ IsNil() bool }
+		require.True(t, err == nil || errors.As(err, &none) && none.IsNil(), "%s: %v", args, err)
+		return value
+	}
+	written := make(map[string]bool)
+	for _, key := range s.keys(t, r) {
+		k := records.Of(strings.TrimPrefix(key, s.conn.Prefix()))
+		require.NotNil(t, k, "%q is of no kind", key)
+		written[k.Name] = true
+		require.Contains(t, []any{string(k.Type), "none"}, do("TYPE", key), key) // none: it has ended since
+		left := time.Duration(do("PTTL", key).(int64)) * time.Millisecond
+		if k.TTL == 0 {
+			require.Negative(t, left, "%s: the keys of %s are permanent", key, k.Name)
+		} else {
+			require.NotEqual(t, -time.Millisecond, left, "%s has no TTL", key)
+			require.LessOrEqual(t, left, k.TTL, "%s outlives its kind", key)
+		}
+		require.LessOrEqual(t, bytesIn(do(slices.Insert(slices.Clone(reads[k.Type]), 1, key)...)), k.MaxBytes, "%s is larger than its kind", key)
+	}
+	for _, k := range records.Kinds {
+		require.True(t, written[k.Name] || slices.Contains(unwritten, k.Name) || k.Legacy, "no operation has written a %s", k.Name)
+	}
+}
+
+// reads are the commands that read the whole of a value.
+var reads = map[records.Type][]string{
+	records.String: {"GET"}, records.Hash: {"HGETALL"}, records.Set: {"SMEMBERS"}, records.SortedSet: {"ZRANGE", "0", "-1"}, records.Stream: {"XRANGE", "-", "+"},
+}
+
+// keys returns all keys of the service, on all nodes.
+func (s *service) keys(t *testing.T, r kinds.Redis) (keys []string) {
+	t.Helper()
+	for _, node := range r.Client.Nodes() {
+		for cursor := uint64(0); ; {
+			page, err := node.Do(t.Context(), node.B().Scan().Cursor(cursor).Match(s.conn.Prefix()+"*").Count(1000).Build()).AsScanEntry()
+			require.NoError(t, err)
+			keys = append(keys, page.Elements...)
+			if cursor = page.Cursor; cursor == 0 {
+				break
+			}
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// bytesIn returns how long the texts of a reply are together.
+func bytesIn(reply any) (n int) {
+	switch reply := reply.(type) {
+	case string:
+		return len(reply)
+	case []any:
+		for _, item := range reply {
+			n += bytesIn(item)
+		}
+	case map[string]any:
+		for field, item := range reply {
+			n += len(field) + bytesIn(item)
+		}
+	}
+	return n
+}
+
+func TestMain(m *testing.M) { redistest.Main(m) }
