@@ -200,7 +200,7 @@ func TestSlugsMatchTheContract(t *testing.T) {
 		fault.SlugNoKind,
 		fault.SlugNotCached,
 	)
-	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
+	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
 	used = append(used,
 		fault.SlugInvalidAmount, fault.SlugCounterRange, fault.SlugNoState, fault.SlugInvalidState, fault.SlugManyFields,

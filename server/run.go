@@ -153,6 +153,9 @@ func (s *Server) drain(ctx context.Context, d draining) error {
 	if s.options.Matchmaking != nil {
 		s.options.Matchmaking.Drain()
 	}
+	if s.options.Records != nil {
+		s.options.Records.Drain()
+	}
 	s.log.Info("draining", "grace", s.options.Grace) // after the fact, for those who act on the log
 	if s.options.DrainDelay > 0 {
 		delay := time.NewTimer(s.options.DrainDelay)

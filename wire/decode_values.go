@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -84,10 +85,15 @@ func wait(d *strictjson.Decoder) (Wait, error) {
 
 // UnmarshalJSON reads "20s", "20" or 20.
 func (w *Wait) UnmarshalJSON(text []byte) error {
-	return strictjson.Decode(text, func(d *strictjson.Decoder) (err error) {
+	err := strictjson.Decode(text, func(d *strictjson.Decoder) (err error) {
 		*w, err = wait(d)
 		return err
 	})
+	var e *strictjson.Error
+	if errors.As(err, &e) && e.Cause != nil {
+		return e.Cause // whoever decodes the body adds the place
+	}
+	return err
 }
 
 func stringOrRaw(d *strictjson.Decoder) (string, error) {

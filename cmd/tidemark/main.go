@@ -46,6 +46,10 @@ func run(ctx context.Context, t cli.Terminal, args []string) int {
 	if err == nil {
 		return exitOK
 	}
+	var exit *cli.ExitError
+	if errors.As(err, &exit) && exit.Status > 0 {
+		return exit.Status
+	}
 	text := strings.Join(strings.Fields(err.Error()), " ")
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		text = "interrupted"

@@ -19,6 +19,18 @@ func (e *UsageError) Error() string { return e.Err.Error() }
 // Unwrap returns the underlying error.
 func (e *UsageError) Unwrap() error { return e.Err }
 
+// ExitError is the failure of a command that the program has run. The program exits with its status, and reports nothing.
+type ExitError struct {
+	Status int
+	Err    error
+}
+
+// Error returns the text of the underlying error.
+func (e *ExitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the underlying error.
+func (e *ExitError) Unwrap() error { return e.Err }
+
 // Usagef returns a UsageError with a text.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Errorf(format, args...)}

@@ -11,12 +11,23 @@ import (
 
 // Options has the service of each resource. A resource without a service has no routes.
 type Options struct {
+	Locks Locks
+}
+
+// Drain ends what waits, now and later.
+func (o *Options) Drain() {
+	if o.Locks != nil {
+		o.Locks.Drain()
+	}
 }
 
 // Register adds the routes.
-func Register(r *web.Router, _ Options) {
+func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
 	addKinds(a)
+	if o.Locks != nil {
+		addLocks(a, o.Locks)
+	}
 }
 
 // of returns the record that a path is about: a resource, and the path's first parameters.

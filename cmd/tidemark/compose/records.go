@@ -10,8 +10,10 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	config "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/records/locks"
 	server "github.com/tidemark-dev/tidemark/server/records"
 	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
+	lockstore "github.com/tidemark-dev/tidemark/storage/redis/records/locks"
 )
 
 // Needs is what the services of records are built on.
@@ -30,6 +32,8 @@ type Records struct {
 }
 
 // Open builds the services, and starts what they do by themselves.
-func Open(_ context.Context, _ Needs) (*Records, error) {
-	return &Records{}, nil
+func Open(_ context.Context, n Needs) (*Records, error) {
+	r := &Records{}
+	r.API.Locks = locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait})
+	return r, nil
 }

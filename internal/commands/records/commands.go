@@ -10,6 +10,6 @@ import (
 // Commands returns the commands.
 func Commands(t cli.Terminal) []*cobra.Command {
 	return []*cobra.Command{
-		newKinds(t),
+		newKinds(t), newLock(t), newUnlock(t),
 	}
 }
