@@ -1,12 +1,12 @@
 package channel
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel/waiting"
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -52,7 +52,7 @@ func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, e
 	if err != nil {
 		return Delivery{}, err
 	}
-	return f.delivery(), nil
+	return f.service.delivery(&f.request, &f.batch), nil
 }
 
 // fetch is one call of Fetch or Next. Its methods share it by pointer, and so need little stack: a goroutine that waits
@@ -68,17 +68,8 @@ type fetch struct {
 func (f *fetch) prepare(q *Query, handle string) error {
 	limits := &f.service.limits
 	policy, err := f.service.policyFor(q.Channel, q.Subscriber)
-	if err != nil {
+	if err = cmp.Or(err, limits.bound(&q.Max, q.Wait)); err != nil {
 		return err
-	}
-	if q.Max == 0 {
-		q.Max = limits.DefaultMax
-	}
-	if q.Max < 1 || q.Max > limits.MaxMax {
-		return invalid(fault.SlugInvalidMax, "max", "max is %d, it must be from 1 to %d", q.Max, limits.MaxMax)
-	}
-	if q.Wait < 0 || q.Wait > limits.MaxWait {
-		return invalid(fault.SlugInvalidWait, "wait", "wait is %s, it must be from 0s to %s", q.Wait, limits.MaxWait)
 	}
 	f.request = FetchRequest{
 		Channel: q.Channel, Subscriber: q.Subscriber, Max: q.Max, MaxBytes: limits.FetchBytes, Policy: policy,
@@ -128,19 +119,16 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	return err
 }
 
-// delivery returns the last batch, with a signed receipt for it.
-func (f *fetch) delivery() Delivery {
-	b := &f.batch
+// delivery returns a batch, with a signed receipt for it.
+func (s *Service) delivery(r *FetchRequest, b *Batch) Delivery {
 	d := Delivery{Messages: b.Messages, Expired: b.Expired, More: b.Through != b.Clock}
 	if b.Through == b.Mark {
 		return d
 	}
-	through := receipt.Receipt{
-		Channel: f.request.Channel, Subscriber: f.request.Subscriber, Epoch: b.Epoch, Clock: b.Through,
-	}
+	through := receipt.Receipt{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: b.Epoch, Clock: b.Through}
 	if n := len(b.Messages); n > 0 && b.Messages[n-1].Clock == b.Through {
 		through.MessageID = b.Messages[n-1].ID
 	}
-	d.Receipt = f.service.receipts.Sign(through)
+	d.Receipt = s.receipts.Sign(through)
 	return d
 }

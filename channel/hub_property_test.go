@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -91,10 +92,26 @@ func (g *game) poll(t *rapid.T) {
 	p := g.pick(t, func(p *poller) bool { return !p.polling })
 	q := Query{Channel: "ch", Subscriber: p.name, Max: rapid.IntRange(1, 3).Draw(t, "max"), Wait: gameLimits().MaxWait}
 	p.polling, p.lost = true, nil
+	poll := g.service.Fetch
+	if rapid.Bool().Draw(t, "many") {
+		poll = g.pollMany
+	}
 	go func() {
-		d, err := g.service.Fetch(t.Context(), q)
+		d, err := poll(t.Context(), q)
 		p.ended <- polled{d, err}
 	}()
+}
+
+// pollMany is Fetch by FetchMany.
+func (g *game) pollMany(ctx context.Context, q Query) (Delivery, error) {
+	all, err := g.service.FetchMany(ctx, ManyQuery{From: []Source{{Channel: q.Channel, Subscriber: q.Subscriber}}, Max: q.Max, Wait: q.Wait})
+	switch {
+	case len(all.Problems) > 0:
+		return Delivery{}, all.Problems[0].Err
+	case len(all.Found) > 0:
+		return all.Found[0].Delivery, err
+	}
+	return Delivery{}, err
 }
 
 func (g *game) publish(t *rapid.T) {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
 )
 
 // Limits bounds single requests, and says how fetches wait.
@@ -50,6 +52,20 @@ func (l Limits) Check() error {
 		return errors.New("linger is negative")
 	case l.Backstop <= 0:
 		return errors.New("backstop isn't positive")
+	}
+	return nil
+}
+
+// bound checks a fetch's max, for which 0 is the default, and its wait.
+func (l *Limits) bound(most *int, wait time.Duration) error {
+	if *most == 0 {
+		*most = l.DefaultMax
+	}
+	if *most < 1 || *most > l.MaxMax {
+		return invalid(fault.SlugInvalidMax, "max", "max is %d, it must be from 1 to %d", *most, l.MaxMax)
+	}
+	if wait < 0 || wait > l.MaxWait {
+		return invalid(fault.SlugInvalidWait, "wait", "wait is %s, it must be from 0s to %s", wait, l.MaxWait)
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ type stubStore struct {
 	fetch       func(FetchRequest) (Batch, error)
 	ack         func(AckRequest) error
 	next        func(AckRequest, FetchRequest) (Batch, error)
+	poll        func(PollRequest) PollResult
+	fetchEach   func([]FetchRequest) []BatchResult
 	subscribe   func(SubscribeRequest) (Subscription, error)
 	unsubscribe func(channel, subscriber string) error
 	describe    func(DescribeRequest) (Description, error)
@@ -43,6 +45,15 @@ func (s *stubStore) Fetch(_ context.Context, r FetchRequest) (Batch, error) { re
 func (s *stubStore) Ack(_ context.Context, r AckRequest) error              { return s.ack(r) }
 func (s *stubStore) Next(_ context.Context, a AckRequest, f FetchRequest) (Batch, error) {
 	return s.next(a, f)
+}
+func (s *stubStore) Poll(_ context.Context, requests []PollRequest) (results []PollResult) {
+	for _, r := range requests {
+		results = append(results, s.poll(r))
+	}
+	return results
+}
+func (s *stubStore) FetchEach(_ context.Context, requests []FetchRequest) []BatchResult {
+	return s.fetchEach(requests)
 }
 func (s *stubStore) Subscribe(_ context.Context, r SubscribeRequest) (Subscription, error) {
 	return s.subscribe(r)

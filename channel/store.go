@@ -6,6 +6,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -16,6 +17,7 @@ type Store interface {
 	Log
 	Registry
 	Notifier
+	Poller
 }
 
 // Log writes, reads and acknowledges messages.
@@ -33,6 +35,15 @@ type Log interface {
 	Ack(ctx context.Context, r AckRequest) error
 	// Next is Ack followed by Fetch in one step. If Ack fails, nothing is read. Errors: those of both.
 	Next(ctx context.Context, a AckRequest, f FetchRequest) (Batch, error)
+}
+
+// Poller reads many channels together.
+type Poller interface {
+	// Poll looks at channels, after it has acknowledged receipts, and reads no messages. All requests, which are independent
+	// of each other, are sent before the first is answered. It returns a result for each. Errors: those of Ack and Fetch.
+	Poll(ctx context.Context, requests []PollRequest) []PollResult
+	// FetchEach is Fetch for requests that are independent of each other, together. It returns a result for each.
+	FetchEach(ctx context.Context, requests []FetchRequest) []BatchResult
 }
 
 // Registry makes, removes and lists subscribers.
@@ -75,6 +86,26 @@ type FetchRequest struct {
 	// Wait is how long the caller is going to wait if there is no message. The subscriber's TTL is counted from the end of
 	// it, so that a caller that gets a message from an event needn't renew it.
 	Wait time.Duration
+}
+
+// PollRequest is an argument of Poll. Its Max and MaxBytes have no meaning.
+type PollRequest struct {
+	FetchRequest
+	Receipt *receipt.Receipt // acknowledged first, as by Ack; nil: none
+}
+
+// PollResult is what Poll found on a channel.
+type PollResult struct {
+	Position             // the channel's; its epoch only if the request may wait
+	Mark     clock.Clock // the subscriber's; there is something to fetch if it differs from the channel's clock
+	Due      bool        // the subscriber must be renewed, by a fetch, even if there is nothing to fetch
+	Err      error
+}
+
+// BatchResult is what Fetch returns for one of the requests of FetchEach.
+type BatchResult struct {
+	Batch
+	Err error
 }
 
 // AckRequest is an argument of Ack. The receipt, its channel and its subscriber have been verified.

@@ -68,6 +68,8 @@ type world struct {
 	held    []chan struct{} // answers on their way
 	failing bool            // the next read of the clock fails
 	fetches int
+	polls   int           // of sources
+	due     bool          // polls find that subscribers must be renewed
 	wait    time.Duration // that the last fetch announced
 	reads   int           // of the clock
 }
@@ -301,6 +303,36 @@ func (w *world) Next(ctx context.Context, a AckRequest, f FetchRequest) (Batch, 
 		return Batch{}, err
 	}
 	return w.Fetch(ctx, f)
+}
+
+func (w *world) Poll(ctx context.Context, requests []PollRequest) []PollResult {
+	results := make([]PollResult, len(requests))
+	for i, r := range requests {
+		if r.Receipt != nil {
+			if results[i].Err = w.Ack(ctx, AckRequest{Receipt: *r.Receipt}); results[i].Err != nil {
+				continue
+			}
+		}
+		w.mu.Lock()
+		mark, ok := w.marks[r.Subscriber]
+		results[i] = PollResult{Position: w.now, Mark: mark, Due: w.due}
+		if !ok {
+			results[i] = PollResult{Err: ErrNoSubscriber}
+		}
+		w.polls++
+		w.mu.Unlock()
+	}
+	w.arrive()
+	return results
+}
+
+func (w *world) FetchEach(_ context.Context, requests []FetchRequest) []BatchResult {
+	results := make([]BatchResult, len(requests))
+	for i, r := range requests {
+		results[i].Batch, results[i].Err = w.fetch(r)
+	}
+	w.arrive()
+	return results
 }
 
 func (w *world) Subscribe(_ context.Context, r SubscribeRequest) (Subscription, error) {

@@ -34,6 +34,7 @@ var (
 	ErrInvalidMax        = named(fault.SlugInvalidMax)
 	ErrInvalidWait       = named(fault.SlugInvalidWait)
 	ErrInvalidFrom       = named(fault.SlugInvalidFrom)
+	ErrInvalidSources    = named(fault.SlugInvalidSources)
 	ErrInvalidPolicy     = named(fault.SlugInvalidPolicy)
 	ErrInvalidQuery      = named(fault.SlugInvalidQuery) // a page's cursor or limit
 	ErrMessageTooLarge   = named(fault.SlugMessageTooLarge)

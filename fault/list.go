@@ -27,6 +27,7 @@ const (
 	SlugInvalidMax        Slug = "invalid-max"
 	SlugInvalidWait       Slug = "invalid-wait"
 	SlugInvalidFrom       Slug = "invalid-from"
+	SlugInvalidSources    Slug = "invalid-sources"
 	SlugInvalidPolicy     Slug = "invalid-policy"
 	SlugMessageTooLarge   Slug = "message-too-large"
 	SlugBatchTooLarge     Slug = "batch-too-large"
@@ -215,6 +216,11 @@ var entries = []Entry{
 		Slug: SlugInvalidFrom, Kinds: []Kind{Invalid, Conflict}, Title: "Invalid starting point",
 		Cause:  "`from` is neither `latest`, `earliest` nor a clock, or is ahead of the channel's clock (409).",
 		Remedy: "Use `latest`, `earliest`, or a clock that was given out.",
+	},
+	{
+		Slug: SlugInvalidSources, Kinds: []Kind{Invalid}, Title: "Invalid list of sources",
+		Cause:  "`from`, the list of channels to fetch from, is empty, is too long, or names a channel and subscriber twice.",
+		Remedy: "Name each once, and split a longer list into several calls.",
 	},
 	{
 		Slug: SlugInvalidPolicy, Kinds: []Kind{Invalid}, Title: "No valid policy for the channel",

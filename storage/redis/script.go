@@ -70,23 +70,38 @@ func (c *Conn) RunUnlessMoving(ctx context.Context, script *lua.Script, keys, ar
 // independent of each other; they may be for different slots.
 func (c *Conn) RunMany(ctx context.Context, script *lua.Script, calls []Call) []Result {
 	return c.RetryMany(ctx, script, calls, func(ctx context.Context, calls []Call) []Result {
-		commands := make(rueidis.Commands, len(calls))
-		for i, l := range calls {
-			commands[i] = script.Evalsha(c.client.B(), l.Keys, l.Args)
-		}
-		c.metrics.sent(script.Name(), len(calls))
-		results := make([]Result, len(calls))
-		for i, result := range c.client.DoMulti(ctx, commands...) {
-			if code(result.Error()) == codeNoScript {
-				result = script.Exec(ctx, c.client, calls[i].Keys, calls[i].Args)
-			}
-			results[i].Reply, results[i].Err = NewReply(script.Name(), result)
-			if status := results[i].Reply.Status; status == Again || status == Moving {
+		results, _ := c.TryMany(ctx, script, calls, nil)
+		for i, r := range results {
+			if status := r.Reply.Status; status == Again || status == Moving {
 				results[i].Reply, results[i].Err = c.Try(ctx, script, calls[i].Keys, calls[i].Args)
 			}
 		}
 		return results
 	})
+}
+
+// TryMany runs a script once for each call, and commands after them, all in one round trip and without trying again: call it
+// inside RetryEach or RetryMany. A reply may have the status Moving or Again. If Redis doesn't know the script, it runs
+// after the commands.
+func (c *Conn) TryMany(
+	ctx context.Context, script *lua.Script, calls []Call, then rueidis.Commands,
+) ([]Result, []rueidis.RedisResult) {
+	commands := make(rueidis.Commands, len(calls), len(calls)+len(then))
+	for i, l := range calls {
+		commands[i] = script.Evalsha(c.client.B(), l.Keys, l.Args)
+	}
+	if len(calls) > 0 {
+		c.metrics.sent(script.Name(), len(calls))
+	}
+	answers := c.client.DoMulti(ctx, append(commands, then...)...)
+	results := make([]Result, len(calls))
+	for i, l := range calls {
+		if code(answers[i].Error()) == codeNoScript {
+			answers[i] = script.Exec(ctx, c.client, l.Keys, l.Args)
+		}
+		results[i].Reply, results[i].Err = NewReply(script.Name(), answers[i])
+	}
+	return results, answers[len(calls):]
 }
 
 // RetryMany calls try with all calls of a script, and then again with those whose results are errors that may pass. try

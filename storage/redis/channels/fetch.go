@@ -34,6 +34,36 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batc
 	return s.completed(ctx, rep, r)
 }
 
+// FetchEach runs fetch.lua for all requests in one round trip, and then does as Fetch.
+func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) []channel.BatchResult {
+	until := time.Now().Add(s.conn.Timeout())
+	calls, results := make([]redis.Call, len(requests)), make([]channel.BatchResult, len(requests))
+	for i, r := range requests {
+		ch := s.keys(r.Channel)
+		calls[i] = redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: fetchArgs(ch, r)}
+	}
+	answers := s.conn.RetryMany(ctx, fetchScript, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
+		answers, _ := s.conn.TryMany(ctx, fetchScript, calls, nil)
+		for i, a := range answers {
+			if redis.SlotMoving(a.Err) {
+				answers[i] = redis.Result{Reply: redis.Reply{Status: redis.Moving}}
+			}
+		}
+		return answers
+	})
+	for i, a := range answers {
+		switch {
+		case a.Err != nil:
+			results[i].Err = a.Err
+		case a.Reply.Status == redis.Moving:
+			results[i].Batch, results[i].Err = s.fetchUntil(ctx, until, nil, requests[i])
+		default:
+			results[i].Batch, results[i].Err = s.completed(ctx, a.Reply, requests[i])
+		}
+	}
+	return results
+}
+
 func fetchArgs(ch Keys, r channel.FetchRequest) []string {
 	return appendReadArgs(append(make([]string, 0, 6), ch.MessagePrefix()), first(r))
 }

@@ -12,22 +12,43 @@ type Keys struct {
 	base string // "<prefix>c.{<channel>}"
 }
 
+// What the keys that a poll reads consist of, beside names.
+const (
+	beforeChannel = "c.{"
+	afterChannel  = "}"
+	clockSuffix   = ".clock"
+	epochSuffix   = ".epoch"
+	markInfix     = ".r."
+)
+
 // KeysOf returns the keys of a channel, with the prefix of all keys of an installation.
 func KeysOf(prefix, channel string) Keys {
-	var b strings.Builder
-	b.Grow(len(prefix) + len(channel) + 4)
-	b.WriteString(prefix)
-	b.WriteString("c.{")
-	b.WriteString(channel)
-	b.WriteString("}")
-	return Keys{base: b.String()}
+	return Keys{base: newKeySpace(len(prefix)+len(channel)+4).join(prefix, beforeChannel, channel, afterChannel)}
+}
+
+// keySpace makes keys in one piece of memory, for those who need hundreds at a time. A key that is kept must be cloned.
+type keySpace struct{ text strings.Builder }
+
+// newKeySpace returns a space for keys that have so many bytes together.
+func newKeySpace(bytes int) *keySpace {
+	var s keySpace
+	s.text.Grow(bytes)
+	return &s
+}
+
+func (s *keySpace) join(parts ...string) string {
+	start := s.text.Len()
+	for _, p := range parts {
+		s.text.WriteString(p)
+	}
+	return s.text.String()[start:]
 }
 
 // Clock holds the last clock given out.
-func (k Keys) Clock() string { return k.base + ".clock" }
+func (k Keys) Clock() string { return k.base + clockSuffix }
 
 // Epoch holds the ULID of the channel's life.
-func (k Keys) Epoch() string { return k.base + ".epoch" }
+func (k Keys) Epoch() string { return k.base + epochSuffix }
 
 // Subscribers is the set of the names of subscribers.
 func (k Keys) Subscribers() string { return k.base + ".subs" }
@@ -36,10 +57,10 @@ func (k Keys) Subscribers() string { return k.base + ".subs" }
 func (k Keys) Label() string { return k.base + ".label" }
 
 // MarkPrefix is what the keys of marks begin with.
-func (k Keys) MarkPrefix() string { return k.base + ".r." }
+func (k Keys) MarkPrefix() string { return k.base + markInfix }
 
 // Mark holds the mark of a subscriber.
-func (k Keys) Mark(subscriber string) string { return k.base + ".r." + subscriber }
+func (k Keys) Mark(subscriber string) string { return k.base + markInfix + subscriber }
 
 // MessagePrefix is what the keys of messages begin with.
 func (k Keys) MessagePrefix() string { return k.base + ".m." }

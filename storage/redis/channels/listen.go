@@ -21,5 +21,8 @@ func (s *Store) event(name, text string) channel.Event {
 		s.conn.Logger().Warn("cannot read a notification", "channel", name, "error", err)
 		return channel.Event{Kind: channel.EventConfirmed}
 	}
+	if event.Kind == channel.EventUnsubscribed {
+		s.lives.Forget(s.keys(name).Mark(event.Subscriber))
+	}
 	return event
 }

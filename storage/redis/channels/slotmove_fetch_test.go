@@ -3,6 +3,7 @@ package channels
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,6 +74,7 @@ func fetchWithEverySubsetMoved(t *testing.T, c rig.TwoNodes) {
 	for i, h := range all {
 		require.Equal(t, want[i], fetchOnce(t, s, h), h.about)
 	}
+	fetchTogether(t, s, all, want)
 	m.CloseSlot(t)
 	for i, h := range all {
 		got := fetchOnce(t, s, h)
@@ -112,4 +114,23 @@ func fetchOfNobody(t *testing.T, c rig.TwoNodes) {
 		require.EqualValues(t, 1, at.Clock)
 	}
 	m.CloseSlot(t)
+}
+
+// fetchTogether fetches from all of these channels at once, and polls them.
+func fetchTogether(t *testing.T, s *Store, all []halfMoved, want []channel.Batch) {
+	t.Helper()
+	fetches, polls := make([]channel.FetchRequest, len(all)), make([]channel.PollRequest, len(all))
+	for i, h := range all {
+		fetches[i] = h.fetch(h.name)
+		polls[i] = channel.PollRequest{FetchRequest: fetches[i]}
+		polls[i].Wait = time.Second
+	}
+	for i, got := range s.FetchEach(t.Context(), fetches) {
+		require.NoError(t, got.Err, all[i].about)
+		require.Equal(t, want[i], got.Batch, all[i].about)
+	}
+	for i, got := range s.Poll(t.Context(), polls) {
+		at := channel.Position{Epoch: want[i].Epoch, Clock: want[i].Clock}
+		require.Equal(t, channel.PollResult{Position: at, Mark: want[i].Mark, Due: got.Due}, got, all[i].about)
+	}
 }

@@ -7,12 +7,14 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels/lives"
 )
 
 // Store keeps channels in Redis. It may be used by many goroutines.
 type Store struct {
 	conn        *redis.Conn
 	notifyBytes int
+	lives       *lives.Lives
 	keyChanges  *prometheus.CounterVec // of receipt keys; nil: not counted
 }
 
@@ -32,7 +34,7 @@ const DefaultNotifyBytes = 16 << 10
 
 // New returns the channels in the Redis of a connection. The error is that of registering metrics.
 func New(conn *redis.Conn, o Options) (*Store, error) {
-	s := &Store{conn: conn, notifyBytes: o.NotifyBytes}
+	s := &Store{conn: conn, notifyBytes: o.NotifyBytes, lives: lives.New()}
 	if s.notifyBytes == 0 {
 		s.notifyBytes = DefaultNotifyBytes
 	}

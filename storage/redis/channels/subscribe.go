@@ -71,6 +71,7 @@ func fromText(f channel.From) string {
 // Unsubscribe runs unsubscribe.lua.
 func (s *Store) Unsubscribe(ctx context.Context, name, subscriber string, last ulid.ULID) error {
 	ch, epoch := s.keys(name), ""
+	defer s.lives.Forget(ch.Mark(subscriber))
 	if !last.IsZero() {
 		epoch = last.String()
 	}

@@ -39,6 +39,7 @@ func areas() []area {
 		{"ack", ackCases()},
 		{"epochs", epochCases()},
 		{"publish each", eachCases()},
+		{"poll", pollCases()},
 		{"lives", lives.Cases()},
 		{"describe", describeCases()},
 		{"listen", listenCases()},

@@ -1,0 +1,209 @@
+package channel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel/waiting"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// MaxSources is how many sources one FetchMany may have.
+const MaxSources = 256
+
+// Source is a subscriber from which FetchMany fetches.
+type Source struct {
+	Channel    string
+	Subscriber string
+	Receipt    string // acknowledged first; empty: nothing is
+}
+
+// ManyQuery is the input of FetchMany.
+type ManyQuery struct {
+	From []Source      // 1 to MaxSources, no two of the same channel and subscriber
+	Max  int           // messages at most, of all sources together; 0: Limits.DefaultMax
+	Wait time.Duration // how long to wait if no source has a message; 0: not at all
+}
+
+// Deliveries is the result of FetchMany.
+type Deliveries struct {
+	Found    []Found   // sources that have something, in the order of the query
+	Problems []Problem // sources that failed, in the order of the query
+}
+
+// Found is what a source has.
+type Found struct {
+	Source int // its index in the query
+	Delivery
+}
+
+// Problem is why a source failed. It doesn't stop the others.
+type Problem struct {
+	Source int // its index in the query
+	Err    error
+}
+
+// FetchMany is Next for several sources with one wait, which ends when any of them has something or fails. A source whose
+// receipt is refused isn't fetched.
+//
+// Limits.FetchBytes holds for all sources together, as Max does. Sources with something share both: none gets more than
+// another that could use it. If not all can get a message, chance decides which do; the others have theirs in a later fetch.
+//
+// Errors: fault.SlugInvalidSources, fault.SlugInvalidChannel, fault.SlugInvalidSubscriber, fault.SlugInvalidPolicy,
+// fault.SlugInvalidMax and fault.SlugInvalidWait about the query, and the store's if it can serve no source. Those of a problem
+// are the other errors of Next.
+func (s *Service) FetchMany(ctx context.Context, q ManyQuery) (Deliveries, error) {
+	m := many{service: s}
+	all, err := m.prepare(&q)
+	if err != nil {
+		return Deliveries{}, err
+	}
+	if m.wait > 0 && len(m.problems) == 0 {
+		err = m.await(ctx)
+	} else if len(all) > 0 {
+		_, err = m.read(ctx, all)
+	}
+	if err != nil {
+		return Deliveries{}, err
+	}
+	return m.deliveries(), nil
+}
+
+// many is one call of FetchMany. Its slices have an item for each source.
+type many struct {
+	service  *Service
+	max      int           // messages that may still be found
+	wait     time.Duration // the shortest of the sources'
+	requests []PollRequest
+	at       []Position // where a source was found to have nothing
+	found    []foundBatch
+	problems []Problem
+}
+
+// foundBatch is what a source has.
+type foundBatch struct {
+	source int
+	Batch
+}
+
+// prepare checks the arguments of FetchMany, and returns the sources whose receipts are good.
+func (m *many) prepare(q *ManyQuery) (good []int, err error) {
+	s := m.service
+	if n := len(q.From); n == 0 || n > MaxSources {
+		return nil, invalid(fault.SlugInvalidSources, "/from", "from has %d sources, it must have 1 to %d", n, MaxSources)
+	}
+	if err := s.limits.bound(&q.Max, q.Wait); err != nil {
+		return nil, err
+	}
+	m.max, m.wait = q.Max, q.Wait
+	m.requests, m.at = make([]PollRequest, len(q.From)), make([]Position, len(q.From))
+	seen := make(map[[2]string]struct{}, len(q.From))
+	good = make([]int, 0, len(q.From))
+	for i, from := range q.From {
+		policy, err := s.policyFor(from.Channel, from.Subscriber)
+		if err != nil {
+			return nil, atSource(err, i)
+		}
+		name := [2]string{from.Channel, from.Subscriber}
+		if _, twice := seen[name]; twice {
+			return nil, invalid(fault.SlugInvalidSources, fmt.Sprintf("/from/%d", i), "the channel and the subscriber are in the list already")
+		}
+		seen[name] = struct{}{}
+		r := &m.requests[i]
+		r.FetchRequest = FetchRequest{Channel: from.Channel, Subscriber: from.Subscriber, Policy: policy, Wait: min(q.Wait, policy.TTL/2)}
+		m.wait = min(m.wait, r.Wait)
+		if from.Receipt != "" {
+			if r.Receipt, err = s.verify(from.Receipt, from.Channel, from.Subscriber); err != nil {
+				m.fail(i, atSource(err, i))
+				continue
+			}
+		}
+		good = append(good, i)
+	}
+	return good, nil
+}
+
+// atSource adds to an error which source it is about.
+func atSource(err error, i int) error {
+	var e *fault.Error
+	if errors.As(err, &e) {
+		e.Field = fmt.Sprintf("/from/%d/%s", i, strings.TrimPrefix(e.Field, "/"))
+	}
+	return err
+}
+
+func (m *many) fail(i int, err error) { m.problems = append(m.problems, Problem{Source: i, Err: err}) }
+
+// await reads all sources, and waits until one has something.
+func (m *many) await(ctx context.Context) error {
+	targets := make([]waiting.Target, len(m.requests))
+	for i := range m.requests {
+		targets[i] = waiting.Target{Channel: m.requests[i].Channel, Subscriber: m.requests[i].Subscriber}
+	}
+	woken, err := m.service.hub.Wait(ctx, &waiting.Poll{Targets: targets, Wait: m.wait, Read: m.read, At: m.at})
+	for _, w := range woken[:min(len(woken), m.max)] {
+		at := m.at[w.Target]
+		b := Batch{Epoch: at.Epoch, Mark: at.Clock}
+		b.deliver(w.Message)
+		m.found = append(m.found, foundBatch{source: w.Target, Batch: b})
+	}
+	return err
+}
+
+// read polls some sources, and fetches from those that have something or must be renewed. It reports whether any has something
+// or failed. The error is the store's if all failed by it.
+func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
+	requests := m.requests
+	if len(which) < len(requests) {
+		requests = make([]PollRequest, len(which))
+		for n, i := range which {
+			requests[n] = m.requests[i]
+		}
+	}
+	results := m.service.store.Poll(ctx, requests)
+	var some, due []ready
+	for n := range results {
+		r := &results[n]
+		m.requests[which[n]].Receipt = nil // acknowledged once, however often it is read
+		i := which[n]
+		switch {
+		case r.Err != nil:
+			m.fail(i, fmt.Errorf("poll %s/%s: %w", requests[n].Channel, requests[n].Subscriber, r.Err))
+		case r.Mark != r.Clock:
+			some = append(some, ready{source: i, unread: clock.Distance(r.Mark, r.Clock)})
+		default:
+			m.at[i] = r.Position
+			if r.Due {
+				due = append(due, ready{source: i})
+			}
+		}
+	}
+	m.fetch(ctx, some, due)
+	if len(m.problems) == len(m.requests) && !slices.ContainsFunc(m.problems, func(p Problem) bool { return !unserved(p.Err) }) {
+		return true, m.problems[0].Err
+	}
+	return len(m.found)+len(m.problems) > 0, nil
+}
+
+// unserved reports whether an error is the store's, and not about one source.
+func unserved(err error) bool {
+	var e *fault.Error
+	return !errors.As(err, &e) || e.Kind == fault.Unavailable || e.Kind == fault.StorageFull || e.Kind == fault.Internal
+}
+
+// deliveries returns what was found, in the order of the query.
+func (m *many) deliveries() Deliveries {
+	slices.SortFunc(m.problems, func(a, b Problem) int { return a.Source - b.Source })
+	slices.SortFunc(m.found, func(a, b foundBatch) int { return a.source - b.source })
+	d := Deliveries{Problems: m.problems, Found: make([]Found, len(m.found))}
+	for n := range m.found {
+		b := &m.found[n]
+		d.Found[n] = Found{Source: b.source, Delivery: m.service.delivery(&m.requests[b.source].FetchRequest, &b.Batch)}
+	}
+	return d
+}

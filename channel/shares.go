@@ -1,0 +1,94 @@
+package channel
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+)
+
+// ready is a source from which FetchMany fetches now.
+type ready struct {
+	source int
+	unread uint64 // messages after its mark, alive or not
+	max    int    // messages that it may return
+}
+
+// share decides how many messages each of some sources may return, most of them together: each as many as another, unless it
+// has fewer. If there are more sources than messages, chance decides who gets one; the others are left out.
+func share(some []ready, most int) []ready {
+	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	some = some[:min(len(some), most)]
+	slices.SortStableFunc(some, func(a, b ready) int { return cmp.Compare(a.unread, b.unread) })
+	for i := range some {
+		even := most / (len(some) - i)
+		some[i].max = int(min(some[i].unread, uint64(even)))
+		most -= some[i].max
+	}
+	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] }) // the bytes may suffice for some only
+	return some
+}
+
+// fetch fetches from the sources that have something, within the bounds of the answer, and from those that are due, of which
+// few have anything.
+func (m *many) fetch(ctx context.Context, some, due []ready) {
+	room := m.service.limits.FetchBytes
+	for rest := share(some, m.max); len(rest) > 0; {
+		n := m.fitting(rest, room)
+		if n == 0 && len(m.found) > 0 {
+			break
+		}
+		room -= m.round(ctx, rest[:max(1, n)], room)
+		rest = rest[max(1, n):]
+	}
+	for i := range due {
+		due[i].max = 1
+	}
+	for len(due) > 0 {
+		n := max(1, m.fitting(due, m.service.limits.FetchBytes))
+		room -= m.round(ctx, due[:n], room)
+		due = due[n:]
+	}
+}
+
+// fitting returns how many sources can be read together: the largest message of each has room.
+func (m *many) fitting(some []ready, room int) int {
+	for n, r := range some {
+		if room -= m.requests[r.source].Policy.MaxMessageBytes; room < 0 {
+			return n
+		}
+	}
+	return len(some)
+}
+
+// round fetches from sources together, and returns how many bytes it has found. What there is no room for isn't part of the
+// answer, and so is fetched again.
+func (m *many) round(ctx context.Context, some []ready, room int) (used int) {
+	requests := make([]FetchRequest, len(some))
+	spare := room
+	for _, r := range some {
+		spare -= m.requests[r.source].Policy.MaxMessageBytes
+	}
+	for n, r := range some {
+		requests[n] = m.requests[r.source].FetchRequest
+		requests[n].Max, requests[n].MaxBytes = r.max, requests[n].Policy.MaxMessageBytes+max(0, spare)/len(some)
+	}
+	for n, result := range m.service.store.FetchEach(ctx, requests) {
+		i := some[n].source
+		size := 0
+		for _, message := range result.Messages {
+			size += len(message.Content)
+		}
+		switch {
+		case result.Err != nil:
+			m.fail(i, fmt.Errorf("fetch %s/%s: %w", requests[n].Channel, requests[n].Subscriber, result.Err))
+		case result.empty():
+			m.at[i] = Position{Epoch: result.Epoch, Clock: result.Clock}
+		case len(m.found) == 0 || used+size <= room && len(result.Messages) <= m.max:
+			m.found = append(m.found, foundBatch{source: i, Batch: result.Batch})
+			m.max, used = m.max-len(result.Messages), used+size
+		}
+	}
+	return used
+}

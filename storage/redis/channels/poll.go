@@ -1,0 +1,228 @@
+package channels
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads how long marks live if that isn't known,
+// all in one pipeline to each node. Outside of a Cluster one MGET reads all channels.
+func (s *Store) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
+	p := polling{store: s, requests: requests, results: make([]channel.PollResult, len(requests))}
+	p.makeKeys()
+	errs := s.conn.RetryEach(ctx, "poll", len(requests), p.try)
+	for i, err := range errs {
+		if p.results[i].Err = err; err != nil {
+			s.lives.Forget(p.mark(i))
+		}
+	}
+	return p.results
+}
+
+// polling is one call of Poll.
+type polling struct {
+	store    *Store
+	requests []channel.PollRequest
+	results  []channel.PollResult
+	keys     []string // of all requests: see of
+	perEach  int      // keys of a request
+}
+
+// makeKeys makes the keys of all positions: clock and mark and, if a request may wait, epoch.
+func (p *polling) makeKeys() {
+	prefix, size := p.store.conn.Prefix(), 0
+	p.perEach = 2
+	for i := range p.requests {
+		r := &p.requests[i]
+		size += 4*(len(prefix)+len(beforeChannel)+len(r.Channel)+len(afterChannel)) + len(clockSuffix+markInfix+epochSuffix) + len(r.Subscriber)
+		if r.Wait > 0 {
+			p.perEach = 3
+		}
+	}
+	space := newKeySpace(size)
+	p.keys = make([]string, 0, p.perEach*len(p.requests))
+	for i := range p.requests {
+		r := &p.requests[i]
+		base := space.join(prefix, beforeChannel, r.Channel, afterChannel)
+		p.keys = append(p.keys, space.join(base, clockSuffix), space.join(base, markInfix, r.Subscriber))
+		if p.perEach == 3 {
+			p.keys = append(p.keys, space.join(base, epochSuffix))
+		}
+	}
+}
+
+// of returns the keys of a request.
+func (p *polling) of(i int) []string { return p.keys[p.perEach*i : p.perEach*(i+1)] }
+
+func (p *polling) mark(i int) string { return p.keys[p.perEach*i+1] }
+
+// try does what is left, once.
+func (p *polling) try(ctx context.Context, left []int) []error {
+	client := p.store.conn.Client()
+	commands, now := p.reads(left), time.Now()
+	reads := len(commands)
+	var acks, lives []int
+	var calls []redis.Call
+	for n, i := range left {
+		r := &p.requests[i]
+		if r.Receipt != nil {
+			acks, calls = append(acks, n), append(calls, p.ackCall(r))
+		} else if !p.store.lives.Lasts(p.mark(i), now, leastLife(&r.FetchRequest), r.Policy.TTL/10) {
+			lives, commands = append(lives, i), append(commands, client.B().Pttl().Key(p.mark(i)).Build())
+		}
+	}
+	acked, read := p.store.conn.TryMany(ctx, ackScript, calls, commands)
+	errs := p.positions(ctx, left, read[:reads])
+	for n, i := range lives {
+		p.life(i, now, read[reads+n])
+	}
+	for a, n := range acks {
+		if err := p.acked(left[n], now, acked[a]); err != nil {
+			errs[n] = err
+		}
+	}
+	return errs
+}
+
+// reads returns the commands that read positions: one, or one for each channel of a Cluster.
+func (p *polling) reads(left []int) rueidis.Commands {
+	client := p.store.conn.Client()
+	if client.Mode() != rueidis.ClientModeCluster {
+		keys := p.keys
+		if len(left) < len(p.requests) {
+			keys = make([]string, 0, p.perEach*len(left))
+			for _, i := range left {
+				keys = append(keys, p.of(i)...)
+			}
+		}
+		return rueidis.Commands{client.B().Mget().Key(keys...).Build()}
+	}
+	commands := make(rueidis.Commands, len(left))
+	for n, i := range left {
+		commands[n] = client.B().Mget().Key(p.of(i)...).Build()
+	}
+	return commands
+}
+
+// positions decodes the results of reads.
+func (p *polling) positions(ctx context.Context, left []int, read []rueidis.RedisResult) []error {
+	errs := make([]error, len(left))
+	if len(read) == len(left) { // a command for each
+		for n, i := range left {
+			errs[n] = p.single(ctx, i, read[n])
+		}
+		return errs
+	}
+	values, err := p.values(read[0], len(left))
+	for n, i := range left {
+		if errs[n] = err; err == nil {
+			errs[n] = p.position(i, values[p.perEach*n:p.perEach*(n+1)])
+		}
+	}
+	return errs
+}
+
+// values returns the values of the positions of n channels.
+func (p *polling) values(read rueidis.RedisResult, n int) ([]rueidis.RedisMessage, error) {
+	values, err := read.ToArray()
+	if err == nil && len(values) != p.perEach*n {
+		err = fmt.Errorf("%w: MGET returned %d values", redis.ErrReply, len(values))
+	}
+	return values, err
+}
+
+// single decodes the position of one channel. If its slot is being moved, it reads key by key.
+func (p *polling) single(ctx context.Context, i int, read rueidis.RedisResult) error {
+	values, err := p.values(read, 1)
+	switch {
+	case redis.SlotMoving(err):
+		b, err := singleReads{store: p.store, keys: p.store.keys(p.requests[i].Channel)}.position(ctx, p.requests[i].Subscriber)
+		p.results[i].Position, p.results[i].Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock}, b.Mark
+		return err
+	case err != nil:
+		return err
+	}
+	return p.position(i, values)
+}
+
+// position decodes clock, mark and, if it was read, epoch.
+func (p *polling) position(i int, values []rueidis.RedisMessage) error {
+	if values[0].IsNil() || values[1].IsNil() {
+		return channel.ErrNoSubscriber
+	}
+	r := &p.results[i]
+	for n, to := range []*clock.Clock{&r.Clock, &r.Mark} {
+		text, err := values[n].ToString()
+		if err == nil {
+			*to, err = clock.Parse(text)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: position of %s: %w", redis.ErrReply, p.requests[i].Channel, err)
+		}
+	}
+	if !clock.Behind(r.Mark, r.Clock) {
+		return channel.ErrNoSubscriber
+	}
+	if len(values) > 2 && !values[2].IsNil() {
+		text, err := values[2].ToString()
+		if err == nil {
+			r.Epoch, err = ulid.ParseStrict(text)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: epoch of %s: %w", redis.ErrReply, p.requests[i].Channel, err)
+		}
+	}
+	return nil
+}
+
+// life decodes how long a mark lives. If that can't be read now, as while its slot is being moved, the next poll does.
+func (p *polling) life(i int, asked time.Time, read rueidis.RedisResult) {
+	ms, err := read.AsInt64()
+	if err != nil || ms == -1 { // the predecessor's marks have no end
+		p.results[i].Due = false
+		return
+	}
+	left := time.Duration(ms) * time.Millisecond
+	p.store.lives.Learn(p.mark(i), asked, left)
+	p.results[i].Due = left < leastLife(&p.requests[i].FetchRequest)
+}
+
+// leastLife is what must be left of a mark's life after a poll that found nothing: see "Lives" in docs/redis-internals.md.
+func leastLife(r *channel.FetchRequest) time.Duration {
+	if r.Wait > 0 {
+		return r.Policy.TTL + r.Wait
+	}
+	return r.Policy.TTL / 10 * 9
+}
+
+// ackCall acknowledges, and leaves the mark as much of its life as leastLife says.
+func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
+	life := strconv.FormatInt((r.Policy.TTL + r.Wait).Milliseconds(), 10)
+	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(*r.Receipt), life, strconv.Itoa(r.Policy.MaxMessages))}
+}
+
+// acked decodes an acknowledgement. A repeat is stale, and succeeds. If Redis didn't know the script, the position was read before
+// the mark moved.
+func (p *polling) acked(i int, asked time.Time, answer redis.Result) error {
+	if answer.Err != nil {
+		return answer.Err
+	}
+	if err := refusals.Check(answer.Reply, redis.OK, statusStale); err != nil {
+		return err
+	}
+	request, r := &p.requests[i], &p.results[i]
+	p.store.lives.Learn(p.mark(i), asked, request.Policy.TTL+request.Wait)
+	if clock.Between(r.Mark, request.Receipt.Clock, r.Clock) {
+		r.Mark = request.Receipt.Clock
+	}
+	return nil
+}
