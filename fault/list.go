@@ -98,6 +98,9 @@ const (
 	SlugImportConflict    Slug = "import-conflict"
 	SlugTagFull           Slug = "tag-full"
 	SlugBacklogFull       Slug = "backlog-full"
+	SlugNoSetting         Slug = "setting-not-found"
+	SlugInvalidSetting    Slug = "invalid-setting"
+	SlugManySettings      Slug = "too-many-settings"
 )
 
 // Entry describes a slug.
@@ -571,6 +574,21 @@ var entries = []Entry{
 		Slug: SlugBacklogFull, Kinds: []Kind{Unavailable}, Title: "Too much that isn't written yet",
 		Cause:  "The writer of a write-behind cache is slower than what is written, or fails.",
 		Remedy: "Try again after `retryAfter` seconds; see why the writer fails.",
+	},
+	{
+		Slug: SlugNoSetting, Kinds: []Kind{NotFound}, Title: "Setting not found",
+		Cause:  "There is no setting of this name.",
+		Remedy: "Put it, or fix the name.",
+	},
+	{
+		Slug: SlugInvalidSetting, Kinds: []Kind{Invalid}, Title: "Invalid setting",
+		Cause:  "The value of a setting is longer than 16 KiB, or more than 100 settings are imported in one call.",
+		Remedy: "Fix the part that `field` names.",
+	},
+	{
+		Slug: SlugManySettings, Kinds: []Kind{Conflict}, Title: "Too many settings",
+		Cause:  "There are 10,000 settings.",
+		Remedy: "Delete some.",
 	},
 }
 

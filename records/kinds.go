@@ -68,11 +68,11 @@ var (
 var (
 	Setting = define(Kind{
 		Name: "setting", Pattern: "env_vars:{<name>}", Type: String, Form: "text",
-		Why: kept, Secret: true, MaxBytes: 64 * kib, Instance: Records,
+		Why: kept, Secret: true, MaxBytes: 16 * kib, Instance: Records,
 	})
 	Settings = define(Kind{
-		Name: "settings", Pattern: "env_vars", Type: Hash, Form: "name → JSON of its category, and whether it is secret",
-		Why: "the index of the settings", MaxBytes: mib, Instance: Records,
+		Name: "settings", Pattern: "env_vars", Type: Hash, Form: "name → `secret` or `public`, and when it was marked, in µs",
+		Why: "the index of the settings", MaxBytes: 2 * mib, Instance: Records,
 	})
 )
 

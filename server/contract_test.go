@@ -206,7 +206,7 @@ func TestSlugsMatchTheContract(t *testing.T) {
 		fault.SlugInvalidAmount, fault.SlugCounterRange, fault.SlugNoState, fault.SlugInvalidState, fault.SlugManyFields,
 		fault.SlugInvalidTimeframe, fault.SlugInvalidImport, fault.SlugImportConflict,
 	)
-	used = append(used, fault.SlugInvalidToken, fault.SlugNoVerification, fault.SlugNoOAuthState, fault.SlugNoOAuthTokens, fault.SlugNoKeyset, fault.SlugSealed)
+	used = append(used, fault.SlugInvalidToken, fault.SlugNoVerification, fault.SlugNoOAuthState, fault.SlugNoOAuthTokens, fault.SlugNoKeyset, fault.SlugSealed, fault.SlugNoSetting, fault.SlugInvalidSetting, fault.SlugManySettings)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

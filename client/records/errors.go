@@ -60,6 +60,13 @@ var (
 	ErrImportConflict   = named(fault.SlugImportConflict)
 )
 
+// Errors of settings.
+var (
+	ErrNoSetting       = named(fault.SlugNoSetting)
+	ErrInvalidSetting  = named(fault.SlugInvalidSetting) // its value
+	ErrTooManySettings = named(fault.SlugManySettings)
+)
+
 // all are the errors that named has made.
 var all []*client.Error
 

@@ -1,0 +1,175 @@
+package settings
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/settingtest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+		settingtest.Run(t, func(t testing.TB) settingtest.Harness {
+			t.Helper()
+			s := New(rig.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))
+			s.most = settingtest.Most
+			return harness{s, r.Client}
+		})
+	})
+}
+
+// harness is a store with a key prefix of its own.
+type harness struct {
+	store  *Store
+	client rueidis.Client
+}
+
+func (h harness) Store() settings.Store { return h.store }
+
+func (h harness) Lose(ctx context.Context, name string) error {
+	return h.client.Do(ctx, h.client.B().Del().Key(h.store.conn.Prefix()+"env_vars:{"+name+"}").Build()).Error()
+}
+
+// Age takes time off the marks.
+func (h harness) Age(ctx context.Context, d time.Duration) error {
+	const script = `
+for i, value in ipairs(redis.call('HGETALL', KEYS[1])) do
+  if i % 2 == 0 then
+    local what, at = string.match(value, '^(%l+) (%d+)$')
+    local name = redis.call('HGETALL', KEYS[1])[i - 1]
+    redis.call('HSET', KEYS[1], name, what .. ' ' .. string.format('%d', at - ARGV[1]))
+  end
+end
+return 1`
+	c := h.client
+	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(1).Key(h.store.conn.Prefix()+"env_vars").Arg(fmt.Sprint(d.Microseconds())).Build()).Error()
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	const heading = "## Settings"
+	scripts, rows := luatest.Scripts(t, "records/settings"), rig.KeyRows(t, heading)
+	rig.RequireSections(t, heading, scripts)
+	rig.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read", "names", "sweep")
+	require.Len(t, rows, 2)
+	rig.RequireStatuses(t, "store.go", scripts)
+}
+
+// A put that ends in its middle leaves the setting as secret as before, or more so.
+func TestPutsThatEndEarly(t *testing.T) {
+	t.Parallel()
+	rig.EachErrorReply(t, func(t *testing.T, f rig.Faulty, text string) {
+		s := New(f.Conn)
+		put := func(ctx context.Context, value string, want settings.Secrecy) error {
+			_, err := s.Put(ctx, settings.Put{Name: "A", Value: value, Want: want, Usual: settings.Public})
+			return err
+		}
+		require.NoError(t, put(t.Context(), "public", settings.Public))
+		f.Fail(text, "SET")
+		require.Error(t, put(rig.Shortly(t), "secret", settings.Secret))
+		f.Recover(t)
+		found, err := s.Read(t.Context(), []string{"A"})
+		require.NoError(t, err)
+		require.Equal(t, settings.Secret, found[0].Is, "its value may be on its way")
+		require.NoError(t, put(t.Context(), "secret", settings.Secret), "a repeat completes it")
+		f.Fail(text, "SET")
+		require.Error(t, put(rig.Shortly(t), "public", settings.Public))
+		f.Recover(t)
+		found, err = s.Read(t.Context(), []string{"A"})
+		require.NoError(t, err)
+		require.Equal(t, settings.Secret, found[0].Is, "it is public only when its value is")
+	})
+}
+
+// A put that makes a setting public doesn't do so if another one made it secret meanwhile.
+func TestPublicIsForOwnValuesOnly(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	s := New(l.Conn)
+	p := settings.Put{Name: "A", Want: settings.Public, Usual: settings.Secret}
+	require.NoError(t, rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Value: "old", Want: settings.Secret})))
+	mark, err := s.mark(t.Context(), p, "")
+	require.NoError(t, err)
+	require.NoError(t, rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Value: "new", Want: settings.Secret})))
+	mark, err = s.mark(t.Context(), p, mark)
+	require.NoError(t, err)
+	require.Equal(t, settings.Secret, secrecy(mark))
+}
+
+// A delete leaves a mark that a put has just written, whose value may be on its way.
+func TestMarksOfValuesOnTheirWay(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	s := New(l.Conn)
+	_, err := s.mark(t.Context(), settings.Put{Name: "A", Usual: settings.Public}, "")
+	require.NoError(t, err)
+	require.NoError(t, s.Delete(t.Context(), "A"))
+	require.Equal(t, []string{"env_vars"}, l.Found(t))
+	require.NoError(t, harness{s, l.Node.Client()}.Age(t.Context(), grace))
+	require.NoError(t, s.Delete(t.Context(), "A"))
+	require.Empty(t, l.Found(t))
+}
+
+func TestManySettings(t *testing.T) {
+	t.Parallel()
+	l := rig.NewLab(t)
+	s := New(l.Conn)
+	const fill = `
+for i = 1, 10000 do
+  redis.call('HSET', KEYS[1], 'S' .. i .. string.rep('x', 100), 'public ' .. i)
+end
+return 1`
+	require.NoError(t, l.Node.Do(t, "EVAL", fill, "1", l.Conn.Prefix()+"env_vars").Error())
+	names, err := s.Names(t.Context())
+	require.NoError(t, err)
+	require.Len(t, names, settings.MaxSettings)
+	require.NoError(t, rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "MORE", Usual: settings.Public})), "the sweep removes them all")
+	names, err = s.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"MORE"}, names)
+}
+
+func TestErrorsOfRedis(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	s := New(rig.Connect(t, redis.Options{URL: node.URL(), Logger: slog.New(slog.DiscardHandler)}))
+	require.NoError(t, rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})))
+	rig.FillUp(t, node)
+	rig.RequireFull(t, rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "B", Usual: settings.Public})))
+	require.NoError(t, s.Delete(t.Context(), "A"))
+	rig.Set(t, node, "maxmemory", "0")
+	require.NoError(t, node.Do(t, "HSET", "env_vars:{B}", "a", "b").Error())
+	require.Error(t, rig.ErrorOf(s.Read(t.Context(), []string{"A", "B"})))
+	require.NoError(t, node.Do(t, "SET", "env_vars", "x").Error())
+	for _, err := range []error{
+		rig.ErrorOf(s.Names(t.Context())), rig.ErrorOf(s.Read(t.Context(), []string{"A"})), s.Delete(t.Context(), "A"),
+		rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})),
+	} {
+		require.ErrorContains(t, err, "WRONGTYPE")
+		require.NotContains(t, strings.ToLower(err.Error()), "value of")
+	}
+}
+
+func TestDecoding(t *testing.T) {
+	t.Parallel()
+	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"mark": func(r redis.Reply) error { return rig.ErrorOf(markOf(r)) },
+	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`}}, map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
+	rig.RequireRefusals(t, redis.Refusals{"FULL": settings.ErrTooMany}, map[string]error{"FULL": settings.ErrTooMany})
+}
