@@ -188,6 +188,7 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	used = append(used,
 		fault.SlugManySubscribers,
 		fault.SlugTagFull,
+		fault.SlugInvalidSources,
 		fault.SlugBacklogFull,
 		fault.SlugNoSession,
 		fault.SlugInvalidSession,
@@ -207,6 +208,8 @@ func TestSlugsMatchTheContract(t *testing.T) {
 		fault.SlugInvalidTimeframe, fault.SlugInvalidImport, fault.SlugImportConflict,
 	)
 	used = append(used, fault.SlugInvalidToken, fault.SlugNoVerification, fault.SlugNoOAuthState, fault.SlugNoOAuthTokens, fault.SlugNoKeyset, fault.SlugSealed, fault.SlugNoSetting, fault.SlugInvalidSetting, fault.SlugManySettings)
+	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
+
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	keptconfig "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -71,6 +73,8 @@ type setup struct {
 	certs   *certs.Keeper            // nil: without TLS
 	admin   net.Listener             // nil: one on a free port
 	token   func(ctx context.Context, ticket string, created time.Time) string
+	kept    func(*keptconfig.Options) // changes the options of records
+	prefix  string                    // of keys; empty: a new one
 }
 
 // start returns a harness that ends with the test.
@@ -84,6 +88,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	for _, change := range changes {
 		change(&s)
 	}
+	h.prefix = cmp.Or(s.prefix, h.prefix)
 	if h.redis = s.redis; h.redis == nil {
 		h.redis = redistest.Standalone(t)
 	}
@@ -103,7 +108,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: lookup.New(conn), store: h.store}, h.service, &s)
 		s.Matchmaking = h.matches
 	}
-	s.Records = recordsOn(t, conn, h.service)
+	s.Records = recordsOn(t, conn, h.service, s.kept)
 	if s.Keys == nil {
 		s.Keys, err = registry.New(registry.Options{Store: credentials.New(conn), Logger: s.Logger})
 		require.NoError(t, err)
@@ -115,15 +120,17 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 }
 
 // recordsOn returns the services of records on one Redis.
-func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service) *records.Options {
+func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service, change func(*keptconfig.Options)) *records.Options {
 	t.Helper()
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
 	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), nil)
 	require.NoError(t, err)
+	if change != nil {
+		change(&c.Records)
+	}
 	opened, err := compose.Open(t.Context(), compose.Needs{
-		Config: c.Records,
-		Redis:  kept.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: channels, Parts: parts,
+		Config: c.Records, Redis: kept.Instances{Records: conn, Sessions: conn, Cache: conn}, Channels: channels, Parts: parts,
 		Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)

@@ -78,8 +78,8 @@ func SecretByName(name string) bool {
 
 var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// reserved are names that stand for something else in the paths of the API.
-var reserved = []string{"export", "import"}
+// Reserved reports whether a name stands for something else in the paths of the API, and can't be that of a setting.
+func Reserved(name string) bool { return name == "export" || name == "import" }
 
 // CheckName checks the name of a setting: letters, digits, and _ . -, not beginning with a digit, 1 to 128 bytes. The error has
 // the slug fault.SlugInvalidID.
@@ -87,7 +87,7 @@ func CheckName(name string) error {
 	if err := records.CheckID("name", name); err != nil {
 		return err
 	}
-	if !namePattern.MatchString(name) || slices.Contains(reserved, name) {
+	if !namePattern.MatchString(name) || Reserved(name) {
 		return &fault.Error{
 			Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "name",
 			Detail: "the name of a setting has letters, digits and _ . - only, doesn't begin with a digit, . or -, and isn't export or import",

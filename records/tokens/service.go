@@ -18,7 +18,7 @@ var DefaultProviders = []string{"google", "github", "facebook", "twitter", "tele
 // MaxProviders is how many OAuth providers there may be.
 const MaxProviders = 64
 
-var providerPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+var providerPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
 
 // Options are the parts of a Service.
 type Options struct {
@@ -52,7 +52,7 @@ func CheckProviders(names []string) error {
 	}
 	for _, name := range names {
 		if !providerPattern.MatchString(name) {
-			return fmt.Errorf("%.64q can't be an OAuth provider: it must be 1 to 32 of a-z, 0-9, _ and -", name)
+			return fmt.Errorf("%.64q can't be an OAuth provider: it must be 1 to 64 of a-z, 0-9, _ and -", name)
 		}
 	}
 	return nil

@@ -11,7 +11,10 @@ import (
 
 // Options has the service of each resource. A resource without a service has no routes.
 type Options struct {
-	Locks Locks
+	Locks         Locks
+	Verifications Verifications
+	OAuth         OAuth
+	Settings      Settings
 }
 
 // Drain ends what waits, now and later.
@@ -27,6 +30,15 @@ func Register(r *web.Router, o Options) {
 	addKinds(a)
 	if o.Locks != nil {
 		addLocks(a, o.Locks)
+	}
+	if o.Verifications != nil {
+		addVerifications(a, o.Verifications)
+	}
+	if o.OAuth != nil {
+		addOAuth(a, o.OAuth)
+	}
+	if o.Settings != nil {
+		addSettings(a, o.Settings)
 	}
 }
 

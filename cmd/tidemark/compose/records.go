@@ -10,10 +10,16 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	config "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/keyset"
 	"github.com/tidemark-dev/tidemark/records/locks"
+	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/records/tokens"
 	server "github.com/tidemark-dev/tidemark/server/records"
 	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
 	lockstore "github.com/tidemark-dev/tidemark/storage/redis/records/locks"
+	settingstore "github.com/tidemark-dev/tidemark/storage/redis/records/settings"
+	tokenstore "github.com/tidemark-dev/tidemark/storage/redis/records/tokens"
 )
 
 // Needs is what the services of records are built on.
@@ -35,5 +41,27 @@ type Records struct {
 func Open(_ context.Context, n Needs) (*Records, error) {
 	r := &Records{}
 	r.API.Locks = locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait})
+	if err := r.openTokens(n); err != nil {
+		return nil, err
+	}
+	r.API.Settings = settings.NewService(settingstore.New(n.Redis.Of(records.Setting)), n.Channels)
 	return r, nil
+}
+
+// openTokens builds what issues and keeps tokens.
+func (r *Records) openTokens(n Needs) error {
+	o := tokens.Options{Store: tokenstore.New(n.Redis.Of(records.Verification)), Providers: n.Config.OAuth.Providers}
+	if path := n.Config.OAuth.Keyset; path != "" {
+		keys, err := keyset.Open(path)
+		if err != nil {
+			return err
+		}
+		o.Sealer = keys
+	}
+	service, err := tokens.New(o)
+	if err != nil {
+		return err
+	}
+	r.API.Verifications, r.API.OAuth = service, service
+	return nil
 }

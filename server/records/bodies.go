@@ -1,0 +1,59 @@
+package records
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// decode reads a call's body, and decodes it.
+func decode[T any](c *web.Call) (asked T, err error) {
+	body, err := c.Body()
+	if err != nil {
+		return asked, err
+	}
+	defer body.Release()
+	err = wire.Decode(body.Bytes, &asked)
+	return asked, err
+}
+
+var pointers = strings.NewReplacer(".", "/", "[", "/", "]", "")
+
+// inBody turns the field of an error, such as settings[0].name, into a JSON pointer, if it is of the body and not one of those in
+// the path.
+func inBody(err error, path ...string) error {
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Field == "" || slices.Contains(path, e.Field) {
+		return err
+	}
+	told := *e
+	told.Field = "/" + pointers.Replace(e.Field)
+	return &told
+}
+
+// query reads a call's query, which may have each of some parameters once.
+func query(c *web.Call, known ...string) (url.Values, error) {
+	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return nil, badQuery("", "the query can't be read")
+	}
+	for name, list := range values {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, badQuery(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name, strings.Join(known, ", ")))
+		case len(list) > 1:
+			return nil, badQuery(name, "the query parameter "+name+" is given twice")
+		}
+	}
+	return values, nil
+}
+
+func badQuery(name, detail string) error {
+	return &wire.InputError{Slug: fault.SlugInvalidQuery, Field: name, Detail: detail, Offset: -1}
+}

@@ -1,0 +1,151 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// Settings keeps settings.
+type Settings interface {
+	Put(ctx context.Context, n settings.New) (settings.Setting, error)
+	Get(ctx context.Context, name string, clear bool) (settings.Setting, error)
+	Delete(ctx context.Context, name string) error
+	List(ctx context.Context, l settings.List) (page []settings.Setting, next string, err error)
+	Import(ctx context.Context, all []settings.New) error
+}
+
+func addSettings(a web.API, service Settings) {
+	const all, one = "/v1/settings", "/v1/settings/:name"
+	h, each, every := &settingCalls{service}, of("settings", 1), of("settings", 0)
+	a.Add(web.Route{Method: http.MethodPut, Path: one, Action: access.Write, Of: each, Handle: h.put})
+	a.Add(web.Route{Method: http.MethodDelete, Path: one, Action: access.Write, Of: each, Handle: h.delete})
+	a.AddGet(web.Route{Path: one, Action: access.Read, Of: each, Handle: h.get})
+	a.AddGet(web.Route{Path: all, Query: web.QueryRead, Action: access.Read, Of: every, Handle: h.list})
+	a.AddGet(web.Route{Path: all + "/export", Query: web.QueryRead, Action: access.Admin, Admin: true, Handle: h.export})
+	a.Add(web.Route{Method: http.MethodPost, Path: all + "/import", Action: access.Admin, Admin: true, Handle: h.load})
+	a.NothingBelow(one)
+}
+
+type settingCalls struct{ service Settings }
+
+// put is PUT /v1/settings/{name}.
+func (h *settingCalls) put(c *web.Call) error {
+	asked, err := decode[bodies.SettingPut](c)
+	if err != nil {
+		return err
+	}
+	if asked.Value == nil {
+		return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "value: is missing", Field: "/value", Offset: -1}
+	}
+	kept, err := h.service.Put(c.Context(), settings.New{Name: c.Param(0), Value: *asked.Value, Secret: asked.Secret})
+	if err != nil {
+		return inBody(err, "name")
+	}
+	shown := shownSetting(kept)
+	shown.Value = nil // the client has it
+	return c.Value(http.StatusOK, shown)
+}
+
+func shownSetting(s settings.Setting) bodies.Setting {
+	shown := bodies.Setting{Name: s.Name, Category: string(s.Category), Secret: s.Secret}
+	if !s.Masked {
+		shown.Value = &s.Value
+	}
+	return shown
+}
+
+// get is GET /v1/settings/{name}. Secrets are shown to those who may do what needs the admin listener.
+func (h *settingCalls) get(c *web.Call) error {
+	if settings.Reserved(c.Param(0)) {
+		return web.ErrNoPath // other routes have these, on the admin listener only
+	}
+	clear := c.Allow(access.Admin, access.Resource{}) == nil
+	found, err := h.service.Get(c.Context(), c.Param(0), clear)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, shownSetting(found))
+}
+
+// delete is DELETE /v1/settings/{name}.
+func (h *settingCalls) delete(c *web.Call) error {
+	if err := h.service.Delete(c.Context(), c.Param(0)); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// page reads the parameters of a list.
+func page(c *web.Call) (l settings.List, err error) {
+	values, err := query(c, "category", "cursor", "limit")
+	if err != nil {
+		return l, err
+	}
+	l = settings.List{Category: settings.Category(values.Get("category")), After: values.Get("cursor"), Limit: settings.MaxPage}
+	if text := values.Get("limit"); values.Has("limit") {
+		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
+			return l, badQuery("limit", fmt.Sprintf("limit is %.64q, it must be from 1 to %d", text, settings.MaxPage))
+		}
+	}
+	return l, nil
+}
+
+// list is GET /v1/settings. It never shows secrets.
+func (h *settingCalls) list(c *web.Call) error {
+	asked, err := page(c)
+	if err != nil {
+		return err
+	}
+	found, next, err := h.service.List(c.Context(), asked)
+	if err != nil {
+		return err
+	}
+	answer := bodies.Settings{Settings: make([]bodies.Setting, 0, len(found)), Cursor: next}
+	for _, s := range found {
+		answer.Settings = append(answer.Settings, shownSetting(s))
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// export is GET /v1/settings/export.
+func (h *settingCalls) export(c *web.Call) error {
+	asked, err := page(c)
+	if err != nil {
+		return err
+	}
+	asked.Clear = true
+	found, next, err := h.service.List(c.Context(), asked)
+	if err != nil {
+		return err
+	}
+	answer := bodies.SavedSettings{Settings: make([]bodies.SavedSetting, 0, len(found)), Cursor: next}
+	for _, s := range found {
+		answer.Settings = append(answer.Settings, bodies.SavedSetting{Name: s.Name, Value: s.Value, Secret: &s.Secret})
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// load is POST /v1/settings/import.
+func (h *settingCalls) load(c *web.Call) error {
+	asked, err := decode[bodies.SavedSettings](c)
+	if err != nil {
+		return err
+	}
+	all := make([]settings.New, len(asked.Settings))
+	for i, s := range asked.Settings {
+		all[i] = settings.New{Name: s.Name, Value: s.Value, Secret: s.Secret}
+	}
+	if err := h.service.Import(c.Context(), all); err != nil {
+		return inBody(err)
+	}
+	return c.Value(http.StatusOK, bodies.ImportedSettings{Imported: len(all)})
+}
