@@ -67,6 +67,7 @@ func Open(ctx context.Context, conn *redis.Conn, o Options) (*Client, error) {
 		c.client, err = conn.Dial(func(r *rueidis.ClientOption) {
 			r.ClientName = "tidemark-tracked"
 			r.DisableCache, r.CacheSizeEachConn = false, o.Memory
+			r.PipelineMultiplex = -1 // one connection to each node, for Settle
 			// Redis tracks each key that is read. The default, OPTIN, would not track one that is read by ASK while its slot
 			// is moving: ASKING takes the place of the command that OPTIN is for.
 			r.ClientTrackingOptions = []string{"OPTOUT"}
@@ -163,6 +164,24 @@ func (c *Client) Get(ctx context.Context, key string) (Entry, error) {
 // Conn.Retry.
 func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
 	return c.read(ctx, "get many", keys, c.get, bytesOf)
+}
+
+// Settle returns once the client knows all changes of keys that were made before the call: it doesn't answer what they held earlier.
+// It is for a process that reads what it has written itself. Redis has sent the names of changed keys on the connection on which
+// they are read before it answers there again. Errors: those of Conn.Retry.
+func (c *Client) Settle(ctx context.Context, keys ...string) error {
+	return c.conn.Retry(ctx, "settle", func(ctx context.Context) error {
+		commands := make(rueidis.Commands, len(keys))
+		for i, key := range keys {
+			commands[i] = c.client.B().Exists().Key(c.conn.Prefix() + key).Build()
+		}
+		for _, result := range c.client.DoMulti(ctx, commands...) {
+			if err := result.Error(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // HGetAll reads a hash. Errors: those of Conn.Retry.

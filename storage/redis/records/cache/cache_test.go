@@ -3,6 +3,7 @@ package cache_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -99,4 +100,24 @@ func TestSmoke(t *testing.T) {
 	require.ErrorIs(t, err, cache.ErrNotFound)
 	_, err = b.Load(t.Context(), "p", func(context.Context) (string, error) { panic("oh") })
 	require.ErrorIs(t, err, cache.ErrPanic)
+}
+
+// TestOwnChanges: a process never reads what it has replaced or removed itself.
+func TestOwnChanges(t *testing.T) {
+	t.Parallel()
+	store := process(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
+	read := func() string {
+		entries, err := store.Read(t.Context(), records.Author, []string{"1"})
+		require.NoError(t, err)
+		return string(entries[0].Bytes)
+	}
+	for i := range 200 {
+		value := strconv.Itoa(i)
+		require.NoError(t, store.Store(t.Context(), cache.Value{Key: cache.Key{Kind: records.Author, ID: "1"}, Bytes: []byte(value)}))
+		require.Equal(t, value, read())
+		if i%2 == 0 {
+			require.NoError(t, store.Invalidate(t.Context(), records.Author, []string{"1"}))
+			require.Empty(t, read())
+		}
+	}
 }

@@ -69,7 +69,7 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 		err = refusals.Check(reply, redis.OK)
 	}
 	if err == nil {
-		s.report(v.Key.Kind.Name, v.Key.ID)
+		s.settle(ctx, v.Key)
 	}
 	return err
 }

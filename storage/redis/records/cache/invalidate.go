@@ -42,9 +42,7 @@ func (s *Store) remove(ctx context.Context, keys []cache.Key) error {
 		}
 		return errs
 	})
-	for _, key := range keys {
-		s.report(key.Kind.Name, key.ID)
-	}
+	s.settle(ctx, keys...)
 	return errors.Join(errs...)
 }
 

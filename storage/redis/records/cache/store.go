@@ -91,6 +91,19 @@ func (s *Store) report(kind, id string) {
 	}
 }
 
+// settle reports that this store has changed values, after its own reads know it. If it can't wait for that, Redis's messages come a
+// moment later.
+func (s *Store) settle(ctx context.Context, keys ...cache.Key) {
+	names := make([]string, len(keys))
+	for i, key := range keys {
+		names[i] = valueKey(key)
+	}
+	_ = s.reads.Settle(ctx, names...)
+	for _, key := range keys {
+		s.report(key.Kind.Name, key.ID)
+	}
+}
+
 func (s *Store) lost() {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
