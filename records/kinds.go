@@ -88,6 +88,7 @@ var (
 	TopicSlug           = entity("topic-slug", "topic:slug:{<slug>}", "JSON")
 	TopicAuthors        = entity("topic-authors", "topic:authors:{<id>}", ids)
 	TopicFollowers      = entity("topic-followers", "topic:followers:{<id>}", ids)
+	ShoutFollowers      = entity("shout-followers", "shout:followers:{<id>}", ids)
 	Shouts              = listing("shouts", "shouts:{<params>}", 5*time.Minute)
 	TopicShouts         = listing("topic-shouts", "topic_shouts_{<id>}", 5*time.Minute)
 	Search              = listing("search", "search_cache:{<query>}", 10*time.Minute)
@@ -174,7 +175,7 @@ var Kinds = []*Kind{
 	OAuthAccess, OAuthRefresh, OAuthState, Verification, CurrentVerification,
 	Setting, Settings,
 	Author, AuthorSlug, AuthorFollowers, AuthorFollowsTopics, AuthorFollows, AuthorFollowsShouts,
-	Topic, TopicSlug, TopicAuthors, TopicFollowers, Shouts, TopicShouts, Search,
+	Topic, TopicSlug, TopicAuthors, TopicFollowers, ShoutFollowers, Shouts, TopicShouts, Search,
 	CacheLoad, CacheTag, CachePrefix, CacheEnds, CacheWrites,
 	Viewed, ViewedFlush, MigratedViews, MigratedCurrent, MigratedSlugs,
 	State, Metric, Stats, Added, Lock,

@@ -46,6 +46,7 @@ var Kinds = []Kind{
 	{records.TopicSlug, true, plainID, object[Topic], nil},
 	{records.TopicAuthors, true, plainID, array[[]ID], nil},
 	{records.TopicFollowers, true, plainID, array[[]ID], nil},
+	{records.ShoutFollowers, true, plainID, array[[]ID], nil},
 	{records.Shouts, true, CanonicalListID, array[Shouts], listTags},
 	{records.TopicShouts, true, plainID, array[Shouts], topicTags},
 	{records.Search, true, CanonicalSearchID, object[Results], nil},

@@ -82,7 +82,7 @@ func TestKinds(t *testing.T) {
 			require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, name)
 		}
 	}
-	require.Len(t, community.Kinds, 13)
+	require.Len(t, community.Kinds, 14)
 	for _, name := range []string{"", "session", "setting", "Author", "cache-load", "cache-tag"} {
 		_, err := community.Find(name)
 		require.ErrorIs(t, err, community.ErrNoKind, name)

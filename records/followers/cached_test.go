@@ -1,0 +1,51 @@
+package followers_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// TestCached: lists that change in Redis change here, and what isn't a list counts as none.
+func TestCached(t *testing.T) {
+	t.Parallel()
+	node := redistest.Standalone(t)
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
+	require.NoError(t, err)
+	t.Cleanup(reads.Close)
+	store := cache.New(conn, conn, reads)
+	t.Cleanup(store.Close)
+	lists := followers.NewCached(store)
+	t.Cleanup(lists.Close)
+	f := followers.New(lists)
+
+	const topics = "author:follows-topics:{ann}"
+	for _, tt := range []struct{ list, channels string }{
+		{`[5,"a"]`, "notifications:topic:5 notifications:topic:a"},
+		{`[6]`, "notifications:topic:6"},
+		{`{"5":1}`, ""}, {`[5`, ""}, {`"5"`, ""}, {`[[5]]`, ""}, {"\x00\xff", ""}, {"null", ""},
+		{"[" + strings.Repeat(`"x",`, 1_000_000) + `"y"]`, "notifications:topic:x notifications:topic:y"},
+	} {
+		require.NoError(t, node.Do(t, "SET", conn.Prefix()+topics, tt.list).Error())
+		require.Eventually(t, func() bool {
+			got, err := f.Following(t.Context(), "ann")
+			require.NoError(t, err)
+			text := strings.Join(got.Channels[2:], " ")
+			return text == tt.channels
+		}, conform.Patience, conform.Patience/10_000, "%.20s", tt.list)
+	}
+}

@@ -1,0 +1,170 @@
+// Package followers knows the channels of notifications, which of them a user follows, and who follows one, by the follow lists
+// in the cache. Start from [New].
+package followers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/community"
+)
+
+// The channels of notifications. A topic's is topics and the topic's ID, and so on; a user's is personal and the user.
+const (
+	Global   = personal + "global"
+	personal = "notifications:"
+	topics   = personal + "topic:"
+	shouts   = personal + "shout:"
+	authors  = personal + "author:"
+)
+
+// MaxChannels is how many channels of a user are returned: as many as one fetch takes.
+const MaxChannels = 256
+
+// source is a kind of channel that users follow.
+type source struct {
+	prefix    string
+	followed  *records.Kind // what a user follows of it
+	followers *records.Kind // who follows one of it
+}
+
+var sources = []source{
+	{topics, records.AuthorFollowsTopics, records.TopicFollowers},
+	{authors, records.AuthorFollows, records.AuthorFollowers},
+	{shouts, records.AuthorFollowsShouts, records.ShoutFollowers},
+}
+
+// Lists reads follow lists.
+type Lists interface {
+	// Get returns the IDs of a list. Errors: cache.ErrNotFound if the cache doesn't have it, and the store's.
+	Get(ctx context.Context, kind *records.Kind, id string) ([]community.ID, error)
+}
+
+// Cached are the follow lists of a cache. What was read is kept in the process until it changes.
+type Cached map[*records.Kind]*cache.Cache[[]community.ID]
+
+// NewCached returns the follow lists in a store. Close ends them.
+func NewCached(store cache.Store) Cached {
+	c := Cached{}
+	for _, s := range sources {
+		for _, kind := range []*records.Kind{s.followed, s.followers} {
+			c[kind] = cache.New(store, cache.Options[[]community.ID]{Kind: kind})
+		}
+	}
+	return c
+}
+
+// Get implements Lists. A value that isn't a list, which somebody else has written, counts as none.
+func (c Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]community.ID, error) {
+	ids, err := c[kind].Get(ctx, id)
+	var told *fault.Error
+	if err != nil && ctx.Err() == nil && !errors.As(err, &told) {
+		err = errors.Join(cache.ErrNotFound, err)
+	}
+	return ids, err
+}
+
+// Close ends the caches.
+func (c Cached) Close() {
+	for _, one := range c {
+		one.Close()
+	}
+}
+
+// Followers knows who follows what. Any number of goroutines may use it.
+type Followers struct{ lists Lists }
+
+// New returns the followers that are in lists.
+func New(lists Lists) *Followers { return &Followers{lists} }
+
+// Channel returns the channel of a user's own notifications. What can't be the name of a channel, and users who would have the
+// channel of something else, have none. Errors: fault.SlugInvalidID.
+func Channel(user string) (string, error) {
+	name := personal + user
+	if err := records.CheckID("user", user); err != nil {
+		return "", err
+	}
+	if strings.Contains(user, ":") || name == Global || channel.CheckChannel(name) != nil {
+		return "", &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "user",
+			Detail: "the user has no channel of notifications: its name has other characters than letters, digits, '_', '.' and '-', or is global",
+		}
+	}
+	return name, nil
+}
+
+// Following is what a user follows.
+type Following struct {
+	Channels []string // sorted
+	More     bool     // there are more than MaxChannels: the last ones are left out
+	Unknown  []string // kinds of the follow lists that the cache doesn't have: what they name is left out
+}
+
+// Following returns the channels that a user follows: their own, the global one, and those of the follow lists. Errors:
+// fault.SlugInvalidID and the store's.
+func (f *Followers) Following(ctx context.Context, user string) (Following, error) {
+	own, err := Channel(user)
+	if err != nil {
+		return Following{}, err
+	}
+	var all Following
+	for _, s := range sources {
+		ids, err := f.lists.Get(ctx, s.followed, user)
+		switch {
+		case errors.Is(err, cache.ErrNotFound):
+			all.Unknown = append(all.Unknown, s.followed.Name)
+		case err != nil:
+			return Following{}, err
+		}
+		all.add(s.prefix, ids)
+	}
+	slices.Sort(all.Channels)
+	all.Channels = slices.Compact(all.Channels)
+	if all.More = len(all.Channels) > MaxChannels-2; all.More {
+		all.Channels = all.Channels[:MaxChannels-2]
+	}
+	all.Channels = append(all.Channels, own, Global)
+	slices.Sort(all.Channels)
+	return all, nil
+}
+
+// add adds the channels of IDs that have one.
+func (f *Following) add(prefix string, ids []community.ID) {
+	f.Channels = slices.Grow(f.Channels, len(ids))
+	for _, id := range ids {
+		if name := prefix + string(id); id != "" && channel.CheckChannel(name) == nil {
+			f.Channels = append(f.Channels, name)
+		}
+	}
+}
+
+// of returns what the name of a channel says that it is of.
+func of(name string) (s source, id string, ok bool) {
+	for _, s := range sources {
+		if id, ok := strings.CutPrefix(name, s.prefix); ok && id != "" {
+			return s, id, true
+		}
+	}
+	return source{}, "", false
+}
+
+// Followed reports whether a channel is of something that has followers.
+func Followed(name string) bool {
+	_, _, ok := of(name)
+	return ok
+}
+
+// Of returns the users who follow what a channel is of. Errors: cache.ErrNotFound if it isn't known, and the store's.
+func (f *Followers) Of(ctx context.Context, name string) ([]community.ID, error) {
+	s, id, ok := of(name)
+	if !ok {
+		return nil, cache.ErrNotFound
+	}
+	return f.lists.Get(ctx, s.followers, id)
+}
