@@ -15,6 +15,7 @@ type Options struct {
 	Verifications Verifications
 	OAuth         OAuth
 	Settings      Settings
+	Sessions      Sessions
 }
 
 // Drain ends what waits, now and later.
@@ -28,6 +29,9 @@ func (o *Options) Drain() {
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
 	addKinds(a)
+	if o.Sessions != nil {
+		addSessions(a, o.Sessions)
+	}
 	if o.Locks != nil {
 		addLocks(a, o.Locks)
 	}

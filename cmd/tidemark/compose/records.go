@@ -40,6 +40,11 @@ type Records struct {
 // Open builds the services, and starts what they do by themselves.
 func Open(_ context.Context, n Needs) (*Records, error) {
 	r := &Records{}
+	known, err := openSessions(n)
+	if err != nil {
+		return nil, err
+	}
+	r.API.Sessions = known
 	r.API.Locks = locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait})
 	if err := r.openTokens(n); err != nil {
 		return nil, err

@@ -11,5 +11,6 @@ import (
 func Commands(t cli.Terminal) []*cobra.Command {
 	return []*cobra.Command{
 		newKinds(t), newLock(t), newUnlock(t),
+		newSession(t),
 	}
 }

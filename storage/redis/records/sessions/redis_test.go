@@ -224,7 +224,7 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	for missing, operations := range map[string][]string{
 		"sadd": {"create", "rotate"}, "srem": {"create", "rotate", "revoke"}, "pexpireat": {"create", "rotate", "check"},
-		"hset": {"create", "check"}, "unlink": {"revokeall"},
+		"hset": {"create", "check"}, "del": {"revokeall"},
 	} {
 		t.Run(missing, func(t *testing.T) {
 			t.Parallel()

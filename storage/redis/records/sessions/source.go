@@ -54,8 +54,8 @@ func foundOf(fields map[string]string) sessions.Found {
 func (s *Store) Forget(ctx context.Context, l sessions.Legacy) error {
 	c := s.conn.Client()
 	commands := []func() rueidis.Completed{
-		func() rueidis.Completed { return c.B().Unlink().Key(s.keys.source(l)).Build() },
-		func() rueidis.Completed { return c.B().Unlink().Key(s.keys.legacy(l)).Build() },
+		func() rueidis.Completed { return c.B().Del().Key(s.keys.source(l)).Build() },
+		func() rueidis.Completed { return c.B().Del().Key(s.keys.legacy(l)).Build() },
 		func() rueidis.Completed { return c.B().Srem().Key(s.keys.sourceSet(l)).Member(l.Token).Build() },
 	}
 	errs := s.conn.RetryEach(ctx, "remove a session of the source", len(commands), func(ctx context.Context, left []int) []error {

@@ -34,6 +34,7 @@ const (
 	fieldUsername = "username"
 	fieldType     = "token_type"
 	fieldCreated  = "created_at"
+	fieldActive   = "last_activity"
 	fieldDevice   = "device_info"
 	fieldAuth     = "auth_data"
 

@@ -66,7 +66,7 @@ local function make_room(sessions, base, most)
   if count - #gone >= most then
     table.sort(alive, function(a, b) return a[2] < b[2] end)
     for i = 1, count - #gone - most + 1 do
-      redis.call('UNLINK', base .. alive[i][1])
+      redis.call('DEL', base .. alive[i][1])
       gone[#gone + 1] = alive[i][1]
     end
   end

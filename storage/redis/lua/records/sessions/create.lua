@@ -25,7 +25,7 @@ if ended and tonumber(since) <= tonumber(ended) then
   return {'ENDED'}
 end
 demand(sessions_key, 'SADD', 'SREM', 'PEXPIREAT')
-demand(session_key, 'HSET', 'PEXPIREAT', 'UNLINK')
+demand(session_key, 'HSET', 'PEXPIREAT', 'DEL')
 if redis.call('EXISTS', session_key) == 0 then
   if not served(make_room, sessions_key, base, most) then
     return {'MOVING'}

@@ -13,6 +13,6 @@ local session_key, sessions_key = KEYS[1], KEYS[2]
 local id = ARGV[1]
 
 demand(sessions_key, 'SREM')
-redis.call('UNLINK', session_key)
+redis.call('DEL', session_key)
 redis.call('SREM', sessions_key, id)
 return {'OK'}

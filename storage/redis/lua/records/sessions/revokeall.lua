@@ -17,7 +17,7 @@ local ids = redis.call('SMEMBERS', sessions_key)
 if not served(here, sessions_key, base, ids) then
   return {'MOVING'}
 end
-demand(sessions_key, 'UNLINK')
+demand(sessions_key, 'DEL')
 if ended_ms > 0 then
   local _, now_ms = time()
   redis.call('SET', ended_key, decimal(math.floor(now_ms / 1000)), 'PX', decimal(ended_ms))
@@ -27,7 +27,7 @@ for i, id in ipairs(ids) do
   ids[i] = base .. id
 end
 each(ids, function(...)
-  count = count + redis.call('UNLINK', ...)
+  count = count + redis.call('DEL', ...)
 end)
-redis.call('UNLINK', sessions_key)
+redis.call('DEL', sessions_key)
 return {'OK', count}

@@ -1,0 +1,75 @@
+package records
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/client"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// NewSession is what a new session is to have.
+type NewSession = bodies.NewSession
+
+// IssuedSession is a session's token, which is in no other answer.
+type IssuedSession = bodies.IssuedSession
+
+// Session describes a session to a back end.
+type Session = bodies.Session
+
+// ListedSession describes a session in a list.
+type ListedSession = bodies.ListedSession
+
+// CreateSession makes a session for a user who has logged in. If its answer was lost it is tried again, and the first session
+// remains until its life is over: nobody has its token. Errors: ErrInvalidSession, ErrInvalidID, client.ErrInvalidBody,
+// client.ErrUnavailable.
+func (c *Client) CreateSession(ctx context.Context, user string, n NewSession) (IssuedSession, error) {
+	var issued IssuedSession
+	call := client.Call{What: "create a session", Method: http.MethodPost, Path: []string{"users", user, "sessions"}, Body: n}
+	_, err := c.service.Do(ctx, call, &issued)
+	return issued, err
+}
+
+// CheckSession returns the session of a token, and renews it. Errors: ErrNoSession, client.ErrUnavailable.
+func (c *Client) CheckSession(ctx context.Context, token string) (Session, error) {
+	var found Session
+	call := client.Call{What: "check a session", Method: http.MethodPost, Path: []string{"sessions", "check"}, Body: bodies.SessionToken{Token: token}}
+	_, err := c.service.Do(ctx, call, &found)
+	return found, err
+}
+
+// RotateSession replaces the token of a session by another one: the old one isn't valid any more. If its answer was lost it is tried
+// again, and returns the same token. Errors: ErrNoSession, client.ErrUnavailable.
+func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession, error) {
+	var issued IssuedSession
+	call := client.Call{
+		What: "rotate a session", Method: http.MethodPost, Path: []string{"sessions", "rotate"},
+		Body: bodies.SessionRotation{Token: token, IdempotencyKey: rand.Text()},
+	}
+	_, err := c.service.Do(ctx, call, &issued)
+	return issued, err
+}
+
+// Sessions returns the sessions of a user, the one that was active last first. Errors: ErrInvalidID, client.ErrUnavailable.
+func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, error) {
+	var all bodies.Sessions
+	call := client.Call{What: "list the sessions of " + user, Method: http.MethodGet, Path: []string{"users", user, "sessions"}}
+	_, err := c.service.Do(ctx, call, &all)
+	return all.Sessions, err
+}
+
+// RevokeSession ends a session by its ID, if there is one: within a second no server accepts its token, and waits with it end.
+// Errors: ErrInvalidID, client.ErrUnavailable.
+func (c *Client) RevokeSession(ctx context.Context, user, id string) error {
+	call := client.Call{What: "revoke session " + id, Method: http.MethodDelete, Path: []string{"users", user, "sessions", id}}
+	_, err := c.service.Do(ctx, call, nil)
+	return err
+}
+
+// RevokeSessions ends all sessions of a user, as RevokeSession does one. Errors: ErrInvalidID, client.ErrUnavailable.
+func (c *Client) RevokeSessions(ctx context.Context, user string) error {
+	call := client.Call{What: "revoke all sessions of " + user, Method: http.MethodDelete, Path: []string{"users", user, "sessions"}}
+	_, err := c.service.Do(ctx, call, nil)
+	return err
+}

@@ -1,0 +1,155 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/wire"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// Sessions is what the handlers of sessions call. *sessions.Service implements it.
+type Sessions interface {
+	SessionIssuer
+	SessionRevoker
+	List(ctx context.Context, user string) ([]sessions.Session, error)
+}
+
+// SessionIssuer issues and checks tokens of sessions.
+type SessionIssuer interface {
+	Create(ctx context.Context, user string, n sessions.New) (sessions.Issued, error)
+	Check(ctx context.Context, token string) (sessions.Session, error)
+	Rotate(ctx context.Context, token, key string) (sessions.Issued, error)
+}
+
+// SessionRevoker ends sessions.
+type SessionRevoker interface {
+	Revoke(ctx context.Context, user, id string) error
+	RevokeAll(ctx context.Context, user string) (int, error)
+}
+
+type sessionRoutes struct{ service Sessions }
+
+func addSessions(a web.API, service Sessions) {
+	const ofUser = "/v1/users/:user/sessions"
+	h, user, whole := &sessionRoutes{service}, of("sessions", 1), of("sessions", 0)
+	for _, r := range []web.Route{
+		{Method: http.MethodPost, Path: ofUser, Action: access.Write, Of: user, Handle: h.create},
+		{Method: http.MethodDelete, Path: ofUser, Action: access.Write, Of: user, Handle: h.revokeAll},
+		{Method: http.MethodDelete, Path: ofUser + "/:id", Action: access.Write, Of: user, Handle: h.revoke},
+		{Method: http.MethodPost, Path: "/v1/sessions/check", Action: access.Read, Of: whole, Handle: h.check},
+		{Method: http.MethodPost, Path: "/v1/sessions/rotate", Action: access.Write, Of: whole, Handle: h.rotate},
+	} {
+		a.Add(r)
+	}
+	a.AddGet(web.Route{Path: ofUser, Action: access.Read, Of: user, Handle: h.list})
+	a.NothingBelow(ofUser + "/:id")
+}
+
+// create is POST /v1/users/{user}/sessions.
+func (h *sessionRoutes) create(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	var n bodies.NewSession
+	if err := wire.Decode(body.Bytes, &n); err != nil {
+		return err
+	}
+	issued, err := h.service.Create(c.Context(), c.Param(0), sessions.New{Username: n.Username, Device: n.Device, AuthData: n.AuthData})
+	if err != nil {
+		return inSession(err)
+	}
+	return c.Value(http.StatusCreated, issuedSession(issued))
+}
+
+// inSession makes the field of an error about a session, which is a part of the body, a JSON pointer.
+func inSession(err error) error {
+	var e *fault.Error
+	if !errors.As(err, &e) || e.Slug != fault.SlugInvalidSession {
+		return err
+	}
+	told := *e
+	told.Field = "/" + e.Field
+	return &told
+}
+
+func issuedSession(i sessions.Issued) bodies.IssuedSession {
+	return bodies.IssuedSession{Token: i.Token, User: i.User, Expires: i.Expires}
+}
+
+// check is POST /v1/sessions/check.
+func (h *sessionRoutes) check(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	var of bodies.SessionToken
+	if err := wire.Decode(body.Bytes, &of); err != nil {
+		return err
+	}
+	s, err := h.service.Check(c.Context(), of.Token)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, bodies.Session{
+		User: s.User, ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity, Expires: s.Expires,
+		Device: s.Device, AuthData: s.AuthData,
+	})
+}
+
+// rotate is POST /v1/sessions/rotate.
+func (h *sessionRoutes) rotate(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	var of bodies.SessionRotation
+	if err := wire.Decode(body.Bytes, &of); err != nil {
+		return err
+	}
+	issued, err := h.service.Rotate(c.Context(), of.Token, of.IdempotencyKey)
+	if err != nil {
+		return inSession(err)
+	}
+	return c.Value(http.StatusOK, issuedSession(issued))
+}
+
+// list is GET /v1/users/{user}/sessions.
+func (h *sessionRoutes) list(c *web.Call) error {
+	all, err := h.service.List(c.Context(), c.Param(0))
+	if err != nil {
+		return err
+	}
+	answer := bodies.Sessions{Sessions: make([]bodies.ListedSession, 0, len(all))}
+	for _, s := range all {
+		answer.Sessions = append(answer.Sessions, bodies.ListedSession{
+			ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity, Device: s.Device,
+		})
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// revoke is DELETE /v1/users/{user}/sessions/{id}.
+func (h *sessionRoutes) revoke(c *web.Call) error {
+	if err := h.service.Revoke(c.Context(), c.Param(0), c.Param(1)); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// revokeAll is DELETE /v1/users/{user}/sessions.
+func (h *sessionRoutes) revokeAll(c *web.Call) error {
+	if _, err := h.service.RevokeAll(c.Context(), c.Param(0)); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
