@@ -197,7 +197,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoCredential, client.ErrInvalidCredential, client.ErrExpiredCredential, client.ErrRevokedCredential, client.ErrNotGranted,
 		client.ErrKeysUnavailable, client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers, client.ErrNoKey, client.ErrInvalidKey,
 		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations,
-		client.ErrSchema,
+		client.ErrSchema, client.ErrInvalidSources,
 	}
 	sentinels = append(sentinels, records.Errors()...)
 	// The client makes no request that could be answered with these.

@@ -203,10 +203,6 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
-	used = append(used,
-		fault.SlugInvalidAmount, fault.SlugCounterRange, fault.SlugNoState, fault.SlugInvalidState, fault.SlugManyFields,
-		fault.SlugInvalidTimeframe, fault.SlugInvalidImport, fault.SlugImportConflict,
-	)
 	used = append(used, fault.SlugInvalidToken, fault.SlugNoVerification, fault.SlugNoOAuthState, fault.SlugNoOAuthTokens, fault.SlugNoKeyset, fault.SlugSealed, fault.SlugNoSetting, fault.SlugInvalidSetting, fault.SlugManySettings)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,8 +74,19 @@ func (w *workedTable) run(t *testing.T, row string) {
 	for look := range strings.SplitSeq(columns[3], "<br>") {
 		parts := looked.FindStringSubmatch(strings.TrimSpace(look))
 		require.NotNil(t, parts, "not `command` → `reply`: %s", look)
-		w.match(t, row, parts[2], w.redis(t, w.fill(parts[1])))
+		w.look(t, row, w.fill(parts[1]), parts[2])
 	}
+}
+
+// look runs a command until its reply is what a row expects, since some values are written a second later.
+func (w *workedTable) look(t *testing.T, row, command, expected string) {
+	t.Helper()
+	if !strings.HasPrefix(expected, "≤ ") {
+		pattern, _ := w.pattern(expected)
+		require.Eventually(t, func() bool { return pattern.MatchString(w.redis(t, command)) }, 20*time.Second, 20*time.Millisecond,
+			"%s\nwants: %s", row, w.fill(expected))
+	}
+	w.match(t, row, expected, w.redis(t, command))
 }
 
 // ask sends a request, and returns its answer.
@@ -151,8 +163,17 @@ func (w *workedTable) match(t *testing.T, row, expected, got string) {
 		require.Greater(t, n, limit-60, row)
 		return
 	}
-	pattern, names := "", []string(nil)
-	rest := w.fill(expected)
+	pattern, names := w.pattern(expected)
+	found := pattern.FindStringSubmatch(got)
+	require.NotNil(t, found, "%s\nwants: %s\ngot:   %s", row, w.fill(expected), got)
+	for i, one := range names {
+		w.captured[one] = found[i+1]
+	}
+}
+
+// pattern returns what matches expected text, and the names of what it captures.
+func (w *workedTable) pattern(expected string) (_ *regexp.Regexp, names []string) {
+	pattern, rest := "", w.fill(expected)
 	for rest != "" {
 		at := name.FindStringSubmatchIndex(rest)
 		if at == nil {
@@ -164,9 +185,5 @@ func (w *workedTable) match(t *testing.T, row, expected, got string) {
 		}
 		rest = rest[at[1]:]
 	}
-	found := regexp.MustCompile(`(?s)^` + pattern + `$`).FindStringSubmatch(got)
-	require.NotNil(t, found, "%s\nwants: %s\ngot:   %s", row, w.fill(expected), got)
-	for i, one := range names {
-		w.captured[one] = found[i+1]
-	}
+	return regexp.MustCompile(`(?s)^` + pattern + `$`), names
 }

@@ -118,7 +118,7 @@ func checkCounts(counts []Count) error {
 			return err
 		}
 		if c.Views < 1 || c.Views > MaxViews {
-			return invalid(fault.SlugInvalidAmount, "count", "count is %d, 1 to %d are allowed", c.Views, MaxViews)
+			return invalid(fault.SlugInvalidAmount, "views", "views are %d, 1 to %d are allowed", c.Views, MaxViews)
 		}
 	}
 	return nil

@@ -2,8 +2,6 @@ package records
 
 import (
 	"errors"
-	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -35,25 +33,4 @@ func inBody(err error, path ...string) error {
 	told := *e
 	told.Field = "/" + pointers.Replace(e.Field)
 	return &told
-}
-
-// query reads a call's query, which may have each of some parameters once.
-func query(c *web.Call, known ...string) (url.Values, error) {
-	values, err := url.ParseQuery(c.Request().URL.RawQuery)
-	if err != nil {
-		return nil, badQuery("", "the query can't be read")
-	}
-	for name, list := range values {
-		switch {
-		case !slices.Contains(known, name):
-			return nil, badQuery(name, fmt.Sprintf("unknown query parameter %.64q: this call has %s", name, strings.Join(known, ", ")))
-		case len(list) > 1:
-			return nil, badQuery(name, "the query parameter "+name+" is given twice")
-		}
-	}
-	return values, nil
-}
-
-func badQuery(name, detail string) error {
-	return &wire.InputError{Slug: fault.SlugInvalidQuery, Field: name, Detail: detail, Offset: -1}
 }

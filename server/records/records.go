@@ -16,6 +16,9 @@ type Options struct {
 	OAuth         OAuth
 	Settings      Settings
 	Sessions      Sessions
+	Views         Views
+	States        States
+	Stats         Stats
 }
 
 // Drain ends what waits, now and later.
@@ -43,6 +46,15 @@ func Register(r *web.Router, o Options) {
 	}
 	if o.Settings != nil {
 		addSettings(a, o.Settings)
+	}
+	if o.Views != nil {
+		addViews(a, o.Views)
+	}
+	if o.States != nil {
+		addStates(a, o.States)
+	}
+	if o.Stats != nil {
+		addStats(a, o.Stats)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/server/web/query"
 	"github.com/tidemark-dev/tidemark/wire"
 	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
@@ -86,17 +87,20 @@ func (h *settingCalls) delete(c *web.Call) error {
 
 // page reads the parameters of a list.
 func page(c *web.Call) (l settings.List, err error) {
-	values, err := query(c, "category", "cursor", "limit")
-	if err != nil {
-		return l, err
-	}
-	l = settings.List{Category: settings.Category(values.Get("category")), After: values.Get("cursor"), Limit: settings.MaxPage}
-	if text := values.Get("limit"); values.Has("limit") {
-		if l.Limit, err = strconv.Atoi(text); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
-			return l, badQuery("limit", fmt.Sprintf("limit is %.64q, it must be from 1 to %d", text, settings.MaxPage))
+	l = settings.List{Limit: settings.MaxPage}
+	return l, query.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"}, func(name, value string) (err error) {
+		switch name {
+		case "category":
+			l.Category = settings.Category(value)
+		case "cursor":
+			l.After = value
+		default:
+			if l.Limit, err = strconv.Atoi(value); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
+				return query.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, settings.MaxPage))
+			}
 		}
-	}
-	return l, nil
+		return nil
+	})
 }
 
 // list is GET /v1/settings. It never shows secrets.

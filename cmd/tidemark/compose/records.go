@@ -12,11 +12,13 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/keyset"
+	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/records/locks"
 	"github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/records/tokens"
 	server "github.com/tidemark-dev/tidemark/server/records"
 	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
+	counterstore "github.com/tidemark-dev/tidemark/storage/redis/records/counters"
 	lockstore "github.com/tidemark-dev/tidemark/storage/redis/records/locks"
 	settingstore "github.com/tidemark-dev/tidemark/storage/redis/records/settings"
 	tokenstore "github.com/tidemark-dev/tidemark/storage/redis/records/tokens"
@@ -38,7 +40,7 @@ type Records struct {
 }
 
 // Open builds the services, and starts what they do by themselves.
-func Open(_ context.Context, n Needs) (*Records, error) {
+func Open(ctx context.Context, n Needs) (*Records, error) {
 	r := &Records{}
 	known, err := openSessions(n)
 	if err != nil {
@@ -50,6 +52,7 @@ func Open(_ context.Context, n Needs) (*Records, error) {
 		return nil, err
 	}
 	r.API.Settings = settings.NewService(settingstore.New(n.Redis.Of(records.Setting)), n.Channels)
+	r.openCounters(ctx, n)
 	return r, nil
 }
 
@@ -69,4 +72,12 @@ func (r *Records) openTokens(n Needs) error {
 	}
 	r.API.Verifications, r.API.OAuth = service, service
 	return nil
+}
+
+// openCounters opens views, states and statistics.
+func (r *Records) openCounters(ctx context.Context, n Needs) {
+	store := counterstore.New(n.Redis.Records)
+	views := counters.NewViews(store, n.Log)
+	n.Parts.Run(ctx, "views", views.Run)
+	r.API.Views, r.API.States, r.API.Stats = views, counters.NewStates(store.States()), counters.NewStats(store)
 }

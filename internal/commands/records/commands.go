@@ -10,7 +10,12 @@ import (
 // Commands returns the commands.
 func Commands(t cli.Terminal) []*cobra.Command {
 	return []*cobra.Command{
-		newKinds(t), newLock(t), newUnlock(t),
+		newKinds(t),
+		newLock(t),
+		newUnlock(t),
 		newSession(t),
+		newState(t),
+		newStats(t),
+		newViews(t),
 	}
 }

@@ -1,0 +1,44 @@
+package records
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/client"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// State is what a process has written of one of its runs.
+type State = bodies.State
+
+// StateChange is a change of a state: fields that are set and others that are removed, and for how long it is kept from now on,
+// 1 minute to 1 hour; 0: 1 hour.
+type StateChange = bodies.StateChange
+
+// PatchState changes fields of a state, or makes it, and returns it. A repeat changes nothing but when the state ends.
+func (c *Client) PatchState(ctx context.Context, process, id string, change StateChange) (s State, err error) {
+	return c.state(ctx, client.Call{What: "change a state", Method: http.MethodPatch, Path: statePath(process, id), Body: change})
+}
+
+// PutState replaces a state, and returns it.
+func (c *Client) PutState(ctx context.Context, process, id string, change StateChange) (State, error) {
+	return c.state(ctx, client.Call{What: "replace a state", Method: http.MethodPut, Path: statePath(process, id), Body: change})
+}
+
+// State returns a state. Errors: ErrNoState.
+func (c *Client) State(ctx context.Context, process, id string) (State, error) {
+	return c.state(ctx, client.Call{What: "get a state", Method: http.MethodGet, Path: statePath(process, id)})
+}
+
+// DeleteState deletes a state, if there is one.
+func (c *Client) DeleteState(ctx context.Context, process, id string) error {
+	_, err := c.service.Do(ctx, client.Call{What: "delete a state", Method: http.MethodDelete, Path: statePath(process, id)}, nil)
+	return err
+}
+
+func statePath(process, id string) []string { return []string{"states", process, id} }
+
+func (c *Client) state(ctx context.Context, call client.Call) (s State, err error) {
+	_, err = c.service.Do(ctx, call, &s)
+	return s, err
+}

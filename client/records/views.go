@@ -1,0 +1,105 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/tidemark-dev/tidemark/client"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// Views are the views of an ID.
+type Views = bodies.Views
+
+// ViewsImport is the state of an import.
+type ViewsImport = bodies.ViewsImport
+
+// CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it dies before. A call
+// whose answer was lost and that is repeated, by the client's retries too, may count twice.
+func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
+	_, err := c.service.Do(ctx, client.Call{
+		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: bodies.ViewCounts{Views: views},
+	}, nil)
+	return err
+}
+
+// Views returns the views of IDs and slugs, 256 together at most: of the IDs in their order, and of the slugs that are known.
+func (c *Client) Views(ctx context.Context, ids, slugs []string) ([]Views, error) {
+	var answer bodies.ViewsList
+	_, err := c.service.Do(ctx, client.Call{
+		What: "get views", Method: http.MethodGet, Path: []string{"views"}, Query: url.Values{"id": ids, "slug": slugs},
+	}, &answer)
+	return answer.Views, err
+}
+
+// viewsAtOnce is the records that a call imports.
+const viewsAtOnce = 5000
+
+// ImportViews imports views that another system has counted, and the IDs of slugs, in parts. fields is its hash: the views of
+// each ID, and the fields _timestamp and _total, which say when they were counted and how many records there are; both are
+// checked. Each import replaces earlier ones, once it is complete, so that a repeat changes nothing. progress, if it isn't
+// nil, is called with how many of the records are there. Errors: ErrInvalidImport before anything is sent, and those of the
+// service.
+func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]string, progress func(done, all int)) (ViewsImport, error) {
+	parts, err := partsOf(fields)
+	if err != nil {
+		return ViewsImport{}, err
+	}
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(slugs)), viewsAtOnce) {
+		part := bodies.ViewsSlugs{Slugs: make(map[string]string, len(some))}
+		for _, slug := range some {
+			part.Slugs[slug] = slugs[slug]
+		}
+		call := client.Call{What: "import slugs", Method: http.MethodPost, Path: []string{"views", "slugs"}, Body: part}
+		if _, err := c.service.Do(ctx, call, nil); err != nil {
+			return ViewsImport{}, err
+		}
+	}
+	var state ViewsImport
+	done := 0
+	for _, part := range parts {
+		call := client.Call{What: "import views", Method: http.MethodPost, Path: []string{"views", "import"}, Body: part}
+		if _, err := c.service.Do(ctx, call, &state); err != nil {
+			return ViewsImport{}, err
+		}
+		if done += len(part.Views); progress != nil {
+			progress(done, part.Total)
+		}
+	}
+	return state, nil
+}
+
+// partsOf checks the hash of an import, and divides it.
+func partsOf(fields map[string]string) (parts []bodies.ViewsPart, err error) {
+	const fieldAt, fieldTotal = "_timestamp", "_total"
+	at, errAt := strconv.ParseInt(fields[fieldAt], 10, 64)
+	total, errTotal := strconv.Atoi(fields[fieldTotal])
+	switch {
+	case errAt != nil:
+		return nil, badImport("the field %s is %.32q, it must be seconds since 1970", fieldAt, fields[fieldAt])
+	case errTotal != nil || total != len(fields)-2:
+		return nil, badImport("the field %s is %.32q, but there are %d records", fieldTotal, fields[fieldTotal], len(fields)-2)
+	}
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(id string) bool { return id == fieldAt || id == fieldTotal })
+	for some := range slices.Chunk(ids, viewsAtOnce) {
+		part := bodies.ViewsPart{Timestamp: at, Total: total, Views: make(map[string]int64, len(some))}
+		for _, id := range some {
+			if part.Views[id], err = strconv.ParseInt(fields[id], 10, 64); err != nil {
+				return nil, badImport("%.200q has %.32q views, which is no number", id, fields[id])
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
+
+func badImport(format string, args ...any) error {
+	e := *ErrInvalidImport
+	e.Problem.Detail = fmt.Sprintf(format, args...)
+	return &e
+}

@@ -1,0 +1,72 @@
+package records
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/server/web"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// States are the states of processes. *counters.States implements it.
+type States interface {
+	Patch(ctx context.Context, p counters.Patch) (counters.State, error)
+	Get(ctx context.Context, process, id string) (counters.State, error)
+	Delete(ctx context.Context, process, id string) error
+}
+
+type stateRoutes struct{ service States }
+
+func addStates(a web.API, service States) {
+	const path = "/v1/states/:process/:id"
+	h, of := &stateRoutes{service}, of("states", 2)
+	for _, r := range []web.Route{
+		{Method: http.MethodPatch, Path: path, Action: access.Write, Of: of, Handle: h.patch},
+		{Method: http.MethodPut, Path: path, Action: access.Write, Of: of, Handle: h.put},
+		{Method: http.MethodDelete, Path: path, Action: access.Write, Of: of, Handle: h.delete},
+	} {
+		a.Add(r)
+	}
+	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of, Handle: h.show})
+	a.NothingBelow(path)
+}
+
+// patch is PATCH /v1/states/{process}/{id}.
+func (h *stateRoutes) patch(c *web.Call) error { return h.change(c, false) }
+
+// put is PUT /v1/states/{process}/{id}.
+func (h *stateRoutes) put(c *web.Call) error { return h.change(c, true) }
+
+func (h *stateRoutes) change(c *web.Call, replace bool) error {
+	var asked bodies.StateChange
+	if err := decodeBody(c, &asked); err != nil {
+		return err
+	}
+	state, err := h.service.Patch(c.Context(), counters.Patch{
+		Process: c.Param(0), ID: c.Param(1), Set: asked.Fields, Delete: asked.Remove, Replace: replace, TTL: time.Duration(asked.TTL),
+	})
+	if err != nil {
+		return aboutBody(err, "")
+	}
+	return c.Value(http.StatusOK, bodies.State{Fields: state.Fields, ExpiresAt: state.Expires})
+}
+
+// show is GET /v1/states/{process}/{id}.
+func (h *stateRoutes) show(c *web.Call) error {
+	state, err := h.service.Get(c.Context(), c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, bodies.State{Fields: state.Fields, ExpiresAt: state.Expires})
+}
+
+// delete is DELETE /v1/states/{process}/{id}.
+func (h *stateRoutes) delete(c *web.Call) error {
+	if err := h.service.Delete(c.Context(), c.Param(0), c.Param(1)); err != nil {
+		return err
+	}
+	return c.NoContent()
+}

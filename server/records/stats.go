@@ -1,0 +1,159 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/server/web/query"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// Stats are statistics. *counters.Stats implements it.
+type Stats interface {
+	Add(ctx context.Context, of counters.Series, amounts map[string]int64, id string) (counters.Window, error)
+	Set(ctx context.Context, of counters.Series, values map[string]int64) (counters.Window, error)
+	Range(ctx context.Context, of counters.Series, from, to time.Time) ([]counters.Window, error)
+}
+
+type statsRoutes struct{ service Stats }
+
+func addStats(a web.API, service Stats) {
+	const stats, metrics = "/v1/stats/:entity/:timeframe", "/v1/metrics/:name/:period"
+	h, entity, name := &statsRoutes{service}, of("stats", 1), of("metrics", 1)
+	for _, r := range []web.Route{
+		{Method: http.MethodPost, Path: stats, Action: access.Write, Of: entity, Handle: h.add},
+		{Method: http.MethodPut, Path: stats, Action: access.Write, Of: entity, Handle: h.set},
+		{Method: http.MethodPost, Path: metrics, Action: access.Write, Of: name, Handle: h.addMetric},
+		{Method: http.MethodPut, Path: metrics, Action: access.Write, Of: name, Handle: h.setMetric},
+	} {
+		a.Add(r)
+	}
+	a.AddGet(web.Route{Path: stats, Query: web.QueryRead, Action: access.Read, Of: entity, Handle: h.show})
+	a.AddGet(web.Route{Path: metrics, Query: web.QueryRead, Action: access.Read, Of: name, Handle: h.showMetric})
+	a.NothingBelow(stats)
+	a.NothingBelow(metrics)
+}
+
+// add is POST /v1/stats/{entity}/{timeframe}.
+func (h *statsRoutes) add(c *web.Call) error {
+	return h.changeStats(c, func(of counters.Series, asked bodies.StatsChange) (counters.Window, error) {
+		return h.service.Add(c.Context(), of, asked.Fields, asked.ID)
+	})
+}
+
+// set is PUT /v1/stats/{entity}/{timeframe}.
+func (h *statsRoutes) set(c *web.Call) error {
+	return h.changeStats(c, func(of counters.Series, asked bodies.StatsChange) (counters.Window, error) {
+		return h.service.Set(c.Context(), of, asked.Fields)
+	})
+}
+
+func (h *statsRoutes) changeStats(c *web.Call, change func(counters.Series, bodies.StatsChange) (counters.Window, error)) error {
+	of, err := counters.StatsOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	var asked bodies.StatsChange
+	if err := decodeBody(c, &asked); err != nil {
+		return err
+	}
+	w, err := change(of, asked)
+	if err != nil {
+		return aboutBody(err, "/id")
+	}
+	return c.Value(http.StatusOK, statsWindow(of, w))
+}
+
+// addMetric is POST /v1/metrics/{name}/{period}.
+func (h *statsRoutes) addMetric(c *web.Call) error {
+	var asked bodies.MetricAddition
+	return h.changeMetric(c, &asked, func(of counters.Series) (counters.Window, error) {
+		return h.service.Add(c.Context(), of, map[string]int64{"": asked.Add}, asked.ID)
+	})
+}
+
+// setMetric is PUT /v1/metrics/{name}/{period}.
+func (h *statsRoutes) setMetric(c *web.Call) error {
+	var asked bodies.MetricValue
+	return h.changeMetric(c, &asked, func(of counters.Series) (counters.Window, error) {
+		return h.service.Set(c.Context(), of, map[string]int64{"": asked.Value})
+	})
+}
+
+func (h *statsRoutes) changeMetric(c *web.Call, asked any, change func(counters.Series) (counters.Window, error)) error {
+	of, err := counters.MetricOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	if err := decodeBody(c, asked); err != nil {
+		return err
+	}
+	w, err := change(of)
+	if err != nil {
+		return aboutBody(err, "/id")
+	}
+	return c.Value(http.StatusOK, metricWindow(of, w))
+}
+
+// show is GET /v1/stats/{entity}/{timeframe}.
+func (h *statsRoutes) show(c *web.Call) error {
+	of, err := counters.StatsOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	windows, err := windowsOf(h, c, of, statsWindow)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, bodies.StatsRange{Windows: windows})
+}
+
+// showMetric is GET /v1/metrics/{name}/{period}.
+func (h *statsRoutes) showMetric(c *web.Call) error {
+	of, err := counters.MetricOf(c.Param(0), c.Param(1))
+	if err != nil {
+		return err
+	}
+	windows, err := windowsOf(h, c, of, metricWindow)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, bodies.MetricRange{Windows: windows})
+}
+
+// windowsOf reads the windows that a query asks for.
+func windowsOf[T any](h *statsRoutes, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) ([]T, error) {
+	var from, to time.Time
+	err := query.Read(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
+		at := &from
+		if name == "to" {
+			at = &to
+		}
+		if *at, err = time.Parse(time.RFC3339, value); err != nil {
+			err = query.Refuse(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name, value))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	windows, err := h.service.Range(c.Context(), of, from, to)
+	found := make([]T, 0, len(windows))
+	for _, w := range windows {
+		found = append(found, body(of, w))
+	}
+	return found, err
+}
+
+func statsWindow(of counters.Series, w counters.Window) bodies.StatsWindow {
+	return bodies.StatsWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Fields: w.Values}
+}
+
+func metricWindow(of counters.Series, w counters.Window) bodies.MetricWindow {
+	return bodies.MetricWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Value: w.Values[""]}
+}

@@ -1,0 +1,181 @@
+package records
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/server/web/query"
+	"github.com/tidemark-dev/tidemark/wire"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// Views are the views of publications. *counters.Views implements it.
+type Views interface {
+	Count(counts ...counters.Count) error
+	Totals(ctx context.Context, ids, slugs []string) ([]counters.Total, error)
+	Import(ctx context.Context, p counters.Part) (counters.Imported, error)
+	AddSlugs(ctx context.Context, slugs map[string]string) error
+}
+
+type viewRoutes struct{ service Views }
+
+func addViews(a web.API, service Views) {
+	const path, one = "/v1/views", "/v1/views/:id"
+	h, whole := &viewRoutes{service}, of("views", 0)
+	for _, r := range []web.Route{
+		{Method: http.MethodPost, Path: path, Action: access.Write, Handle: h.countMany},
+		{Method: http.MethodPost, Path: one, Action: access.Write, Of: of("views", 1), Handle: h.count},
+		{Method: http.MethodPost, Path: path + "/import", Action: access.Write, Of: whole, Handle: h.load},
+		{Method: http.MethodPost, Path: path + "/slugs", Action: access.Write, Of: whole, Handle: h.slugs},
+	} {
+		a.Add(r)
+	}
+	a.AddGet(web.Route{Path: path, Query: web.QueryRead, Action: access.Read, Handle: h.list})
+	a.AddGet(web.Route{Path: one, Action: access.Read, Of: of("views", 1), Handle: h.show})
+	a.NothingBelow(one)
+}
+
+// decodeBody decodes the body of a call into a value.
+func decodeBody(c *web.Call, into any) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	defer body.Release()
+	return wire.Decode(body.Bytes, into)
+}
+
+// inCounters are the parts of bodies that errors of package counters are about.
+var inCounters = map[string]string{
+	"views": "/views", "slugs": "/slugs", "fields": "/fields", "ttl": "/ttl",
+	counters.FieldTimestamp: "/timestamp", counters.FieldTotal: "/total",
+}
+
+// aboutBody makes the field of an error of package counters a pointer into the body. id is where the body has what that calls
+// an ID; "": the path has it.
+func aboutBody(err error, id string) error {
+	var e *fault.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	pointer := inCounters[e.Field]
+	if e.Field == "id" {
+		pointer = id
+	}
+	if pointer == "" {
+		return err
+	}
+	told := *e
+	told.Field = pointer
+	return &told
+}
+
+// count is POST /v1/views/{id}. Most calls have no body.
+func (h *viewRoutes) count(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	asked := bodies.ViewCount{Views: 1}
+	if len(bytes.TrimSpace(body.Bytes)) > 0 {
+		err = wire.Decode(body.Bytes, &asked)
+	}
+	body.Release()
+	if err == nil {
+		err = h.service.Count(counters.Count{ID: c.Param(0), Views: asked.Views})
+	}
+	if err != nil {
+		return aboutBody(err, "")
+	}
+	return c.Value(http.StatusAccepted, bodies.ViewCounts{Views: map[string]int64{c.Param(0): asked.Views}})
+}
+
+// countMany is POST /v1/views.
+func (h *viewRoutes) countMany(c *web.Call) error {
+	var asked bodies.ViewCounts
+	if err := decodeBody(c, &asked); err != nil {
+		return err
+	}
+	counts := make([]counters.Count, 0, len(asked.Views))
+	for id, views := range asked.Views {
+		if err := c.Allow(access.Write, access.Record("views", id)); err != nil {
+			return err
+		}
+		counts = append(counts, counters.Count{ID: id, Views: views})
+	}
+	if err := h.service.Count(counts...); err != nil {
+		return aboutBody(err, "/views")
+	}
+	return c.Value(http.StatusAccepted, asked)
+}
+
+func viewsOf(t counters.Total) bodies.Views {
+	return bodies.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
+}
+
+// show is GET /v1/views/{id}.
+func (h *viewRoutes) show(c *web.Call) error {
+	totals, err := h.service.Totals(c.Context(), []string{c.Param(0)}, nil)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, viewsOf(totals[0]))
+}
+
+// list is GET /v1/views?id=…&slug=….
+func (h *viewRoutes) list(c *web.Call) error {
+	asked, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return query.Refuse("", "the query can't be read")
+	}
+	ids, slugs := asked["id"], asked["slug"]
+	delete(asked, "id")
+	delete(asked, "slug")
+	for name := range asked {
+		return query.Refuse(name, "the only parameters are id and slug")
+	}
+	totals, err := h.service.Totals(c.Context(), ids, slugs)
+	if err != nil {
+		return err
+	}
+	answer := bodies.ViewsList{Views: make([]bodies.Views, 0, len(totals))}
+	for _, t := range totals {
+		if err := c.Allow(access.Read, access.Record("views", t.ID)); err != nil {
+			return err
+		}
+		answer.Views = append(answer.Views, viewsOf(t))
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
+// load is POST /v1/views/import.
+func (h *viewRoutes) load(c *web.Call) error {
+	var p bodies.ViewsPart
+	if err := decodeBody(c, &p); err != nil {
+		return err
+	}
+	state, err := h.service.Import(c.Context(), counters.Part{At: p.Timestamp, Total: p.Total, Views: p.Views})
+	if err != nil {
+		return aboutBody(err, "")
+	}
+	return c.Value(http.StatusOK, bodies.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current})
+}
+
+// slugs is POST /v1/views/slugs.
+func (h *viewRoutes) slugs(c *web.Call) error {
+	var asked bodies.ViewsSlugs
+	if err := decodeBody(c, &asked); err != nil {
+		return err
+	}
+	if err := h.service.AddSlugs(c.Context(), asked.Slugs); err != nil {
+		return aboutBody(err, "")
+	}
+	return c.NoContent()
+}
