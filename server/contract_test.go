@@ -187,19 +187,13 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	// No path of the document has these yet.
 	used = append(used,
 		fault.SlugManySubscribers,
-		fault.SlugTagFull,
 		fault.SlugInvalidSources,
 		fault.SlugBacklogFull,
 		fault.SlugNoSession,
 		fault.SlugInvalidSession,
-		fault.SlugInvalidID,
 		fault.SlugInvalidLock,
 		fault.SlugLockHeld,
 		fault.SlugLockLost,
-		fault.SlugInvalidValue,
-		fault.SlugValueTooLarge,
-		fault.SlugNoKind,
-		fault.SlugNotCached,
 	)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
 	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)

@@ -256,7 +256,8 @@ func (h *harness) try(ctx context.Context, method, path string, body io.Reader, 
 	if err != nil {
 		return answer{}, err
 	}
-	if strings.Contains(resp.Header.Get("Content-Type"), "json") && method != http.MethodHead {
+	asStored := method == http.MethodGet && strings.HasPrefix(path, "/v1/cache/") && resp.StatusCode == http.StatusOK
+	if strings.Contains(resp.Header.Get("Content-Type"), "json") && method != http.MethodHead && !asStored {
 		require.True(h.t, bytes.HasSuffix(data, []byte("}\n")) || bytes.HasSuffix(data, []byte("]\n")), "the body ends with a newline: %q", data)
 		data = bytes.TrimSuffix(data, []byte("\n"))
 	}

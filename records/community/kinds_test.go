@@ -24,12 +24,17 @@ const (
 		`"score":0.95}],"total":15,"cached_at":1640995200}`
 )
 
+// parsed returns a T that is decoded from text.
+func parsed[T any](t *testing.T, text string) (v T) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(text), &v))
+	return v
+}
+
 // again returns the JSON of a T that is decoded from text.
 func again[T any](t *testing.T, text string) string {
 	t.Helper()
-	var v T
-	require.NoError(t, json.Unmarshal([]byte(text), &v))
-	out, err := json.Marshal(v)
+	out, err := json.Marshal(parsed[T](t, text))
 	require.NoError(t, err)
 	return string(out)
 }

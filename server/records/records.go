@@ -19,6 +19,7 @@ type Options struct {
 	Views         Views
 	States        States
 	Stats         Stats
+	Cache         Cache
 }
 
 // Drain ends what waits, now and later.
@@ -55,6 +56,9 @@ func Register(r *web.Router, o Options) {
 	}
 	if o.Stats != nil {
 		addStats(a, o.Stats)
+	}
+	if o.Cache != nil {
+		addCache(a, o.Cache)
 	}
 }
 

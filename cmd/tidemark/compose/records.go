@@ -53,6 +53,9 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 	}
 	r.API.Settings = settings.NewService(settingstore.New(n.Redis.Of(records.Setting)), n.Channels)
 	r.openCounters(ctx, n)
+	if err := r.openCache(ctx, n); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 

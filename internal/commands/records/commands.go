@@ -17,5 +17,6 @@ func Commands(t cli.Terminal) []*cobra.Command {
 		newState(t),
 		newStats(t),
 		newViews(t),
+		newCache(t),
 	}
 }

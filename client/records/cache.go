@@ -1,0 +1,86 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/client"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// PutOptions are options of PutCached.
+type PutOptions struct {
+	TTL  time.Duration // 0: that of the kind
+	Tags []string      // at most 8, without commas: the value can be invalidated by each
+}
+
+// PutCached stores a value of a kind, such as author, in the cache: JSON, or the text of an author-slug. Errors: ErrInvalidID,
+// ErrInvalidValue, ErrValueTooLarge, ErrNoKind, ErrTagFull.
+func (c *Client) PutCached(ctx context.Context, kind, id string, value []byte, o PutOptions) error {
+	query := url.Values{}
+	if o.TTL != 0 {
+		query.Set("ttl", o.TTL.String())
+	}
+	if len(o.Tags) > 0 {
+		query.Set("tags", strings.Join(o.Tags, ","))
+	}
+	call := client.Call{What: "put " + kind + " " + id, Method: http.MethodPut, Path: []string{"cache", kind, id}, Query: query, Body: json.RawMessage(value)}
+	_, err := c.service.Do(ctx, call, nil)
+	return err
+}
+
+// Cached returns a value of the cache, byte for byte. Errors: ErrNotCached, ErrInvalidID, ErrNoKind.
+func (c *Client) Cached(ctx context.Context, kind, id string) (value []byte, err error) {
+	_, err = c.service.Do(ctx, client.Call{What: "get " + kind + " " + id, Method: http.MethodGet, Path: []string{"cache", kind, id}}, &value)
+	return value, err
+}
+
+// manyCached is how many IDs are asked for in one call.
+const manyCached = 256
+
+// CachedMany returns those of the values that are cached, as JSON, by the IDs that were asked for: an author-slug as a string.
+// Errors: ErrInvalidID, ErrNoKind.
+func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map[string]json.RawMessage, error) {
+	found := make(map[string]json.RawMessage, len(ids))
+	for len(ids) > 0 {
+		now := ids[:min(len(ids), manyCached)]
+		var answer bodies.CachedValues
+		call := client.Call{What: "get many of " + kind, Method: http.MethodPost, Path: []string{"cache", kind, "get"}, Body: bodies.CacheRequest{IDs: now}}
+		if _, err := c.service.Do(ctx, call, &answer); err != nil {
+			return nil, err
+		}
+		for _, v := range answer.Values {
+			found[v.ID] = v.Value
+		}
+		ids = ids[max(1, len(now)-len(answer.Left)):] // the service returns one at least
+	}
+	return found, nil
+}
+
+// DeleteCached removes a value from the cache. Errors: ErrInvalidID, ErrNoKind.
+func (c *Client) DeleteCached(ctx context.Context, kind, id string) error {
+	_, err := c.service.Do(ctx, client.Call{What: "delete " + kind + " " + id, Method: http.MethodDelete, Path: []string{"cache", kind, id}}, nil)
+	return err
+}
+
+// InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns how many had them,
+// those that had ended already included.
+func (c *Client) InvalidateTags(ctx context.Context, tags ...string) (int, error) {
+	return c.invalidate(ctx, bodies.Invalidation{Tags: tags})
+}
+
+// InvalidatePrefix removes the lists or searches whose IDs begin with a prefix from the cache: all with "". The kind is shouts,
+// topic-shouts or search. It returns how many there were, as InvalidateTags does. Errors: ErrNoKind, ErrInvalidID.
+func (c *Client) InvalidatePrefix(ctx context.Context, kind, prefix string) (int, error) {
+	return c.invalidate(ctx, bodies.Invalidation{Kind: kind, Prefix: prefix})
+}
+
+func (c *Client) invalidate(ctx context.Context, i bodies.Invalidation) (int, error) {
+	var done bodies.Invalidated
+	_, err := c.service.Do(ctx, client.Call{What: "invalidate", Method: http.MethodPost, Path: []string{"cache", "invalidate"}, Body: i}, &done)
+	return done.Values, err
+}

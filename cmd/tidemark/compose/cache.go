@@ -1,0 +1,22 @@
+package compose
+
+import (
+	"context"
+
+	"github.com/tidemark-dev/tidemark/records/community"
+	cachestore "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+)
+
+// openCache opens the values of the cache.
+func (r *Records) openCache(ctx context.Context, n Needs) error {
+	reads, err := tracked.Open(ctx, n.Redis.Cache, tracked.Options{Memory: n.Config.Cache.Memory})
+	if err != nil {
+		return err
+	}
+	n.Parts.OnStop(reads.Close)
+	store := cachestore.New(n.Redis.Cache, n.Redis.Records, reads)
+	n.Parts.OnStop(store.Close)
+	r.API.Cache = community.NewValues(store)
+	return nil
+}

@@ -1,0 +1,87 @@
+package community_test
+
+import (
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+func openStore(t *testing.T) cache.Store {
+	t.Helper()
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
+	require.NoError(t, err)
+	t.Cleanup(reads.Close)
+	store := rediscache.New(conn, conn, reads)
+	t.Cleanup(store.Close)
+	return store
+}
+
+// same stores a value of a kind by its typed cache, and checks that it is read as text, byte for byte; and the other way round.
+func same[T any](t *testing.T, v *community.Values, c *cache.Cache[T], kind, id, text string, value T) {
+	t.Helper()
+	k, err := community.Find(kind)
+	require.NoError(t, err)
+	require.NoError(t, c.Put(t.Context(), id, value))
+	got, err := v.Get(t.Context(), k, id)
+	require.NoError(t, err)
+	require.Equal(t, text, string(got), kind)
+	require.NoError(t, v.Delete(t.Context(), k, id))
+	_, err = c.Get(t.Context(), id)
+	require.ErrorIs(t, err, cache.ErrNotFound, kind)
+	require.NoError(t, v.Put(t.Context(), community.Value{Kind: k, ID: id, Bytes: []byte(text)}))
+	typed, err := c.Get(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, value, typed, kind)
+}
+
+// TestTypedCaches reads and writes each kind typed and as text.
+func TestTypedCaches(t *testing.T) {
+	t.Parallel()
+	store := openStore(t)
+	values, caches := community.NewValues(store), community.NewCaches(store, community.CachesOptions{})
+	defer caches.Close()
+	list, err := community.ListID(url.Values{"topic": {"5"}, "limit": {"10"}})
+	require.NoError(t, err)
+	const ids, shouts = `[1,"ann"]`, `[{"id":1}]`
+	some := []community.ID{"1", "ann"}
+	one := community.Shouts{community.Shout(`{"id":1}`)}
+	same(t, values, caches.Authors, "author", "123", again[community.Author](t, author), parsed[community.Author](t, author))
+	same(t, values, caches.AuthorSlugs, "author-slug", "username", "123", community.ID("123"))
+	same(t, values, caches.AuthorFollowers, "author-followers", "123", ids, some)
+	same(t, values, caches.AuthorFollowsTopics, "author-follows-topics", "123", ids, some)
+	same(t, values, caches.AuthorFollows, "author-follows-authors", "123", ids, some)
+	same(t, values, caches.AuthorFollowsShouts, "author-follows-shouts", "123", ids, some)
+	same(t, values, caches.Topics, "topic", "5", topic, parsed[community.Topic](t, topic))
+	same(t, values, caches.TopicSlugs, "topic-slug", "tema-slug", topic, parsed[community.Topic](t, topic))
+	same(t, values, caches.TopicAuthors, "topic-authors", "5", ids, some)
+	same(t, values, caches.TopicFollowers, "topic-followers", "5", ids, some)
+	same(t, values, caches.Shouts, "shouts", list, shouts, one)
+	same(t, values, caches.TopicShouts, "topic-shouts", "5", shouts, one)
+	same(t, values, caches.Searches, "search", "go redis", results, parsed[community.Results](t, results))
+
+	// The lists of the topic have its tag, however they were stored; the topic itself doesn't.
+	n, err := values.InvalidateTags(t.Context(), []string{"topic:5"})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	_, err = caches.Shouts.Get(t.Context(), list)
+	require.ErrorIs(t, err, cache.ErrNotFound)
+	_, err = caches.Topics.Get(t.Context(), "5")
+	require.NoError(t, err)
+	require.NoError(t, caches.Shouts.Put(t.Context(), list, one))
+	n, err = values.InvalidateTags(t.Context(), []string{"topic:5"})
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+}

@@ -1,0 +1,238 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/server/web"
+	"github.com/tidemark-dev/tidemark/server/web/query"
+	"github.com/tidemark-dev/tidemark/wire"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// Cache has the values of the cache. *community.Values implements it.
+type Cache interface {
+	CacheReader
+	CacheWriter
+}
+
+// CacheReader reads values.
+type CacheReader interface {
+	Get(ctx context.Context, k *community.Kind, id string) ([]byte, error)
+	GetMany(ctx context.Context, k *community.Kind, ids []string) ([]cache.Entry, error)
+}
+
+// CacheWriter changes values.
+type CacheWriter interface {
+	Put(ctx context.Context, v community.Value) error
+	Delete(ctx context.Context, k *community.Kind, id string) error
+	InvalidateTags(ctx context.Context, tags []string) (int, error)
+	InvalidatePrefix(ctx context.Context, k *community.Kind, prefix string) (int, error)
+}
+
+type cached struct{ values Cache }
+
+func addCache(a web.API, values Cache) {
+	h := &cached{values}
+	const path = "/v1/cache/:kind/:id"
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing, Handle: h.invalidate})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/:kind/get", Action: access.Read, Of: nothing, Handle: h.getMany})
+	a.AddGet(web.Route{Path: path, Action: access.Read, Of: h.of, Handle: h.get})
+	a.Add(web.Route{Method: http.MethodPut, Path: path, Query: web.QueryRead, Action: access.Write, Of: h.of, Handle: h.put})
+	a.Add(web.Route{Method: http.MethodDelete, Path: path, Action: access.Write, Of: h.of, Handle: h.delete})
+	a.NothingBelow(path)
+}
+
+const cacheRecords = "cache"
+
+// nothing is for calls whose body says what they are about.
+func nothing(*web.Call) access.Resource { return access.Resource{} }
+
+// of returns the record of a value, by its canonical ID: other ways to write a search must not be other records.
+func (h *cached) of(c *web.Call) access.Resource {
+	k, id, err := named(c)
+	if err != nil {
+		return access.Record(cacheRecords, c.Param(0), c.Param(1)) // refused by the handler
+	}
+	return access.Record(cacheRecords, k.Name, id)
+}
+
+// named returns the kind and the canonical ID that are in the path.
+func named(c *web.Call) (*community.Kind, string, error) {
+	k, err := community.Find(c.Param(0))
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := k.ID(c.Param(1))
+	return k, id, err
+}
+
+// get is GET /v1/cache/{kind}/{id}.
+func (h *cached) get(c *web.Call) error {
+	k, id, err := named(c)
+	if err != nil {
+		return err
+	}
+	value, err := h.values.Get(c.Context(), k, id)
+	if err != nil {
+		return err
+	}
+	c.SetOutcome(http.StatusOK, nil)
+	c.SetHeaders()
+	header := c.Response().Header()
+	header.Set("Content-Type", mediaType(k))
+	header.Set("Content-Length", strconv.Itoa(len(value)))
+	c.Response().WriteHeader(http.StatusOK)
+	if _, err := c.Response().Write(value); err != nil {
+		c.SetOutcome(http.StatusOK, fmt.Errorf("write the answer: %w", err)) // the client has gone
+	}
+	return nil
+}
+
+func mediaType(k *community.Kind) string {
+	if k.JSON {
+		return wire.MediaJSON
+	}
+	return "text/plain; charset=utf-8"
+}
+
+// put is PUT /v1/cache/{kind}/{id}.
+func (h *cached) put(c *web.Call) error {
+	k, id, err := named(c)
+	if err != nil {
+		return err
+	}
+	v := community.Value{Kind: k, ID: id}
+	if err := putQuery(c, &v); err != nil {
+		return err
+	}
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	v.Bytes = body.Bytes
+	if err := h.values.Put(c.Context(), v); err != nil {
+		return err // the body isn't released: what was given up may still be on its way to the storage
+	}
+	body.Release()
+	return c.NoContent()
+}
+
+// putQuery reads ttl and tags.
+func putQuery(c *web.Call, v *community.Value) error {
+	return query.Read(c.Request().URL.RawQuery, []string{"ttl", "tags"}, func(name, value string) (err error) {
+		switch {
+		case value == "":
+		case name == "tags":
+			v.Tags = strings.Split(value, ",")
+		default:
+			if v.TTL, err = time.ParseDuration(value); err != nil || v.TTL <= 0 {
+				return query.Refuse(name, fmt.Sprintf("ttl is %.64q, it must be a duration such as 30s", value))
+			}
+		}
+		return nil
+	})
+}
+
+// delete is DELETE /v1/cache/{kind}/{id}.
+func (h *cached) delete(c *web.Call) error {
+	k, id, err := named(c)
+	if err != nil {
+		return err
+	}
+	if err := h.values.Delete(c.Context(), k, id); err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
+// getMany is POST /v1/cache/{kind}/get.
+func (h *cached) getMany(c *web.Call) error {
+	k, err := community.Find(c.Param(0))
+	if err != nil {
+		return err
+	}
+	request, err := decode[bodies.CacheRequest](c)
+	if err != nil {
+		return err
+	}
+	if err := community.CheckMany(request.IDs); err != nil {
+		return err
+	}
+	ids := make([]string, 0, len(request.IDs))
+	for _, id := range request.IDs {
+		id, err := k.ID(id)
+		if err != nil {
+			return err
+		}
+		if err := c.Allow(access.Read, access.Record(cacheRecords, k.Name, id)); err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	entries, err := h.values.GetMany(c.Context(), k, ids)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, manyOf(k, request.IDs, entries))
+}
+
+// manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only others can have written, is like
+// one that is missing.
+func manyOf(k *community.Kind, ids []string, entries []cache.Entry) bodies.CachedValues {
+	answer := bodies.CachedValues{Values: []bodies.CachedValue{}, Missing: []string{}, Left: append([]string{}, ids[len(entries):]...)}
+	for i, e := range entries {
+		value := json.RawMessage(e.Bytes)
+		if e.Found && !k.JSON {
+			value, _ = json.Marshal(string(e.Bytes)) // a string has JSON
+		}
+		if !e.Found || !json.Valid(value) {
+			answer.Missing = append(answer.Missing, ids[i])
+			continue
+		}
+		answer.Values = append(answer.Values, bodies.CachedValue{ID: ids[i], Value: value})
+	}
+	return answer
+}
+
+var errInvalidation = &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "either tags or kind must be given, and prefix only with kind", Offset: -1}
+
+// invalidate is POST /v1/cache/invalidate. It can concern more than the IDs that a grant names, and so needs one for all.
+func (h *cached) invalidate(c *web.Call) error {
+	request, err := decode[bodies.Invalidation](c)
+	if err != nil {
+		return err
+	}
+	if (len(request.Tags) > 0) == (request.Kind != "") || request.Kind == "" && request.Prefix != "" {
+		return errInvalidation
+	}
+	var answer bodies.Invalidated
+	if request.Kind == "" {
+		if err := c.Allow(access.Write, access.Record(cacheRecords, "*")); err != nil {
+			return err
+		}
+		answer.Values, err = h.values.InvalidateTags(c.Context(), request.Tags)
+	} else {
+		k, errKind := community.Find(request.Kind)
+		if errKind != nil {
+			return errKind
+		}
+		if err := c.Allow(access.Write, access.Record(cacheRecords, k.Name, "*")); err != nil {
+			return err
+		}
+		answer.Values, err = h.values.InvalidatePrefix(c.Context(), k, request.Prefix)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, answer)
+}
