@@ -68,7 +68,7 @@ func newRoot(t cli.Terminal) *cobra.Command {
 		Short: "Durable publish/subscribe channels over HTTP, kept in Redis",
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
-"tidemark serve" runs the service; all other commands are clients of one.`,
+"tidemark serve" runs the service, "tidemark keys" looks at Redis; all other commands are clients of a service.`,
 		Version:       thisBuild().version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -81,7 +81,7 @@ func newRoot(t cli.Terminal) *cobra.Command {
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(newServe(t), newVersion())
+	root.AddCommand(newServe(t), newKeys(t), newVersion())
 	root.AddCommand(commands.Clients(t)...)
 	return root
 }

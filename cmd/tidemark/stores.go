@@ -170,8 +170,8 @@ type storeNeeds struct {
 	parts   *lifecycle.Stack
 }
 
-// connectChannels connects to the configured Redis, or to one that it starts. It returns the options to connect again.
-func connectChannels(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, redis.Options, error) {
+// channelsOptions returns the options of the Redis of the channels. Without a URL it is the managed one.
+func channelsOptions(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
 		Sentinel:  redis.Sentinel(c.Redis.Sentinel),
@@ -180,7 +180,16 @@ func connectChannels(ctx context.Context, c config.Config, needs storeNeeds) (*r
 	}
 	var err error
 	if o.TLS, err = c.Redis.TLSConfig(); err != nil {
-		return nil, o, &cli.UsageError{Err: err}
+		return o, &cli.UsageError{Err: err}
+	}
+	return o, nil
+}
+
+// connectChannels connects to the configured Redis, or to one that it starts. It returns the options to connect again.
+func connectChannels(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, redis.Options, error) {
+	o, err := channelsOptions(c, needs)
+	if err != nil {
+		return nil, o, err
 	}
 	if o.URL == "" {
 		if o.URL, err = startManaged(ctx, c.Managed, needs); err != nil {

@@ -4,15 +4,29 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 )
 
 // AddFlags adds all options to flags, without defaults: those are a source of their own.
-func AddFlags(flags *pflag.FlagSet) {
-	flags.String("config", "", configHelp)
+func AddFlags(flags *pflag.FlagSet) { addFlags(flags, allOptions()) }
+
+// AddRedisFlags adds the options that say which Redis there are.
+func AddRedisFlags(flags *pflag.FlagSet) {
+	all := append(redisOptions(), redisAccessOptions()...)
 	for _, o := range allOptions() {
+		if slices.Contains([]string{"data-dir", "tickets-redis", "sessions-redis", "cache-redis"}, o.name) {
+			all = append(all, o)
+		}
+	}
+	addFlags(flags, all)
+}
+
+func addFlags(flags *pflag.FlagSet, options []option) {
+	flags.String("config", "", configHelp)
+	for _, o := range options {
 		if o.kind == kindList {
 			flags.StringArray(o.name, nil, o.help)
 			continue

@@ -35,6 +35,24 @@ type source struct {
 // Load reads the options: from flags, over environment variables (KEY=value), over the YAML file, over defaults. It
 // checks all values, also those that another source overrides. Every error names the option as its source does.
 func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
+	c, err := read(flags, environ)
+	if err != nil {
+		return Config{}, err
+	}
+	return c, c.complete()
+}
+
+// LoadRedis is Load for a command that only connects to Redis: AddRedisFlags has added its flags. Files of options that aren't about
+// Redis aren't read.
+func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
+	c, err := read(flags, environ)
+	if err != nil {
+		return Config{}, err
+	}
+	return c, c.Redis.complete()
+}
+
+func read(flags *pflag.FlagSet, environ []string) (Config, error) {
 	sources, err := readSources(flags, environ)
 	if err != nil {
 		return Config{}, err
@@ -49,10 +67,7 @@ func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
 		}
 	}
 	c := newConfig()
-	if err := apply(&c, merged, option.key); err != nil {
-		return Config{}, err
-	}
-	return c, c.complete()
+	return c, apply(&c, merged, option.key)
 }
 
 // check parses all values of the source, and refuses keys that aren't options.

@@ -225,7 +225,26 @@ func (s *Server) Ready(ctx context.Context) error {
 // the life of the Server.
 func (s *Server) Socket() string { return s.socket.path }
 
-// Address returns the socket as a URL, as in unix:///var/lib/tidemark/redis.sock.
-func (s *Server) Address() string {
-	return (&url.URL{Scheme: "unix", Path: s.socket.path}).String()
+// Find returns the address of the Redis that a service runs in a data directory, for another process of its user.
+func Find(dataDir string) (address string, err error) {
+	path, err := filepath.Abs(dataDir)
+	if err != nil {
+		return "", err
+	}
+	dirs := []string{path}
+	if dir, err := os.Readlink(filepath.Join(path, linkName)); err == nil && isPrivateDir(dir) {
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range dirs {
+		socket := filepath.Join(dir, socketName)
+		if _, err := os.Stat(socket); err == nil {
+			return addressOf(socket), nil
+		}
+	}
+	return "", fmt.Errorf("no redis is configured, and no service runs one in %s", dataDir)
 }
+
+// Address returns the socket as a URL, as in unix:///var/lib/tidemark/redis.sock.
+func (s *Server) Address() string { return addressOf(s.socket.path) }
+
+func addressOf(socket string) string { return (&url.URL{Scheme: "unix", Path: socket}).String() }

@@ -25,7 +25,13 @@ func TestLongPath(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 
+	found, err := Find(dir)
+	require.NoError(t, err)
+	require.Equal(t, r.Address(), found)
+
 	r.stop(t)
+	_, err = Find(dir)
+	require.ErrorContains(t, err, "no service runs one")
 	require.NoDirExists(t, place)
 	require.DirExists(t, filepath.Join(dir, "appendonlydir"))
 	require.NoFileExists(t, filepath.Join(dir, linkName))

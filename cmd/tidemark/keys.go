@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/suggest"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/survey"
+	"github.com/tidemark-dev/tidemark/storage/managed"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/records/scan"
+)
+
+// keysCommand is the command keys: it looks at Redis itself, and needs no service.
+type keysCommand struct {
+	terminal cli.Terminal
+	survey.Options
+	json bool
+}
+
+func newKeys(t cli.Terminal) *cobra.Command {
+	k := &keysCommand{terminal: t}
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Count the keys in Redis by kind, and show what is wrong with them",
+		Long: `Count the keys in Redis by kind, with the memory that they take, how long they have to live, the largest, and those that something
+is wrong with: temporary keys without a TTL, keys of an unexpected type, keys that Tidemark doesn't know.
+
+It connects to Redis itself, with the options, variables and file of "tidemark serve", and needs no service. It changes nothing. It
+walks over all keys with SCAN, no more than --rate in a second, on all primaries of a Cluster. The memory of a kind is estimated from
+a sample. Keys that come or go meanwhile may be counted or not.`,
+		Example: `  tidemark keys --redis redis://127.0.0.1:6379
+  tidemark keys --config tidemark.yaml --kind session --kind unknown --json`,
+		Args: cli.Arguments(0, 0),
+	}
+	config.AddRedisFlags(cmd.Flags())
+	cmd.Flags().StringSliceVar(&k.Kinds, "kind", nil, "count only keys of this `KIND`, as tidemark kinds lists them, or unknown; repeatable")
+	cmd.Flags().IntVar(&k.Rate, "rate", survey.DefaultRate, "look at no more `KEYS` in a second, those of other prefixes included")
+	cmd.Flags().IntVar(&k.Sample, "sample", survey.DefaultSample, "beyond 1,000 keys of a kind, measure the memory of one key in `N`")
+	cmd.Flags().IntVar(&k.Largest, "largest", 3, "name the `N` largest keys of each kind, at most 100")
+	cmd.Flags().BoolVar(&k.json, "json", false, "print one line of JSON for each Redis")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := k.check(); err != nil {
+			return err
+		}
+		c, err := config.LoadRedis(cmd.Flags(), t.Environ)
+		if err != nil {
+			return &cli.UsageError{Err: err}
+		}
+		return k.run(cmd.Context(), c)
+	}
+	return cmd
+}
+
+func (k *keysCommand) check() error {
+	switch {
+	case k.Rate < 1:
+		return cli.Usagef("--rate: %d is too small, at least 1 is needed", k.Rate)
+	case k.Sample < 1:
+		return cli.Usagef("--sample: %d is too small, at least 1 is needed", k.Sample)
+	case k.Largest < 0 || k.Largest > survey.MaxLargest:
+		return cli.Usagef("--largest: %d isn't from 0 to %d", k.Largest, survey.MaxLargest)
+	}
+	known := []string{survey.Unknown}
+	for _, kind := range slices.Concat(records.Kinds, records.Others) {
+		known = append(known, kind.Name)
+	}
+	for _, name := range k.Kinds {
+		if !slices.Contains(known, name) {
+			return cli.Usagef("--kind: %q is no kind%s; see tidemark kinds", name, suggest.Hint(suggest.Near(name, known)))
+		}
+	}
+	return nil
+}
+
+// run surveys one Redis after the other.
+func (k *keysCommand) run(ctx context.Context, c config.Config) error {
+	log := newLogger(k.terminal.Stderr, c)
+	needs := storeNeeds{log: log, metrics: prometheus.NewRegistry()}
+	all := []another{{key: "redis", of: "channels"}, {"ticketsRedis", c.Matchmaking.Redis, "tickets"}}
+	all = append(all, another{"sessionsRedis", c.Records.Sessions.Redis, "sessions"}, another{"cacheRedis", c.Records.Cache.Redis, "cache"})
+	for i, one := range all {
+		if i > 0 && one.url == "" {
+			continue
+		}
+		o, err := one.options(c, needs)
+		if i == 0 {
+			o, err = channelsOptions(c, needs)
+			if err == nil && o.URL == "" {
+				o.URL, err = managed.Find(c.Managed.DataDir)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		conn, err := connect(ctx, one.key, o, c.Redis.ConnectTimeout)
+		if err != nil {
+			return err
+		}
+		report, err := k.survey(ctx, one.of, conn)
+		conn.Close()
+		if err != nil {
+			return fmt.Errorf("%s: %w", one.key, err)
+		}
+		if err := k.print(one.of, report); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (survey.Report, error) {
+	o := k.Options
+	if f, ok := k.terminal.Stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		bar := newBar(f, of)
+		defer bar.Finish() //nolint:errcheck // the terminal is gone, too
+		o.Progress = func(seen, total int64) {
+			bar.ChangeMax64(max(total, 1))
+			_ = bar.Set64(seen) // as above
+		}
+	}
+	return survey.Run(ctx, scan.New(conn), o)
+}
+
+func newBar(w io.Writer, of string) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription("keys of "+of),
+		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+}
+
+// print prints a report: all kinds, the largest keys, and what is wrong.
+func (k *keysCommand) print(of string, report survey.Report) error {
+	if k.json {
+		return cli.WriteLine(k.terminal.Stdout, struct {
+			Redis string `json:"redis"`
+			survey.Report
+		}{of, report})
+	}
+	rows, largest, problems := "KIND\tKEYS\tBYTES\t≤1M\t≤1H\t≤1D\t≤30D\tLONGER\tPERMANENT\n", "", ""
+	keys, bytes := int64(0), int64(0)
+	for _, one := range report.Kinds {
+		t := one.TTL
+		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", one.Name, one.Keys, one.Bytes, t.Minute, t.Hour, t.Day, t.Month, t.Longer, t.Permanent)
+		keys, bytes = keys+one.Keys, bytes+one.Bytes
+		for _, size := range one.Largest {
+			largest += fmt.Sprintf("%s\t%d\t%s\n", one.Name, size.Bytes, size.Key)
+		}
+		for _, text := range one.Texts() {
+			problems += "! " + text + "\n"
+		}
+	}
+	rows += fmt.Sprintf("all of %s\t%d\t%d\t\t\t\t\t\t\n", of, keys, bytes)
+	if err := cli.WriteTable(k.terminal.Stdout, rows); err != nil {
+		return err
+	}
+	if largest != "" {
+		if err := cli.WriteTable(k.terminal.Stdout, "\nLARGEST\tBYTES\tKEY\n"+largest); err != nil {
+			return err
+		}
+	}
+	if problems != "" {
+		problems = "\n" + problems
+	}
+	_, err := io.WriteString(k.terminal.Stdout, problems)
+	return err
+}
