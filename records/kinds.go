@@ -109,8 +109,12 @@ var (
 		TTL: 31 * day, MaxBytes: 64 * mib, Instance: Records,
 	})
 	CacheWrites = define(Kind{
-		Name: "cache-writes", Pattern: "cache_writes:{<kind>}", Type: Stream, Form: "values that aren't written to the source of truth yet",
-		Why: "emptied by the writer", MaxBytes: 64 * mib, Instance: Records,
+		Name: "cache-writes", Pattern: "cache_writes:{<kind>}", Type: Stream, Form: "values that aren't in the source of truth yet",
+		Why: "removed when all are written", MaxBytes: 64 * mib, Instance: Records,
+	})
+	CachePending = define(Kind{
+		Name: "cache-pending", Pattern: "cache_pending:{<kind>}", Type: Hash, Form: "ID → its last entry in cache-writes; bytes of all",
+		Why: "removed when all are written", MaxBytes: 8 * mib, Instance: Records,
 	})
 )
 
@@ -176,7 +180,7 @@ var Kinds = []*Kind{
 	Setting, Settings,
 	Author, AuthorSlug, AuthorFollowers, AuthorFollowsTopics, AuthorFollows, AuthorFollowsShouts,
 	Topic, TopicSlug, TopicAuthors, TopicFollowers, ShoutFollowers, Shouts, TopicShouts, Search,
-	CacheLoad, CacheTag, CachePrefix, CacheEnds, CacheWrites,
+	CacheLoad, CacheTag, CachePrefix, CacheEnds, CacheWrites, CachePending,
 	Viewed, ViewedFlush, MigratedViews, MigratedCurrent, MigratedSlugs,
 	State, Metric, Stats, Added, Lock,
 }

@@ -2,7 +2,6 @@ package cache_test
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,10 +18,14 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// process returns a store as one process has it: with connections of its own.
-func process(t testing.TB, o redis.Options) *rediscache.Store {
+// newProcess returns a store as one process has it: with connections of its own.
+func newProcess(t testing.TB, o redis.Options) *rediscache.Store {
 	t.Helper()
-	conn := rig.Connect(t, o)
+	return processOf(t, rig.Connect(t, o))
+}
+
+func processOf(t testing.TB, conn *redis.Conn) *rediscache.Store {
+	t.Helper()
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	store := rediscache.New(conn, conn, reads)
@@ -47,7 +50,7 @@ func TestLoadOnce(t *testing.T) {
 	o := redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)}
 	var caches []*cache.Cache[string]
 	for range 3 {
-		caches = append(caches, open(t, process(t, o), cache.Options[string]{Kind: records.Author}))
+		caches = append(caches, open(t, newProcess(t, o), cache.Options[string]{Kind: records.Author}))
 	}
 	var loads atomic.Int32
 	release := make(chan struct{})
@@ -74,38 +77,10 @@ func TestLoadOnce(t *testing.T) {
 	require.EqualValues(t, 1, loads.Load())
 }
 
-func TestSmoke(t *testing.T) {
-	t.Parallel()
-	o := redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)}
-	a := open(t, process(t, o), cache.Options[string]{Kind: records.Shouts, Prefixes: true, Tags: func(_, v string) []string { return []string{"t" + v} }})
-	b := open(t, process(t, o), cache.Options[string]{Kind: records.Shouts, Prefixes: true, Tags: func(_, v string) []string { return []string{"t" + v} }})
-	require.NoError(t, a.Put(t.Context(), "x:1", "1"))
-	require.NoError(t, a.Put(t.Context(), "x:2", "2"))
-	v, err := b.Get(t.Context(), "x:1")
-	require.NoError(t, err)
-	require.Equal(t, "1", v)
-	n, err := b.InvalidateTag(t.Context(), "t1")
-	require.NoError(t, err)
-	require.Equal(t, 1, n)
-	_, err = b.Get(t.Context(), "x:1")
-	require.ErrorIs(t, err, cache.ErrNotFound)
-	n, err = a.InvalidatePrefix(t.Context(), "x:")
-	require.NoError(t, err)
-	require.Equal(t, 2, n)
-	_, err = b.Get(t.Context(), "x:2")
-	require.ErrorIs(t, err, cache.ErrNotFound)
-	_, err = a.Load(t.Context(), "n", func(context.Context) (string, error) { return "", cache.ErrNotFound })
-	require.ErrorIs(t, err, cache.ErrNotFound)
-	_, err = b.Load(t.Context(), "n", func(context.Context) (string, error) { return "", errors.New("no") })
-	require.ErrorIs(t, err, cache.ErrNotFound)
-	_, err = b.Load(t.Context(), "p", func(context.Context) (string, error) { panic("oh") })
-	require.ErrorIs(t, err, cache.ErrPanic)
-}
-
 // TestOwnChanges: a process never reads what it has replaced or removed itself.
 func TestOwnChanges(t *testing.T) {
 	t.Parallel()
-	store := process(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
+	store := newProcess(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
 	read := func() string {
 		entries, err := store.Read(t.Context(), records.Author, []string{"1"})
 		require.NoError(t, err)
