@@ -78,6 +78,25 @@ func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource)
 	return notGranted(a)
 }
 
+// CheckSome is Check before it is known what the action is done to: it returns an error if there is nothing to which the
+// principal may do it.
+func (g *Guard) CheckSome(p *Principal, a Action) error {
+	if g == nil {
+		return nil
+	}
+	if p == nil {
+		p = anonymous
+	}
+	byOthers := len(g.rules) > 0 || g.owners != nil && p.Kind != Nobody // rules of channels, or the tickets' owners
+	switch {
+	case p.Kind == Administrator, p.Grants.have(a), byOthers:
+		return nil
+	case p.Kind == Nobody:
+		return ErrNoCredential
+	}
+	return notGranted(a)
+}
+
 func (r *request) allowed(ctx context.Context, a Action) (bool, error) {
 	res := &r.resource
 	if *res == (Resource{}) {

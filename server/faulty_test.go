@@ -55,6 +55,21 @@ func (f *faultyStore) Fetch(ctx context.Context, r channel.FetchRequest) (channe
 	return b, err
 }
 
+func (f *faultyStore) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
+	results := make([]channel.PollResult, len(requests))
+	if err := f.enter(ctx, "Poll"); err != nil {
+		for i := range results {
+			results[i].Err = err
+		}
+		return results
+	}
+	results = f.Store.Poll(ctx, requests)
+	if done := f.fetched.Load(); done != nil {
+		(*done)()
+	}
+	return results
+}
+
 func (f *faultyStore) Ack(ctx context.Context, r channel.AckRequest) error {
 	if err := f.enter(ctx, "Ack"); err != nil {
 		return err

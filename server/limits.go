@@ -61,7 +61,7 @@ func (c *limitedChannels) Subscribe(ctx context.Context, name, subscriber string
 
 // Fetch fetches messages. It counts as waiting if it may wait.
 func (c *limitedChannels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
-	done, err := wait(ctx, q.Wait)
+	done, err := wait(ctx, q.Wait, 1)
 	if err != nil {
 		return channel.Delivery{}, err
 	}
@@ -71,7 +71,7 @@ func (c *limitedChannels) Fetch(ctx context.Context, q channel.Query) (channel.D
 
 // Next acknowledges and fetches messages. It counts as waiting if it may wait.
 func (c *limitedChannels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
-	done, err := wait(ctx, q.Wait)
+	done, err := wait(ctx, q.Wait, 1)
 	if err != nil {
 		return channel.Delivery{}, err
 	}
@@ -79,11 +79,24 @@ func (c *limitedChannels) Next(ctx context.Context, q channel.Query, handle stri
 	return c.Service.Next(ctx, q, handle)
 }
 
-func wait(ctx context.Context, longest time.Duration) (done func(), err error) {
+// sourcesPerWait is how many sources of a FetchMany count as one request that waits. They need about as much memory.
+const sourcesPerWait = 32
+
+// FetchMany fetches messages from several channels. If it may wait, each 32 of them count as one request that waits.
+func (c *limitedChannels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error) {
+	done, err := wait(ctx, q.Wait, (len(q.From)+sourcesPerWait-1)/sourcesPerWait)
+	if err != nil {
+		return channel.Deliveries{}, err
+	}
+	defer done()
+	return c.Service.FetchMany(ctx, q)
+}
+
+func wait(ctx context.Context, longest time.Duration, requests int) (done func(), err error) {
 	if longest <= 0 {
 		return func() {}, nil
 	}
-	return limits.From(ctx).Wait()
+	return limits.From(ctx).Wait(requests)
 }
 
 // limitedMatchmaking is the matchmaking as far as the limits of each client allow.
@@ -99,7 +112,7 @@ func (m *limitedMatchmaking) Create(ctx context.Context, n service.NewTicket) (t
 
 // Await waits for an assignment, and counts as waiting.
 func (m *limitedMatchmaking) Await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
-	done, err := limits.From(ctx).Wait()
+	done, err := limits.From(ctx).Wait(1)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +122,7 @@ func (m *limitedMatchmaking) Await(ctx context.Context, id string) (*matchmaking
 
 // AwaitEnd waits for the end of a ticket, and counts as waiting.
 func (m *limitedMatchmaking) AwaitEnd(ctx context.Context, queue, id string) error {
-	done, err := limits.From(ctx).Wait()
+	done, err := limits.From(ctx).Wait(1)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,60 @@ func (l *lobby) Fetch(_ context.Context, q channel.Query) (channel.Delivery, err
 
 func (l *lobby) Next(ctx context.Context, q channel.Query, _ string) (channel.Delivery, error) {
 	return l.Fetch(ctx, q)
+}
+
+func (l *lobby) FetchMany(ctx context.Context, q channel.ManyQuery) (d channel.Deliveries, err error) {
+	for i, from := range q.From {
+		one, err := l.Fetch(ctx, channel.Query{Channel: from.Channel, Subscriber: from.Subscriber, Wait: q.Wait})
+		switch {
+		case err != nil:
+			d.Problems = append(d.Problems, channel.Problem{Source: i, Err: err})
+		case len(one.Messages) > 0:
+			d.Found = append(d.Found, channel.Found{Source: i, Delivery: one})
+		}
+	}
+	return d, nil
+}
+
+// TestPlayersInFetchesOfMany are present, get a channel, and get an assignment that was missed, as in their own polls.
+func TestPlayersInFetchesOfMany(t *testing.T) {
+	t.Parallel()
+	tickets := []channel.Source{{Channel: "ticket.ann", Subscriber: "player"}, {Channel: "ticket.ann", Subscriber: "other"}}
+	for name, c := range map[string]struct {
+		inner           lobby
+		from            []channel.Source
+		found, problems []int // sources
+		queries         int
+	}{
+		"nothing":               {from: tickets, queries: 2},
+		"no player's":           {inner: lobby{lacks: true}, from: tickets[1:], problems: []int{0}, queries: 1},
+		"its ticket exists":     {inner: lobby{lacks: true}, from: tickets[:1], queries: 2},
+		"another has a problem": {inner: lobby{lacks: true}, from: tickets, problems: []int{1}, queries: 2},
+		"no ticket":             {inner: lobby{lacks: true, failure: matchmaking.ErrNoTicket}, from: tickets[:1], problems: []int{0}, queries: 1},
+		"it is missed":          {inner: lobby{missed: true}, from: tickets[:1], found: []int{0}, queries: 2},
+		"the message is there":  {inner: lobby{sent: true}, from: tickets, found: []int{0, 1}, queries: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inner := c.inner
+			inner.present = map[string]int{}
+			d, err := (&ticketChannels{Channels: &inner, players: &inner}).FetchMany(t.Context(), channel.ManyQuery{From: c.from, Wait: time.Minute})
+			require.NoError(t, err)
+			var found, problems []int
+			for _, f := range d.Found {
+				found = append(found, f.Source)
+			}
+			for _, p := range d.Problems {
+				problems = append(problems, p.Source)
+			}
+			require.Equal(t, [2][]int{c.found, c.problems}, [2][]int{found, problems})
+			require.Len(t, inner.queries, c.queries)
+			if c.from[0].Subscriber == "player" {
+				require.Equal(t, 1, slices.Min(inner.during))
+				require.Equal(t, map[string]int{"ann": 0}, inner.present)
+			}
+		})
+	}
 }
 
 func (l *lobby) Describe(context.Context, string, channel.Page) (channel.Description, error) {

@@ -18,6 +18,8 @@ var (
 	subscribeMembers = []string{"from"}
 	ackMembers       = []string{"receiptHandle"}
 	nextMembers      = []string{"receiptHandle", "max", "wait"}
+	fetchMembers     = []string{"from", "max", "wait"}
+	sourceMembers    = []string{"channel", "subscriber", "receiptHandle"}
 	ticketMembers    = []string{
 		"queue", "id", "ttl", "searchFields", "criteria", "statistics", "numTeams", "teamSize", "players", "extensions",
 		"persistentField",

@@ -26,8 +26,10 @@ type Delivery struct {
 
 // AppendJSON appends the JSON of d, with the contents unchanged. The IDs must be names and the receipt handle base64url,
 // which need no escapes.
-func (d *Delivery) AppendJSON(dst []byte) []byte {
-	dst = append(dst, `{"messages":[`...)
+func (d *Delivery) AppendJSON(dst []byte) []byte { return d.appendMembers(append(dst, '{')) }
+
+func (d *Delivery) appendMembers(dst []byte) []byte {
+	dst = append(dst, `"messages":[`...)
 	for i := range d.Messages {
 		if i > 0 {
 			dst = append(dst, ',')

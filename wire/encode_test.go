@@ -75,6 +75,26 @@ func TestDeliveryAppendJSON(t *testing.T) {
 	})
 }
 
+func TestDeliveriesAppendJSON(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := wire.Deliveries{Deliveries: []wire.SourceDelivery{}, Problems: []wire.SourceProblem{}}
+		for range rapid.IntRange(0, 3).Draw(t, "deliveries") {
+			want.Deliveries = append(want.Deliveries, wire.SourceDelivery{
+				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Delivery: drawDelivery(t),
+			})
+		}
+		require.LessOrEqual(t, len(want.AppendJSON(nil)), want.JSONSize())
+		for range rapid.IntRange(0, 3).Draw(t, "problems") { // what is refused can be any text
+			want.Problems = append(want.Problems, wire.SourceProblem{
+				Channel: rapid.String().Draw(t, "channel"), Subscriber: rapid.String().Draw(t, "subscriber"),
+				Problem: *wire.NewProblem(fault.SlugNoSubscriber, 404, rapid.String().Draw(t, "detail")),
+			})
+		}
+		decodes(t, want.AppendJSON(nil), want)
+	})
+}
+
 func TestDeliveryAsPublished(t *testing.T) {
 	t.Parallel()
 	d := wire.Delivery{

@@ -29,6 +29,10 @@ var decoders = map[string]func(body []byte) (got, again any, err error){
 		got, err := wire.DecodeNext(body)
 		return &got, &wire.NextRequest{}, err
 	},
+	"fetch": func(body []byte) (any, any, error) {
+		got, err := wire.DecodeFetch(body)
+		return &got, &wire.FetchRequest{}, err
+	},
 	"key": func(body []byte) (any, any, error) {
 		got, err := wire.DecodeNewKey(body)
 		return &got, &wire.NewKey{}, err
@@ -57,7 +61,8 @@ func explained(t *testing.T, body []byte, err error) {
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `{"receiptHandle":"abc","max":5,"wait":"20s"}`, `{"receiptHandle":"abc","wait":20}`, `{"from":"earliest"}`,
-		`{"from":-9007199254740991}`, `{"content":{"\ud83d":["\ude00"]}}`, `{"id":"\ud83d"}`, `{"a":1,"a":2}`,
+		`{"from":-9007199254740991}`, `{"from":[{"channel":"a","subscriber":"\u0062"},{"subscriber":"","receiptHandle":"c","channel":""}],"max":1,"wait":"1s"}`,
+		`{"from":[]}`, `{"content":{"\ud83d":["\ude00"]}}`, `{"id":"\ud83d"}`, `{"a":1,"a":2}`,
 		`{"queue":"duel","id":"a","ttl":"5m","searchFields":{"tags":["a"],"doubleArgs":{"b":1.5,"c":"Infinity"},"stringArgs":{"d":"e"}}}`,
 		`{"criteria":[{"name":"s","minValue":1,"maxValue":2e2}],"statistics":[{"name":"s","value":-0}],"numTeams":2,"teamSize":1}`,
 		`{"extensions":{"a":{ "b":[null]}},"persistentField":{"c":"d"}}`, `{"description":"a","grants":[{"actions":["publish"]}],"limits":{},"expires":"2030-01-31T12:00:00.5Z"}`,

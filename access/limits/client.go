@@ -80,8 +80,9 @@ func limited(wait time.Duration, format string, values ...any) error {
 	}
 }
 
-// Wait counts a request that waits, until done is called. Errors: fault.SlugTooManyWaits.
-func (c Client) Wait() (done func(), err error) {
+// Wait counts a request that waits, as so many, until done is called. More than may wait are counted as so many. Errors:
+// fault.SlugTooManyWaits.
+func (c Client) Wait(requests int) (done func(), err error) {
 	l := c.limiter
 	if l == nil {
 		return func() {}, nil
@@ -90,33 +91,35 @@ func (c Client) Wait() (done func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, counts := range both {
-		if counts.limitsWaits() && l.waiting[counts.who] >= counts.limits.Waits {
+		if counts.limitsWaits() && l.waiting[counts.who]+counts.weight(requests) > counts.limits.Waits {
 			l.o.Refused(access.LimitWaits, counts.who.of())
 			return nil, &fault.Error{
 				Kind: fault.Limited, Slug: fault.SlugTooManyWaits, RetryAfter: time.Second,
-				Detail: fmt.Sprintf("%d requests of this %s wait already", counts.limits.Waits, counts.who.of()),
+				Detail: fmt.Sprintf("%d requests of this %s wait already, %d may", l.waiting[counts.who], counts.who.of(), counts.limits.Waits),
 			}
 		}
 	}
 	for _, counts := range both {
 		if counts.limitsWaits() {
-			l.waiting[counts.who]++
+			l.waiting[counts.who] += counts.weight(requests)
 		}
 	}
-	return func() { l.waited(both[:]) }, nil
+	return func() { l.waited(both[:], requests) }, nil
 }
 
 func (c *counts) limitsWaits() bool { return c != nil && c.limits.Waits > 0 }
 
+func (c *counts) weight(requests int) int { return min(requests, c.limits.Waits) }
+
 // waited ends what Wait began.
-func (l *Limiter) waited(of []*counts) {
+func (l *Limiter) waited(of []*counts, requests int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, counts := range of {
 		if !counts.limitsWaits() {
 			continue
 		}
-		if l.waiting[counts.who]--; l.waiting[counts.who] == 0 {
+		if l.waiting[counts.who] -= counts.weight(requests); l.waiting[counts.who] == 0 {
 			delete(l.waiting, counts.who)
 		}
 	}

@@ -122,7 +122,7 @@ func TestClients(t *testing.T) {
 		require.Zero(t, c)
 		require.Equal(t, t.Context(), With(t.Context(), c), "costs nothing")
 		require.NoError(t, errors.Join(c.Request(t.Context()), c.Publish(t.Context(), 1<<30), c.Ticket(t.Context()), make1(c, NewChannels)))
-		done, err := c.Wait()
+		done, err := c.Wait(1)
 		require.NoError(t, err)
 		done()
 		_, ok := c.Standing()
@@ -186,35 +186,40 @@ func TestWaits(t *testing.T) {
 	dones := make(chan func(), 100)
 	for range cap(dones) {
 		waiting.Go(func() {
-			if done, err := ann.Wait(); err == nil {
+			if done, err := ann.Wait(1); err == nil {
 				dones <- done
 			}
 		})
 	}
 	waiting.Wait()
 	require.Len(t, dones, 10)
-	_, err := ann.Wait()
+	_, err := ann.Wait(1)
 	isLimited(t, err, fault.SlugTooManyWaits, "10 requests of this user wait already")
 	for range 5 {
-		done, err := bob.Wait()
+		done, err := bob.Wait(1)
 		require.NoError(t, err)
 		dones <- done
 	}
-	_, err = bob.Wait()
+	_, err = bob.Wait(1)
 	isLimited(t, err, fault.SlugTooManyWaits, "15 requests of this address wait already")
 	for i := range maxClients { // both are forgotten, and still wait
 		l.Client(user(fmt.Sprint(i)), "")
 	}
 	require.NotSame(t, ann.principal, l.Client(user("ann"), "192.0.2.1:1").principal)
-	_, err = l.Client(user("ann"), "").Wait()
+	_, err = l.Client(user("ann"), "").Wait(1)
 	require.Error(t, err)
 	for len(dones) > 0 {
 		(<-dones)()
 	}
 	require.Empty(t, l.waiting)
-	done, err := l.Client(user("ann"), "").Wait()
-	require.NoError(t, err)
-	done()
+	for _, requests := range []int{1, 8, 1000} { // more than the limit count as the limit
+		done, err := ann.Wait(requests)
+		require.NoError(t, err)
+		_, err = ann.Wait(11 - min(10, requests))
+		require.Error(t, err)
+		done()
+	}
+	require.Empty(t, l.waiting)
 }
 
 // TestMemoryIsBounded: the clients that were quiet for longest are forgotten.

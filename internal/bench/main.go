@@ -32,7 +32,7 @@ var parts = []struct {
 	name    string
 	measure func(context.Context, target.Settings, *report.Report) error
 }{
-	{"requests", channels.Requests}, {"credentials", channels.Credentials}, {"fanout", channels.FanOut}, {"waiting", channels.Waiting}, {"large", channels.Large},
+	{"requests", channels.Requests}, {"many", channels.Many}, {"credentials", channels.Credentials}, {"fanout", channels.FanOut}, {"waiting", channels.Waiting}, {"large", channels.Large},
 	{"duels", matchmaking.Duels}, {"crowds", matchmaking.Crowds}, {"takeovers", matchmaking.Takeovers}, {"cluster", matchmaking.Cluster},
 	{"idle", idle.Measure}, {"abuse", idle.Abuse},
 }
@@ -52,7 +52,7 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
 	flag.IntVar(&o.Rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&o.Requests, "requests", 20000, "requests in a round")
-	flag.StringVar(&o.only, "only", "", "measure one part: requests, credentials, fanout, waiting, large, duels, crowds, takeovers, cluster, idle or abuse; nothing is written")
+	flag.StringVar(&o.only, "only", "", "measure one part: requests, many, credentials, fanout, waiting, large, duels, crowds, takeovers, cluster, idle or abuse; nothing is written")
 	flag.StringVar(&o.floor.HTTP, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.StringVar(&o.floor.Frontend, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
 	flag.StringVar(&o.load.addresses, "frontend", "", "measure these Open Match frontends instead, host:port separated by commas; nothing is written")

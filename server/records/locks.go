@@ -50,7 +50,7 @@ func (h *lockCalls) put(c *web.Call) error {
 		r.Token, call = asked.Token, h.service.Renew
 	}
 	if r.Wait > 0 {
-		done, err := limits.From(c.Context()).Wait()
+		done, err := limits.From(c.Context()).Wait(1)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ type Deliveries interface {
 	Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error)
 	Ack(ctx context.Context, name, subscriber, handle string) error
 	Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error)
+	FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error)
 }
 
 type deliveries struct{ service Deliveries }
@@ -69,6 +70,11 @@ func (d *deliveries) next(c *web.Call) error {
 }
 
 func answerDelivery(c *web.Call, d *channel.Delivery) error {
+	answer := wireDelivery(d)
+	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
+}
+
+func wireDelivery(d *channel.Delivery) wire.Delivery {
 	answer := wire.Delivery{
 		Messages: make([]wire.Message, len(d.Messages)), ReceiptHandle: d.Receipt, More: d.More, Expired: d.Expired,
 	}
@@ -76,5 +82,5 @@ func answerDelivery(c *web.Call, d *channel.Delivery) error {
 		m := &d.Messages[i]
 		answer.Messages[i] = wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
 	}
-	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
+	return answer
 }

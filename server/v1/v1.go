@@ -59,6 +59,7 @@ func registerChannels(a web.API, o Options) {
 			Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: d.fetch,
 		},
 		{Method: http.MethodPost, Path: subscriber + "/ack", Action: access.Subscribe, Of: web.Subscriber, Handle: d.ack},
+		{Method: http.MethodPost, Path: "/v1/fetch", Action: access.Subscribe, InBody: true, Waits: true, Handle: d.fetchMany},
 		{Method: http.MethodPost, Path: subscriber + "/next", Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: d.next},
 	} {
 		a.Add(r)

@@ -84,6 +84,9 @@ func (c *Call) admit() error {
 	if c.ctx, err = gate.Limit(c.ctx, p, c.request.RemoteAddr); err != nil {
 		return err
 	}
+	if c.route.InBody {
+		return gate.guard.CheckSome(p, c.route.Action)
+	}
 	var of access.Resource
 	if c.route.Of != nil {
 		of = c.route.Of(c)

@@ -96,6 +96,16 @@ func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
 	return p
 }
 
+// Problem returns what the client is told about an error as a part of an answer. An internal error is logged.
+func (c *Call) Problem(err error) *wire.Problem {
+	p := ProblemOf(err)
+	p.RequestID = c.id
+	if p.Status == http.StatusInternalServerError {
+		c.route.router.log.ErrorContext(c.ctx, "part of a request failed", "requestId", c.id, "error", err)
+	}
+	return p
+}
+
 // Fail answers with an error as a problem, as /v1 does.
 func Fail(c *Call, err error) {
 	p := ProblemOf(err)

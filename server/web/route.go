@@ -38,6 +38,7 @@ type Route struct {
 
 	Action access.Action               // what the client must be allowed to do; empty only if the route is Open
 	Of     func(*Call) access.Resource // what it does that to; nil: any resource
+	InBody bool                        // what it does that to is in the body: the handler checks it, by Call.Allow
 	Open   bool                        // the route is served without credentials
 	Waits  bool                        // the answer may wait: the call's context ends when the client's credential does
 	Admin  bool                        // the route is served by Router.Admin only
