@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/keyset"
 )
 
 // worked matches a worked table of docs/records.md: its title, the flags of the service, and its rows below the head.
@@ -24,7 +26,7 @@ var worked = regexp.MustCompile(`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\
 // A request is an HTTP request, "admin" and one to the admin listener, or a Redis command. An answer is a status and a body.
 // The third column has Redis commands and their replies: `command` → `reply`, separated by <br>. <name> in an answer or a
 // reply captures what is there, and is what was captured afterwards, also in requests; … is anything; "≤ 60" is a number of up
-// to 60 that was 60 at most a minute ago. Bars are written \|.
+// to 60 that was 60 at most a minute ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json.
 func TestWorkedTables(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/records.md")
@@ -37,6 +39,7 @@ func TestWorkedTables(t *testing.T) {
 			t.Parallel()
 			node := redistest.Start(t, redistest.Options{})
 			w := &workedTable{node: node, captured: map[string]string{"dir": t.TempDir()}}
+			require.NoError(t, keyset.Create(filepath.Join(w.captured["dir"], "keyset.json")))
 			w.server = startServer(t, append([]string{"--redis", node.URL()}, strings.Fields(w.fill(table[2]))...)...)
 			for row := range strings.Lines(table[3]) {
 				w.run(t, row)
