@@ -2,15 +2,23 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	kept "github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/keymetrics"
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/records/survey"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
+	"github.com/tidemark-dev/tidemark/storage/redis/records/scan"
 )
 
 // openRecordsRedis connects to the Redis of sessions and to that of caches, unless they are that of the channels. It refuses
@@ -67,6 +75,37 @@ func mustKeep(ctx context.Context, key, what string, found storage.Description, 
 	if !known {
 		log.WarnContext(ctx, "the Redis doesn't tell whether it evicts: see that its maxmemory-policy is noeviction", "option", key, "records", what)
 	}
+	return nil
+}
+
+// startKeyMetrics starts what counts the keys of all Redis, if any kinds are to be counted.
+func startKeyMetrics(ctx context.Context, m kept.KeyMetrics, s stores, needs partNeeds) error {
+	if len(m.Kinds) == 0 {
+		return nil
+	}
+	metrics, err := keymetrics.New(needs.metrics, redisLabel)
+	if err != nil {
+		return fmt.Errorf("key metrics: %w", err)
+	}
+	leases, err := lease.NewManager(leases.New(s.conn), lease.Options{TTL: 30 * time.Second, Logger: needs.log})
+	if err != nil {
+		return err
+	}
+	w := &survey.Watch{
+		Leases: leases, Sources: make(map[string]survey.Source), Kinds: m.Kinds, Rate: m.Rate, Every: m.Every, Metrics: metrics, Log: needs.log,
+	}
+	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions, "cache": s.records.Cache} {
+		if conn != nil && conn != s.conn {
+			w.Sources[of] = scan.New(conn)
+		}
+	}
+	w.Sources["channels"] = scan.New(s.conn)
+	needs.parts.Run(ctx, "key metrics", func(ctx context.Context) error {
+		if err := w.Run(ctx); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil
+	})
 	return nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +40,23 @@ func TestEvictingRedis(t *testing.T) {
 	silent := storage.Description{Durability: storage.Durability{EvictionPolicy: "unknown"}}
 	require.NoError(t, mustKeep(t.Context(), "sessionsRedis", "sessions", silent, slog.New(slog.NewTextHandler(&log, nil))))
 	require.Contains(t, log.String(), "level=WARN msg=\"the Redis doesn't tell whether it evicts")
+}
+
+// TestKeyMetrics: of two servers one counts, the other one when the first has stopped.
+func TestKeyMetrics(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	require.NoError(t, node.Do(t, "SET", "viewed:{7}", "5").Error())
+	start := func() *serverProcess {
+		return startServer(t, "--redis", node.URL(), "--key-metrics", "viewed,session", "--key-metrics-pause", "10s")
+	}
+	const counted = `tidemark_keys{kind="viewed",redis="channels"} 1`
+	first := start()
+	require.Eventually(t, func() bool { return strings.Contains(first.metrics(t), counted) }, scriptLimit, scriptStep)
+	require.Contains(t, first.metrics(t), `tidemark_keys{kind="session",redis="channels"} 0`)
+	second := start()
+	require.NotContains(t, second.metrics(t), "tidemark_keys{")
+	require.NoError(t, first.End(syscall.SIGTERM))
+	first.killed = true
+	require.Eventually(t, func() bool { return strings.Contains(second.metrics(t), counted) }, scriptLimit, scriptStep)
 }

@@ -70,6 +70,9 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	parts.Run(ctx, "channel service", service.Run)
+	if err := startKeyMetrics(ctx, c.Records.Metrics, stores, needs); err != nil {
+		return err
+	}
 	kept, err := startRecords(ctx, c, stores, service, needs)
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ func TestBadYAML(t *testing.T) {
 		{"long sessions", "sessionTtl: 721h", "tidemark.yaml: sessionTtl: 721h is too long, at most 720h0m0s is allowed"},
 		{"grants of sessions", "sessionGrants: [{actions: [all]}]", `tidemark.yaml: sessionGrants: grants[0].actions[0]: "all" is no action`},
 		{"provider", "oauthProviders: [Google]", `tidemark.yaml: oauthProviders: "Google" isn't a provider`},
+		{"kind", "keyMetrics: [sessions]", `tidemark.yaml: keyMetrics: "sessions" is no kind of keys`},
 		{"no keyset", "keyset: ''", "tidemark.yaml: keyset: is empty"},
 		{"key", "receiptKeys: [secret!]", "tidemark.yaml: receiptKeys: a key isn't base64: make one with `openssl rand -base64 32`"},
 		{"short key", "receiptKeys: c2VjcmV0", "tidemark.yaml: receiptKeys: receipt key is too short: 6 bytes of at least 32"},

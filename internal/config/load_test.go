@@ -62,6 +62,7 @@ func TestDefaults(t *testing.T) {
 	want.Records = records.Options{
 		On: true, Cache: records.Cache{Memory: 64 << 20},
 		Sessions: records.Sessions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
+		Metrics:  records.KeyMetrics{Every: 10 * time.Minute, Rate: 5000},
 		OAuth:    records.OAuth{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}},
 	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
@@ -123,6 +124,7 @@ func TestEverySource(t *testing.T) {
 		"tickets-redis": "redis://t:6379", "tickets-read-replicas": "redis://r:6379", "require-credentials": "on", "tls-cert": "s.pem", "tls-key": "sk.pem", "tls-client-ca": "clients.pem",
 		"records": "off", "sessions-redis": "redis://s:6379", "cache-redis": "redis://c:6379", "session-ttl": "1h", "session-grants": `[{"actions":["subscribe"],"channels":["news"]}]`,
 		"legacy-sessions": "off", "oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
+		"key-metrics": "session,unknown", "key-metrics-pause": "1m", "key-metrics-rate": "7",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
 	}
 	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure"} // they exclude others, or must exist
@@ -176,6 +178,7 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, []access.Action{access.Subscribe}, kept.Sessions.Grants[0].Actions)
 	require.Equal(t, []string{"github", "my-own"}, kept.OAuth.Providers)
 	require.False(t, kept.On || kept.Sessions.Legacy)
+	require.Equal(t, records.KeyMetrics{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7}, kept.Metrics)
 }
 
 // yamlOf writes a value as one would in a file: lists as lists.

@@ -54,6 +54,21 @@ func recordOptions() []option {
 			set:  into(func(c *Config) *string { return &c.Records.OAuth.Keyset }, values.Named(values.Text)),
 		},
 		{
+			name: "key-metrics", kind: kindList,
+			help: "Kinds of keys, as tidemark keys shows them, for which metrics say how many there are. One server counts for all, and walks over all keys for that. Not set: nothing is counted.",
+			set:  into(func(c *Config) *[]string { return &c.Records.Metrics.Kinds }, values.ListOf(records.ParseKind)),
+		},
+		{
+			name: "key-metrics-pause", kind: "duration", def: "10m",
+			help: "How long the server pauses after it has counted the keys, before it counts them again.",
+			set:  into(func(c *Config) *time.Duration { return &c.Records.Metrics.Every }, values.DurationBetween(10*time.Second, forever)),
+		},
+		{
+			name: "key-metrics-rate", kind: "int", def: "5000",
+			help: "Maximum number of keys that it looks at in a second.",
+			set:  into(func(c *Config) *int { return &c.Records.Metrics.Rate }, values.IntBetween(1, 1_000_000)),
+		},
+		{
 			name: "cache-memory", kind: "bytes", def: "64MiB",
 			help: "Memory of this process for values of caches that were read. Redis tells the process when one changes.",
 			set:  into(func(c *Config) *int { return &c.Records.Cache.Memory }, values.Bytes),

@@ -17,6 +17,14 @@ type Options struct {
 	Sessions Sessions
 	OAuth    OAuth
 	Cache    Cache
+	Metrics  KeyMetrics
+}
+
+// KeyMetrics configures the metrics of keys, by kind.
+type KeyMetrics struct {
+	Kinds []string // none: nothing is counted
+	Every time.Duration
+	Rate  int // keys to look at in a second
 }
 
 // Sessions configures sessions, and the tokens that are beside them.
@@ -56,6 +64,14 @@ func ParseProvider(text string) (string, error) {
 		return "", fmt.Errorf("%.64q isn't a provider, such as google: lower-case letters, digits, - and _", text)
 	}
 	return text, nil
+}
+
+// ParseKind parses the name of a kind of keys, or "unknown".
+func ParseKind(text string) (string, error) {
+	if text == "unknown" || slices.ContainsFunc(slices.Concat(records.Kinds, records.Others), func(k *records.Kind) bool { return k.Name == text }) {
+		return text, nil
+	}
+	return "", fmt.Errorf("%.64q is no kind of keys: tidemark kinds lists them", text)
 }
 
 // CheckProviders refuses duplicates, and too many.
