@@ -104,7 +104,7 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	ch := s.keys(r.Channel)
 	keys = make([]string, 0, 4+len(r.Drafts))
-	args = make([]string, 0, 8+len(r.Drafts))
+	args = make([]string, 0, 7+len(r.Drafts))
 	keys = append(keys, ch.Clock(), ch.Epoch(), ch.Subscribers())
 	epoch := ""
 	switch {
@@ -114,7 +114,7 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 		epoch = id.New()
 	}
 	args = append(args, ch.MessagePrefix(), ch.MarkPrefix(), ttlMillis(r.Policy), epoch,
-		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plainChannel(r))
+		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), notices(s.notifyBytes, r))
 	for _, draft := range r.Drafts {
 		keys = append(keys, ch.MessageID(draft.ID))
 		args = append(args, envelope.Head(draft))
@@ -125,13 +125,13 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 	return keys, args
 }
 
-// plainChannel returns the pub/sub channel of services that subscribe to Redis themselves: the channel's own name, without the
-// key prefix. "" is none.
-func plainChannel(r channel.PublishRequest) string {
+// notices returns up to which length a message is notified with its body, and the pub/sub channel of services that subscribe to Redis
+// themselves, if there is one: the channel's own name, without the key prefix.
+func notices(bytes int, r channel.PublishRequest) string {
 	if r.Policy.Plain {
-		return r.Channel
+		return strconv.Itoa(bytes) + " " + r.Channel
 	}
-	return ""
+	return strconv.Itoa(bytes)
 }
 
 func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Milliseconds(), 10) }

@@ -14,16 +14,16 @@
 -- ARGV[4] new_epoch       string  ULID of the life to begin if there is none; after "only ": of the messages' life; "": none is begun
 -- ARGV[5] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[6] topic           string  sharded pub/sub channel to notify
--- ARGV[7] notify_bytes    int     a longer message is notified without its body
--- ARGV[8] plain           string  pub/sub channel that each new message's content is published on, too; "": none
--- ARGV[9…] heads          string  each message without its time and closing brace: {"id":"…","content":…
+-- ARGV[7] notices         string  a longer message is notified without its body; after a space: the pub/sub channel that contents go to, too
+-- ARGV[8…] heads          string  each message without its time and closing brace: {"id":"…","content":…
 -- The message keys can't be declared. While the slot is half moved Redis refuses the call: a new message's record is missing.
 -- Returns {"OK", clock, duplicate, clock, …} with duplicate 0 or 1, {"CREATED", …} likewise if it made the channel, {"NO_CHANNEL"},
 -- {"LIFE"}: a later one has begun, or {"AGAIN"}: call again.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
-local ttl_ms, new_epoch, max_messages, topic, notify_bytes, plain = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8]
-local call, format, records, mark_key = redis.call, string.format, #ARGV - 5, KEYS[#ARGV - 4]
+local ttl_ms, new_epoch, max_messages, topic, notices = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local call, format, records, mark_key = redis.call, string.format, #ARGV - 4, KEYS[#ARGV - 3]
+local notify_bytes, plain = tonumber(string.match(notices, '^%d+')), string.match(notices, ' (.*)')
 
 local clock = tonumber(call('GET', clock_key))
 local epoch = clock and call('GET', epoch_key)
@@ -58,12 +58,12 @@ for i = 4, records do
   end
   reply[2 * i - 6], reply[2 * i - 5] = known or at, known and 1 or 0
   if not known then
-    local message = ARGV[i + 5] .. tail
+    local message = ARGV[i + 4] .. tail
     call('SET', message_prefix .. at, message, 'PXAT', message_ends)
     if max_messages > 0 then
       call('DEL', message_prefix .. format('%d', sub(next, max_messages)))
     end
-    notify(topic, epoch .. ' ' .. at, #message <= notify_bytes and message, plain ~= '' and plain, ARGV[i + 5])
+    notify(topic, epoch .. ' ' .. at, #message <= notify_bytes and message, plain, ARGV[i + 4])
     last = next
   end
 end

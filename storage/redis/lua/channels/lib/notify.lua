@@ -4,9 +4,9 @@
 -- demand_publish ends a script that has written nothing yet if Redis's user lacks a right of the last steps of a publish. It
 -- would stop the script in its middle.
 local function demand_publish(topic, plain, prolonged_key, trimmed_key)
-  if not redis.acl_check_cmd('SPUBLISH', topic, '') or plain ~= '' and not redis.acl_check_cmd('PUBLISH', plain, '')
+  if not redis.acl_check_cmd('SPUBLISH', topic, '') or plain and not redis.acl_check_cmd('PUBLISH', plain, '')
     or prolonged_key and not redis.acl_check_cmd('PEXPIREAT', prolonged_key) or trimmed_key and not redis.acl_check_cmd('DEL', trimmed_key) then
-    local also = plain ~= '' and ', and PUBLISH to ' .. plain or ''
+    local also = plain and ', and PUBLISH to ' .. plain or ''
     error({err = 'NOPERM the user needs DEL, PEXPIREAT, and SPUBLISH to ' .. topic .. also})
   end
 end
