@@ -19,6 +19,7 @@ type Query struct {
 	// ListenFirst makes a fetch that waits listen to the channel before it reads, instead of after it has found nothing. It
 	// saves a read if there is hardly ever a message yet, and costs a subscription if there is one.
 	ListenFirst bool
+	Copies      bool // whoever makes copies asks, as CopiesSubscriber
 }
 
 // Delivery is the result of a fetch.
@@ -68,6 +69,9 @@ type fetch struct {
 func (f *fetch) prepare(q *Query, handle string) error {
 	limits := &f.service.limits
 	policy, err := f.service.policyFor(q.Channel, q.Subscriber)
+	if q.Copies && q.Subscriber == CopiesSubscriber {
+		policy, err = f.service.policy(q.Channel)
+	}
 	if err = cmp.Or(err, limits.bound(&q.Max, q.Wait)); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ type Policy struct {
 	Replicas        int           // replicas of Redis that must confirm a publish; 0: don't wait
 	MaxSubscribers  int           // 0: no limit
 	Schema          Schema        // of the contents of messages; nil: any JSON
+	Copies          bool          // messages are copied to the channels of followers: see Copies
 	Plain           bool          // each new message is also published plainly, on the pub/sub channel of Redis with the channel's name
 }
 
@@ -62,6 +63,7 @@ type Rule struct {
 	MaxSubscribers  string // integer
 	Schema          Schema // no captures
 	Plain           bool
+	Copies          bool
 }
 
 // setting is one key of a rule.
@@ -131,7 +133,7 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}
 	c := compiledRule{pattern: pattern, policy: fallback}
-	c.policy.Schema, c.policy.Plain = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain
+	c.policy.Schema, c.policy.Plain, c.policy.Copies = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain, r.Copies || fallback.Copies
 	for _, s := range settings {
 		value := s.value(r)
 		dynamic, err := captures.In(pattern, value)

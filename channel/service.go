@@ -23,15 +23,17 @@ type Service struct {
 	policies *Policies
 	limits   Limits
 	hub      *waiting.Hub
+	copies   Copies
 }
 
-// Options configures a Service. All fields are required.
+// Options configures a Service. All fields but Copies are required.
 type Options struct {
 	Store    Store
 	Receipts *receipt.Keyring
 	Policies *Policies
 	Limits   Limits
 	Logger   *slog.Logger
+	Copies   Copies // nil: nothing is copied
 }
 
 // NewService returns a service. Call its Run, which fetches that wait need.
@@ -40,7 +42,7 @@ func NewService(o Options) (*Service, error) {
 		return nil, fmt.Errorf("limits: %w", err)
 	}
 	return &Service{
-		store: o.Store, receipts: o.Receipts, policies: o.Policies, limits: o.Limits,
+		store: o.Store, receipts: o.Receipts, policies: o.Policies, limits: o.Limits, copies: o.Copies,
 		hub: waiting.New(o.Store, waiting.Options{Linger: o.Limits.Linger, Backstop: o.Limits.Backstop}, o.Logger),
 	}, nil
 }
@@ -72,10 +74,15 @@ func (s *Service) PublishWith(ctx context.Context, r PublishRequest) ([]Publishe
 	if err := s.prepare(&r); err != nil {
 		return nil, err
 	}
-	published, err := s.store.Publish(ctx, r)
+	begun, err := s.announce(ctx, &r)
+	var published []Published
+	if err == nil {
+		published, err = s.store.Publish(ctx, r)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("publish to %s: %w", r.Channel, err)
 	}
+	published[0].Begun = published[0].Begun || begun
 	markNew(published, drafts)
 	return published, nil
 }
@@ -87,6 +94,9 @@ func (s *Service) PublishEach(ctx context.Context, requests []PublishRequest) []
 	results, valid := make([]PublishResult, len(requests)), make([]PublishRequest, 0, len(requests))
 	for i := range requests {
 		if results[i].Err = s.prepare(&requests[i]); results[i].Err == nil {
+			_, results[i].Err = s.announce(ctx, &requests[i])
+		}
+		if results[i].Err == nil {
 			valid = append(valid, requests[i])
 		}
 	}
@@ -212,7 +222,7 @@ func (s *Service) Unsubscribe(ctx context.Context, channel, subscriber string) e
 
 // UnsubscribeIn is Unsubscribe, except that it removes nothing in a life of the channel after last, unless that is zero.
 func (s *Service) UnsubscribeIn(ctx context.Context, channel, subscriber string, last ulid.ULID) error {
-	if err := cmp.Or(CheckChannel(channel), CheckSubscriber(subscriber)); err != nil {
+	if _, err := s.policyFor(channel, subscriber); err != nil {
 		return err
 	}
 	if err := s.store.Unsubscribe(ctx, channel, subscriber, last); err != nil {
@@ -262,7 +272,11 @@ func (s *Service) policy(channel string) (Policy, error) {
 
 func (s *Service) policyFor(channel, subscriber string) (Policy, error) {
 	policy, err := s.policy(channel)
-	return policy, cmp.Or(err, CheckSubscriber(subscriber))
+	err = cmp.Or(err, CheckSubscriber(subscriber))
+	if err == nil && policy.Copies && subscriber == CopiesSubscriber {
+		err = errCopies
+	}
+	return policy, err
 }
 
 func (s *Service) verify(handle, channel, subscriber string) (*receipt.Receipt, error) {

@@ -362,8 +362,8 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugReserved, Kinds: []Kind{Forbidden}, Title: "Channel of the service",
-		Cause:  "Only the service writes to the channels of tickets (`ticket.…`) and changes their subscribers.",
-		Remedy: "Use another channel. Fetching from it is allowed.",
+		Cause:  "Only the service writes to the channels of tickets (`ticket.…`) and changes their subscribers, and only it reads as the subscriber `copies` of a channel whose rule has `deliver: copies`.",
+		Remedy: "Use another channel, or another subscriber. Fetching from the channel of a ticket is allowed.",
 	},
 	{
 		Slug: SlugNoCredential, Kinds: []Kind{Unauthenticated}, Title: "No credentials",

@@ -173,6 +173,12 @@ var (
 	})
 )
 
+// PendingCopies are the channels with messages that aren't copied to all followers yet.
+var PendingCopies = define(Kind{
+	Name: "pending-copies", Pattern: "pending_copies:{all}", Type: SortedSet, Form: "channel → when a message was last announced, in ms",
+	Why: "emptied when all is copied", MaxBytes: 32 * mib, Instance: Records,
+})
+
 // Kinds are all kinds, in the order of the documentation. It must not be changed.
 var Kinds = []*Kind{
 	Session, UserSessions, LegacySession, SourceSession, SourceUserSessions, EndedSessions,

@@ -88,6 +88,7 @@ func TestBadRules(t *testing.T) {
 		{"query", "channels: [{pattern: a, queryToken: yes}]", "tidemark.yaml: channels[0].queryToken: must be true or false"},
 		{"nested", "channels: [{pattern: [a]}]", "tidemark.yaml: channels[0].pattern: must be a string or a number"},
 		{"schema", "channels: [{pattern: a, schema: /nowhere/a.json}]", "tidemark.yaml: channels[0].schema: open /nowhere/a.json"},
+		{"deliver", "channels: [{pattern: a, deliver: fast}]", `tidemark.yaml: channels[0].deliver: is "fast", it must be copies`},
 		{"publish", "channels: [{pattern: a, publish: loudly}]", `tidemark.yaml: channels[0].publish: is "loudly", it must be plain`},
 		{"not mappings", "channels: [a]", "tidemark.yaml: channels[0]: must be an object, not a string"},
 	}

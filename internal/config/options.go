@@ -285,7 +285,7 @@ func channelOptions() []option {
 		},
 		{
 			name: "channels", kind: kindRules,
-			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, maxSubscribers, schema, publish, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
+			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, maxSubscribers, schema, publish, deliver, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
 			set: func(c *Config, text string) error {
 				r, err := rules.Parse(text, values.Bytes)
 				c.Rules, c.Access.Rules = r.Policies, r.Access

@@ -2,6 +2,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -15,8 +16,19 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// plain is the value of publish.
-const plain = "plain"
+// The values of publish and deliver.
+const (
+	plain  = "plain"
+	copies = "copies"
+)
+
+// oneOf returns an error if a value is neither left out nor the one that its key can have.
+func oneOf(value, key, known string) error {
+	if value != "" && value != known {
+		return fmt.Errorf("%s: is %.64q, it must be %s", key, value, known)
+	}
+	return nil
+}
 
 // BuiltIn returns the rules that follow those of the configuration: the channels of notifications have the form of the
 // notifications of a community site.
@@ -63,6 +75,7 @@ func Parse(text string, parseBytes func(string) (int, error)) (Rules, error) {
 		QueryToken      bool     `json:"queryToken"`
 		Schema          string   `json:"schema"`
 		Publish         string   `json:"publish"`
+		Deliver         string   `json:"deliver"`
 	}
 	var wrong *strictjson.Error
 	switch err := strictjson.Unmarshal([]byte(text), &list, strictjson.TextIsPlain); {
@@ -80,10 +93,10 @@ func Parse(text string, parseBytes func(string) (int, error)) (Rules, error) {
 		parsed.Access[i] = access.ChannelRule{Pattern: string(r.Pattern), Readers: r.Readers, Writers: r.Writers, QueryToken: r.QueryToken}
 		parsed.Policies[i] = channel.Rule{
 			Pattern: string(r.Pattern), TTL: string(r.TTL), MaxMessages: string(r.MaxMessages), MaxMessageBytes: bytes, Replicas: string(r.Replicas),
-			MaxSubscribers: string(r.MaxSubscribers), Plain: r.Publish == plain,
+			MaxSubscribers: string(r.MaxSubscribers), Plain: r.Publish == plain, Copies: r.Deliver == copies,
 		}
-		if r.Publish != "" && r.Publish != plain {
-			return Rules{}, fmt.Errorf("channels[%d].publish: is %.64q, it must be %s", i, r.Publish, plain)
+		if err := cmp.Or(oneOf(r.Publish, "publish", plain), oneOf(r.Deliver, "deliver", copies)); err != nil {
+			return Rules{}, fmt.Errorf("channels[%d].%w", i, err)
 		}
 		if r.Schema == "" {
 			continue

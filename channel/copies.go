@@ -1,0 +1,35 @@
+package channel
+
+import (
+	"context"
+
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+// CopiesSubscriber is the subscriber that reads a channel whose policy has Copies. Clients can't use it there.
+const CopiesSubscriber = "copies"
+
+// Copies is told of messages that must be copied to other channels.
+type Copies interface {
+	// Announce records that a channel is going to have messages, before they are published. It reports whether they are going
+	// to be copied: then the channel gets the subscriber CopiesSubscriber.
+	Announce(ctx context.Context, channel string) (bool, error)
+}
+
+var errCopies = &fault.Error{
+	Kind: fault.Forbidden, Slug: fault.SlugReserved, Field: "subscriber", Detail: "the subscriber " + CopiesSubscriber + " of this channel is the service's",
+}
+
+// announce announces the messages of a request if they must be copied. It reports whether that has made the channel.
+func (s *Service) announce(ctx context.Context, r *PublishRequest) (begun bool, err error) {
+	if !r.Policy.Copies || s.copies == nil {
+		return false, nil
+	}
+	if copied, err := s.copies.Announce(ctx, r.Channel); err != nil || !copied {
+		return false, err
+	}
+	made, err := s.store.Subscribe(ctx, SubscribeRequest{
+		Channel: r.Channel, Subscriber: CopiesSubscriber, Policy: r.Policy, ExistingChannel: r.Existing,
+	})
+	return made.Begun, err
+}
