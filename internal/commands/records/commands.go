@@ -18,5 +18,6 @@ func Commands(t cli.Terminal) []*cobra.Command {
 		newStats(t),
 		newViews(t),
 		newCache(t),
+		newKeyset(t), newOAuth(t), newSettings(t), newVerify(t),
 	}
 }

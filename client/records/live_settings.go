@@ -1,0 +1,243 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/id"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// SettingsChannel is the channel on which each change of a setting is published.
+const SettingsChannel = "settings"
+
+const (
+	liveWait    = 20 * time.Second // of one fetch
+	livePause   = time.Second      // before the service is asked again after an error
+	liveAtOnce  = 100              // changes
+	liveGrace   = 5 * time.Second  // for removing the subscriber
+	liveRefresh = 5 * time.Minute
+)
+
+// LiveSettings are the settings of a service, kept current in memory. It needs the grants to read settings and to subscribe to
+// SettingsChannel. Get and All may be called by many goroutines, also while Run runs.
+type LiveSettings struct {
+	client  *Client
+	options LiveOptions
+	name    string // of the subscriber
+	ready   chan struct{}
+
+	mu  sync.Mutex
+	all map[string]Setting
+}
+
+// LiveOptions says what is kept, and how.
+type LiveOptions struct {
+	Category string // "": all
+	// Changed is called for each setting that has changed, first for all that there are, by the goroutine of Run. now is nil for one
+	// that was deleted. It may be nil.
+	Changed func(name string, now *Setting)
+	// Refresh is after which time all settings are read again. Changes are known at once, but a put that failed after it wrote
+	// the value, and a storage that lost a message, tell nobody. Default: 5 minutes.
+	Refresh time.Duration
+}
+
+// LiveSettings returns settings that Run keeps current.
+func (c *Client) LiveSettings(o LiveOptions) *LiveSettings {
+	o.Refresh = cmp.Or(o.Refresh, liveRefresh)
+	if o.Changed == nil {
+		o.Changed = func(string, *Setting) {}
+	}
+	return &LiveSettings{client: c, options: o, name: "settings-" + id.New(), ready: make(chan struct{}), all: map[string]Setting{}}
+}
+
+// Ready is closed when all settings have been read once.
+func (l *LiveSettings) Ready() <-chan struct{} { return l.ready }
+
+// Get returns a setting.
+func (l *LiveSettings) Get(name string) (Setting, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, ok := l.all[name]
+	return s, ok
+}
+
+// All returns all settings by name.
+func (l *LiveSettings) All() map[string]Setting {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.all)
+}
+
+// Run keeps the settings current until ctx ends, or the service refuses a call for good, such as for missing grants. It subscribes,
+// then reads all settings, and then follows what is published: so it misses nothing. If it has lost messages, or may have, it
+// begins again. It must be called once.
+func (l *LiveSettings) Run(ctx context.Context) error {
+	defer l.unsubscribe(ctx)
+	for {
+		err := l.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case refused(err):
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(livePause):
+		}
+	}
+}
+
+// unsubscribe removes the subscriber, which would end by itself later.
+func (l *LiveSettings) unsubscribe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), liveGrace)
+	defer cancel()
+	_ = l.client.service.Unsubscribe(ctx, SettingsChannel, l.name)
+}
+
+// refused reports whether an error stays, however often Run begins again. That something is missing or out of date passes then.
+func refused(err error) bool {
+	var e *client.Error
+	switch {
+	case !errors.As(err, &e), errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
+		return false
+	case e.Status == http.StatusConflict, e.Status == http.StatusTooManyRequests:
+		return false
+	}
+	return e.Status >= http.StatusBadRequest && e.Status < http.StatusInternalServerError
+}
+
+// follow subscribes, reads everything, and reads what is published until something is lost. It returns nil when it is time to
+// read everything again.
+func (l *LiveSettings) follow(ctx context.Context) error {
+	if _, err := l.client.service.Subscribe(ctx, SettingsChannel, l.name, client.Latest); err != nil {
+		return err
+	}
+	if err := l.readAll(ctx); err != nil {
+		return err
+	}
+	receipt, until := "", time.Now().Add(l.options.Refresh)
+	for {
+		left := time.Until(until)
+		if left <= 0 {
+			until = time.Now().Add(l.options.Refresh)
+			if err := l.readAll(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		asked := time.Now()
+		d, err := l.client.service.Next(ctx, SettingsChannel, l.name, receipt, client.FetchOptions{Max: liveAtOnce, Wait: min(liveWait, left)})
+		if err != nil {
+			return err
+		}
+		receipt = d.ReceiptHandle
+		if d.Expired > 0 {
+			err = l.readAll(ctx)
+		} else {
+			err = l.readSome(ctx, d.Messages)
+		}
+		if err == nil && receipt == "" && time.Since(asked) < min(livePause, left) { // the service shuts down
+			err = pause(ctx, livePause)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// readAll reads all settings, and forgets the others.
+func (l *LiveSettings) readAll(ctx context.Context) error {
+	found, err := l.client.Settings(ctx, l.options.Category)
+	if err != nil {
+		return err
+	}
+	names := slices.Collect(maps.Keys(l.All()))
+	for _, s := range found {
+		if s.Value == nil {
+			names = append(names, s.Name) // a secret is shown only alone
+			continue
+		}
+		l.set(s.Name, &s)
+		names = slices.DeleteFunc(names, func(name string) bool { return name == s.Name })
+	}
+	if err := l.read(ctx, names); err != nil {
+		return err
+	}
+	select {
+	case <-l.ready:
+	default:
+		close(l.ready)
+	}
+	return nil
+}
+
+// readSome reads the settings that messages name. Messages of a form that isn't the service's are left out: others may publish on
+// the channel, too.
+func (l *LiveSettings) readSome(ctx context.Context, messages []client.Message) error {
+	var names []string
+	for _, m := range messages {
+		var change bodies.SettingChange
+		if json.Unmarshal(m.Content, &change) == nil && (l.options.Category == "" || change.Category == l.options.Category) {
+			names = append(names, change.Name)
+		}
+	}
+	return l.read(ctx, names)
+}
+
+func (l *LiveSettings) read(ctx context.Context, names []string) error {
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		s, err := l.client.Setting(ctx, name)
+		switch {
+		case errors.Is(err, ErrNoSetting), errors.Is(err, ErrInvalidID):
+			l.set(name, nil)
+		case err != nil:
+			return err
+		default:
+			l.set(name, &s)
+		}
+	}
+	return nil
+}
+
+// set keeps a setting, nil if there is none, and reports it if that is new.
+func (l *LiveSettings) set(name string, now *Setting) {
+	l.mu.Lock()
+	before, known := l.all[name]
+	if now == nil {
+		delete(l.all, name)
+	} else {
+		l.all[name] = *now
+	}
+	l.mu.Unlock()
+	if known && now != nil && same(before, *now) || !known && now == nil {
+		return
+	}
+	l.options.Changed(name, now)
+}
+
+func same(a, b Setting) bool {
+	values := a.Value == b.Value || a.Value != nil && b.Value != nil && *a.Value == *b.Value
+	a.Value, b.Value = nil, nil
+	return values && a == b
+}
