@@ -2,7 +2,9 @@ package server_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,11 +129,12 @@ func grantFor(r web.Route) string {
 func TestEveryRouteIsClosed(t *testing.T) {
 	t.Parallel()
 	var p people
-	public := start(t, withQueues(), closed(t, &p))
+	proxied := func(s *setup) { s.Clients.TrustProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
+	public := start(t, withQueues(), closed(t, &p), proxied)
 	p.add(t, "nothing", `[]`)
 	routes := server.Routes(public.server)
 	require.Greater(t, len(routes), 30)
-	for _, r := range routes {
+	for i, r := range routes {
 		h := public
 		if r.Admin {
 			h = public.onAdmin()
@@ -155,7 +158,8 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		p.add(t, "others", `[{"actions":[`+strings.Join(others, ",")+`]}]`)
 		p.add(t, "enough", grantFor(r))
 		h.refused(r, http.StatusUnauthorized, fault.SlugNoCredential)
-		h.refused(r, http.StatusUnauthorized, fault.SlugInvalidCredential, bearer("unknown"))
+		another := header{"X-Forwarded-For", fmt.Sprintf("198.51.100.%d", i)} // an address may send few invalid credentials
+		h.refused(r, http.StatusUnauthorized, fault.SlugInvalidCredential, bearer("unknown"), another)
 		h.refused(r, http.StatusForbidden, fault.SlugNotGranted, bearer("nothing"))
 		if r.Action != access.Any {
 			h.refused(r, http.StatusForbidden, fault.SlugNotGranted, bearer("others"))
