@@ -13,114 +13,119 @@ type flight[T any] struct {
 	err    error
 	wake   chan struct{} // buffered (capacity 1): the value or its claim may have changed
 	cancel context.CancelFunc
-
-	loading bool // the loader has begun; under the lock of flights
 }
 
-// flights are the attempts of a cache. A flight whose value was invalidated while its loader ran isn't joined any more.
+// flights are the attempts of a cache. A flight isn't joined any more once its value, or the claim on it, has changed: what it has
+// read or loaded may be older.
 type flights[T any] struct {
 	mu     sync.Mutex
-	joined map[string]*flight[T] // those that callers can join
-	early  map[string]bool       // values that are loaded in the background
-	all    map[*flight[T]]struct{}
+	joined map[string]*flight[T]          // the one that callers can join, by ID
+	all    map[string]map[*flight[T]]bool // all, by ID
+	early  map[string]bool                // IDs that are loaded in the background
 	closed bool
 	wg     sync.WaitGroup
 }
 
 func newFlights[T any]() flights[T] {
-	return flights[T]{joined: map[string]*flight[T]{}, early: map[string]bool{}, all: map[*flight[T]]struct{}{}}
+	return flights[T]{joined: map[string]*flight[T]{}, all: map[string]map[*flight[T]]bool{}, early: map[string]bool{}}
 }
 
+// run is what a flight does.
+type run[T any] func(context.Context, *flight[T]) (T, error)
+
 // join returns the flight for an ID, and starts it if there is none. It ends by itself, whoever waits for it.
-func (f *flights[T]) join(ctx context.Context, id string, limit time.Duration, run func(context.Context, *flight[T]) (T, error)) *flight[T] {
+func (f *flights[T]) join(ctx context.Context, id string, limit time.Duration, do run[T]) *flight[T] {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if mine, ok := f.joined[id]; ok {
-		return mine
-	}
-	mine := f.start(ctx, limit, run, func(mine *flight[T]) {
-		if f.joined[id] == mine {
-			delete(f.joined, id)
-		}
-	})
-	if !f.closed {
+	mine, ok := f.joined[id]
+	if !ok {
+		mine = f.start(ctx, id, limit, do)
 		f.joined[id] = mine
 	}
 	return mine
 }
 
 // background starts a flight that nobody waits for, unless there is one for the ID.
-func (f *flights[T]) background(ctx context.Context, id string, limit time.Duration, run func(context.Context, *flight[T]) (T, error)) {
+func (f *flights[T]) background(ctx context.Context, id string, limit time.Duration, do run[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.early[id] || f.closed {
 		return
 	}
 	f.early[id] = true
-	f.start(ctx, limit, run, func(*flight[T]) { delete(f.early, id) })
+	f.start(ctx, id, limit, func(ctx context.Context, mine *flight[T]) (T, error) {
+		defer func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.early, id)
+		}()
+		return do(ctx, mine)
+	})
 }
 
-// start runs a flight in a goroutine. over is called under the lock when it has ended.
-func (f *flights[T]) start(
-	ctx context.Context, limit time.Duration, run func(context.Context, *flight[T]) (T, error), over func(*flight[T]),
-) *flight[T] {
+// start runs a flight in a goroutine. The caller holds the lock.
+func (f *flights[T]) start(ctx context.Context, id string, limit time.Duration, do run[T]) *flight[T] {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	mine := &flight[T]{done: make(chan struct{}), wake: make(chan struct{}, 1), cancel: cancel}
 	if f.closed {
 		cancel()
 	}
-	f.all[mine] = struct{}{}
+	if f.all[id] == nil {
+		f.all[id] = map[*flight[T]]bool{}
+	}
+	f.all[id][mine] = true
 	f.wg.Go(func() {
 		defer cancel()
-		mine.value, mine.err = run(ctx, mine)
-		f.mu.Lock()
-		delete(f.all, mine)
-		over(mine)
-		f.mu.Unlock()
+		mine.value, mine.err = do(ctx, mine)
+		f.end(id, mine)
 		close(mine.done)
 	})
 	return mine
 }
 
-// begin marks that a flight's loader begins: a change from now on makes the flight one that isn't joined.
-func (f *flights[T]) begin(mine *flight[T]) {
+func (f *flights[T]) end(id string, mine *flight[T]) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	mine.loading = true
+	if f.joined[id] == mine {
+		delete(f.joined, id)
+	}
+	if delete(f.all[id], mine); len(f.all[id]) == 0 {
+		delete(f.all, id)
+	}
 }
 
-// wake tells the flight of an ID that the value or its claim may have changed.
+// wake tells the flights of an ID that the value or its claim has changed.
 func (f *flights[T]) wake(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if mine, ok := f.joined[id]; ok {
-		f.signal(id, mine)
-	}
+	f.signal(id)
 }
 
 func (f *flights[T]) wakeAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, mine := range f.joined {
-		f.signal(id, mine)
+	for id := range f.all {
+		f.signal(id)
 	}
 }
 
-func (f *flights[T]) signal(id string, mine *flight[T]) {
-	if mine.loading {
-		delete(f.joined, id)
-	}
-	select {
-	case mine.wake <- struct{}{}:
-	default:
+func (f *flights[T]) signal(id string) {
+	delete(f.joined, id)
+	for mine := range f.all[id] {
+		select {
+		case mine.wake <- struct{}{}:
+		default:
+		}
 	}
 }
 
 func (f *flights[T]) close() {
 	f.mu.Lock()
 	f.closed = true
-	for mine := range f.all {
-		mine.cancel()
+	for _, some := range f.all {
+		for mine := range some {
+			mine.cancel()
+		}
 	}
 	f.mu.Unlock()
 	f.wg.Wait()

@@ -112,6 +112,7 @@ func (a *attempt[T]) try(ctx context.Context) (value T, again bool, err error) {
 	if err != nil { // such as a full Redis, which can still be read
 		a.count(NotStored)
 		value, err = a.call(ctx)
+		a.end(ctx, 0) // it may have been granted
 		return value, false, err
 	}
 	<-a.loads
@@ -201,23 +202,20 @@ const unseen = 20 * time.Millisecond
 
 // make loads the value under a claim, and stores it.
 func (a *attempt[T]) make(ctx context.Context) (T, error) {
-	a.flights.begin(a.mine)
-	// From here on a change of the claim is reported, and no caller joins any more that came after an invalidation. If that can't be
-	// watched now, Redis is about to be unreachable, and so will be the storing.
+	// From here on the end of the claim is reported, and no caller joins any more that comes after an invalidation. If the claim
+	// can't be watched now, Redis is about to be unreachable, and so will be the storing.
 	_, _ = a.store.Watch(ctx, a.key)
 	value, err := a.call(ctx)
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
 	switch {
 	case err == nil:
-		a.keepInRedis(ending, value)
+		a.keepInRedis(ctx, value)
 	case errors.Is(err, ErrNotFound):
-		a.end(ending, max(0, a.o.NegativeTTL))
+		a.end(ctx, max(0, a.o.NegativeTTL))
 		if a.mode == Refresh {
-			err = errors.Join(err, a.store.Invalidate(ending, a.key.Kind, []string{a.key.ID}))
+			_ = a.remove(ctx, a.key.ID) // or it ends by itself
 		}
 	default:
-		a.end(ending, 0)
+		a.end(ctx, 0)
 	}
 	return value, err
 }
@@ -226,7 +224,9 @@ func (a *attempt[T]) make(ctx context.Context) (T, error) {
 func (a *attempt[T]) keepInRedis(ctx context.Context, value T) {
 	v, err := a.encode(a.key.ID, a.token, value)
 	if err == nil {
-		err = a.store.Store(ctx, v)
+		storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		err = a.store.Store(storing, v)
 	}
 	switch {
 	case err == nil:
@@ -240,6 +240,8 @@ func (a *attempt[T]) keepInRedis(ctx context.Context, value T) {
 
 // end ends the claim. If that fails it ends by itself.
 func (a *attempt[T]) end(ctx context.Context, absent time.Duration) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
 	_ = a.store.End(ctx, a.key, a.token, absent)
 }
 
