@@ -187,54 +187,6 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	// No path of the document answers with these: calls of Go do.
 	used = append(used, fault.SlugManySubscribers, fault.SlugBacklogFull)
 	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			documented = append(documented, method+" "+path)
-		}
-	}
-	parameter := regexp.MustCompile(`:(\w+)`)
-	for _, route := range server.Routes(start(t, withQueues()).server) {
-		if route.Method != http.MethodHead && !foreign.MatchString(route.Path) {
-			registered = append(registered, route.Method+" "+parameter.ReplaceAllString(route.Path, "{$1}"))
-		}
-	}
-	require.ElementsMatch(t, documented, registered)
-}
-
-// TestSlugsMatchTheContract compares the slugs of package fault, of the problem's schema and of x-problems.
-func TestSlugsMatchTheContract(t *testing.T) {
-	t.Parallel()
-	doc, err := contract()
-	require.NoError(t, err)
-	var enumerated []fault.Slug
-	for _, value := range doc.Components.Schemas["Problem"].Value.Properties["type"].Value.Enum {
-		enumerated = append(enumerated, fault.Slug(strings.TrimPrefix(fmt.Sprint(value), wire.TypePrefix)))
-	}
-	kinds := make(map[fault.Slug][]fault.Kind)
-	for _, e := range fault.List() {
-		kinds[e.Slug] = e.Kinds
-	}
-	require.ElementsMatch(t, slices.Collect(maps.Keys(kinds)), enumerated)
-
-	used := []fault.Slug{ // on every path
-		fault.SlugNoPath, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugUnknownHost, fault.SlugInvalidRequest,
-		fault.SlugKeysUnavailable,
-	}
-	// No path of the document has these yet.
-	used = append(used,
-		fault.SlugManySubscribers,
-		fault.SlugBacklogFull,
-		fault.SlugNoSession,
-		fault.SlugInvalidSession,
-		fault.SlugInvalidLock,
-		fault.SlugLockHeld,
-		fault.SlugLockLost,
-	)
-	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
-	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidID)
-	used = append(used, fault.SlugInvalidToken, fault.SlugNoVerification, fault.SlugNoOAuthState, fault.SlugNoOAuthTokens, fault.SlugNoKeyset, fault.SlugSealed, fault.SlugNoSetting, fault.SlugInvalidSetting, fault.SlugManySettings)
-	used = append(used, fault.SlugManySubscribers, fault.SlugInvalidLock, fault.SlugLockHeld, fault.SlugLockLost)
-
-	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			if slices.Contains(op.Tags, "predecessor") {
 				continue
