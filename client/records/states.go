@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
 	bodies "github.com/tidemark-dev/tidemark/wire/records"
@@ -11,18 +12,25 @@ import (
 // State is what a process has written of one of its runs.
 type State = bodies.State
 
-// StateChange is a change of a state: fields that are set and others that are removed, and for how long it is kept from now on,
-// 1 minute to 1 hour; 0: 1 hour.
-type StateChange = bodies.StateChange
+// StateChange is a change of a state.
+type StateChange struct {
+	Fields map[string]string // are set
+	Remove []string          // names of fields
+	TTL    time.Duration     // how long the state is kept from now on, 1 minute to 1 hour; 0: 1 hour
+}
+
+func (s StateChange) body() bodies.StateChange {
+	return bodies.StateChange{Fields: s.Fields, Remove: s.Remove, TTL: bodies.Duration(s.TTL)}
+}
 
 // PatchState changes fields of a state, or makes it, and returns it. A repeat changes nothing but when the state ends.
 func (c *Client) PatchState(ctx context.Context, process, id string, change StateChange) (s State, err error) {
-	return c.state(ctx, client.Call{What: "change a state", Method: http.MethodPatch, Path: statePath(process, id), Body: change})
+	return c.state(ctx, client.Call{What: "change a state", Method: http.MethodPatch, Path: statePath(process, id), Body: change.body()})
 }
 
 // PutState replaces a state, and returns it.
 func (c *Client) PutState(ctx context.Context, process, id string, change StateChange) (State, error) {
-	return c.state(ctx, client.Call{What: "replace a state", Method: http.MethodPut, Path: statePath(process, id), Body: change})
+	return c.state(ctx, client.Call{What: "replace a state", Method: http.MethodPut, Path: statePath(process, id), Body: change.body()})
 }
 
 // State returns a state. Errors: ErrNoState.

@@ -114,7 +114,7 @@ func checkCounts(counts []Count) error {
 		return invalid(fault.SlugInvalidAmount, "views", "%d IDs, 1 to %d are allowed", len(counts), MaxIDs)
 	}
 	for _, c := range counts {
-		if err := checkViewed("id", c.ID); err != nil {
+		if err := CheckID("id", c.ID); err != nil {
 			return err
 		}
 		if c.Views < 1 || c.Views > MaxViews {
@@ -124,8 +124,8 @@ func checkCounts(counts []Count) error {
 	return nil
 }
 
-// checkViewed checks an ID. Those of the source's fields about an import can't be views.
-func checkViewed(field, id string) error {
+// CheckID checks an ID of views, as records.CheckID does. The fields that say what an import is can't be IDs.
+func CheckID(field, id string) error {
 	if id == FieldTimestamp || id == FieldTotal {
 		return invalid(fault.SlugInvalidID, field, "%s is reserved for imports", id)
 	}
@@ -229,7 +229,7 @@ func (v *Views) Totals(ctx context.Context, ids, slugs []string) ([]Total, error
 		return nil, invalid(fault.SlugInvalidAmount, "id", "%d IDs and slugs, 1 to %d are allowed", n, MaxIDs)
 	}
 	for _, id := range ids {
-		if err := checkViewed("id", id); err != nil {
+		if err := CheckID("id", id); err != nil {
 			return nil, err
 		}
 	}

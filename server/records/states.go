@@ -41,15 +41,15 @@ func (h *stateRoutes) patch(c *web.Call) error { return h.change(c, false) }
 func (h *stateRoutes) put(c *web.Call) error { return h.change(c, true) }
 
 func (h *stateRoutes) change(c *web.Call, replace bool) error {
-	var asked bodies.StateChange
-	if err := decodeBody(c, &asked); err != nil {
+	asked, err := decode[bodies.StateChange](c)
+	if err != nil {
 		return err
 	}
 	state, err := h.service.Patch(c.Context(), counters.Patch{
 		Process: c.Param(0), ID: c.Param(1), Set: asked.Fields, Delete: asked.Remove, Replace: replace, TTL: time.Duration(asked.TTL),
 	})
 	if err != nil {
-		return aboutBody(err, "")
+		return inBody(err, "process", "id")
 	}
 	return c.Value(http.StatusOK, bodies.State{Fields: state.Fields, ExpiresAt: state.Expires})
 }

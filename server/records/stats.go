@@ -58,44 +58,43 @@ func (h *statsRoutes) changeStats(c *web.Call, change func(counters.Series, bodi
 	if err != nil {
 		return err
 	}
-	var asked bodies.StatsChange
-	if err := decodeBody(c, &asked); err != nil {
+	asked, err := decode[bodies.StatsChange](c)
+	if err != nil {
 		return err
 	}
 	w, err := change(of, asked)
 	if err != nil {
-		return aboutBody(err, "/id")
+		return inBody(err)
 	}
 	return c.Value(http.StatusOK, statsWindow(of, w))
 }
 
 // addMetric is POST /v1/metrics/{name}/{period}.
 func (h *statsRoutes) addMetric(c *web.Call) error {
-	var asked bodies.MetricAddition
-	return h.changeMetric(c, &asked, func(of counters.Series) (counters.Window, error) {
+	return changeMetric(c, func(of counters.Series, asked bodies.MetricAddition) (counters.Window, error) {
 		return h.service.Add(c.Context(), of, map[string]int64{"": asked.Add}, asked.ID)
 	})
 }
 
 // setMetric is PUT /v1/metrics/{name}/{period}.
 func (h *statsRoutes) setMetric(c *web.Call) error {
-	var asked bodies.MetricValue
-	return h.changeMetric(c, &asked, func(of counters.Series) (counters.Window, error) {
+	return changeMetric(c, func(of counters.Series, asked bodies.MetricValue) (counters.Window, error) {
 		return h.service.Set(c.Context(), of, map[string]int64{"": asked.Value})
 	})
 }
 
-func (h *statsRoutes) changeMetric(c *web.Call, asked any, change func(counters.Series) (counters.Window, error)) error {
+func changeMetric[T any](c *web.Call, change func(counters.Series, T) (counters.Window, error)) error {
 	of, err := counters.MetricOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
 	}
-	if err := decodeBody(c, asked); err != nil {
+	asked, err := decode[T](c)
+	if err != nil {
 		return err
 	}
-	w, err := change(of)
+	w, err := change(of, asked)
 	if err != nil {
-		return aboutBody(err, "/id")
+		return inBody(err)
 	}
 	return c.Value(http.StatusOK, metricWindow(of, w))
 }

@@ -3,12 +3,10 @@ package records
 import (
 	"bytes"
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/server/web/query"
@@ -42,41 +40,6 @@ func addViews(a web.API, service Views) {
 	a.NothingBelow(one)
 }
 
-// decodeBody decodes the body of a call into a value.
-func decodeBody(c *web.Call, into any) error {
-	body, err := c.Body()
-	if err != nil {
-		return err
-	}
-	defer body.Release()
-	return wire.Decode(body.Bytes, into)
-}
-
-// inCounters are the parts of bodies that errors of package counters are about.
-var inCounters = map[string]string{
-	"views": "/views", "slugs": "/slugs", "fields": "/fields", "ttl": "/ttl",
-	counters.FieldTimestamp: "/timestamp", counters.FieldTotal: "/total",
-}
-
-// aboutBody makes the field of an error of package counters a pointer into the body. id is where the body has what that calls
-// an ID; "": the path has it.
-func aboutBody(err error, id string) error {
-	var e *fault.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	pointer := inCounters[e.Field]
-	if e.Field == "id" {
-		pointer = id
-	}
-	if pointer == "" {
-		return err
-	}
-	told := *e
-	told.Field = pointer
-	return &told
-}
-
 // count is POST /v1/views/{id}. Most calls have no body.
 func (h *viewRoutes) count(c *web.Call) error {
 	body, err := c.Body()
@@ -92,26 +55,29 @@ func (h *viewRoutes) count(c *web.Call) error {
 		err = h.service.Count(counters.Count{ID: c.Param(0), Views: asked.Views})
 	}
 	if err != nil {
-		return aboutBody(err, "")
+		return inBody(err, "id")
 	}
 	return c.Value(http.StatusAccepted, bodies.ViewCounts{Views: map[string]int64{c.Param(0): asked.Views}})
 }
 
 // countMany is POST /v1/views.
 func (h *viewRoutes) countMany(c *web.Call) error {
-	var asked bodies.ViewCounts
-	if err := decodeBody(c, &asked); err != nil {
+	asked, err := decode[bodies.ViewCounts](c)
+	if err != nil {
 		return err
 	}
 	counts := make([]counters.Count, 0, len(asked.Views))
 	for id, views := range asked.Views {
+		if err := counters.CheckID("views", id); err != nil {
+			return inBody(err)
+		}
 		if err := c.Allow(access.Write, access.Record("views", id)); err != nil {
 			return err
 		}
 		counts = append(counts, counters.Count{ID: id, Views: views})
 	}
 	if err := h.service.Count(counts...); err != nil {
-		return aboutBody(err, "/views")
+		return inBody(err)
 	}
 	return c.Value(http.StatusAccepted, asked)
 }
@@ -157,25 +123,25 @@ func (h *viewRoutes) list(c *web.Call) error {
 
 // load is POST /v1/views/import.
 func (h *viewRoutes) load(c *web.Call) error {
-	var p bodies.ViewsPart
-	if err := decodeBody(c, &p); err != nil {
+	p, err := decode[bodies.ViewsPart](c)
+	if err != nil {
 		return err
 	}
 	state, err := h.service.Import(c.Context(), counters.Part{At: p.Timestamp, Total: p.Total, Views: p.Views})
 	if err != nil {
-		return aboutBody(err, "")
+		return inBody(err)
 	}
 	return c.Value(http.StatusOK, bodies.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current})
 }
 
 // slugs is POST /v1/views/slugs.
 func (h *viewRoutes) slugs(c *web.Call) error {
-	var asked bodies.ViewsSlugs
-	if err := decodeBody(c, &asked); err != nil {
+	asked, err := decode[bodies.ViewsSlugs](c)
+	if err != nil {
 		return err
 	}
 	if err := h.service.AddSlugs(c.Context(), asked.Slugs); err != nil {
-		return aboutBody(err, "")
+		return inBody(err)
 	}
 	return c.NoContent()
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/cli"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
 func newState(t cli.Terminal) *cobra.Command {
@@ -19,7 +18,6 @@ func newState(t cli.Terminal) *cobra.Command {
 
 func newStateSet(t cli.Terminal) *cobra.Command {
 	var change records.StateChange
-	var ttl time.Duration
 	var replace bool
 	cmd := &cobra.Command{
 		Use:     "set PROCESS ID [FIELD=VALUE...]",
@@ -30,9 +28,9 @@ func newStateSet(t cli.Terminal) *cobra.Command {
 	connection := cli.AddConnection(cmd, t, 5*time.Second)
 	cmd.Flags().StringArrayVar(&change.Remove, "remove", nil, "remove a `FIELD`; may be repeated")
 	cmd.Flags().BoolVar(&replace, "replace", false, "remove all other fields")
-	cmd.Flags().DurationVar(&ttl, "ttl", time.Hour, "how long the state is kept, 1m to 1h")
+	cmd.Flags().DurationVar(&change.TTL, "ttl", time.Hour, "how long the state is kept, 1m to 1h")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		change.TTL, change.Fields = bodies.Duration(ttl), map[string]string{}
+		change.Fields = map[string]string{}
 		for _, field := range args[2:] {
 			name, value, ok := strings.Cut(field, "=")
 			if !ok {
