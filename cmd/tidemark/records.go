@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -109,12 +110,18 @@ func startKeyMetrics(ctx context.Context, m kept.KeyMetrics, s stores, needs par
 	return nil
 }
 
+// copies reports whether the messages of channels must be copied to followers.
+func copies(c config.Config) bool {
+	return slices.ContainsFunc(c.Rules, func(r channel.Rule) bool { return r.Copies })
+}
+
 // startRecords starts the services of records. It returns nil if records are off.
 func startRecords(ctx context.Context, c config.Config, s stores, channels *channel.Service, needs partNeeds) (*compose.Records, error) {
 	if !c.Records.On {
 		return nil, nil
 	}
 	return compose.Open(ctx, compose.Needs{
-		Config: c.Records, Redis: s.records, Channels: channels, Parts: needs.parts, Log: needs.log, Metrics: needs.metrics,
+		Config: c.Records, Redis: s.records, Channels: channels, Copies: copies(c), Parts: needs.parts,
+		Log: needs.log, Metrics: needs.metrics,
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
+	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/hostlimits"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
@@ -152,9 +154,15 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 	if err != nil {
 		return nil, err
 	}
-	return channel.NewService(channel.Options{
-		Store: s.channels, Receipts: s.receipts, Policies: policies, Limits: c.Limits, Logger: log,
-	})
+	o := channel.Options{Store: s.channels, Receipts: s.receipts, Policies: policies, Limits: c.Limits, Logger: log}
+	switch {
+	case !copies(c):
+	case !c.Records.On:
+		return nil, cli.Usagef("channels: deliver: copies needs the follow lists, and records are off")
+	default:
+		o.Copies = compose.Announcer(s.conn)
+	}
+	return channel.NewService(o)
 }
 
 // logStorage logs what the storage is, how durable it is, and what an operator should change.

@@ -20,6 +20,7 @@ type Options struct {
 	States        States
 	Stats         Stats
 	Cache         Cache
+	Followers     Followers
 }
 
 // Drain ends what waits, now and later.
@@ -59,6 +60,9 @@ func Register(r *web.Router, o Options) {
 	}
 	if o.Cache != nil {
 		addCache(a, o.Cache)
+	}
+	if o.Followers != nil {
+		addFollowers(a, o.Followers)
 	}
 }
 

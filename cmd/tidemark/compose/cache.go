@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// openCache opens the values of the cache.
+// openCache opens the values of the cache, and what is known of followers by them.
 func (r *Records) openCache(ctx context.Context, n Needs) error {
 	reads, err := tracked.Open(ctx, n.Redis.Cache, tracked.Options{Memory: n.Config.Cache.Memory})
 	if err != nil {
@@ -18,5 +18,5 @@ func (r *Records) openCache(ctx context.Context, n Needs) error {
 	store := cachestore.New(n.Redis.Cache, n.Redis.Records, reads)
 	n.Parts.OnStop(store.Close)
 	r.API.Cache = community.NewValues(store)
-	return nil
+	return r.openFollowers(ctx, n, store)
 }

@@ -29,6 +29,7 @@ type Needs struct {
 	Config   config.Options
 	Redis    stores.Instances
 	Channels *channel.Service
+	Copies   bool             // messages of channels must be copied to followers
 	Parts    *lifecycle.Stack // runs what a service does by itself, and closes what it opens
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer

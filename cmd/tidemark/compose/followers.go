@@ -1,0 +1,58 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/copies"
+	"github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/leases"
+	copystore "github.com/tidemark-dev/tidemark/storage/redis/records/copies"
+)
+
+// Announcer returns what the channel service tells of messages that must be copied to followers.
+func Announcer(conn *redis.Conn) *copies.Announcer { return copies.NewAnnouncer(copystore.New(conn)) }
+
+// openFollowers opens what is known of followers, and starts copying messages to them if a rule asks for it.
+func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
+	lists := followers.NewCached(store)
+	n.Parts.OnStop(lists.Close)
+	known := followers.New(lists)
+	r.API.Followers = known
+	if !n.Copies {
+		return nil
+	}
+	manager, err := lease.NewManager(leases.New(n.Redis.Records), lease.Options{Logger: n.Log})
+	if err != nil {
+		return fmt.Errorf("copies to followers: %w", err)
+	}
+	counted := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "tidemark_copies_total", Help: "Copies of messages to followers, by their outcome.",
+	}, []string{"outcome"})
+	for _, o := range []copies.Outcome{copies.Delivered, copies.Duplicate, copies.Refused, copies.Expired} {
+		counted.WithLabelValues(string(o))
+	}
+	job := copies.New(copies.Options{
+		Store: copystore.New(n.Redis.Records), Channels: n.Channels, Followers: known, Leases: manager, Metrics: counter{counted}, Logger: n.Log,
+	})
+	n.Metrics.MustRegister(counted,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_copies_lag_seconds", Help: "For how long the oldest message that is being copied to followers has waited.",
+		}, func() float64 { return job.Lag().Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_copies_channels", Help: "Channels whose messages this server copies to followers.",
+		}, func() float64 { return float64(job.Pending()) }))
+	n.Parts.Run(ctx, "copies to followers", job.Run)
+	return nil
+}
+
+// counter counts copies.
+type counter struct{ *prometheus.CounterVec }
+
+// Count implements copies.Metrics.
+func (c counter) Count(o copies.Outcome, n int) { c.WithLabelValues(string(o)).Add(float64(n)) }

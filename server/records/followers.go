@@ -1,0 +1,32 @@
+package records
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/records/followers"
+	"github.com/tidemark-dev/tidemark/server/web"
+	bodies "github.com/tidemark-dev/tidemark/wire/records"
+)
+
+// Followers knows which channels users follow.
+type Followers interface {
+	Following(ctx context.Context, user string) (followers.Following, error)
+}
+
+func addFollowers(a web.API, service Followers) {
+	const path = "/v1/users/:user/channels"
+	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of("channels-of", 1), Handle: (&followersCalls{service}).list})
+}
+
+type followersCalls struct{ service Followers }
+
+// list is GET /v1/users/{user}/channels.
+func (h *followersCalls) list(c *web.Call) error {
+	found, err := h.service.Following(c.Context(), c.Param(0))
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, bodies.Following{Channels: found.Channels, More: found.More, Unknown: found.Unknown})
+}
