@@ -22,6 +22,7 @@ const cleanupTimeout = 5 * time.Second
 
 type subscribeFlags struct {
 	*cli.Connection
+	name  string
 	from  string
 	noAck bool
 	max   int
@@ -32,25 +33,29 @@ type subscribeFlags struct {
 func newSubscribe(t cli.Terminal) *cobra.Command {
 	var f subscribeFlags
 	cmd := &cobra.Command{
-		Use:        "subscribe CHANNEL [SUBSCRIBER]",
+		Use:        "subscribe CHANNEL...",
 		SuggestFor: []string{"listen", "consume", "fetch"},
 		Short:      "Print messages as they arrive",
 		Long: `Print messages as they arrive, one line of JSON each, until SIGINT or SIGTERM.
 
-Each message is acknowledged after it was written to standard output. A subscriber that does not exist is created.
-It stays, and the next run continues where this one stopped. Without SUBSCRIBER a temporary one is created, and removed
-at the end.`,
+Each message is acknowledged after it was written to standard output. With several channels, one request waits for all of
+them, and each line begins with the message's channel.
+
+The subscriber NAME is created on channels that don't have it. It stays, and the next run continues where this one stopped.
+Without --subscriber a temporary one is created, and removed at the end.`,
 		Example: `  tidemark subscribe lobby
-  tidemark subscribe lobby ann --from earliest
-  tidemark subscribe lobby ann --no-ack --count 10`,
-		Args: cli.Arguments(1, 2),
+  tidemark subscribe lobby news notifications:ann
+  tidemark subscribe lobby --subscriber ann --from earliest
+  tidemark subscribe lobby --subscriber ann --no-ack --count 10`,
+		Args: cli.Arguments(1, client.MaxSources),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return f.run(cmd.Context(), t, args)
 		},
 	}
 	f.Connection = cli.AddConnection(cmd, t, time.Minute)
+	cmd.Flags().StringVar(&f.name, "subscriber", "", "the subscriber's `NAME` (default: a temporary one)")
 	cmd.Flags().StringVar(&f.from, "from", "latest", "where a new subscriber starts: latest, earliest, or after a `CLOCK`")
-	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: SUBSCRIBER's mark stays where it is")
+	cmd.Flags().BoolVar(&f.noAck, "no-ack", false, "acknowledge nothing: the subscriber's marks stay where they are")
 	cmd.Flags().IntVar(&f.max, "max", 1, "fetch up to `N` messages together, and acknowledge them together when all are written")
 	cmd.Flags().IntVar(&f.count, "count", 0, "exit after `N` messages (default: no limit)")
 	cmd.Flags().DurationVar(&f.wait, "wait", 20*time.Second, "how long one request waits for messages; the service limits it")
@@ -74,10 +79,7 @@ func (f *subscribeFlags) run(ctx context.Context, t cli.Terminal, args []string)
 	signal.Notify(closed, syscall.SIGPIPE)
 	defer signal.Stop(closed)
 
-	s := &subscribing{subscribeFlags: f, client: c, terminal: t, channel: args[0]}
-	if len(args) == 2 {
-		s.subscriber = args[1]
-	}
+	s := &subscribing{subscribeFlags: f, client: c, terminal: t, channels: args}
 	err = s.run(ctx, from)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.Is(err, syscall.EPIPE) {
 		return nil // the user ended it
@@ -109,54 +111,60 @@ func (f *subscribeFlags) start() (client.From, error) {
 // subscribing is one run of the command.
 type subscribing struct {
 	*subscribeFlags
-	client     *client.Client
-	terminal   cli.Terminal
-	channel    string
-	subscriber string // empty until a temporary one is created
-	written    int
+	client   *client.Client
+	terminal cli.Terminal
+	channels []string
+	written  int
 }
 
 func (s *subscribing) run(ctx context.Context, from client.From) (err error) {
-	temporary := s.subscriber == "" || s.noAck
-	if from, err = s.prepare(ctx, from); err != nil {
-		return err
-	}
+	sources := make([]client.Source, len(s.channels))
+	temporary := s.name == "" || s.noAck
+	name := s.name
 	if temporary {
-		s.subscriber = "cli-" + id.New()
-		if _, err := s.client.Subscribe(ctx, s.channel, s.subscriber, from); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.remove(ctx)) }()
+		name = "cli-" + id.New()
 	}
-	return s.client.Consume(ctx, client.Consumer{
-		Channel: s.channel, Subscriber: s.subscriber,
-		Handle:       s.write,
-		Expired:      s.tellExpired,
+	for i, channel := range s.channels {
+		start, failed := s.prepare(ctx, channel, from)
+		if failed != nil {
+			return failed
+		}
+		sources[i] = client.Source{Channel: channel, Subscriber: name}
+		if !temporary {
+			continue
+		}
+		if _, failed = s.client.Subscribe(ctx, channel, name, start); failed != nil {
+			return failed
+		}
+		defer func() { err = errors.Join(err, s.remove(ctx, sources[i])) }()
+	}
+	return s.client.ConsumeMany(ctx, client.ManyConsumer{
+		From: sources, Handle: s.write, Expired: s.tellExpired,
 		FetchOptions: client.FetchOptions{Max: s.together(), Wait: s.wait},
 		AckGrace:     cleanupTimeout,
 	})
 }
 
-// prepare creates the named subscriber, and returns where a temporary one in its place starts.
-func (s *subscribing) prepare(ctx context.Context, from client.From) (client.From, error) {
-	if s.subscriber == "" {
+// prepare creates the named subscriber on a channel, and returns where a temporary one in its place starts.
+func (s *subscribing) prepare(ctx context.Context, channel string, from client.From) (client.From, error) {
+	if s.name == "" {
 		return from, nil
 	}
-	made, err := s.client.Subscribe(ctx, s.channel, s.subscriber, from)
+	made, err := s.client.Subscribe(ctx, channel, s.name, from)
 	if err != nil {
 		return from, err
 	}
 	if !made.Created && from != client.Latest {
-		s.terminal.Report("subscriber %s exists: it continues from its mark, %s, and --from is ignored", s.subscriber, made.Mark)
+		s.terminal.Report("subscriber %s exists: it continues from its mark, %s, and --from is ignored", s.name, made.Mark)
 	}
 	return client.After(made.Mark), nil
 }
 
-// remove deletes the temporary subscriber, also after ctx has ended.
-func (s *subscribing) remove(ctx context.Context) error {
+// remove deletes a temporary subscriber, also after ctx has ended.
+func (s *subscribing) remove(ctx context.Context, from client.Source) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	return s.client.Unsubscribe(ctx, s.channel, s.subscriber)
+	return s.client.Unsubscribe(ctx, from.Channel, from.Subscriber)
 }
 
 // together returns how many messages to fetch at once: never more than remain to be written.
@@ -167,8 +175,12 @@ func (s *subscribing) together() int {
 	return s.max
 }
 
-func (s *subscribing) write(_ context.Context, m client.Message) error {
-	if err := cli.WriteLine(s.terminal.Stdout, m); err != nil {
+func (s *subscribing) write(_ context.Context, from client.Source, m client.Message) error {
+	var line any = m
+	if len(s.channels) > 1 {
+		line = channelMessage{Channel: from.Channel, Message: m}
+	}
+	if err := cli.WriteLine(s.terminal.Stdout, line); err != nil {
 		return fmt.Errorf("write a message, which stays unacknowledged: %w", err)
 	}
 	if s.written++; s.written == s.count {
@@ -177,6 +189,16 @@ func (s *subscribing) write(_ context.Context, m client.Message) error {
 	return nil
 }
 
-func (s *subscribing) tellExpired(n uint64) {
-	s.terminal.Report("%d messages had expired before they were read", n)
+// channelMessage is a line about one of several channels.
+type channelMessage struct {
+	Channel string `json:"channel"`
+	client.Message
+}
+
+func (s *subscribing) tellExpired(from client.Source, n uint64) {
+	of := ""
+	if len(s.channels) > 1 {
+		of = " of " + from.Channel
+	}
+	s.terminal.Report("%d messages%s had expired before they were read", n, of)
 }

@@ -1,0 +1,203 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/wire"
+)
+
+// MaxSources is how many sources a FetchMany or a ConsumeMany may have.
+const MaxSources = wire.MaxSources
+
+// Source is a subscriber of a channel to fetch from. FetchMany acknowledges its ReceiptHandle first, unless that is empty.
+type Source = wire.Source
+
+// SourceDelivery is the result of a fetch from a source.
+type SourceDelivery = wire.SourceDelivery
+
+// Deliveries is the result of FetchMany.
+type Deliveries struct {
+	Found    []SourceDelivery // sources with messages, or with some that expired
+	Problems []*SourceError   // sources that failed
+}
+
+// SourceError is the error of one source of several. It wraps an *Error.
+type SourceError struct {
+	Channel    string
+	Subscriber string
+	Err        *Error
+}
+
+// Error returns the error with its source.
+func (e *SourceError) Error() string { return e.Subscriber + " of " + e.Channel + ": " + e.Err.Error() }
+
+// Unwrap returns the *Error.
+func (e *SourceError) Unwrap() error { return e.Err }
+
+// FetchMany acknowledges and fetches from several sources with one wait, which ends when any of them has messages or
+// fails. A source that fails, such as with ErrNoSubscriber, ErrNotGranted or ErrReceiptEpoch, stops no other: its error is a
+// problem of the result. Max is the most messages of all sources together. Errors: ErrInvalidSources for none, more than
+// MaxSources or one twice, and ErrUnavailable if the service can serve none of them.
+func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (Deliveries, error) {
+	r := request{
+		what: fmt.Sprintf("fetch from %d channels", len(from)), method: http.MethodPost, path: []string{"fetch"}, wait: o.Wait,
+	}
+	var err error
+	if r.body, err = json.Marshal(wire.FetchRequest{From: from, Max: o.Max, Wait: wire.Wait(o.Wait)}); err != nil {
+		return Deliveries{}, fmt.Errorf("%s: %w", r.what, err)
+	}
+	var answer wire.Deliveries
+	if _, err := c.call(ctx, r, &answer); err != nil {
+		return Deliveries{}, err
+	}
+	d := Deliveries{Found: answer.Deliveries}
+	for _, p := range answer.Problems {
+		e := &Error{Problem: p.Problem, Status: p.Status, RetryAfter: time.Duration(p.RetryAfter) * time.Second}
+		d.Problems = append(d.Problems, &SourceError{Channel: p.Channel, Subscriber: p.Subscriber, Err: e})
+	}
+	return d, nil
+}
+
+// ManyConsumer says what ConsumeMany reads, and handles it.
+type ManyConsumer struct {
+	From []Source // at most MaxSources; the subscribers must exist: see Subscribe
+	// Handle is called for each message, those of a channel in order, one at a time. See Consumer.
+	Handle func(context.Context, Source, Message) error
+	// Expired is called with the number of messages that expired before they were read. It may be nil.
+	Expired func(from Source, n uint64)
+	// Problem is called when the service refuses a source, such as with ErrNoSubscriber. If it returns nil, ConsumeMany
+	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the problem.
+	Problem func(*SourceError) error
+	// FetchOptions are the options of each fetch. A Wait of 0 means 20 seconds.
+	FetchOptions
+	// AckGrace is how long the last acknowledgement may take after the context has ended. See Consumer.
+	AckGrace time.Duration
+}
+
+// ConsumeMany is Consume for several sources with one request at a time. A source that can't be served now is tried again, after
+// a pause. It ends as Consume does, and also when Problem has left no source, with the last problem.
+func (c *Client) ConsumeMany(ctx context.Context, consumer ManyConsumer) error {
+	if consumer.Wait == 0 {
+		consumer.Wait = defaultWait
+	}
+	r := manyRun{client: c, consumer: consumer, from: slices.Clone(consumer.From)}
+	for {
+		asked := time.Now()
+		d, err := c.FetchMany(ctx, r.from, consumer.FetchOptions)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return errors.Join(err, r.ackAll(ctx)) // the service may not have received the receipts
+		case err != nil:
+			return err
+		}
+		pause, err := r.take(ctx, d)
+		if err != nil {
+			if errors.Is(err, ErrStop) {
+				err = nil
+			}
+			return errors.Join(err, r.failed, r.ackAll(ctx))
+		}
+		if len(d.Found) == 0 {
+			pause = max(pause, emptyPause-time.Since(asked))
+		}
+		if pause > 0 && sleep(ctx, pause) != nil {
+			return errors.Join(ended(ctx), r.ackAll(ctx))
+		}
+	}
+}
+
+// manyRun is one call of ConsumeMany.
+type manyRun struct {
+	client   *Client
+	consumer ManyConsumer
+	from     []Source // with the receipts that are acknowledged next
+	failed   error    // of the acknowledgement of a part of a delivery
+}
+
+// take handles what a fetch has found, and returns how long to pause before the next one.
+func (r *manyRun) take(ctx context.Context, d Deliveries) (pause time.Duration, err error) {
+	r.forget(d.Problems)
+	for i := range d.Found {
+		if err := r.handle(ctx, &d.Found[i]); err != nil {
+			return 0, err
+		}
+	}
+	for _, p := range d.Problems {
+		switch {
+		case lostReceipt(p): // it continues from the mark
+		case r.client.retry.again(p):
+			pause = max(pause, emptyPause, atLeast(p))
+		case r.consumer.Problem == nil:
+			return 0, p
+		default:
+			if err := r.consumer.Problem(p); err != nil {
+				return 0, err
+			}
+			if r.from = slices.DeleteFunc(r.from, p.concerns); len(r.from) == 0 {
+				return 0, p
+			}
+		}
+	}
+	return pause, nil
+}
+
+// forget removes the receipts that the service has had. Only sources that are tried again keep theirs.
+func (r *manyRun) forget(problems []*SourceError) {
+	for i := range r.from {
+		kept := slices.ContainsFunc(problems, func(p *SourceError) bool {
+			return p.concerns(r.from[i]) && r.client.retry.again(p)
+		})
+		if !kept {
+			r.from[i].ReceiptHandle = ""
+		}
+	}
+}
+
+func (e *SourceError) concerns(s Source) bool {
+	return s.Channel == e.Channel && s.Subscriber == e.Subscriber
+}
+
+// handle handles the messages of one source, and keeps its receipt. If it fails, the messages before that one are
+// acknowledged.
+func (r *manyRun) handle(ctx context.Context, d *SourceDelivery) error {
+	source := Source{Channel: d.Channel, Subscriber: d.Subscriber}
+	if d.Expired > 0 && r.consumer.Expired != nil {
+		r.consumer.Expired(source, d.Expired)
+	}
+	one := Consumer{
+		Channel: d.Channel, Subscriber: d.Subscriber, AckGrace: r.consumer.AckGrace,
+		Handle: func(ctx context.Context, m Message) error { return r.consumer.Handle(ctx, source, m) },
+	}
+	handled, err := one.handleAll(ctx, d.Messages)
+	if err != nil {
+		r.failed = r.client.ackHandled(ctx, one, d.Delivery, handled)
+		return err
+	}
+	if i := slices.Index(r.from, source); i >= 0 { // it has no receipt now
+		r.from[i].ReceiptHandle = d.ReceiptHandle
+	}
+	return nil
+}
+
+// ackAll acknowledges what was handled, by one fetch whose messages are delivered again, within the grace if ctx has ended.
+func (r *manyRun) ackAll(ctx context.Context) error {
+	ctx, cancel := Consumer{AckGrace: r.consumer.AckGrace}.grace(ctx)
+	defer cancel()
+	left := slices.DeleteFunc(r.from, func(s Source) bool { return s.ReceiptHandle == "" })
+	if len(left) == 0 || ctx.Err() != nil {
+		return nil
+	}
+	d, err := r.client.FetchMany(ctx, left, FetchOptions{Max: 1})
+	for _, p := range d.Problems {
+		if !lostReceipt(p) {
+			err = errors.Join(err, p)
+		}
+	}
+	return err
+}
