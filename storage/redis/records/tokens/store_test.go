@@ -162,3 +162,36 @@ func TestKeys(t *testing.T) {
 		require.Equal(t, "%7D%7B", rig.HashTag(strings.TrimPrefix(key, l.Conn.Prefix())))
 	}
 }
+
+// TestHalfMovedSlot: while the keys of a user are on two nodes, what needs one key runs, and the rest waits for the end of the move.
+func TestHalfMovedSlot(t *testing.T) {
+	t.Parallel()
+	c := rig.StartTwoNodes(t)
+	s := New(c.Connect(t, redis.Options{Timeout: time.Minute}))
+	v, of := tokens.Verification{User: "ann", Type: tokens.PasswordReset}, tokens.Owner{User: "ann", Provider: "google"}
+	require.NoError(t, rig.ErrorOf(s.Issue(t.Context(), "h1", v)))
+	require.NoError(t, rig.ErrorOf(s.Put(t.Context(), of, tokens.Sealed{Access: []byte("a"), Refresh: []byte("r")})))
+	move := c.OpenMove(t, "ann")
+	move.MoveKey(t, "verification_current:{ann}:password_reset")
+	move.MoveKey(t, "oauth_access:{ann}:google")
+	calls := []rig.Call{
+		{Name: "issue", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Issue(ctx, "h2", v)) }},
+		{Name: "put", Do: func(ctx context.Context) error {
+			return rig.ErrorOf(s.Put(ctx, of, tokens.Sealed{Access: []byte("b")}))
+		}},
+		{Name: "get", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Get(ctx, of)) }},
+		{Name: "delete", Do: func(ctx context.Context) error { return s.Delete(ctx, tokens.Owner{User: "ann", Provider: "vk"}) }},
+	}
+	rig.RequireEach(rig.Shortly(t), t, calls[:3], rig.RequireUnavailable)
+	require.NoError(t, rig.ErrorOf(s.TakeVerification(t.Context(), "h1", v, "a")))
+	done := make(chan []error, 1)
+	go func() { done <- rig.AtOnce(calls, func(c rig.Call) error { return c.Do(t.Context()) }) }()
+	move.CloseSlot(t)
+	for i, err := range <-done {
+		require.NoError(t, err, calls[i].Name)
+	}
+	require.NoError(t, rig.ErrorOf(s.TakeVerification(t.Context(), "h2", v, "a")))
+	found, err := s.Get(t.Context(), of)
+	require.NoError(t, err)
+	require.Equal(t, "b r", string(found.Access)+" "+string(found.Refresh))
+}
