@@ -18,6 +18,7 @@ type Caches struct {
 	TopicSlugs          *cache.Cache[Topic]
 	TopicAuthors        *cache.Cache[[]ID]
 	TopicFollowers      *cache.Cache[[]ID]
+	ShoutFollowers      *cache.Cache[[]ID]
 	Shouts              *cache.Cache[Shouts]
 	TopicShouts         *cache.Cache[Shouts]
 	Searches            *cache.Cache[Results]
@@ -44,6 +45,7 @@ func NewCaches(store cache.Store, o CachesOptions) *Caches {
 	c.TopicSlugs = add[Topic](c, store, o, records.TopicSlug)
 	c.TopicAuthors = add[[]ID](c, store, o, records.TopicAuthors)
 	c.TopicFollowers = add[[]ID](c, store, o, records.TopicFollowers)
+	c.ShoutFollowers = add[[]ID](c, store, o, records.ShoutFollowers)
 	c.Shouts = add[Shouts](c, store, o, records.Shouts)
 	c.TopicShouts = add[Shouts](c, store, o, records.TopicShouts)
 	c.Searches = add[Results](c, store, o, records.Search)

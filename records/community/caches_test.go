@@ -68,6 +68,7 @@ func TestTypedCaches(t *testing.T) {
 	same(t, values, caches.TopicSlugs, "topic-slug", "tema-slug", topic, parsed[community.Topic](t, topic))
 	same(t, values, caches.TopicAuthors, "topic-authors", "5", ids, some)
 	same(t, values, caches.TopicFollowers, "topic-followers", "5", ids, some)
+	same(t, values, caches.ShoutFollowers, "shout-followers", "5", ids, some)
 	same(t, values, caches.Shouts, "shouts", list, shouts, one)
 	same(t, values, caches.TopicShouts, "topic-shouts", "5", shouts, one)
 	same(t, values, caches.Searches, "search", "go redis", results, parsed[community.Results](t, results))

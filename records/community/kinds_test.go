@@ -69,6 +69,7 @@ func TestKinds(t *testing.T) {
 		"topic-slug":             {"topic:slug:{tema-slug}", "tema-slug", topic, `{"id":{}}`},
 		"topic-authors":          {"topic:authors:{5}", "5", ids, ``},
 		"topic-followers":        {"topic:followers:{5}", "5", ids, `[1`},
+		"shout-followers":        {"shout:followers:{7}", "7", ids, `[""]`},
 		"shouts":                 {"shouts:{author=123:limit=10}", "limit=10:author=123", shouts, ids},
 		"topic-shouts":           {"topic_shouts_{5}", "5", shouts, `[null]`},
 		"search":                 {"search_cache:{поисковый%20запрос}", " Поисковый запрос", results, "{\"query\":\"\xff\"}"},

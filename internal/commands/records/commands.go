@@ -10,6 +10,7 @@ import (
 // Commands returns the commands.
 func Commands(t cli.Terminal) []*cobra.Command {
 	return []*cobra.Command{
+		newCache(t),
 		newKinds(t),
 		newLock(t),
 		newUnlock(t),
