@@ -14,15 +14,17 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/accessmetrics"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	sessions "github.com/tidemark-dev/tidemark/records/sessions/credentials"
 	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
 )
 
 // credentials knows whose a credential is.
 type credentials struct {
-	rules   []access.ChannelRule
-	keys    *registry.Registry
-	users   *tokens.Verifier // nil: there are no tokens of users
-	players *holders.Holders
+	rules    []access.ChannelRule
+	keys     *registry.Registry
+	users    *tokens.Verifier // nil: there are no tokens of users
+	players  *holders.Holders
+	sessions *sessions.Credentials // nil: records are off
 }
 
 // openCredentials returns what knows whose a credential is, or nil if the service is open.
@@ -86,6 +88,9 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 	known, revoked := []access.Authenticator{c.keys}, access.AllRevocations{c.keys}
 	if owners != nil {
 		known = append(known, c.players)
+	}
+	if c.sessions != nil { // before the tokens of users: these have a claim sub, which those of the source's sessions don't have
+		known, revoked = append(known, c.sessions), append(revoked, c.sessions)
 	}
 	if c.users != nil {
 		known, revoked = append(known, c.users), append(revoked, c.users)

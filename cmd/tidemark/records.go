@@ -116,12 +116,23 @@ func copies(c config.Config) bool {
 }
 
 // startRecords starts the services of records. It returns nil if records are off.
-func startRecords(ctx context.Context, c config.Config, s stores, channels *channel.Service, needs partNeeds) (*compose.Records, error) {
+func startRecords(
+	ctx context.Context, c config.Config, s stores, channels *channel.Service, known *credentials, needs partNeeds,
+) (*compose.Records, error) {
 	if !c.Records.On {
 		return nil, nil
 	}
-	return compose.Open(ctx, compose.Needs{
+	n := compose.Needs{
 		Config: c.Records, Redis: s.records, Channels: channels, Copies: copies(c), Parts: needs.parts,
 		Log: needs.log, Metrics: needs.metrics,
-	})
+	}
+	if known == nil {
+		return compose.Open(ctx, n)
+	}
+	n.Revoked = known.keys
+	open, err := compose.Open(ctx, n)
+	if err == nil {
+		known.sessions, err = open.SessionCredentials(ctx)
+	}
+	return open, err
 }

@@ -75,11 +75,11 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err := startKeyMetrics(ctx, c.Records.Metrics, stores, needs); err != nil {
 		return err
 	}
-	kept, err := startRecords(ctx, c, stores, service, needs)
+	known, err := openCredentials(ctx, c, stores, needs)
 	if err != nil {
 		return err
 	}
-	known, err := openCredentials(ctx, c, stores, needs)
+	kept, err := startRecords(ctx, c, stores, service, known, needs)
 	if err != nil {
 		return err
 	}

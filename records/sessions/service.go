@@ -27,17 +27,20 @@ type Options struct {
 	TTL     time.Duration // life of a session without a check, from 1 s to DefaultTTL; 0: DefaultTTL
 	PerUser int           // sessions of a user at most, up to MaxPerUser; 0: MaxPerUser
 	Legacy  bool          // sessions of the source's applications are accepted
+	// Revoked reports whether a session was revoked in another way than here, as with all credentials of its user; nil: none is.
+	Revoked func(Session) bool
 }
 
 // Service issues and checks sessions. It may be used by many goroutines.
 type Service struct {
-	store Store
-	rules Rules
+	store   Store
+	rules   Rules
+	revoked func(Session) bool
 }
 
 // NewService returns a service. The error says which option is wrong.
 func NewService(o Options) (*Service, error) {
-	s := &Service{store: o.Store, rules: Rules{TTL: cmp.Or(o.TTL, DefaultTTL), PerUser: cmp.Or(o.PerUser, MaxPerUser), Legacy: o.Legacy}}
+	s := &Service{store: o.Store, revoked: o.Revoked, rules: Rules{TTL: cmp.Or(o.TTL, DefaultTTL), PerUser: cmp.Or(o.PerUser, MaxPerUser), Legacy: o.Legacy}}
 	switch {
 	case s.rules.TTL < time.Second || s.rules.TTL > DefaultTTL:
 		return nil, fmt.Errorf("the life of a session is %s, it must be from 1s to %s", s.rules.TTL, DefaultTTL)
@@ -71,12 +74,20 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 // token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
 	if of, ok := Parse(token); ok {
-		return s.store.Check(ctx, of, s.rules)
+		return s.valid(s.store.Check(ctx, of, s.rules))
 	}
 	if l, ok := s.legacy(token); ok {
-		return s.checkLegacy(ctx, l)
+		return s.valid(s.checkLegacy(ctx, l))
 	}
 	return Session{}, ErrNotFound
+}
+
+// valid returns what a call of the store has returned, or ErrNotFound if the session was revoked in another way.
+func (s *Service) valid(found Session, err error) (Session, error) {
+	if err == nil && s.revoked != nil && s.revoked(found) {
+		return Session{}, ErrNotFound
+	}
+	return found, err
 }
 
 // Accepts reports whether a token has a form of which there can be sessions.
@@ -150,7 +161,7 @@ func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error)
 		}
 	}
 	next := nextToken(of.User, token, key)
-	rotated, err := s.store.Rotate(ctx, of, refOf(of.User, next).ID, s.rules)
+	rotated, err := s.valid(s.store.Rotate(ctx, of, refOf(of.User, next).ID, s.rules))
 	if err != nil {
 		return Issued{}, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	config "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
@@ -14,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/records/keyset"
 	"github.com/tidemark-dev/tidemark/records/locks"
+	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/records/tokens"
 	server "github.com/tidemark-dev/tidemark/server/records"
@@ -29,8 +31,9 @@ type Needs struct {
 	Config   config.Options
 	Redis    stores.Instances
 	Channels *channel.Service
-	Copies   bool             // messages of channels must be copied to followers
-	Parts    *lifecycle.Stack // runs what a service does by itself, and closes what it opens
+	Copies   bool               // messages of channels must be copied to followers
+	Revoked  access.Revocations // of subjects and sessions; nil: nobody revokes any
+	Parts    *lifecycle.Stack   // runs what a service does by itself, and closes what it opens
 	Log      *slog.Logger
 	Metrics  prometheus.Registerer
 }
@@ -38,15 +41,18 @@ type Needs struct {
 // Records are the services of records.
 type Records struct {
 	API server.Options // what the server calls
+
+	needs    Needs
+	sessions *sessions.Service
 }
 
 // Open builds the services, and starts what they do by themselves.
 func Open(ctx context.Context, n Needs) (*Records, error) {
-	r := &Records{}
 	known, err := openSessions(n)
 	if err != nil {
 		return nil, err
 	}
+	r := &Records{needs: n, sessions: known}
 	r.API.Sessions = known
 	r.API.Locks = locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait})
 	if err := r.openTokens(n); err != nil {

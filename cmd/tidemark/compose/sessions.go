@@ -1,16 +1,43 @@
 package compose
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
 	store "github.com/tidemark-dev/tidemark/storage/redis/records/sessions"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
+// sessionMemory is how many bytes of sessions client-side caching keeps: what is decoded of them is kept, too.
+const sessionMemory = 8 << 20
+
 func openSessions(n Needs) (*sessions.Service, error) {
-	s, err := sessions.NewService(sessions.Options{Store: store.New(n.Redis.Sessions), TTL: n.Config.Sessions.TTL, Legacy: n.Config.Sessions.Legacy})
+	o := sessions.Options{Store: store.New(n.Redis.Sessions), TTL: n.Config.Sessions.TTL, Legacy: n.Config.Sessions.Legacy}
+	if revoked := n.Revoked; revoked != nil {
+		o.Revoked = func(s sessions.Session) bool {
+			return revoked.Revoked(&access.Principal{Kind: access.Session, Subject: s.User, Credential: s.ID, Issued: s.Created})
+		}
+	}
+	s, err := sessions.NewService(o)
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	return s, nil
+}
+
+// SessionCredentials makes the tokens of sessions credentials, which are kept up to date until the parts are stopped.
+func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credentials, error) {
+	client, err := tracked.Open(ctx, r.needs.Redis.Sessions, tracked.Options{Memory: sessionMemory})
+	if err != nil {
+		return nil, fmt.Errorf("sessions as credentials: %w", err)
+	}
+	r.needs.Parts.OnStop(client.Close)
+	known := credentials.New(credentials.Options{
+		Service: r.sessions, Cache: store.NewCache(client), Grants: r.needs.Config.Sessions.Grants, Logger: r.needs.Log,
+	})
+	r.needs.Parts.Run(ctx, "sessions", known.Run)
+	return known, nil
 }

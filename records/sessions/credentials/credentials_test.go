@@ -1,0 +1,335 @@
+package credentials_test
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const ttl = 100 * time.Hour
+
+// storage has sessions by their tokens, which are "s:" and the user, or "jwt:" for one of the source. It is the Service and the Cache.
+type storage struct {
+	mu       sync.Mutex
+	sessions map[string]sessions.Session // by user
+	source   map[string]bool             // users
+	version  int
+	reads    int
+	checks   int
+	err      error
+	reading  func() // is called while a session is read
+	changed  func(of sessions.Ref)
+	lost     func()
+}
+
+func (s *storage) Ref(token string) (sessions.Ref, bool) {
+	kind, user, ok := strings.Cut(token, ":")
+	return sessions.Ref{User: user, ID: "id of " + user}, ok && (kind == "s" || kind == "jwt")
+}
+
+func (s *storage) Rules() sessions.Rules { return sessions.Rules{TTL: ttl} }
+
+func (s *storage) Check(_ context.Context, token string) (sessions.Session, error) {
+	of, _ := s.Ref(token)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.checks++
+	if s.source[of.User] {
+		delete(s.source, of.User)
+		s.sessions[of.User] = sessions.Session{User: of.User, ID: of.ID}
+	}
+	found, ok := s.sessions[of.User]
+	switch {
+	case s.err != nil:
+		return sessions.Session{}, s.err
+	case !ok:
+		return sessions.Session{}, sessions.ErrNotFound
+	}
+	if time.Since(found.LastActivity) >= ttl/10 {
+		found.LastActivity = time.Now()
+		s.sessions[of.User] = found
+	}
+	return found, nil
+}
+
+func (s *storage) Read(_ context.Context, of sessions.Ref) (credentials.Reading, error) {
+	s.mu.Lock()
+	s.reads++
+	found, ok := s.sessions[of.User]
+	err, version, reading := s.err, s.version, s.reading
+	s.mu.Unlock()
+	if reading != nil {
+		reading()
+	}
+	if err != nil {
+		return credentials.Reading{}, err
+	}
+	if !ok {
+		return credentials.Reading{}, sessions.ErrNotFound
+	}
+	return credentials.Reading{Session: found, Fresh: func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.version == version
+	}}, nil
+}
+
+func (s *storage) Listen(changed func(of sessions.Ref), lost func()) (stop func()) {
+	s.changed, s.lost = changed, lost
+	return func() {}
+}
+
+// set makes a session, or ends it if active is zero, and tells it unless the connection is lost.
+func (s *storage) set(user string, active time.Time) {
+	s.mu.Lock()
+	s.version++
+	s.sessions[user] = sessions.Session{User: user, ID: "id of " + user, Created: time.Unix(1_000_000, 0), LastActivity: active}
+	if active.IsZero() {
+		delete(s.sessions, user)
+	}
+	s.mu.Unlock()
+	s.changed(sessions.Ref{User: user, ID: "id of " + user})
+}
+
+func (s *storage) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
+// rig is a guard that knows sessions.
+type rig struct {
+	*storage
+	known *credentials.Credentials
+	guard *access.Guard
+}
+
+// run runs a test in a bubble, with a guard whose credentials are kept up to date.
+func run(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &storage{sessions: map[string]sessions.Session{}, source: map[string]bool{}}
+		grants, err := access.ParseGrants([]byte(`[{"actions":["subscribe"],"channels":["notifications:{sub}"]}]`))
+		require.NoError(t, err)
+		known := credentials.New(credentials.Options{Service: s, Cache: s, Grants: grants, Logger: slog.New(slog.DiscardHandler)})
+		guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- known.Run(ctx) }()
+		defer func() {
+			stop()
+			require.NoError(t, <-done)
+		}()
+		test(t, &rig{storage: s, known: known, guard: guard})
+	})
+}
+
+func (r *rig) login(t *testing.T, token string) *access.Principal {
+	t.Helper()
+	p, err := r.guard.Authenticate(t.Context(), token)
+	require.NoError(t, err)
+	return p
+}
+
+func (r *rig) refused(t *testing.T, token string, want error) {
+	t.Helper()
+	_, err := r.guard.Authenticate(t.Context(), token)
+	require.ErrorIs(t, err, want)
+}
+
+func (r *rig) hold(t *testing.T, token string) context.Context {
+	t.Helper()
+	held, stop := r.guard.Hold(t.Context(), r.login(t, token))
+	t.Cleanup(stop)
+	return held
+}
+
+// TestPrincipal: a session is read once, and its user may do what sessions may.
+func TestPrincipal(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		require.False(t, r.known.Knows("s:ann"))
+		p := r.login(t, "s:ann")
+		for range 10 {
+			require.Same(t, p, r.login(t, "s:ann"))
+		}
+		require.Equal(t, [2]int{1, 0}, [2]int{r.reads, r.checks}, "later requests ask nobody")
+		require.True(t, r.known.Knows("s:ann"))
+		require.Equal(t, "user:ann", p.Name())
+		require.Equal(t, access.Session, p.Kind)
+		require.Equal(t, "id of ann", p.Credential)
+		require.Equal(t, time.Unix(1_000_000, 0), p.Issued)
+		require.NoError(t, r.guard.Check(t.Context(), p, access.Subscribe, access.Resource{Channel: "notifications:ann", Subscriber: "ann:phone"}))
+		require.ErrorIs(t, r.guard.Check(t.Context(), p, access.Subscribe, access.Resource{Channel: "notifications:bob", Subscriber: "ann"}), access.ErrNotGranted)
+		r.refused(t, "s:bob", access.ErrInvalidCredential)
+		r.refused(t, "x", access.ErrInvalidCredential)
+		r.set("anonymous", time.Now())
+		r.refused(t, "s:anonymous", access.ErrInvalidCredential)
+	})
+}
+
+// TestRevocation: what waits with a session ends with it, and nothing else does.
+func TestRevocation(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		r.set("bob", time.Now())
+		ann, other, bob := r.hold(t, "s:ann"), r.hold(t, "s:ann"), r.hold(t, "s:bob")
+		r.set("ann", time.Now()) // another server renews it
+		synctest.Wait()
+		require.NoError(t, ann.Err())
+		r.set("ann", time.Time{})
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(ann), access.ErrRevoked)
+		require.ErrorIs(t, context.Cause(other), access.ErrRevoked)
+		require.NoError(t, bob.Err())
+		r.refused(t, "s:ann", access.ErrInvalidCredential)
+		r.set("ann", time.Now())
+		require.NoError(t, r.hold(t, "s:ann").Err(), "a later session with the same token is another one")
+		r.set("ann", time.Time{})
+		synctest.Wait()
+	})
+}
+
+// TestRevokedMeanwhile: a session that ends while it is read, or between its authentication and the wait, is noticed.
+func TestRevokedMeanwhile(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		r.reading = sync.OnceFunc(func() { r.set("ann", time.Time{}) })
+		r.refused(t, "s:ann", access.ErrInvalidCredential)
+
+		r.set("bob", time.Now())
+		p := r.login(t, "s:bob")
+		r.set("bob", time.Time{})
+		held, stop := r.guard.Hold(t.Context(), p)
+		defer stop()
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(held), access.ErrRevoked)
+
+		r.reading = func() { // it changes all the time
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.version++
+		}
+		r.set("cay", time.Now())
+		cay := r.hold(t, "s:cay")
+		require.False(t, r.known.Knows("s:cay"))
+		r.mu.Lock()
+		delete(r.sessions, "cay")
+		r.mu.Unlock()
+		<-cay.Done()
+		require.ErrorIs(t, context.Cause(cay), access.ErrRevoked, "it is read until it doesn't change")
+	})
+}
+
+// TestLostConnection: after changes may have been missed, everything is read again: what waits as soon as that is possible.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		r.set("bob", time.Now())
+		ann, bob := r.hold(t, "s:ann"), r.hold(t, "s:bob")
+		tell := r.changed
+		r.changed = func(sessions.Ref) {} // the connection is lost
+		r.set("ann", time.Time{})
+		synctest.Wait()
+		require.NoError(t, ann.Err())
+		r.fail(fault.ErrUnavailable)
+		r.lost()
+		synctest.Wait()
+		require.NoError(t, ann.Err(), "nobody knows")
+		r.refused(t, "s:bob", fault.ErrUnavailable)
+		require.False(t, r.known.Knows("s:bob"))
+		began := time.Now()
+		r.fail(nil)
+		<-ann.Done()
+		require.Less(t, time.Since(began), time.Second)
+		require.ErrorIs(t, context.Cause(ann), access.ErrRevoked)
+		require.NoError(t, bob.Err())
+		reads := r.reads
+		r.changed = tell
+		r.login(t, "s:bob")
+		require.Equal(t, reads, r.reads, "it was read again already")
+	})
+}
+
+// TestRenewal: a session is renewed by use, and ends without.
+func TestRenewal(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		held := r.hold(t, "s:ann")
+		<-time.After(9 * time.Hour)
+		r.login(t, "s:ann")
+		require.Zero(t, r.checks)
+		<-time.After(2 * time.Hour)
+		r.login(t, "s:ann")
+		r.login(t, "s:ann")
+		require.Equal(t, 1, r.checks, "once in a tenth of its life")
+		<-time.After(11 * time.Hour)
+		r.fail(fault.ErrUnavailable)
+		r.login(t, "s:ann") // it is valid although it can't be renewed
+		r.fail(nil)
+		began := time.Now()
+		<-held.Done()
+		require.ErrorIs(t, context.Cause(held), access.ErrExpired)
+		require.Equal(t, ttl-11*time.Hour, time.Since(began))
+		r.login(t, "s:ann") // it is the storage that decides
+		r.set("ann", time.Time{})
+		r.refused(t, "s:ann", access.ErrInvalidCredential)
+	})
+}
+
+// TestSource: a session of the source is moved before it is read.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.source["ann"] = true
+		r.fail(fault.ErrUnavailable)
+		r.refused(t, "jwt:ann", fault.ErrUnavailable)
+		r.fail(nil)
+		require.Equal(t, access.Session, r.login(t, "jwt:ann").Kind)
+		r.refused(t, "jwt:bob", access.ErrInvalidCredential)
+	})
+}
+
+// TestMemory: sessions that nobody waits with are forgotten if there are too many, and revocations of the others are noticed.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	run(t, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		r.set("bob", time.Now())
+		held, early := r.hold(t, "s:ann"), r.login(t, "s:bob")
+		for n := range 20_001 {
+			user := strings.Repeat("x", n%100) + string(rune('a'+n/100))
+			r.sessions[user] = sessions.Session{User: user, LastActivity: time.Now()}
+			r.login(t, "s:"+user)
+		}
+		require.False(t, r.known.Knows("s:bob"))
+		r.set("ann", time.Time{})
+		r.set("bob", time.Time{})
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(held), access.ErrRevoked)
+		late, stop := r.guard.Hold(t.Context(), early)
+		defer stop()
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(late), access.ErrRevoked)
+	})
+}
