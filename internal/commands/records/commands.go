@@ -20,6 +20,5 @@ func Commands(t cli.Terminal) []*cobra.Command {
 		newViews(t),
 		newCache(t),
 		newKeyset(t), newOAuth(t), newSettings(t), newVerify(t),
-		newState(t), newStats(t), newViews(t),
 	}
 }
