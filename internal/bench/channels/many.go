@@ -125,7 +125,7 @@ func measureMany(ctx context.Context, s target.Settings, u *target.Target, fetch
 			if err != nil {
 				return err
 			}
-			server, _, err := measureServer(ctx, u, s.Requests, f.next)
+			server, _, err := u.MeasureServer(ctx, s.Requests, f.next)
 			if err != nil {
 				return err
 			}

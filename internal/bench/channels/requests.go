@@ -72,7 +72,7 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 			return err
 		}
 		var last drive.Answer
-		if p.Ours, last, err = measureServer(ctx, u, s.Requests, publish); err != nil {
+		if p.Ours, last, err = u.MeasureServer(ctx, s.Requests, publish); err != nil {
 			return err
 		}
 		after, err := u.Redis.CPU(ctx)
@@ -80,7 +80,7 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 			return err
 		}
 		q.Ours = (after - before) / float64(s.Requests)
-		if p.Floor, err = measureFloor(ctx, u, s.Requests, publish, last); err != nil {
+		if p.Floor, err = u.MeasureFloor(ctx, s.Requests, publish, last); err != nil {
 			return err
 		}
 		if err := u.Redis.Empty(ctx); err != nil {
@@ -96,44 +96,6 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 	r.Ratio("Redis CPU per publish, against the script beside the load of a net/http handler", beside, 1.0)
 	r.Ratio("server CPU per publish, against a net/http handler", server, 2.5)
 	return nil
-}
-
-// compare sends the same requests to the server and, answered with the server's own last answer, to the floor.
-func compare(ctx context.Context, u *target.Target, n int, next drive.Maker) (report.Pair, error) {
-	ours, last, err := measureServer(ctx, u, n, next)
-	if err != nil {
-		return report.Pair{}, err
-	}
-	floor, err := measureFloor(ctx, u, n, next, last)
-	return report.Pair{Ours: ours, Floor: floor}, err
-}
-
-// measureServer returns the server's CPU seconds per request, and its last answer.
-func measureServer(ctx context.Context, u *target.Target, n int, next drive.Maker) (seconds float64, last drive.Answer, err error) {
-	seconds, err = cpu(ctx, u.Server, n, func() error { last, err = drive.Load(ctx, u.Server.HTTP, n, next); return err })
-	return seconds, last, err
-}
-
-// measureFloor returns the CPU seconds per request of a bare handler that returns the same answer.
-func measureFloor(ctx context.Context, u *target.Target, n int, next drive.Maker, last drive.Answer) (float64, error) {
-	put := drive.Request(http.MethodPut, "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
-	if _, err := drive.Once(ctx, u.Floor.HTTP, put); err != nil {
-		return 0, err
-	}
-	return cpu(ctx, u.Floor, n, func() error { _, err := drive.Load(ctx, u.Floor.HTTP, n, next); return err })
-}
-
-// cpu returns the CPU seconds of a process per request of a load.
-func cpu(ctx context.Context, p *target.Process, n int, load func() error) (float64, error) {
-	before, err := p.Metric(ctx, "process_cpu_seconds_total")
-	if err != nil {
-		return 0, err
-	}
-	if err := load(); err != nil {
-		return 0, err
-	}
-	after, err := p.Metric(ctx, "process_cpu_seconds_total")
-	return (after - before) / float64(n), err
 }
 
 // redisFloor returns Redis's CPU seconds per publish script, run by redis-benchmark without pipelining.
@@ -257,7 +219,7 @@ type figure struct {
 func (f figure) measure(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	var pairs []report.Pair
 	for range s.Rounds {
-		p, err := compare(ctx, u, s.Requests, f.next)
+		p, err := u.Compare(ctx, s.Requests, f.next)
 		if err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
