@@ -23,7 +23,8 @@ const operationsPage = "../../docs/operations.md"
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	registry, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(), "--require-credentials", "--key-metrics=session")
+	registry, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(), "--require-credentials", "--key-metrics=session",
+		`--channels=[{"pattern":"notifications:topic:.+","deliver":"copies"}]`)
 	require.NoError(t, err)
 
 	descriptions := make(chan *prometheus.Desc)
