@@ -9,7 +9,7 @@ import (
 )
 
 // defaultSessionGrants let the user of a session follow notifications.
-const defaultSessionGrants = `[{"actions":["subscribe","describe"],"channels":["notifications:{sub}","notifications:global","notifications:topic:*","notifications:shout:*"]}]`
+const defaultSessionGrants = `[{"actions":["subscribe","describe"],"channels":["notifications:{sub}","notifications:global","notifications:topic:*","notifications:author:*","notifications:shout:*"]},{"actions":["read"],"records":["channels-of/{sub}"]}]`
 
 func recordOptions() []option {
 	return []option{

@@ -35,12 +35,15 @@ var _ copies.Store = (*Store)(nil)
 // New returns the channels in the Redis of a connection.
 func New(conn *redis.Conn) *Store { return &Store{conn: conn} }
 
-// pending returns the key, which is the name of the topic, too.
+// pending returns the key.
 func (s *Store) pending() string { return s.conn.Prefix() + records.PendingCopies.Key() }
+
+// topic returns the sharded pub/sub channel of announcements, which is in the slot of the key.
+func (s *Store) topic() string { return s.conn.Prefix() + "announced_copies:{all}" }
 
 // Announce implements copies.Store.
 func (s *Store) Announce(ctx context.Context, channel string) error {
-	args := []string{channel, strconv.Itoa(copies.MaxPending), s.pending()}
+	args := []string{channel, strconv.Itoa(copies.MaxPending), s.topic()}
 	reply, err := s.conn.Run(ctx, announceScript, []string{s.pending()}, args)
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
@@ -104,5 +107,5 @@ func (s *Store) Pending(ctx context.Context, each func(channel string)) error {
 
 // Watch implements copies.Store.
 func (s *Store) Watch(announced func(channel string), lost func()) (stop func()) {
-	return s.conn.Listen(s.pending(), pubsub.Listener{Confirmed: lost, Message: announced, Repeats: true})
+	return s.conn.Listen(s.topic(), pubsub.Listener{Confirmed: lost, Message: announced, Repeats: true})
 }

@@ -23,7 +23,9 @@ import (
 	domain "github.com/tidemark-dev/tidemark/records/copies"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 	"github.com/tidemark-dev/tidemark/storage/redis/records/copies"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
@@ -89,6 +91,16 @@ func TestStore(t *testing.T) {
 		require.NoError(t, s.Pending(ctx, func(name string) { all = append(all, name) }))
 		require.Equal(t, []string{"a"}, all)
 	})
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	const heading = "## Copies to followers"
+	scripts := luatest.Scripts(t, "records/copies")
+	rig.RequireSections(t, heading, scripts)
+	rig.RequireUses(t, rig.KeyRows(t, heading), scripts, map[string][]string{"pending": {"pending_copies:{all}"}, "topic": {"announced_copies:{all}"}}, "pending", "watch")
+	rig.RequireStatuses(t, "store.go", scripts)
+	rig.RequireOneCaller(t, scripts, nil)
 }
 
 // TestStoreIsBounded: beyond the bound only channels that are there can be announced.

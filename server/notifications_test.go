@@ -1,0 +1,50 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/config"
+)
+
+// TestNotificationsOfOthers: with what sessions are granted by default a user reads their own notifications and those that all may
+// read, as their own subscriber, and publishes none.
+func TestNotificationsOfOthers(t *testing.T) {
+	t.Parallel()
+	var p people
+	h := start(t, closed(t, &p))
+	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), nil)
+	require.NoError(t, err)
+	p.known["ann"] = &access.Principal{Kind: access.Session, Subject: "ann", Grants: c.Records.Sessions.Grants}
+	ann := bearer("ann")
+	const at = "/v1/channels/notifications:"
+	for _, name := range []string{"ann", "global", "topic:5", "author:5", "shout:5"} {
+		h.do("PUT", at+name+"/subscribers/ann", "", ann).with(201)
+		h.do("POST", at+name+"/messages", `{"content":1}`, ann).problem(403, fault.SlugNotGranted)
+		h.do("PUT", at+name+"/messages/m", `1`, ann).problem(403, fault.SlugNotGranted)
+		h.do("PUT", at+name+"/subscribers/bob", "", ann).problem(403, fault.SlugNotGranted)
+		h.do("GET", at+name+"/subscribers/copies/messages", "", ann).problem(403, fault.SlugNotGranted)
+	}
+	for _, name := range []string{"bob", "ann.2", "anna"} {
+		h.do("PUT", at+name+"/subscribers/ann", "", ann).problem(403, fault.SlugNotGranted)
+	}
+	h.do("GET", "/v1/users/ann/channels", "", ann).with(200)
+	for _, user := range []string{"bob", "ann%2Fbob", "ann:2", "*"} {
+		h.do("GET", "/v1/users/"+user+"/channels", "", ann).problem(403, fault.SlugNotGranted)
+	}
+	h.do("PUT", "/v1/cache/author-follows-topics/ann", "[1]", ann).problem(403, fault.SlugNotGranted)
+}
+
+// TestChannelsOfUsersThatAreRefused: no user gets the channel of something else by their name.
+func TestChannelsOfUsersThatAreRefused(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, user := range []string{"global", "topic:5", "a%20b", "%7Bx%7D", "a%0A", "%C3%A9"} {
+		require.Equal(t, "user", h.do("GET", "/v1/users/"+user+"/channels", "").problem(400, fault.SlugInvalidID).Field)
+	}
+	h.do("GET", "/v1/users/ann/channels?max=1", "").problem(400, fault.SlugInvalidQuery)
+}
