@@ -123,6 +123,57 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 	}
 }
 
+// TestPollOfManyIsOneCommand: an idle poll of many channels sends one command, writes nothing, and runs no script. The lives of
+// their marks are read once, in the same pipeline.
+func TestPollOfManyIsOneCommand(t *testing.T) {
+	t.Parallel()
+	m := newMeter(t, redistest.Options{})
+	requests := make([]channel.PollRequest, 64)
+	for i := range requests {
+		r := m.request(1)
+		r.Channel = "ch" + strconv.Itoa(i)
+		_, err := m.Subscribe(t.Context(), channel.SubscribeRequest{Channel: r.Channel, Subscriber: reader, Policy: m.policy})
+		require.NoError(t, err)
+		requests[i].FetchRequest = r
+	}
+	poll := func(wait time.Duration) (names []string) {
+		for i := range requests {
+			requests[i].Wait = wait
+		}
+		before := m.Tap.Count()
+		for _, r := range m.Poll(t.Context(), requests) {
+			require.NoError(t, r.Err)
+			require.Equal(t, wait > 0, r.Due, "a new mark has the TTL, and not the wait too")
+		}
+		for _, call := range m.Tap.Sent(before) {
+			names = append(names, call[0]+" "+strconv.Itoa(len(call)-1))
+		}
+		return names
+	}
+	first := slices.Concat([]string{"MGET 128"}, slices.Repeat([]string{"PTTL 1"}, 64))
+	require.Equal(t, first, poll(0))
+	m.Reset(t)
+	for range 10 {
+		require.Equal(t, []string{"MGET 128"}, poll(0))
+	}
+	require.Equal(t, map[string]int{"mget": 10}, m.Stats(t))
+	first[0] = "MGET 192"
+	require.Equal(t, first, poll(time.Minute), "it may wait, and needs the epoch")
+
+	requests = requests[:1]
+	require.Equal(t, []string{"MGET 2"}, poll(0), "the life is still known")
+	stop := m.Listen("ch0", func(channel.Event) {})
+	defer stop()
+	other, err := New(m.Conn, Options{}) // as another server
+	require.NoError(t, err)
+	rig.WaitFor(t, "the removal to be noticed", func() bool {
+		require.NoError(t, other.Unsubscribe(t.Context(), "ch0", reader, ulid.ULID{}))
+		_, err := other.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch0", Subscriber: reader, Policy: m.policy})
+		require.NoError(t, err)
+		return len(poll(0)) > 1
+	})
+}
+
 // isOneCommand counts what an operation sends, and what Redis runs for it.
 func (m *meter) isOneCommand(t *testing.T, op measured) {
 	t.Helper()

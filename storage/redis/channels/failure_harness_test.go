@@ -31,6 +31,15 @@ func calls(t *testing.T, s *Store, name string) []rig.Call {
 		{Name: "fetch", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Fetch(ctx, l.fetch(name))) }},
 		{Name: "ack", Do: func(ctx context.Context) error { return s.Ack(ctx, ack) }},
 		{Name: "next", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
+		{Name: "poll", Do: func(ctx context.Context) error {
+			return pollOne(ctx, s, channel.PollRequest{FetchRequest: l.fetch(name)})
+		}},
+		{Name: "poll and ack", Do: func(ctx context.Context) error {
+			return pollOne(ctx, s, channel.PollRequest{FetchRequest: l.fetch(name), Receipt: &ack.Receipt})
+		}},
+		{Name: "fetch together", Do: func(ctx context.Context) error {
+			return s.FetchEach(ctx, []channel.FetchRequest{l.fetch(name)})[0].Err
+		}},
 		{Name: "subscribe", Do: func(ctx context.Context) error {
 			return rig.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another", Policy: l.policy()}))
 		}},
@@ -41,6 +50,10 @@ func calls(t *testing.T, s *Store, name string) []rig.Call {
 		{Name: "inspect", Do: func(ctx context.Context) error { return rig.ErrorOf(s.conn.Inspect(ctx)) }},
 		{Name: "receipt key", Do: func(ctx context.Context) error { return rig.ErrorOf(s.ReceiptKeys(ctx)) }},
 	}
+}
+
+func pollOne(ctx context.Context, s *Store, r channel.PollRequest) error {
+	return s.Poll(ctx, []channel.PollRequest{r})[0].Err
 }
 
 // publishAll publishes messages one after the other under their own IDs. Each must succeed, and none is a duplicate, also

@@ -84,7 +84,7 @@ func TestFailureReadOnly(t *testing.T) {
 			all := calls(t, s, "x")
 			require.NoError(t, n.Do(t, commands.refuse...).Error())
 			before := rig.Dump(t, n)
-			reads := []string{"fetch", "position", "inspect"}
+			reads := []string{"fetch", "poll", "fetch together", "position", "inspect"}
 			rig.RequireEach(t.Context(), t, rig.Only(all, reads...), rig.RequireFine)
 			rig.RequireEach(rig.Shortly(t), t, rig.AllBut(all, reads...), rig.RequireUnavailable)
 			require.Equal(t, before, rig.Dump(t, n))

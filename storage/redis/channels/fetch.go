@@ -51,14 +51,14 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 		}
 		return answers
 	})
-	for i, a := range answers {
-		switch {
+	for i, r := range requests {
+		switch a := answers[i]; {
 		case a.Err != nil:
 			results[i].Err = a.Err
 		case a.Reply.Status == redis.Moving:
-			results[i].Batch, results[i].Err = s.fetchUntil(ctx, until, nil, requests[i])
+			results[i].Batch, results[i].Err = s.fetchUntil(ctx, until, nil, r)
 		default:
-			results[i].Batch, results[i].Err = s.completed(ctx, a.Reply, requests[i])
+			results[i].Batch, results[i].Err = s.completed(ctx, a.Reply, r)
 		}
 	}
 	return results
