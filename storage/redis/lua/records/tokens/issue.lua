@@ -18,7 +18,7 @@ local verification_key, current_key = KEYS[1], KEYS[2]
 local hash, base, user, type, data, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 
 local earlier = redis.call('GET', current_key)
-if earlier and earlier ~= hash then
+if earlier then
   redis.call('DEL', base .. earlier)
 end
 local _, now_ms = time()
