@@ -35,7 +35,9 @@ const (
 	// putTime limits a put, so that its value is never later.
 	putTime = grace / 2
 	// atOnce is how many keys a sweep looks for in one pipeline.
-	atOnce = 500
+	atOnce = 100
+	// smallIndex is how many marks are read without regard to memory, and markBytes how long one with its name is at most.
+	smallIndex, markBytes = 500, 160
 	// stableTries is how often values are read again whose marks changed meanwhile. Then they count as secret.
 	stableTries = 3
 )
@@ -170,9 +172,24 @@ func (s *Store) sweep(ctx context.Context) error {
 	return nil
 }
 
-// all returns the index.
+// all returns the index. Of a large one no more than a few are read at a time.
 func (s *Store) all(ctx context.Context) (marks map[string]string, err error) {
+	var entries int64
 	c := s.conn.Bulk()
+	err = s.conn.Retry(ctx, "count the settings", func(ctx context.Context) (err error) {
+		entries, err = c.Do(ctx, c.B().Hlen().Key(s.index()).Build()).AsInt64()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if entries > smallIndex {
+		_, release, err := s.conn.LargeRead(ctx, s.index(), int(entries)*markBytes)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	err = s.conn.Retry(ctx, "read the index of settings", func(ctx context.Context) (err error) {
 		marks, err = c.Do(ctx, c.B().Hgetall().Key(s.index()).Build()).AsStrMap()
 		return err
@@ -249,6 +266,13 @@ func (s *Store) marks(ctx context.Context, names []string) (marks []string, err 
 // values returns the values of settings, nil for those that have none, by one pipeline to each node.
 func (s *Store) values(ctx context.Context, names []string) ([]*string, error) {
 	c, values := s.conn.Bulk(), make([]*string, len(names))
+	if len(names) > 1 {
+		_, release, err := s.conn.LargeRead(ctx, s.index(), len(names)*records.Setting.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+	}
 	errs := s.conn.RetryEach(ctx, "read settings", len(names), func(ctx context.Context, left []int) []error {
 		commands := make(rueidis.Commands, len(left))
 		for i, at := range left {
