@@ -88,7 +88,7 @@ func (h *settingCalls) delete(c *web.Call) error {
 // page reads the parameters of a list.
 func page(c *web.Call) (l settings.List, err error) {
 	l = settings.List{Limit: settings.MaxPage}
-	return l, query.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"}, func(name, value string) (err error) {
+	err = query.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"}, func(name, value string) (err error) {
 		switch name {
 		case "category":
 			l.Category = settings.Category(value)
@@ -101,6 +101,7 @@ func page(c *web.Call) (l settings.List, err error) {
 		}
 		return nil
 	})
+	return l, err
 }
 
 // list is GET /v1/settings. It never shows secrets.
