@@ -11,14 +11,16 @@ import (
 func Commands(t cli.Terminal) []*cobra.Command {
 	return []*cobra.Command{
 		newCache(t),
+		newKeyset(t),
 		newKinds(t),
 		newLock(t),
-		newUnlock(t),
+		newOAuth(t),
 		newSession(t),
+		newSettings(t),
 		newState(t),
 		newStats(t),
+		newUnlock(t),
+		newVerify(t),
 		newViews(t),
-		newCache(t),
-		newKeyset(t), newOAuth(t), newSettings(t), newVerify(t),
 	}
 }
