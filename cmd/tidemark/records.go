@@ -115,12 +115,12 @@ func copies(c config.Config) bool {
 	return slices.ContainsFunc(c.Rules, func(r channel.Rule) bool { return r.Copies })
 }
 
-// startRecords starts the services of records. It returns nil if records are off.
+// startRecords starts the services of records, and the metrics of keys. It returns nil if records are off.
 func startRecords(
 	ctx context.Context, c config.Config, s stores, channels *channel.Service, known *credentials, needs partNeeds,
 ) (*compose.Records, error) {
-	if !c.Records.On {
-		return nil, nil
+	if err := startKeyMetrics(ctx, c.Records.Metrics, s, needs); err != nil || !c.Records.On {
+		return nil, err
 	}
 	n := compose.Needs{
 		Config: c.Records, Redis: s.records, Channels: channels, Copies: copies(c), Parts: needs.parts,

@@ -72,9 +72,6 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	parts.Run(ctx, "channel service", service.Run)
-	if err := startKeyMetrics(ctx, c.Records.Metrics, stores, needs); err != nil {
-		return err
-	}
 	known, err := openCredentials(ctx, c, stores, needs)
 	if err != nil {
 		return err

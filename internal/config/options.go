@@ -96,6 +96,7 @@ func optionGroups() []optionGroup {
 		{"Limits of each client", clientOptions()},
 		{"Matchmaking", matchmakingOptions()},
 		{"Records", recordOptions()},
+		{"Metrics of keys", keyMetricsOptions()},
 		{"Limits", limitOptions()},
 		{"Receipt handles", receiptOptions()},
 		{"Logs", logOptions()},

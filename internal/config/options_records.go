@@ -54,6 +54,16 @@ func recordOptions() []option {
 			set:  into(func(c *Config) *string { return &c.Records.OAuth.Keyset }, values.Named(values.Text)),
 		},
 		{
+			name: "cache-memory", kind: "bytes", def: "64MiB",
+			help: "Memory of this process for values of caches that were read. Redis tells the process when one changes.",
+			set:  into(func(c *Config) *int { return &c.Records.Cache.Memory }, values.Bytes),
+		},
+	}
+}
+
+func keyMetricsOptions() []option {
+	return []option{
+		{
 			name: "key-metrics", kind: kindList,
 			help: "Kinds of keys, as tidemark keys shows them, for which metrics say how many there are. One server counts for all, and walks over all keys for that. Not set: nothing is counted.",
 			set:  into(func(c *Config) *[]string { return &c.Records.Metrics.Kinds }, values.ListOf(records.ParseKind)),
@@ -67,11 +77,6 @@ func recordOptions() []option {
 			name: "key-metrics-rate", kind: "int", def: "5000",
 			help: "Maximum number of keys that it looks at in a second.",
 			set:  into(func(c *Config) *int { return &c.Records.Metrics.Rate }, values.IntBetween(1, 1_000_000)),
-		},
-		{
-			name: "cache-memory", kind: "bytes", def: "64MiB",
-			help: "Memory of this process for values of caches that were read. Redis tells the process when one changes.",
-			set:  into(func(c *Config) *int { return &c.Records.Cache.Memory }, values.Bytes),
 		},
 	}
 }
