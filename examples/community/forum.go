@@ -1,0 +1,287 @@
+package main
+
+import (
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/records/community"
+)
+
+// forum has the data of the forum itself, which a real one would keep in a database. All else is Tidemark's.
+type forum struct {
+	mu     sync.Mutex
+	users  []*user
+	topics []*topic
+	posts  []*post
+}
+
+type user struct {
+	community.Author
+	salt, password []byte
+	followers      []community.ID
+	follows        map[string][]community.ID // topics, authors
+}
+
+type topic struct {
+	community.Topic
+	followers, authors []community.ID
+}
+
+// post is a publication. Its JSON is what stands in the cache, and what the page gets.
+type post struct {
+	ID        community.ID `json:"id"`
+	Topic     community.ID `json:"topic"`
+	Author    community.ID `json:"author"`
+	Title     string       `json:"title"`
+	Slug      string       `json:"slug"`
+	Body      string       `json:"body"`
+	CreatedAt int64        `json:"created_at"`
+	UpdatedAt int64        `json:"updated_at"`
+}
+
+// What the forum tells its users.
+var (
+	errTaken    = errors.New("somebody has this name already")
+	errInput    = errors.New("fill in all fields: at most 100 characters, a text at most 10,000, a password at least 8")
+	errPassword = errors.New("the name or the password is wrong")
+	errNotFound = errors.New("there is nothing here")
+	errNotYours = errors.New("this isn't yours")
+)
+
+func newForum() *forum {
+	f := &forum{}
+	for i, title := range []string{"Go", "Redis", "Кухня"} {
+		now := time.Now().Unix()
+		f.topics = append(f.topics, &topic{Topic: community.Topic{
+			ID: idOf(i), Title: title, Slug: strings.ToLower(title), Community: 1, CreatedAt: now, UpdatedAt: now,
+		}})
+	}
+	return f
+}
+
+// idOf returns the ID of the i-th of a sort.
+func idOf(i int) community.ID { return community.ID(strconv.Itoa(i + 1)) }
+
+// at returns the element of an ID.
+func at[T any](all []*T, id community.ID) (*T, error) {
+	n, err := strconv.Atoi(string(id))
+	if err != nil || n < 1 || n > len(all) || idOf(n-1) != id {
+		return nil, errNotFound
+	}
+	return all[n-1], nil
+}
+
+// fits reports whether texts are there and not too long.
+func fits(most int, texts ...string) bool {
+	return !slices.ContainsFunc(texts, func(text string) bool { return strings.TrimSpace(text) == "" || len(text) > most })
+}
+
+func hash(password string, salt []byte) []byte {
+	key, err := pbkdf2.Key(sha256.New, password, salt, 600_000, 32)
+	if err != nil {
+		panic(err) // impossible outside of FIPS mode
+	}
+	return key
+}
+
+// register adds a user.
+func (f *forum) register(name, email, password string) (community.Author, error) {
+	if !fits(100, name, email, password) || len(password) < 8 {
+		return community.Author{}, errInput
+	}
+	salt := []byte(rand.Text())
+	hashed := hash(password, salt)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	slug := strings.ToLower(name)
+	if slices.ContainsFunc(f.users, func(u *user) bool { return u.Slug == slug }) {
+		return community.Author{}, errTaken
+	}
+	now := time.Now().Unix()
+	u := &user{
+		Author: community.Author{ID: idOf(len(f.users)), Name: name, Slug: slug, Email: email, CreatedAt: now, UpdatedAt: now},
+		salt:   salt, password: hashed, follows: map[string][]community.ID{},
+	}
+	f.users = append(f.users, u)
+	return u.Author, nil
+}
+
+// login returns the user with a name and a password.
+func (f *forum) login(name, password string) (community.Author, error) {
+	f.mu.Lock()
+	var u user // a name that doesn't exist takes as long as a wrong password
+	if i := slices.IndexFunc(f.users, func(u *user) bool { return u.Slug == strings.ToLower(name) }); i >= 0 {
+		u = *f.users[i]
+	}
+	f.mu.Unlock()
+	if subtle.ConstantTimeCompare(hash(password, u.salt), u.password) == 0 {
+		return community.Author{}, errPassword
+	}
+	return u.Author, nil
+}
+
+// verified marks the address of a user as verified, if it is still the one that the mail went to.
+func (f *forum) verified(id community.ID, email string) (community.Author, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u, err := at(f.users, id)
+	if err != nil {
+		return community.Author{}, err
+	}
+	if u.Email == email {
+		u.EmailVerified, u.UpdatedAt = true, time.Now().Unix()
+	}
+	return u.Author, nil
+}
+
+// author returns a user.
+func (f *forum) author(id community.ID) (community.Author, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u, err := at(f.users, id)
+	if err != nil {
+		return community.Author{}, err
+	}
+	return u.Author, nil
+}
+
+// topic returns a topic.
+func (f *forum) topic(id community.ID) (community.Topic, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t, err := at(f.topics, id)
+	if err != nil {
+		return community.Topic{}, err
+	}
+	return t.Topic, nil
+}
+
+// lists are the lists of IDs that change when somebody follows something: those of the follower and of what is followed.
+type lists struct{ follows, followers []community.ID }
+
+// follow adds or removes what a user follows: a topic or an author.
+func (f *forum) follow(id community.ID, sort string, followed community.ID, on bool) (lists, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u, err := at(f.users, id)
+	if err != nil {
+		return lists{}, err
+	}
+	var followers *[]community.ID
+	switch t, errTopic := at(f.topics, followed); {
+	case sort == "topics" && errTopic == nil:
+		followers = &t.followers
+		defer func() { t.Stat.Followers = int64(len(t.followers)) }()
+	case sort == "authors" && followed != id:
+		other, err := at(f.users, followed)
+		if err != nil {
+			return lists{}, err
+		}
+		followers = &other.followers
+	default:
+		return lists{}, errNotFound
+	}
+	u.follows[sort] = with(u.follows[sort], followed, on)
+	*followers = with(*followers, id, on)
+	u.Stat.Topics, u.Stat.Authors = int64(len(u.follows["topics"])), int64(len(u.follows["authors"]))
+	return lists{u.follows[sort], *followers}, nil
+}
+
+// with returns a copy of ids that has id, or doesn't.
+func with(ids []community.ID, id community.ID, on bool) []community.ID {
+	out := slices.DeleteFunc(slices.Clone(ids), func(other community.ID) bool { return other == id })
+	if on {
+		out = append(out, id)
+	}
+	return out
+}
+
+// publish adds a post of a user.
+func (f *forum) publish(author, in community.ID, title, body string) (post, error) {
+	if !fits(100, title) || !fits(10_000, body) {
+		return post{}, errInput
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u, err := at(f.users, author)
+	if err != nil {
+		return post{}, err
+	}
+	t, err := at(f.topics, in)
+	if err != nil {
+		return post{}, err
+	}
+	now := time.Now().Unix()
+	p := &post{ID: idOf(len(f.posts)), Topic: in, Author: author, Title: title, Body: body, CreatedAt: now, UpdatedAt: now}
+	p.Slug = fmt.Sprintf("%s-%s", t.Slug, p.ID)
+	f.posts = append(f.posts, p)
+	t.authors = with(t.authors, author, true)
+	u.Stat.Shouts++
+	t.Stat.Shouts++
+	t.Stat.Authors = int64(len(t.authors))
+	return *p, nil
+}
+
+// edit replaces the text of a user's own post.
+func (f *forum) edit(author, id community.ID, title, body string) (post, error) {
+	if !fits(100, title) || !fits(10_000, body) {
+		return post{}, errInput
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := at(f.posts, id)
+	switch {
+	case err != nil:
+		return post{}, err
+	case p.Author != author:
+		return post{}, errNotYours
+	}
+	p.Title, p.Body, p.UpdatedAt = title, body, time.Now().Unix()
+	return *p, nil
+}
+
+// post returns a post.
+func (f *forum) post(id community.ID) (post, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p, err := at(f.posts, id)
+	if err != nil {
+		return post{}, err
+	}
+	return *p, nil
+}
+
+// postsOf returns the posts of a topic, the last one first.
+func (f *forum) postsOf(id community.ID) []post {
+	return f.find(func(p *post) bool { return p.Topic == id })
+}
+
+// search returns the posts that have all words of a text.
+func (f *forum) search(text string) []post {
+	words := strings.Fields(strings.ToLower(text))
+	return f.find(func(p *post) bool {
+		all := strings.ToLower(p.Title + " " + p.Body)
+		return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(all, word) })
+	})
+}
+
+func (f *forum) find(wanted func(*post) bool) []post {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := []post{}
+	for _, p := range slices.Backward(f.posts) {
+		if len(found) < 50 && wanted(p) {
+			found = append(found, *p)
+		}
+	}
+	return found
+}
