@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help build run test lint openapi fuzz bench chaos check generate clean
+.PHONY: help build run test lint openapi e2e fuzz bench chaos check generate clean
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -16,7 +16,7 @@ FUZZTIME ?= 10s
 ARGS ?=
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/tidemark
 	go build -buildvcs=false -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)' -o bin/tidemark ./cmd/tidemark
@@ -40,6 +40,10 @@ lint: ## check style, comments and the import rules
 openapi: ## check docs/openapi.yaml and clients generated from it
 	@scripts/install-redis.sh
 	@scripts/check-openapi.sh
+
+e2e: ## test examples/community with headless Chromium
+	@scripts/install-redis.sh
+	@scripts/e2e.sh
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@scripts/fuzz.sh $(FUZZTIME)

@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/require"
+)
+
+// window is one browser profile with the forum's page.
+type window struct {
+	t   *testing.T
+	ctx context.Context //nolint:containedctx // of the browser's tab, as chromedp has it
+}
+
+// browser starts Chromium without a window, and returns a function that opens profiles, which share nothing.
+func browser(t *testing.T) func(url string) window {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(setting(t, "TIDEMARK_TEST_CHROMIUM")))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // Chromium refuses to run as root with it
+	}
+	limited, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	allocated, cancel := chromedp.NewExecAllocator(limited, options...)
+	t.Cleanup(cancel)
+	first, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(t.Logf))
+	t.Cleanup(cancel)
+	require.NoError(t, chromedp.Do(first))
+	return func(url string) window {
+		ctx, cancel := chromedp.NewContext(first, chromedp.WithNewBrowserContext())
+		t.Cleanup(cancel)
+		require.NoError(t, chromedp.Do(ctx)) // opens the tab, which lasts as long as this context
+		w := window{t, ctx}
+		w.do(chromedp.Navigate(url), chromedp.WaitVisible(chromedp.CSS(`#login`)))
+		return w
+	}
+}
+
+// do takes steps.
+func (w window) do(steps ...chromedp.Action[chromedp.Void]) {
+	w.t.Helper()
+	read(w, chromedp.Steps(steps...))
+}
+
+// patience is how long a step may take: nothing that works takes as long.
+const patience = 30 * time.Second
+
+// read returns what an action returns.
+func read[T any](w window, a chromedp.Action[T]) T {
+	w.t.Helper()
+	limited, cancel := context.WithTimeout(w.ctx, patience)
+	defer cancel()
+	value, err := chromedp.Run(limited, a)
+	if err != nil {
+		page, _ := chromedp.Run(w.ctx, chromedp.Evaluate[string](`document.body.innerText`))
+		w.t.Log("the page has:", page)
+	}
+	require.NoError(w.t, err)
+	return value
+}
+
+// sees waits until an element has a text.
+func (w window) sees(element, text string) {
+	w.t.Helper()
+	w.do(chromedp.WaitVisible(chromedp.Search(`//` + element + `[contains(., "` + text + `")]`)))
+}
+
+// click clicks a button, which may not be there yet.
+func (w window) click(text string) {
+	w.t.Helper()
+	w.do(chromedp.Click(chromedp.Search(`//button[normalize-space()="`+text+`"]`), chromedp.NodeVisible))
+}
+
+// enter logs a user in or registers it.
+func (w window) enter(name, button string) {
+	w.t.Helper()
+	w.do(
+		chromedp.SendKeys(chromedp.CSS(`#login [name=name]`), name), chromedp.SendKeys(chromedp.CSS(`#login [name=password]`), "correct horse"),
+		chromedp.SendKeys(chromedp.CSS(`#login [name=email]`), name+"@example.com"),
+	)
+	w.click(button)
+	w.sees("h2", name)
+}
+
+// write publishes a post in the topic that is shown.
+func (w window) write(title, body string) {
+	w.t.Helper()
+	w.do(chromedp.SendKeys(chromedp.CSS(`#content [name=title]`), title), chromedp.SendKeys(chromedp.CSS(`#content [name=body]`), body))
+	w.click("Publish")
+	w.sees("article", title)
+}
+
+// mark marks the page, so that kept tells whether it was loaded again.
+func (w window) mark() { read(w, chromedp.Evaluate[bool](`window.kept = true`)) }
+
+func (w window) kept() bool { return read(w, chromedp.Evaluate[bool](`window.kept === true`)) }
+
+// TestForum is an evening at the forum.
+func TestForum(t *testing.T) {
+	t.Parallel()
+	url := startForum(t)
+	open := browser(t)
+
+	ann, bob := open(url), open(url)
+	ann.enter("Ann", "Register")
+	ann.click("verify")
+	ann.sees("h2", "Ann ✓")
+	ann.click("Go")
+	ann.write("First", "Hello")
+
+	// Bob follows the topic, and is notified while his page stays open.
+	bob.enter("Bob", "Register")
+	bob.click("Go")
+	bob.click("follow")
+	bob.sees("p", "You follow this.")
+	bob.mark()
+	const hostile = `<img src=x onerror=document.title='gone'> & more`
+	ann.write(hostile, "<script>document.title='gone'</script>")
+	bob.sees("ul[@id='notifications']", "Ann created")
+	bob.sees("ul[@id='notifications']", "<img src=x onerror=")
+	require.True(t, bob.kept())
+
+	// What users write is text, and no HTML can be made of it.
+	bob.do(chromedp.Click(chromedp.CSS(`#notifications button`)))
+	bob.sees("article", "<script>document.title=")
+	bob.sees("small", "1 views")
+	require.Equal(t, "A community on Tidemark", read(bob, chromedp.Title()))
+	const attack = `try { document.body.innerHTML = '<b>x</b>'; 'done' } catch (e) { e.name }`
+	require.Equal(t, "TypeError", read(bob, chromedp.Evaluate[string](attack)))
+
+	// Searches find it, in any case.
+	bob.do(chromedp.SendKeys(chromedp.CSS(`#search input`), "  HELLO"+kb.Enter))
+	bob.sees("h2", "1 found")
+
+	// While Ann edits her post, nobody else can, not even she in another window.
+	ann.click(hostile)
+	ann.click("edit")
+	ann.do(chromedp.WaitVisible(chromedp.CSS(`#content form`)))
+	second := open(url)
+	second.enter("Ann", "Log in")
+	second.click("Go")
+	second.click(hostile)
+	second.click("edit")
+	second.sees("p", "lock-held")
+	ann.do(chromedp.SendKeys(chromedp.CSS(`#content [name=body]`), " and more"))
+	ann.click("Save")
+	ann.sees("article", "</script> and more")
+	bob.sees("ul[@id='notifications']", "Ann updated")
+
+	// A revocation from elsewhere ends the poll, and with it the session of the page.
+	elsewhere := open(url)
+	elsewhere.enter("Bob", "Log in")
+	elsewhere.click("Log out everywhere")
+	bob.sees("p", "You are logged out.")
+	bob.do(chromedp.WaitVisible(chromedp.CSS(`#login`)))
+	require.True(t, bob.kept())
+	ann.click("Redis") // whose session goes on
+	ann.sees("h2", "Redis")
+	ann.write("Second", "Still here")
+}
+
+// TestForeignPages calls the forum as a page of another site could: without a token, and with a browser's headers.
+func TestForeignPages(t *testing.T) {
+	t.Parallel()
+	url := startForum(t)
+	for path, want := range map[string]int{"/api/topics/1/posts": http.StatusUnauthorized, "/api/register": http.StatusForbidden} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, strings.NewReader(`{"title":"a","body":"b"}`))
+		require.NoError(t, err)
+		if want == http.StatusForbidden {
+			r.Header.Set("Origin", "https://example.com")
+			r.Header.Set("Sec-Fetch-Site", "cross-site")
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, want, answer.StatusCode)
+	}
+}
