@@ -1,0 +1,110 @@
+package server_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/wire/records"
+)
+
+func (h *harness) newSession(user string) string {
+	h.t.Helper()
+	body := `{"username":"Ann","deviceInfo":{"agent":"x"},"authData":{"secret":"only for back ends"}}`
+	return decode[records.IssuedSession](h.do("POST", "/v1/users/"+user+"/sessions", body).with(http.StatusCreated)).Token
+}
+
+func (h *harness) checkSession(token string) answer {
+	h.t.Helper()
+	return h.do("POST", "/v1/sessions/check", fmt.Sprintf(`{"token":%q}`, token))
+}
+
+// TestSessions: whatever users are called, each has its own sessions, and lists have neither tokens nor what is for back ends.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	users := map[string]string{"ann": "ann", "a%2Fb": "a/b", "a%7D%3A%7Bb": "a}:{b", "%D0%B0%20%25": "а %", "*": "*", "..%2F": "../"}
+	tokens := map[string]string{}
+	for path, user := range users {
+		tokens[path] = h.newSession(path)
+		found := decode[records.Session](h.checkSession(tokens[path]).with(http.StatusOK))
+		require.Equal(t, user, found.User)
+		require.JSONEq(t, `{"secret":"only for back ends"}`, string(found.AuthData))
+	}
+	for path := range users {
+		list := h.do("GET", "/v1/users/"+path+"/sessions", "").with(http.StatusOK)
+		require.Len(t, decode[records.Sessions](list).Sessions, 1)
+		require.NotContains(t, string(list.body), "back ends")
+		require.NotContains(t, string(list.body), tokens[path])
+		rotated := decode[records.IssuedSession](h.do("POST", "/v1/sessions/rotate", fmt.Sprintf(`{"token":%q}`, tokens[path])).with(http.StatusOK))
+		h.checkSession(tokens[path]).problem(http.StatusNotFound, fault.SlugNoSession)
+		h.do("DELETE", "/v1/users/"+path+"/sessions", "").with(http.StatusNoContent)
+		h.checkSession(rotated.Token).problem(http.StatusNotFound, fault.SlugNoSession)
+		h.do("DELETE", "/v1/users/"+path+"/sessions/"+strings.Repeat("0", 64), "").with(http.StatusNoContent)
+	}
+}
+
+// TestTokensOfSessionsAreAllAlike: an answer doesn't tell why a token isn't valid.
+func TestTokensOfSessionsAreAllAlike(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	ann, bob := h.newSession("ann"), h.newSession("bob")
+	h.do("DELETE", "/v1/users/bob/sessions", "").with(http.StatusNoContent)
+	var first string
+	for _, token := range []string{
+		bob, ann[:47] + bob[47:], bob[:47] + ann[47:], "tms_" + strings.Repeat("A", 43) + base64.RawURLEncoding.EncodeToString([]byte("ann")),
+		"", "x", "tms_", ann + "\n", "tmk_0123456789abcdef_x", strings.Repeat("x", 100_000), "7-Ann-eyJhIjoxfQ.eyJ1c2VyX2lkIjo3LCJ1c2VybmFtZSI6IkFubiJ9.x",
+		"env_vars:{JWT_SECRET}", "user_sessions:{ann}", "session:{ann}:x",
+	} {
+		a := h.checkSession(token)
+		a.problem(http.StatusNotFound, fault.SlugNoSession)
+		p := decode[map[string]any](a)
+		delete(p, "requestId")
+		delete(p, "instance")
+		text := fmt.Sprint(p)
+		if first == "" {
+			first = text
+		}
+		require.Equal(t, first, text, token)
+	}
+	h.checkSession(ann).with(http.StatusOK)
+}
+
+func TestBadSessions(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	large := func(n int) string { return `"` + strings.Repeat("x", n) + `"` }
+	const sessions, id = "/v1/users/ann/sessions", "/v1/users/ann/sessions/"
+	for _, tt := range []struct {
+		method, path, body string
+		slug               fault.Slug
+		field              string
+	}{
+		{"POST", sessions, ``, fault.SlugInvalidBody, ""},
+		{"POST", sessions, `[]`, fault.SlugInvalidBody, ""},
+		{"POST", sessions, `{"username":7}`, fault.SlugInvalidBody, "/username"},
+		{"POST", sessions, `{"username":"Ann","token":"x"}`, fault.SlugInvalidBody, "/token"},
+		{"POST", sessions, `{"username":"Ann","username":"Bob"}`, fault.SlugInvalidBody, "/username"},
+		{"POST", sessions, `{}`, fault.SlugInvalidSession, "/username"},
+		{"POST", sessions, `{"username":"a\u0000"}`, fault.SlugInvalidSession, "/username"},
+		{"POST", sessions, `{"username":` + large(257) + `}`, fault.SlugInvalidSession, "/username"},
+		{"POST", sessions, `{"username":"Ann","deviceInfo":` + large(2<<10) + `}`, fault.SlugInvalidSession, "/deviceInfo"},
+		{"POST", sessions, `{"username":"Ann","authData":` + large(16<<10) + `}`, fault.SlugInvalidSession, "/authData"},
+		{"POST", "/v1/users/" + strings.Repeat("x", 129) + "/sessions", `{"username":"Ann"}`, fault.SlugInvalidID, "user"},
+		{"GET", "/v1/users/a%00b/sessions", ``, fault.SlugInvalidID, "user"},
+		{"GET", sessions + "?limit=1", ``, fault.SlugInvalidQuery, ""},
+		{"DELETE", id + "x", ``, fault.SlugInvalidID, "id"},
+		{"DELETE", id + strings.Repeat("A", 64), ``, fault.SlugInvalidID, "id"},
+		{"POST", "/v1/sessions/check", `{"token":null}`, fault.SlugInvalidBody, "/token"},
+		{"POST", "/v1/sessions/check", `{"token":"x","user":"ann"}`, fault.SlugInvalidBody, "/user"},
+		{"POST", "/v1/sessions/rotate", `{"token":"x","idempotencyKey":"short"}`, fault.SlugInvalidSession, "/idempotencyKey"},
+	} {
+		p := h.do(tt.method, tt.path, tt.body).problem(http.StatusBadRequest, tt.slug)
+		require.Equal(t, tt.field, p.Field, "%s %s %.60s", tt.method, tt.path, tt.body)
+	}
+}
