@@ -61,7 +61,7 @@ func (w *WriteBehind[T]) Write(ctx context.Context, name string, value T) error 
 	}
 	// The older value goes first, and the claim keeps others from loading it again. So a process that ends after any of the steps
 	// leaves no older value in the cache; without the claim a reader finds what is in the queue.
-	if _, err := c.store.Claim(ctx, v.Key, Claim{Token: v.Token, TTL: c.claimTTL(), Mode: Over}); err != nil {
+	if _, err := c.store.Claim(ctx, v.Key, c.claim(v.Token, Over)); err != nil {
 		return err
 	}
 	if err := w.queue.Add(ctx, v); err != nil {

@@ -20,6 +20,9 @@ const (
 	DefaultLocalBytes  = 32 << 20
 )
 
+// MaxLoadTimeout is the longest Options.LoadTimeout.
+const MaxLoadTimeout = 50 * time.Second
+
 const (
 	jitter     = 0.1                    // of a TTL: values that were stored together don't end together
 	earlyPause = 5 * time.Second        // between two early loads of a value
@@ -40,7 +43,7 @@ type Options[T any] struct {
 	// Early is the last part of a value's TTL in which Load loads it again in the background, at a random time; zero: DefaultEarly;
 	// negative: never.
 	Early float64
-	// LoadTimeout is how long a loader may take; zero: DefaultLoadTimeout. It is also how long the others wait for a process
+	// LoadTimeout is how long a loader may take, up to MaxLoadTimeout; zero: DefaultLoadTimeout. It is also how long the others wait for a process
 	// that ends while it loads.
 	LoadTimeout time.Duration
 	// MaxLoads is how many loaders may run at once in this process; zero: DefaultMaxLoads.
@@ -81,7 +84,7 @@ func New[T any](store Store, o Options[T]) *Cache[T] {
 	o.TTL = cmp.Or(o.TTL, o.Kind.TTL)
 	o.NegativeTTL = cmp.Or(o.NegativeTTL, DefaultNegativeTTL)
 	o.Early = cmp.Or(o.Early, DefaultEarly)
-	o.LoadTimeout = cmp.Or(o.LoadTimeout, DefaultLoadTimeout)
+	o.LoadTimeout = min(cmp.Or(o.LoadTimeout, DefaultLoadTimeout), MaxLoadTimeout)
 	c := &Cache[T]{
 		o: o, store: store, local: newLocal[T](cmp.Or(o.LocalBytes, DefaultLocalBytes)),
 		flights: newFlights[T](), loads: make(chan struct{}, cmp.Or(o.MaxLoads, DefaultMaxLoads)),
@@ -201,9 +204,14 @@ func (c *Cache[T]) ttl(indexed bool) time.Duration {
 	return ttl - time.Duration(float64(ttl)*jitter*rand.Float64()) //nolint:gosec // no secret
 }
 
-// encode makes a value ready to be stored.
+// claim returns a claim on a value.
+func (c *Cache[T]) claim(token string, mode Mode) Claim {
+	return Claim{Token: token, TTL: c.o.LoadTimeout + claimSlack, Mode: mode, Prefixed: c.o.Prefixes}
+}
+
+// encode makes a value ready to be stored under a claim that is about to be made.
 func (c *Cache[T]) encode(id, token string, value T) (Value, error) {
-	v := Value{Key: c.key(id), Token: token, Prefixed: c.o.Prefixes}
+	v := Value{Key: c.key(id), Token: token, Began: time.Now()}
 	data, err := c.o.Codec.Encode(value)
 	switch {
 	case err != nil:
@@ -215,12 +223,12 @@ func (c *Cache[T]) encode(id, token string, value T) (Value, error) {
 	if c.o.Tags != nil {
 		v.Tags = c.o.Tags(id, value)
 	}
-	if err := checkTags(v.Tags); err != nil {
-		return v, err
-	}
-	v.TTL = c.ttl(v.Indexed())
-	return v, nil
+	v.TTL = c.ttl(c.indexed(&v))
+	return v, checkTags(v.Tags)
 }
+
+// indexed reports whether a value is in an index.
+func (c *Cache[T]) indexed(v *Value) bool { return c.o.Prefixes || len(v.Tags) > 0 }
 
 // maxTags is how many tags a value may have.
 const maxTags = 16

@@ -18,9 +18,9 @@ func (c *Cache[T]) Put(ctx context.Context, name string, value T) error {
 		return err
 	}
 	v, err := c.encode(name, "", value)
-	if err == nil && v.Indexed() {
+	if err == nil && c.indexed(&v) {
 		v.Token = id.New()
-		_, err = c.store.Claim(ctx, v.Key, Claim{Token: v.Token, TTL: c.claimTTL(), Mode: Over})
+		_, err = c.store.Claim(ctx, v.Key, c.claim(v.Token, Over))
 	}
 	if err == nil {
 		err = c.store.Store(ctx, v)
@@ -47,7 +47,7 @@ func (c *Cache[T]) Write(ctx context.Context, name string, value T, write func(c
 	if err != nil {
 		return err
 	}
-	if _, err := c.store.Claim(ctx, v.Key, Claim{Token: v.Token, TTL: c.claimTTL(), Mode: Over}); err != nil {
+	if _, err := c.store.Claim(ctx, v.Key, c.claim(v.Token, Over)); err != nil {
 		return err
 	}
 	if err := write(ctx); err != nil {

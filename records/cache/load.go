@@ -55,6 +55,9 @@ func (c *Cache[T]) fill(ctx context.Context, name string, mine *flight[T], load 
 	return value, err
 }
 
+// reloads is how often a value is loaded again that was invalidated while it was loaded. Callers may have come after that.
+const reloads = 2
+
 // again loads a value that is about to end, unless another process does, or too many loaders run.
 func (c *Cache[T]) again(ctx context.Context, name string, load Loader[T]) (value T, err error) {
 	a := &attempt[T]{
@@ -84,6 +87,9 @@ type attempt[T any] struct {
 	mine  *flight[T]
 	load  Loader[T]
 	mode  Mode
+	began time.Time // when the claim was about to be made
+
+	superseded int // how often a value was loaded and not stored, since it had been invalidated; 0 once one was stored
 }
 
 // try gets the value, or waits until it may be there: then it reports that it must be called again.
@@ -107,7 +113,8 @@ func (a *attempt[T]) try(ctx context.Context) (value T, again bool, err error) {
 	claimed, err := a.claim(ctx)
 	if err == nil && claimed.Outcome == Granted {
 		value, err = a.make(ctx)
-		return value, false, err
+		again = err == nil && a.superseded > 0 && a.superseded <= reloads
+		return value, again, err
 	}
 	if err != nil { // such as a full Redis, which can still be read
 		a.count(NotStored)
@@ -142,10 +149,9 @@ func (a *attempt[T]) read(ctx context.Context) (Entry, error) {
 func (a *attempt[T]) claim(ctx context.Context) (Claimed, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return a.store.Claim(ctx, a.key, Claim{Token: a.token, TTL: a.claimTTL(), Mode: a.mode})
+	a.began = time.Now()
+	return a.store.Claim(ctx, a.key, a.Cache.claim(a.token, a.mode))
 }
-
-func (c *Cache[T]) claimTTL() time.Duration { return c.o.LoadTimeout + claimSlack }
 
 // enter waits until a loader may run.
 func (a *attempt[T]) enter(ctx context.Context) error {
@@ -226,12 +232,16 @@ func (a *attempt[T]) keepInRedis(ctx context.Context, value T) {
 	if err == nil {
 		storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
+		v.Began = a.began
 		err = a.store.Store(storing, v)
 	}
 	switch {
 	case err == nil:
+		a.superseded = 0
 	case errors.Is(err, ErrSuperseded):
+		a.superseded++
 		a.count(Superseded)
+		a.end(ctx, 0)
 	default:
 		a.count(NotStored)
 		a.end(ctx, 0)

@@ -75,11 +75,11 @@ type Listener struct {
 
 // Claims lets one process at a time make a value.
 type Claims interface {
-	// Claim claims the right to store a value.
+	// Claim claims the right to store a value. Errors: ErrIndexFull.
 	Claim(ctx context.Context, key Key, c Claim) (Claimed, error)
 	// Store stores a value and ends its claim. With an empty token it needs no claim, and ends that of others; such a value can't
-	// be indexed. Errors: ErrSuperseded if the token's claim has ended, also for a repeat; ErrIndexFull. The value isn't stored
-	// then.
+	// be indexed. Errors: ErrSuperseded if the token's claim has ended, also for a repeat, or if one of the tags was invalidated
+	// since Value.Began; ErrIndexFull. The value isn't stored then.
 	Store(ctx context.Context, v Value) error
 	// End ends a claim without a value. If absent isn't 0 others are told for so long that there is none.
 	End(ctx context.Context, key Key, token string, absent time.Duration) error
@@ -87,10 +87,14 @@ type Claims interface {
 
 // Claim is a claim to be made.
 type Claim struct {
-	Token string
-	TTL   time.Duration
-	Mode  Mode
+	Token    string
+	TTL      time.Duration // up to MaxClaim
+	Mode     Mode
+	Prefixed bool // the value can be invalidated by the beginning of its ID
 }
+
+// MaxClaim is how long a claim can last.
+const MaxClaim = time.Minute
 
 // Mode says when a claim is granted.
 type Mode string
@@ -122,22 +126,19 @@ const (
 
 // Value is a value to be stored.
 type Value struct {
-	Key      Key
-	Token    string
-	Bytes    []byte
-	TTL      time.Duration // 0: permanent
-	Tags     []string
-	Prefixed bool // can be invalidated by the beginning of its ID
+	Key   Key
+	Token string
+	Began time.Time // when the claim was about to be made
+	Bytes []byte
+	TTL   time.Duration // 0: permanent
+	Tags  []string
 }
-
-// Indexed reports whether the value is in an index.
-func (v *Value) Indexed() bool { return len(v.Tags) > 0 || v.Prefixed }
 
 // Invalidator removes values, and ends the claims on them.
 type Invalidator interface {
 	Invalidate(ctx context.Context, kind *records.Kind, ids []string) error
 	// InvalidateTag removes the values of all kinds that have a tag. It returns how many the index had.
 	InvalidateTag(ctx context.Context, tag string) (int, error)
-	// InvalidatePrefix removes the values whose IDs begin with a prefix, of those that were stored as Prefixed.
+	// InvalidatePrefix removes the values whose IDs begin with a prefix, of those that were claimed as Prefixed.
 	InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix string) (int, error)
 }

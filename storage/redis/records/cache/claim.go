@@ -22,6 +22,9 @@ func (s *Store) Claim(ctx context.Context, key cache.Key, c cache.Claim) (cache.
 	if c.Mode == cache.Over && err == nil {
 		s.report(key.Kind.Name, key.ID)
 	}
+	if c.Prefixed && err == nil && claimed.Outcome == cache.Granted {
+		_, err = s.addEntry(ctx, prefixIndex(key.Kind), key, cache.MaxTaggedTTL)
+	}
 	return claimed, err
 }
 
@@ -54,15 +57,22 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 const entryLife = time.Hour
 
 // errUnclaimed is a defect of the caller.
-var errUnclaimed = errors.New("a value that is indexed must be claimed before it is stored")
+var errUnclaimed = errors.New("a value with tags must be claimed before it is stored")
 
 // Store implements cache.Store. The entries come first: the package comment says why.
 func (s *Store) Store(ctx context.Context, v cache.Value) error {
-	if v.Indexed() && v.Token == "" {
+	if len(v.Tags) > 0 && v.Token == "" {
 		return errUnclaimed
 	}
-	if err := s.addEntries(ctx, v); err != nil {
-		return err
+	for _, tag := range v.Tags {
+		ago, err := s.addEntry(ctx, tagIndex(tag), v.Key, v.TTL)
+		if err != nil {
+			return err
+		}
+		since := time.Since(v.Began)
+		if drift := since / 1000; ago >= 0 && since+drift >= ago { // of the clocks here and there
+			return cache.ErrSuperseded // the tag was invalidated after the value may have been read
+		}
 	}
 	reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key), []string{v.Token, string(v.Bytes), milliseconds(v.TTL)})
 	if err == nil {
@@ -74,31 +84,20 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 	return err
 }
 
-// addEntries adds the entries of a value, with one pipeline.
-func (s *Store) addEntries(ctx context.Context, v cache.Value) error {
-	var indexes []index
-	for _, tag := range v.Tags {
-		indexes = append(indexes, tagIndex(tag))
+// addEntry adds the entry of a value to an index. It returns how long ago the index was invalidated, or -1 if that is long ago.
+func (s *Store) addEntry(ctx context.Context, x index, key cache.Key, ttl time.Duration) (ago time.Duration, err error) {
+	life := milliseconds(min(ttl, cache.MaxTaggedTTL) + entryLife)
+	args := []string{x.entry(key), life, strconv.Itoa(cache.MaxIndexed)}
+	reply, err := s.indexes.Run(ctx, indexScript, x.keys(s.indexes.Prefix()), args)
+	if err != nil {
+		return 0, err
 	}
-	if v.Prefixed {
-		indexes = append(indexes, prefixIndex(v.Key.Kind))
+	if reply.Status != redis.OK {
+		return 0, refusals.Error(reply)
 	}
-	life := milliseconds(min(v.TTL, cache.MaxTaggedTTL) + entryLife)
-	calls := make([]redis.Call, len(indexes))
-	for i, x := range indexes {
-		calls[i] = redis.Call{
-			Keys: x.keys(s.indexes.Prefix()), Args: []string{x.entry(v.Key), life, strconv.Itoa(cache.MaxIndexed)},
-		}
-	}
-	for _, result := range s.indexes.RunMany(ctx, indexScript, calls) {
-		if result.Err != nil {
-			return result.Err
-		}
-		if err := refusals.Check(result.Reply, redis.OK); err != nil {
-			return err
-		}
-	}
-	return nil
+	d := reply.Decoder()
+	us := d.Int64()
+	return time.Duration(us) * time.Microsecond, d.End()
 }
 
 // End implements cache.Store.

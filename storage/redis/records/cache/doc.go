@@ -11,14 +11,19 @@
 //
 // # Order of the steps
 //
-// A value that is indexed takes three steps: the claim, which removes an older value; the entries; the value, if the claim is still
-// there. An invalidation takes three, too: it reads entries with their scores; removes the values and the claims on them; removes
-// the entries whose scores are still the same. Whatever the order in which both meet:
+// A value that is found by its prefix takes four steps: the claim, which removes an older value if a writer makes it; the entry;
+// making the value; storing it, if the claim is still there. An invalidation by prefix takes three: it reads entries with their scores;
+// removes the values and the claims on them; removes the entries whose scores are still the same. Whatever the order in which
+// both meet:
 //
-//   - If the invalidation reads before the entry is added, the value is newer than the invalidation, and its entry stays: adding it
-//     has changed its score.
+//   - If the invalidation reads before the entry is added, the value is made after that, and its entry stays: adding it has
+//     changed its score.
 //   - If it reads after that, the claim was there already. It ends the claim before the value is stored, which then isn't, or
 //     removes the value after that.
+//
+// The tags of a value are known only when it is made, so that their entries are added before it is stored. An invalidation that came
+// while it was made may have found no entry. It therefore begins by marking the index of its tag with the time, and a value isn't
+// stored if one of its tags was marked since its claim. Only how long ago something was is compared: no two clocks are.
 //
 // A process that ends between two steps leaves an entry without a value, which ends by itself, or a value with its entry. An
 // invalidation that failed in the middle has kept the entries of what it may not have removed, and is repeated. The two commands

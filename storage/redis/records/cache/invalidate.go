@@ -50,6 +50,9 @@ func (s *Store) remove(ctx context.Context, keys []cache.Key) error {
 func (s *Store) InvalidateTag(ctx context.Context, tag string) (n int, err error) {
 	x := tagIndex(tag)
 	key := s.indexes.Prefix() + x.ends
+	if err := s.mark(ctx, x); err != nil {
+		return 0, err
+	}
 	last, err := s.scored(ctx, func(b rueidis.Builder) rueidis.Completed {
 		return b.Zrange().Key(key).Min("0").Max("0").Rev().Withscores().Build()
 	})
@@ -64,10 +67,11 @@ func (s *Store) InvalidateTag(ctx context.Context, tag string) (n int, err error
 		if err != nil {
 			return n, err
 		}
-		if err := s.removePage(ctx, x, page); err != nil {
+		removed, err := s.removePage(ctx, x, page)
+		if err != nil {
 			return n, err
 		}
-		n += len(page)
+		n += removed
 		if len(page) < pageSize || text(page[len(page)-1].Score) == from {
 			return n, nil
 		}
@@ -84,35 +88,49 @@ func (s *Store) InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix
 		if err != nil || len(page) == 0 {
 			return n, err
 		}
-		if err := s.removePage(ctx, x, page); err != nil {
+		removed, err := s.removePage(ctx, x, page)
+		if err != nil {
 			return n, err
 		}
-		n += len(page)
+		n += removed
 		from = "(" + page[len(page)-1].Member
 	}
 }
 
-// removePage removes values, and then their entries.
-func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) error {
-	if len(page) == 0 {
-		return nil
+// mark records in the index of a tag that it is invalidated now: loaders that have begun may hold older values whose tags nobody
+// knows yet.
+func (s *Store) mark(ctx context.Context, x index) error {
+	reply, err := s.indexes.Run(ctx, markScript, x.keys(s.indexes.Prefix()), nil)
+	if err == nil {
+		err = refusals.Check(reply, redis.OK)
 	}
+	return err
+}
+
+// removePage removes values, and then their entries. It returns how many entries there were.
+func (s *Store) removePage(ctx context.Context, x index, page []rueidis.ZScore) (n int, err error) {
 	var keys []cache.Key
 	args := make([]string, 0, 2*len(page))
 	for _, entry := range page {
+		if entry.Member == "" { // the mark
+			continue
+		}
 		if key, ok := x.key(entry.Member); ok {
 			keys = append(keys, key)
 		}
 		args = append(args, entry.Member, text(entry.Score))
 	}
+	if len(args) == 0 {
+		return 0, nil
+	}
 	if err := s.remove(ctx, keys); err != nil {
-		return err
+		return 0, err
 	}
 	reply, err := s.indexes.Run(ctx, unindexScript, x.keys(s.indexes.Prefix()), args)
 	if err == nil {
 		err = refusals.Check(reply, redis.OK)
 	}
-	return err
+	return len(args) / 2, err
 }
 
 func text(score float64) string { return strconv.FormatFloat(score, 'f', 0, 64) }

@@ -18,6 +18,7 @@ var (
 	endScript     = lua.Must("records/cache_end")
 	indexScript   = lua.Must("records/cache_index")
 	unindexScript = lua.Must("records/cache_unindex")
+	markScript    = lua.Must("records/cache_mark")
 )
 
 // The statuses of the scripts, besides those that all scripts have.

@@ -1,0 +1,17 @@
+#!lua flags=allow-oom
+-- cache_mark.lua records in an index that it is invalidated now. It does that by the empty entry, whose score is when it can be
+-- forgotten. It may run when Redis is out of memory.
+-- uses: time.time time.decimal index.MARK_US
+--
+-- KEYS[1] ends  zset  entries, by when they end, in microseconds
+--
+-- Returns {"OK"}.
+-- Safe to run twice: yes.
+local ends_key = KEYS[1]
+
+local now_us, now_ms = time()
+redis.call('ZADD', ends_key, decimal(now_us + MARK_US), '')
+if redis.call('PEXPIRETIME', ends_key) < now_ms + MARK_US / 1000 then
+  redis.call('PEXPIREAT', ends_key, decimal(now_ms + MARK_US / 1000 + 60000))
+end
+return {'OK'}
