@@ -82,24 +82,25 @@ type Value struct {
 func (v *Values) Put(ctx context.Context, value Value) error {
 	stored := cache.Value{
 		Key: cache.Key{Kind: value.Kind.Kind, ID: value.ID}, Bytes: value.Bytes, TTL: value.TTL,
-		Tags:     append(value.Kind.Tags(value.ID), value.Tags...),
-		Prefixed: value.Kind.Prefixes(),
+		Tags: append(value.Kind.Tags(value.ID), value.Tags...), Began: time.Now(),
 	}
+	indexed := len(stored.Tags) > 0 || value.Kind.Prefixes()
 	if err := value.Kind.Check(value.Bytes); err != nil {
 		return err
 	}
 	if err := checkTags(value.Tags, maxTags); err != nil {
 		return err
 	}
-	if err := ttlOf(&stored); err != nil {
+	if err := ttlOf(&stored, indexed); err != nil {
 		return err
 	}
-	if !stored.Indexed() {
+	if !indexed {
 		return v.store.Store(ctx, stored)
 	}
 	// The claim comes first: if this process dies before it stores the value, the old one is gone already.
 	stored.Token = makeid.New()
-	if _, err := v.store.Claim(ctx, stored.Key, cache.Claim{Token: stored.Token, TTL: putTimeout, Mode: cache.Over}); err != nil {
+	claim := cache.Claim{Token: stored.Token, TTL: putTimeout, Mode: cache.Over, Prefixed: value.Kind.Prefixes()}
+	if _, err := v.store.Claim(ctx, stored.Key, claim); err != nil {
 		return err
 	}
 	return v.store.Store(ctx, stored)
@@ -109,9 +110,9 @@ func (v *Values) Put(ctx context.Context, value Value) error {
 const putTimeout = 10 * time.Second
 
 // ttlOf sets or checks the TTL of a value.
-func ttlOf(v *cache.Value) error {
+func ttlOf(v *cache.Value, indexed bool) error {
 	most := v.Key.Kind.TTL
-	if v.Indexed() && (most == 0 || most > cache.MaxTaggedTTL) {
+	if indexed && (most == 0 || most > cache.MaxTaggedTTL) {
 		most = cache.MaxTaggedTTL
 	}
 	switch {
