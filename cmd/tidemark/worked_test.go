@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,7 +24,8 @@ var worked = regexp.MustCompile(`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\
 
 // TestWorkedTables runs each worked table of the page, on a service and a Redis of its own, row by row.
 //
-// A request is an HTTP request, "admin" and one to the admin listener, or a Redis command. An answer is a status and a body.
+// A request is an HTTP request, "admin" and one to the admin listener, a command of the program, or a Redis command. An answer is a
+// status and a body, or what is printed, with single spaces.
 // The third column has Redis commands and their replies: `command` → `reply`, separated by <br>. <name> in an answer or a
 // reply captures what is there, and is what was captured afterwards, also in requests; … is anything; "≤ 60" is a number of up
 // to 60 that was 60 at most a minute ago. Bars are written \|. <dir> is a folder that has a keyset, keyset.json.
@@ -95,6 +97,9 @@ func (w *workedTable) look(t *testing.T, row, command, expected string) {
 // ask sends a request, and returns its answer.
 func (w *workedTable) ask(t *testing.T, text string) string {
 	t.Helper()
+	if args, ok := strings.CutPrefix(text, "tidemark "); ok {
+		return w.command(t, strings.Fields(args))
+	}
 	parts := request.FindStringSubmatch(text)
 	if parts == nil {
 		return w.redis(t, text)
@@ -105,6 +110,16 @@ func (w *workedTable) ask(t *testing.T, text string) string {
 	}
 	status, body := w.server.request(t, parts[2], base+parts[3], parts[4])
 	return strings.TrimSpace(strconv.Itoa(status) + " " + strings.TrimSpace(body))
+}
+
+// command runs the program, and returns what it prints, on one line.
+func (w *workedTable) command(t *testing.T, args []string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), w.server.Program, args...)
+	cmd.Env = append(w.server.Env, "TIDEMARK_SERVER="+w.server.url, "TIDEMARK_ADMIN="+w.server.admin, "TIDEMARK_REDIS="+w.node.URL())
+	out, err := cmd.Output()
+	require.NoError(t, err, args)
+	return strings.Join(strings.Fields(string(out)), " ")
 }
 
 // redis runs a command, and returns its reply as text: lists with spaces between their items, maps and sets in order.

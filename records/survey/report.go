@@ -161,19 +161,19 @@ func (v *visitor) report() (r Report) {
 	return r
 }
 
-// Texts returns what is wrong, in whole sentences.
+// Texts returns what is wrong with how many keys.
 func (k *Kind) Texts() (texts []string) {
 	for _, problem := range []struct {
 		keys int64
 		text string
 	}{
-		{k.Problems.NoTTL, "have no TTL, although they are temporary: something else has written them"},
-		{k.Problems.LongTTL, "live longer than their kind allows"},
-		{k.Problems.Type, "have another type than their kind"},
-		{k.Problems.Unknown, "are of no kind: another application's, or of another version"},
+		{k.Problems.NoTTL, "without a TTL, although the kind is temporary: something else has written them"},
+		{k.Problems.LongTTL, "with a longer TTL than the kind allows"},
+		{k.Problems.Type, "of another type than the kind's"},
+		{k.Problems.Unknown, "of no kind: another application's, or of another version"},
 	} {
 		if problem.keys > 0 {
-			texts = append(texts, fmt.Sprintf("%d keys of kind %s %s", problem.keys, k.Name, problem.text))
+			texts = append(texts, fmt.Sprintf("%s: %d %s", k.Name, problem.keys, problem.text))
 		}
 	}
 	return texts

@@ -63,13 +63,13 @@ func TestReport(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"session 4 800 3 {1 0 0 1 1 1} [{session:{bob}:02 300} {session:{ann}:00 200}] " +
-			"[1 keys of kind session have no TTL, although they are temporary: something else has written them " +
-			"1 keys of kind session live longer than their kind allows 1 keys of kind session have another type than their kind]",
+			"[session: 1 without a TTL, although the kind is temporary: something else has written them " +
+			"session: 1 with a longer TTL than the kind allows session: 1 of another type than the kind's]",
 		"source-session 1 500 1 {0 1 0 0 0 0} [{session:7:<token> 500}] []",
 		"viewed 1 60 1 {0 0 0 0 0 1} [{viewed:{7} 60}] []",
 		"channel-clock 1 60 1 {0 0 1 0 0 0} [{c.{lobby}.clock 60}] []",
 		"unknown 3 240 3 {0 1 0 0 0 2} [{x:<token>:y 90} {\\xff\\x00\\n" + strings.Repeat("é", 58) + "… 80}] " +
-			"[3 keys of kind unknown are of no kind: another application's, or of another version]",
+			"[unknown: 3 of no kind: another application's, or of another version]",
 	}, lines)
 
 	report, err = survey.Run(t.Context(), s, survey.Options{Kinds: []string{"viewed", survey.Unknown}})
