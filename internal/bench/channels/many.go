@@ -74,7 +74,7 @@ func Many(ctx context.Context, s target.Settings, r *report.Report) error {
 }
 
 func manyPath(n int) string {
-	return fmt.Sprintf("/v1/channels/notifications:topic:%d/subscribers/ann", n)
+	return fmt.Sprintf("/v1/channels/bench:topic:%d/subscribers/ann", n)
 }
 
 // manyBody returns the body of a fetch from the first channels, which acknowledges on the first one.
@@ -85,7 +85,7 @@ func manyBody(sources int, receipt string) string {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		fmt.Fprintf(&b, `{"channel":"notifications:topic:%d","subscriber":"ann"`, i)
+		fmt.Fprintf(&b, `{"channel":"bench:topic:%d","subscriber":"ann"`, i)
 		if i == 0 && receipt != "" {
 			fmt.Fprintf(&b, `,"receiptHandle":%q`, receipt)
 		}
@@ -98,7 +98,7 @@ func manyBody(sources int, receipt string) string {
 // fillOne publishes two messages to the first channel, and returns the receipt of the first. To the server a repeated
 // acknowledgement is as much work as the first.
 func fillOne(ctx context.Context, u *target.Target) (receipt string, err error) {
-	publish := drive.Request(http.MethodPost, "/v1/channels/notifications:topic:0/messages", `[{"content":`+content+`},{"content":`+content+`}]`)
+	publish := drive.Request(http.MethodPost, "/v1/channels/bench:topic:0/messages", `[{"content":`+content+`},{"content":`+content+`}]`)
 	if _, err := drive.Once(ctx, u.Server.HTTP, publish); err != nil {
 		return "", err
 	}
