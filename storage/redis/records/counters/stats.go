@@ -48,8 +48,8 @@ func (s *Store) addedKey(of counters.Series, id string) string {
 
 // atNow calls a function with the time, by Redis's clock, of which the first is a guess. The function returns Redis's time if
 // it matters that this is another one; then it has changed nothing.
-func atNow(call func(now time.Time) (other time.Time, err error)) error {
-	now := time.Now()
+func (s *Store) atNow(call func(now time.Time) (other time.Time, err error)) error {
+	now := s.now()
 	for range 3 {
 		other, err := call(now)
 		if err != nil || other.IsZero() {
@@ -75,7 +75,7 @@ func (s *Store) Change(ctx context.Context, c counters.Change) (window counters.
 	for _, field := range fields {
 		changes = append(changes, field, strconv.FormatInt(c.Values[field], 10))
 	}
-	err = atNow(func(now time.Time) (other time.Time, err error) {
+	err = s.atNow(func(now time.Time) (other time.Time, err error) {
 		window = counters.Window{Start: c.Timeframe.Start(now), Values: map[string]int64{}}
 		keys := []string{s.seriesKey(c.Series), s.seriesKey(c.Series, window.Start), s.addedKey(c.Series, c.ID)}
 		args := []string{
@@ -113,7 +113,7 @@ func (s *Store) Range(ctx context.Context, of counters.Series, from, to time.Tim
 	if of.Fields {
 		fields = "1"
 	}
-	err = atNow(func(now time.Time) (other time.Time, err error) {
+	err = s.atNow(func(now time.Time) (other time.Time, err error) {
 		starts := of.Timeframe.Windows(from, to, now)
 		keys := make([]string, len(starts))
 		for i, start := range starts {

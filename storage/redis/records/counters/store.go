@@ -2,13 +2,18 @@
 package counters
 
 import (
+	"time"
+
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
 // Store keeps counters in Redis. It may be used by many goroutines.
-type Store struct{ conn *redis.Conn }
+type Store struct {
+	conn *redis.Conn
+	now  func() time.Time // a guess at Redis's
+}
 
 var (
 	_ counters.ViewStore  = (*Store)(nil)
@@ -17,7 +22,7 @@ var (
 )
 
 // New returns the counters in the Redis of a connection.
-func New(conn *redis.Conn) *Store { return &Store{conn: conn} }
+func New(conn *redis.Conn) *Store { return &Store{conn: conn, now: time.Now} }
 
 // States returns the states in the same Redis.
 func (s *Store) States() counters.StateStore { return &states{conn: s.conn} }
