@@ -25,6 +25,9 @@ func newVerify(t cli.Terminal) *cobra.Command {
 	connection := cli.AddConnection(issue, t, patience)
 	issue.Flags().StringVar(&data, "data", "", "`JSON` that the take prints")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		if data != "" && !json.Valid([]byte(data)) {
+			return cli.Usagef("--data isn't JSON")
+		}
 		issued, err := records.New(c).IssueVerification(ctx, args[0], records.VerificationType(args[1]), json.RawMessage(data))
 		return writeUnless(err, t, issued)
 	})
