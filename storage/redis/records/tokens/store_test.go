@@ -2,11 +2,15 @@ package tokens
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/records/tokens"
@@ -194,4 +198,48 @@ func TestHalfMovedSlot(t *testing.T) {
 	found, err := s.Get(t.Context(), of)
 	require.NoError(t, err)
 	require.Equal(t, "b r", string(found.Access)+" "+string(found.Refresh))
+}
+
+// TestSwitchover: while replicas take over, each state is still taken by one of the attempts that race for it.
+func TestSwitchover(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Options{})
+	s := New(rig.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Minute}))
+	raced, stop := make(chan struct{}, 1<<20), make(chan struct{})
+	race := func(hash string) error {
+		if _, err := s.KeepState(t.Context(), hash, tokens.State{Provider: "google"}); err != nil {
+			return err
+		}
+		errs := rig.AtOnce([]string{"a", "b", "c", "d"}, func(attempt string) error {
+			return rig.ErrorOf(s.TakeState(t.Context(), hash, attempt))
+		})
+		won := slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, tokens.ErrNoState) })
+		raced <- struct{}{}
+		if len(won) != 1 || won[0] != nil {
+			return fmt.Errorf("not one has taken %s: %v", hash, won)
+		}
+		return nil
+	}
+	var g errgroup.Group
+	for racer := range 4 {
+		g.Go(func() error {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return nil
+				default:
+				}
+				if err := race(fmt.Sprint(racer, "-", n)); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	<-raced
+	before := len(raced)
+	c.Switchover(t, c.Slot("{0-0}"))
+	during := len(raced) - before
+	close(stop)
+	require.NoError(t, g.Wait())
+	require.Positive(t, during)
 }
