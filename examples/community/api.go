@@ -58,7 +58,6 @@ func (s *site) routes(mux *http.ServeMux) {
 		"DELETE /api/posts/{id}/lock":     s.unlock,
 		"PUT /api/follows/{sort}/{id}":    s.follow,
 		"DELETE /api/follows/{sort}/{id}": s.follow,
-		"GET /api/channels":               s.followed,
 	} {
 		mux.Handle(pattern, s.members(h))
 	}

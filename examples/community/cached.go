@@ -52,7 +52,7 @@ func (s *site) topicOf(ctx context.Context, id community.ID) (community.Topic, e
 
 func (s *site) showTopics(r *http.Request, _ caller) (any, error) {
 	var all []community.Topic
-	for i := range s.forum.topics { // there are always as many
+	for i := range s.forum.data.Topics { // there are always as many
 		t, err := s.topicOf(r.Context(), idOf(i))
 		if err != nil {
 			return nil, err

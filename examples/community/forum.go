@@ -5,8 +5,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,24 +19,30 @@ import (
 	"github.com/tidemark-dev/tidemark/records/community"
 )
 
-// forum has the data of the forum itself, which a real one would keep in a database. All else is Tidemark's.
+// forum has the data of the forum itself, which a real one would keep in a database and this one in a file. All else is Tidemark's.
 type forum struct {
-	mu     sync.Mutex
-	users  []*user
-	topics []*topic
-	posts  []*post
+	path string
+
+	mu   sync.Mutex
+	data struct {
+		Users  []*user
+		Topics []*topic
+		Posts  []*post
+	}
 }
 
 type user struct {
 	community.Author
-	salt, password []byte
-	followers      []community.ID
-	follows        map[string][]community.ID // topics, authors
+
+	Salt, Password []byte
+	Followers      []community.ID
+	Follows        map[string][]community.ID // topics, authors
 }
 
 type topic struct {
 	community.Topic
-	followers, authors []community.ID
+
+	Followers, Authors []community.ID
 }
 
 // post is a publication. Its JSON is what stands in the cache, and what the page gets.
@@ -57,15 +66,31 @@ var (
 	errNotYours = errors.New("this isn't yours")
 )
 
-func newForum() *forum {
-	f := &forum{}
-	for i, title := range []string{"Go", "Redis", "Кухня"} {
-		now := time.Now().Unix()
-		f.topics = append(f.topics, &topic{Topic: community.Topic{
-			ID: idOf(i), Title: title, Slug: strings.ToLower(title), Community: 1, CreatedAt: now, UpdatedAt: now,
-		}})
+// openForum reads the forum's file, or begins a new forum.
+func openForum(path string) (*forum, error) {
+	f := &forum{path: path}
+	text, err := os.ReadFile(path) //nolint:gosec // who starts the forum names its file
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, errors.Join(err, json.Unmarshal(text, &f.data))
 	}
-	return f
+	now := time.Now().Unix()
+	for i, title := range []string{"Go", "Redis", "Кухня"} {
+		t := community.Topic{ID: idOf(i), Title: title, Slug: strings.ToLower(title), Community: 1, CreatedAt: now, UpdatedAt: now}
+		f.data.Topics = append(f.data.Topics, &topic{Topic: t})
+	}
+	return f, f.save()
+}
+
+// save writes the file. The caller holds mu.
+func (f *forum) save() error {
+	text, err := json.Marshal(f.data)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.path+".new", text, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(f.path+".new", f.path)
 }
 
 // idOf returns the ID of the i-th of a sort.
@@ -103,27 +128,27 @@ func (f *forum) register(name, email, password string) (community.Author, error)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	slug := strings.ToLower(name)
-	if slices.ContainsFunc(f.users, func(u *user) bool { return u.Slug == slug }) {
+	if slices.ContainsFunc(f.data.Users, func(u *user) bool { return u.Slug == slug }) {
 		return community.Author{}, errTaken
 	}
 	now := time.Now().Unix()
 	u := &user{
-		Author: community.Author{ID: idOf(len(f.users)), Name: name, Slug: slug, Email: email, CreatedAt: now, UpdatedAt: now},
-		salt:   salt, password: hashed, follows: map[string][]community.ID{},
+		Author: community.Author{ID: idOf(len(f.data.Users)), Name: name, Slug: slug, Email: email, CreatedAt: now, UpdatedAt: now},
+		Salt:   salt, Password: hashed, Follows: map[string][]community.ID{},
 	}
-	f.users = append(f.users, u)
-	return u.Author, nil
+	f.data.Users = append(f.data.Users, u)
+	return u.Author, f.save()
 }
 
 // login returns the user with a name and a password.
 func (f *forum) login(name, password string) (community.Author, error) {
 	f.mu.Lock()
 	var u user // a name that doesn't exist takes as long as a wrong password
-	if i := slices.IndexFunc(f.users, func(u *user) bool { return u.Slug == strings.ToLower(name) }); i >= 0 {
-		u = *f.users[i]
+	if i := slices.IndexFunc(f.data.Users, func(u *user) bool { return u.Slug == strings.ToLower(name) }); i >= 0 {
+		u = *f.data.Users[i]
 	}
 	f.mu.Unlock()
-	if subtle.ConstantTimeCompare(hash(password, u.salt), u.password) == 0 {
+	if subtle.ConstantTimeCompare(hash(password, u.Salt), u.Password) == 0 {
 		return community.Author{}, errPassword
 	}
 	return u.Author, nil
@@ -133,21 +158,21 @@ func (f *forum) login(name, password string) (community.Author, error) {
 func (f *forum) verified(id community.ID, email string) (community.Author, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u, err := at(f.users, id)
+	u, err := at(f.data.Users, id)
 	if err != nil {
 		return community.Author{}, err
 	}
 	if u.Email == email {
 		u.EmailVerified, u.UpdatedAt = true, time.Now().Unix()
 	}
-	return u.Author, nil
+	return u.Author, f.save()
 }
 
 // author returns a user.
 func (f *forum) author(id community.ID) (community.Author, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u, err := at(f.users, id)
+	u, err := at(f.data.Users, id)
 	if err != nil {
 		return community.Author{}, err
 	}
@@ -158,7 +183,7 @@ func (f *forum) author(id community.ID) (community.Author, error) {
 func (f *forum) topic(id community.ID) (community.Topic, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t, err := at(f.topics, id)
+	t, err := at(f.data.Topics, id)
 	if err != nil {
 		return community.Topic{}, err
 	}
@@ -172,28 +197,32 @@ type lists struct{ follows, followers []community.ID }
 func (f *forum) follow(id community.ID, sort string, followed community.ID, on bool) (lists, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u, err := at(f.users, id)
+	u, err := at(f.data.Users, id)
 	if err != nil {
 		return lists{}, err
 	}
-	var followers *[]community.ID
-	switch t, errTopic := at(f.topics, followed); {
-	case sort == "topics" && errTopic == nil:
-		followers = &t.followers
-		defer func() { t.Stat.Followers = int64(len(t.followers)) }()
-	case sort == "authors" && followed != id:
-		other, err := at(f.users, followed)
+	var followers []community.ID
+	switch sort {
+	case "topics":
+		t, err := at(f.data.Topics, followed)
 		if err != nil {
 			return lists{}, err
 		}
-		followers = &other.followers
+		t.Followers = with(t.Followers, id, on)
+		t.Stat.Followers, followers = int64(len(t.Followers)), t.Followers
+	case "authors":
+		other, err := at(f.data.Users, followed)
+		if err != nil {
+			return lists{}, err
+		}
+		other.Followers = with(other.Followers, id, on)
+		followers = other.Followers
 	default:
 		return lists{}, errNotFound
 	}
-	u.follows[sort] = with(u.follows[sort], followed, on)
-	*followers = with(*followers, id, on)
-	u.Stat.Topics, u.Stat.Authors = int64(len(u.follows["topics"])), int64(len(u.follows["authors"]))
-	return lists{u.follows[sort], *followers}, nil
+	u.Follows[sort] = with(u.Follows[sort], followed, on)
+	u.Stat.Topics, u.Stat.Authors = int64(len(u.Follows["topics"])), int64(len(u.Follows["authors"]))
+	return lists{u.Follows[sort], followers}, f.save()
 }
 
 // with returns a copy of ids that has id, or doesn't.
@@ -212,23 +241,23 @@ func (f *forum) publish(author, in community.ID, title, body string) (post, erro
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u, err := at(f.users, author)
+	u, err := at(f.data.Users, author)
 	if err != nil {
 		return post{}, err
 	}
-	t, err := at(f.topics, in)
+	t, err := at(f.data.Topics, in)
 	if err != nil {
 		return post{}, err
 	}
 	now := time.Now().Unix()
-	p := &post{ID: idOf(len(f.posts)), Topic: in, Author: author, Title: title, Body: body, CreatedAt: now, UpdatedAt: now}
+	p := &post{ID: idOf(len(f.data.Posts)), Topic: in, Author: author, Title: title, Body: body, CreatedAt: now, UpdatedAt: now}
 	p.Slug = fmt.Sprintf("%s-%s", t.Slug, p.ID)
-	f.posts = append(f.posts, p)
-	t.authors = with(t.authors, author, true)
+	f.data.Posts = append(f.data.Posts, p)
+	t.Authors = with(t.Authors, author, true)
 	u.Stat.Shouts++
 	t.Stat.Shouts++
-	t.Stat.Authors = int64(len(t.authors))
-	return *p, nil
+	t.Stat.Authors = int64(len(t.Authors))
+	return *p, f.save()
 }
 
 // edit replaces the text of a user's own post.
@@ -238,7 +267,7 @@ func (f *forum) edit(author, id community.ID, title, body string) (post, error) 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p, err := at(f.posts, id)
+	p, err := at(f.data.Posts, id)
 	switch {
 	case err != nil:
 		return post{}, err
@@ -246,14 +275,14 @@ func (f *forum) edit(author, id community.ID, title, body string) (post, error) 
 		return post{}, errNotYours
 	}
 	p.Title, p.Body, p.UpdatedAt = title, body, time.Now().Unix()
-	return *p, nil
+	return *p, f.save()
 }
 
 // post returns a post.
 func (f *forum) post(id community.ID) (post, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p, err := at(f.posts, id)
+	p, err := at(f.data.Posts, id)
 	if err != nil {
 		return post{}, err
 	}
@@ -278,7 +307,7 @@ func (f *forum) find(wanted func(*post) bool) []post {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := []post{}
-	for _, p := range slices.Backward(f.posts) {
+	for _, p := range slices.Backward(f.data.Posts) {
 		if len(found) < 50 && wanted(p) {
 			found = append(found, *p)
 		}

@@ -30,6 +30,7 @@ func main() {
 	flag.StringVar(&o.tidemark, "server", "http://127.0.0.1:8080", "`URL` of Tidemark, also for browsers")
 	flag.StringVar(&o.admin, "admin", "unix:tidemark-data/admin.sock", "admin `address` of Tidemark, where the forum makes its API key")
 	flag.StringVar(&o.keyFile, "key", "community.key", "`file` with the API key, which is made if it doesn't exist")
+	flag.StringVar(&o.dataFile, "data", "community.json", "`file` with the forum's own data")
 	flag.Parse()
 	if err := run(ctx, o, slog.New(slog.NewTextHandler(os.Stderr, nil))); err != nil {
 		fmt.Fprintln(os.Stderr, "community:", err)
@@ -37,10 +38,14 @@ func main() {
 	}
 }
 
-type options struct{ listen, tidemark, admin, keyFile string }
+type options struct{ listen, tidemark, admin, keyFile, dataFile string }
 
 // run serves until ctx ends.
 func run(ctx context.Context, o options, log *slog.Logger) error {
+	forum, err := openForum(o.dataFile)
+	if err != nil {
+		return err
+	}
 	key, err := apiKey(ctx, o)
 	if err != nil {
 		return err
@@ -50,7 +55,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	defer c.Close()
-	s := &site{log: log, forum: newForum(), records: records.New(c), channels: c, mail: &outbox{log: log}}
+	s := &site{log: log, forum: forum, records: records.New(c), channels: c, mail: &outbox{log: log}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", servePage(o.tidemark))
 	s.routes(mux)

@@ -136,8 +136,3 @@ func (s *site) follow(r *http.Request, who caller) (any, error) {
 	}
 	return struct{}{}, s.store(ctx, followers, id, changed.followers)
 }
-
-// followed returns the channels that the caller follows. The page subscribes to them and waits on them all.
-func (s *site) followed(r *http.Request, who caller) (any, error) {
-	return s.records.Following(r.Context(), string(who.id))
-}

@@ -77,5 +77,5 @@ func startForum(t *testing.T) string {
 		"--config", "../../examples/community/tidemark.yaml", "--cors-origins", "http://"+forum, "--data-dir", filepath.Join(dir, "data"),
 		"--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0", "--admin-listen", socket)
 	return startProgram(t, regexp.MustCompile(`msg="the forum is ready" url=(\S+)`), setting(t, "TIDEMARK_TEST_COMMUNITY"),
-		"-listen", forum, "-server", service, "-admin", socket, "-key", filepath.Join(dir, "community.key"))
+		"-listen", forum, "-server", service, "-admin", socket, "-key", filepath.Join(dir, "community.key"), "-data", filepath.Join(dir, "community.json"))
 }
