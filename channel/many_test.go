@@ -116,9 +116,7 @@ func TestShares(t *testing.T) {
 func flooded(asked *[][]FetchRequest) *stubStore {
 	content := []byte(`"` + strings.Repeat("x", testPolicy.MaxMessageBytes-2) + `"`)
 	return &stubStore{
-		poll: func(r PollRequest) PollResult {
-			return PollResult{Position: in1(1000), Mark: 0}
-		},
+		poll: func(PollRequest) PollResult { return PollResult{Position: in1(1000)} },
 		fetchEach: func(requests []FetchRequest) []BatchResult {
 			*asked = append(*asked, requests)
 			results := make([]BatchResult, len(requests))

@@ -18,7 +18,7 @@ type ready struct {
 // share decides how many messages each of some sources may return, most of them together: each as many as another, unless it
 // has fewer. If there are more sources than messages, chance decides who gets one; the others are left out.
 func share(some []ready, most int) []ready {
-	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] })
+	shuffle(some)
 	some = some[:min(len(some), most)]
 	slices.SortStableFunc(some, func(a, b ready) int { return cmp.Compare(a.unread, b.unread) })
 	for i := range some {
@@ -26,8 +26,12 @@ func share(some []ready, most int) []ready {
 		some[i].max = int(min(some[i].unread, uint64(even)))
 		most -= some[i].max
 	}
-	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] }) // the bytes may suffice for some only
+	shuffle(some) // the bytes may suffice for some only
 	return some
+}
+
+func shuffle(some []ready) {
+	rand.Shuffle(len(some), func(i, j int) { some[i], some[j] = some[j], some[i] }) //nolint:gosec // it is fair, and protects nothing
 }
 
 // fetch fetches from the sources that have something, within the bounds of the answer, and from those that are due, of which
