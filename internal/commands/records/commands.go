@@ -15,11 +15,12 @@ func Commands(t cli.Terminal) []*cobra.Command {
 		newKinds(t),
 		newLock(t),
 		newOAuth(t),
+		newUnlock(t),
+		newFollowing(t),
 		newSession(t),
 		newSettings(t),
 		newState(t),
 		newStats(t),
-		newUnlock(t),
 		newVerify(t),
 		newViews(t),
 	}
