@@ -89,6 +89,7 @@ func TestKey(t *testing.T) {
 		{records.Verification, []string{"7", "a:b", "c:d"}, "verification:{7}:a%3Ab:c:d"},
 		{records.Shouts, []string{"limit=20:offset=0:sort=created_at"}, "shouts:{limit=20:offset=0:sort=created_at}"},
 		{records.Search, []string{"a b%"}, "search_cache:{a%20b%25}"},
+		{records.Search, []string{"a\u00a0b\u2028"}, "search_cache:{a%C2%A0b%E2%80%A8}"},
 		{records.TopicShouts, []string{""}, "topic_shouts_{%}"},
 		{records.Setting, []string{"\xff\n"}, "env_vars:{%FF%0A}"},
 		{records.Settings, nil, "env_vars"},

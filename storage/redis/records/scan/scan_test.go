@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
@@ -80,6 +81,29 @@ func TestSurvey(t *testing.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, total, int64(3014))
 	})
+}
+
+// TestReplicasAreLeftOut: each key of a Cluster is counted on its primary only.
+func TestReplicasAreLeftOut(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.Options{})
+	conn := connect(t, redis.Options{URL: strings.Join(cluster.Addrs(), ",")})
+	for i := range 30 {
+		write(t, conn.Client(), "", fmt.Sprintf("SET viewed:{%d} 1", i))
+	}
+	require.Eventually(t, func() bool { // the replicas have the keys, too
+		var all int64
+		for _, node := range cluster.Nodes() {
+			n, err := node.Do(t, "DBSIZE").AsInt64()
+			require.NoError(t, err)
+			all += n
+		}
+		return all == 60
+	}, 20*time.Second, 10*time.Millisecond)
+	var seen, total int64
+	report, err := survey.Run(t.Context(), scan.New(conn), survey.Options{Progress: func(now, of int64) { seen, total = now, of }})
+	require.NoError(t, err)
+	require.Equal(t, []int64{30, 30, 30}, []int64{report.Kinds[0].Keys, seen, total})
 }
 
 // TestWithoutMemoryUsage: a user that may not ask for memory gets all but that; one that may not scan gets an error.
