@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -228,10 +229,15 @@ func (c *Client) read(
 		}
 		for i, result := range c.results(ctx, commands) {
 			e := &entries[i]
-			if err := decode(result, e); err != nil {
+			err := decode(result, e)
+			if outOfMemory(err) {
+				plain := command(c.conn.Prefix() + e.key)
+				err = decode(c.client.Do(ctx, rueidis.Completed(plain)), e)
+			}
+			if err != nil {
 				return ownError(ctx, err)
 			}
-			if e.Found {
+			if e.Found && result.Error() == nil {
 				e.Until = until(result)
 			}
 		}
@@ -245,6 +251,12 @@ func (c *Client) results(ctx context.Context, commands []rueidis.CacheableTTL) [
 		return []rueidis.RedisResult{c.client.DoCache(ctx, commands[0].Cmd, commands[0].TTL)}
 	}
 	return c.client.DoMultiCache(ctx, commands...)
+}
+
+// outOfMemory reports whether Redis is too full to queue the commands with which a key is read and tracked. It can still be read.
+func outOfMemory(err error) bool {
+	var refusal *rueidis.RedisError
+	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "OOM ")
 }
 
 // until returns how long an answer may be kept. One that was read while its slot was moving isn't kept by the client either.

@@ -36,5 +36,7 @@
 // old primary had and the new one doesn't are gone with their connection. If a key doesn't exist, its slot moves to another node
 // of a Cluster, and it is created there, the answer can be 2 seconds old. No answer is older than Options.MaxAge.
 //
+// A Redis that is out of memory can't track keys; they are read from it each time then, and what was read is never fresh.
+//
 // Redis's user needs CLIENT|TRACKING, MULTI, EXEC, ECHO, PTTL, GET and HGETALL. Everything may be used by many goroutines.
 package tracked

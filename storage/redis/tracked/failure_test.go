@@ -138,3 +138,24 @@ func TestSwitchover(t *testing.T) {
 	rig.WaitFor(t, "the change to be reported", func() bool { return !before.Fresh() })
 	r.becomes("k", "2")
 }
+
+// A full Redis can't track keys. It is read every time then.
+func TestFullRedis(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	r := open(t, rig.Connect(t, redis.Options{URL: node.URL()}), tracked.Options{})
+	r.do("SET", "k", "1")
+	r.do("HSET", "h", "f", "v")
+	rig.Set(t, node, "maxmemory", "1")
+	e := r.get("k")
+	require.Equal(t, "1", string(e.Bytes))
+	require.False(t, e.Fresh())
+	many, err := r.GetMany(t.Context(), []string{"none", "k"})
+	require.NoError(t, err)
+	require.Equal(t, "1", string(many[1].Bytes))
+	hash, err := r.HGetAll(t.Context(), "h")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"f": "v"}, hash.Fields)
+	r.do("DEL", "k")
+	require.False(t, r.get("k").Found)
+}

@@ -1,3 +1,4 @@
+#!lua
 -- cache_index.lua adds a cached value to an index, before the value is stored, and removes some of what has ended. The score of an
 -- entry is when it can be removed, and rises each time the value is added: so an invalidation that has read an older score
 -- doesn't remove the entry (see cache_unindex.lua). The empty entry is the last invalidation (see cache_mark.lua).

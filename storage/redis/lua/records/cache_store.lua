@@ -1,3 +1,4 @@
+#!lua
 -- cache_store.lua stores a cached value and ends the claim on it. A claim that was ended by an invalidation or by another writer
 -- is what keeps an older value from being stored.
 --

@@ -1,3 +1,4 @@
+#!lua
 -- cache_write.lua appends a value to those that aren't in the source of truth yet, and notifies the writer.
 -- uses: rights.demand_topic time.decimal
 --

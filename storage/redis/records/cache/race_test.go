@@ -86,7 +86,7 @@ func (r *round) read(ctx context.Context, p peer) error {
 func (w *world) requireLatest(t *testing.T, row int, about ...any) {
 	t.Helper()
 	for _, p := range w.peers {
-		require.NoError(t, p.reads.Settle(t.Context(), records.Shouts.Key(idOf(row)), records.CacheLoad.Key(idOf(row), "shouts")))
+		require.NoError(t, p.reads.Settle(t.Context(), "barrier:{"+idOf(row)+"}"))
 		value, err := w.load(t.Context(), p, row)
 		require.NoError(t, err)
 		require.Equal(t, w.rows[row].Load(), value, about...)
