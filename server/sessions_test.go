@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
+	clients "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/wire/records"
 )
@@ -107,4 +109,37 @@ func TestBadSessions(t *testing.T) {
 		p := h.do(tt.method, tt.path, tt.body).problem(http.StatusBadRequest, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %.60s", tt.method, tt.path, tt.body)
 	}
+}
+
+// TestClientOfSessions: a rotation whose answer was lost is the same one when the Go client tries it again.
+func TestClientOfSessions(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	service, err := client.New(h.url, client.WithHTTPClient(&http.Client{Transport: forgetful{}}), client.WithRetry(client.RetryPolicy{MinPause: 1}))
+	require.NoError(t, err)
+	defer service.Close()
+	c := clients.New(service)
+
+	issued, err := c.CreateSession(t.Context(), "ann/{b}", clients.NewSession{Username: "Ann", Device: []byte(`{"a":1}`)})
+	require.NoError(t, err)
+	rotated, err := c.RotateSession(t.Context(), issued.Token)
+	require.NoError(t, err)
+	_, err = c.CheckSession(t.Context(), issued.Token)
+	require.ErrorIs(t, err, clients.ErrNoSession)
+	found, err := c.CheckSession(t.Context(), rotated.Token)
+	require.NoError(t, err)
+	require.Equal(t, "ann/{b}", found.User)
+	list, err := c.Sessions(t.Context(), "ann/{b}")
+	require.NoError(t, err)
+	require.Len(t, list, 2, "that of the create whose answer was lost is there, too")
+	require.NoError(t, c.RevokeSession(t.Context(), "ann/{b}", found.ID))
+	_, err = c.CheckSession(t.Context(), rotated.Token)
+	require.ErrorIs(t, err, clients.ErrNoSession)
+	require.NoError(t, c.RevokeSessions(t.Context(), "ann/{b}"))
+	list, err = c.Sessions(t.Context(), "ann/{b}")
+	require.NoError(t, err)
+	require.Empty(t, list)
+	_, err = c.CreateSession(t.Context(), "ann", clients.NewSession{})
+	require.ErrorIs(t, err, clients.ErrInvalidSession)
+	require.ErrorIs(t, c.RevokeSession(t.Context(), "ann", "x"), clients.ErrInvalidID)
 }
