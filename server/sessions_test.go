@@ -3,15 +3,25 @@ package server_test
 import (
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/client"
 	clients "github.com/tidemark-dev/tidemark/client/records"
+	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/fault"
+	keptconfig "github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/wire/records"
 )
 
@@ -142,4 +152,43 @@ func TestClientOfSessions(t *testing.T) {
 	_, err = c.CreateSession(t.Context(), "ann", clients.NewSession{})
 	require.ErrorIs(t, err, clients.ErrInvalidSession)
 	require.ErrorIs(t, c.RevokeSession(t.Context(), "ann", "x"), clients.ErrInvalidID)
+}
+
+// TestGuessedSessions: who guesses tokens of sessions is soon refused without a look at Redis, while users with theirs go on. What hasn't
+// the form of a token costs Redis nothing from the start.
+func TestGuessedSessions(t *testing.T) {
+	t.Parallel()
+	tap := redistest.NewProxy(t, redistest.Standalone(t))
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: tap.Addr(), KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	grants, err := access.ParseGrants([]byte(`[{"actions":["describe"]}]`))
+	require.NoError(t, err)
+	parts := lifecycle.New(t.Context())
+	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
+	kept, err := compose.Open(t.Context(), compose.Needs{
+		Config: keptconfig.Options{Sessions: keptconfig.Sessions{Grants: grants}}, Redis: stores.Instances{Records: conn, Sessions: conn, Cache: conn},
+		Channels: start(t).service, Parts: parts, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
+	})
+	require.NoError(t, err)
+	known, err := kept.SessionCredentials(t.Context())
+	require.NoError(t, err)
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
+	require.NoError(t, err)
+	h := start(t, func(s *setup) { s.Guard = guard })
+
+	issued, err := kept.API.Sessions.Create(t.Context(), "ann", sessions.New{Username: "Ann"})
+	require.NoError(t, err)
+	mine := header{"Authorization", "Bearer " + issued.Token}
+	h.do("GET", "/v1/channels/c", "", mine).problem(http.StatusNotFound, fault.SlugNoChannel)
+	before := tap.Count()
+	for n := range 2000 {
+		guess := fmt.Sprintf("tms_%042dA%s", n, base64.RawURLEncoding.EncodeToString([]byte("ann")))
+		if n%2 == 0 {
+			guess = fmt.Sprintf("tms_%d", n)
+		}
+		require.Contains(t, []int{http.StatusUnauthorized, http.StatusTooManyRequests}, h.do("GET", "/v1/channels/c", "", header{"Authorization", "Bearer " + guess}).status)
+	}
+	require.Less(t, tap.Count()-before, 1000)
+	h.do("GET", "/v1/channels/c", "", mine).problem(http.StatusNotFound, fault.SlugNoChannel)
 }
