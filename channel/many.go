@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"time"
@@ -80,7 +81,7 @@ type many struct {
 	max      int           // messages that may still be found
 	wait     time.Duration // the shortest of the sources'
 	requests []PollRequest
-	at       []Position // where a source was found to have nothing
+	at       []Position // where a source was found to have nothing; nil if nobody waits
 	found    []foundBatch
 	problems []Problem
 }
@@ -101,19 +102,19 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 		return nil, err
 	}
 	m.max, m.wait = q.Max, q.Wait
-	m.requests, m.at = make([]PollRequest, len(q.From)), make([]Position, len(q.From))
-	seen := make(map[[2]string]struct{}, len(q.From))
+	m.requests = make([]PollRequest, len(q.From))
+	if q.Wait > 0 {
+		m.at = make([]Position, len(q.From))
+	}
+	if i := repeated(q.From); i >= 0 {
+		return nil, invalid(fault.SlugInvalidSources, fmt.Sprintf("/from/%d", i), "the channel and the subscriber are in the list already")
+	}
 	good = make([]int, 0, len(q.From))
 	for i, from := range q.From {
 		policy, err := s.policyFor(from.Channel, from.Subscriber)
 		if err != nil {
 			return nil, atSource(err, i)
 		}
-		name := [2]string{from.Channel, from.Subscriber}
-		if _, twice := seen[name]; twice {
-			return nil, invalid(fault.SlugInvalidSources, fmt.Sprintf("/from/%d", i), "the channel and the subscriber are in the list already")
-		}
-		seen[name] = struct{}{}
 		r := &m.requests[i]
 		r.FetchRequest = FetchRequest{Channel: from.Channel, Subscriber: from.Subscriber, Policy: policy, Wait: min(q.Wait, policy.TTL/2)}
 		m.wait = min(m.wait, r.Wait)
@@ -128,6 +129,26 @@ func (m *many) prepare(q *ManyQuery) (good []int, err error) {
 	return good, nil
 }
 
+var hashSeed = maphash.MakeSeed()
+
+// repeated returns the index of a source that is in the list a second time, or -1. It looks the sources up in a table of its own, which
+// needs no memory of the heap: a map took a tenth of the time of a fetch.
+func repeated(from []Source) int {
+	const places = 4 * MaxSources
+	var table [places]uint16 // the index of a source and 1
+	for i := range from {
+		s := &from[i]
+		at := (maphash.String(hashSeed, s.Channel) + 31*maphash.String(hashSeed, s.Subscriber)) % places
+		for ; table[at] != 0; at = (at + 1) % places {
+			if other := &from[table[at]-1]; other.Channel == s.Channel && other.Subscriber == s.Subscriber {
+				return i
+			}
+		}
+		table[at] = uint16(i + 1) //nolint:gosec // at most MaxSources
+	}
+	return -1
+}
+
 // atSource adds to an error which source it is about.
 func atSource(err error, i int) error {
 	var e *fault.Error
@@ -135,6 +156,13 @@ func atSource(err error, i int) error {
 		e.Field = fmt.Sprintf("/from/%d/%s", i, strings.TrimPrefix(e.Field, "/"))
 	}
 	return err
+}
+
+// idle records where a source has nothing.
+func (m *many) idle(i int, at Position) {
+	if m.at != nil {
+		m.at[i] = at
+	}
 }
 
 func (m *many) fail(i int, err error) { m.problems = append(m.problems, Problem{Source: i, Err: err}) }
@@ -177,7 +205,7 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 		case r.Mark != r.Clock:
 			some = append(some, ready{source: i, unread: clock.Distance(r.Mark, r.Clock)})
 		default:
-			m.at[i] = r.Position
+			m.idle(i, r.Position)
 			if r.Due {
 				due = append(due, ready{source: i})
 			}

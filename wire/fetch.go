@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -55,7 +56,7 @@ func DecodeFetch(body []byte) (FetchRequest, error) {
 			switch name {
 			case "from":
 				found = true
-				r.From, err = sources(d, len(body))
+				r.From, err = sources(d, bytes.Count(body, []byte("{")))
 			case "max":
 				r.Max, err = maxCount(d)
 			case "wait":
@@ -70,10 +71,9 @@ func DecodeFetch(body []byte) (FetchRequest, error) {
 	return r, err
 }
 
-// sources reads a list of sources, and stops at one more than may be.
-func sources(d *strictjson.Decoder, bytes int) ([]Source, error) {
-	const least = len(`{"channel":"c","subscriber":"s"},`)
-	list := make([]Source, 0, min(bytes/least+1, MaxSources))
+// sources reads a list of about so many sources, and stops at one more than may be.
+func sources(d *strictjson.Decoder, about int) ([]Source, error) {
+	list := make([]Source, 0, min(about, MaxSources))
 	err := d.Array(func() error {
 		one, err := source(d)
 		if err == nil && len(list) == MaxSources {

@@ -52,7 +52,7 @@ func Many(ctx context.Context, s target.Settings, r *report.Report) error {
 	if err := measureMany(ctx, s, u, nothing); err != nil {
 		return err
 	}
-	reportMany(r, "nothing is there", nothing)
+	reportMany(r, "nothing is there", nothing, manySources)
 	last, err := fillOne(ctx, u)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func Many(ctx context.Context, s target.Settings, r *report.Report) error {
 	if err := measureMany(ctx, s, u, loop); err != nil {
 		return err
 	}
-	reportMany(r, "acknowledges a message and gets one", loop)
+	reportMany(r, "acknowledges a message and gets one", loop, 0)
 	return nil
 }
 
@@ -144,8 +144,9 @@ func measureMany(ctx context.Context, s target.Settings, u *target.Target, fetch
 	return nil
 }
 
-// reportMany writes a row for each fetch. The first is a fetch from one channel, to which the others are compared.
-func reportMany(r *report.Report, name string, fetches []*manyFetch) {
+// reportMany writes a row for each fetch. The first is a fetch from one channel, to which the others are compared. The one of so
+// many sources has a goal; none has, if that is 0.
+func reportMany(r *report.Report, name string, fetches []*manyFetch, withGoal int) {
 	for _, f := range fetches {
 		var server, redis, commands, ratios []float64
 		for round, c := range f.cost {
@@ -154,7 +155,7 @@ func reportMany(r *report.Report, name string, fetches []*manyFetch) {
 			ratios = append(ratios, (c.server+c.redis)/(one.server+one.redis))
 		}
 		ratio, goal, verdict, n := report.Median(ratios), "", "", f.sources
-		if f.sources == manySources {
+		if withGoal > 0 && f.sources == withGoal {
 			goal, verdict = fmt.Sprintf("≤ %d", manyLimit), report.Verdict(ratio <= manyLimit)
 		}
 		what := name
