@@ -30,10 +30,12 @@ func New(conn *redis.Conn) *Source { return &Source{conn: conn} }
 
 // Count returns how many keys the primaries have, whatever their prefix.
 func (s *Source) Count(ctx context.Context) (total int64, err error) {
-	err = s.eachPrimary(ctx, func(node rueidis.Client) error {
-		n, err := node.Do(ctx, node.B().Dbsize().Build()).AsInt64()
-		total += n
-		return err
+	err = s.eachPrimary(func(node rueidis.Client) error {
+		return s.conn.Retry(ctx, "count keys", func(ctx context.Context) error {
+			n, err := node.Do(ctx, node.B().Dbsize().Build()).AsInt64()
+			total += n
+			return err
+		})
 	})
 	return total, err
 }
@@ -41,7 +43,7 @@ func (s *Source) Count(ctx context.Context) (total int64, err error) {
 // Walk visits all keys. The errors are those of package fault. Keys that end meanwhile, or whose slot moves, are left out.
 func (s *Source) Walk(ctx context.Context, v survey.Visitor) error {
 	pattern := literal.Replace(s.conn.Prefix()) + "*"
-	return s.eachPrimary(ctx, func(node rueidis.Client) error {
+	return s.eachPrimary(func(node rueidis.Client) error {
 		for cursor := uint64(0); ; {
 			if err := v.Wait(ctx, page); err != nil {
 				return err
@@ -69,38 +71,15 @@ func (s *Source) Walk(ctx context.Context, v survey.Visitor) error {
 // literal quotes what is special in a pattern.
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// eachPrimary calls do with each primary. At least one must be there.
-func (s *Source) eachPrimary(ctx context.Context, do func(rueidis.Client) error) error {
-	found := false
+// eachPrimary calls do with each primary: those are the nodes that the client shows. A key of one that has become a replica
+// answers that it has moved.
+func (s *Source) eachPrimary(do func(rueidis.Client) error) error {
 	for _, node := range s.conn.Client().Nodes() {
-		var role string
-		err := s.conn.Retry(ctx, "role", func(ctx context.Context) (err error) {
-			role, err = roleOf(ctx, node)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if role == "slave" && s.conn.Client().Mode() == rueidis.ClientModeCluster {
-			continue
-		}
-		found = true
 		if err := do(node); err != nil {
 			return err
 		}
 	}
-	if !found {
-		return errors.New("no primary was found")
-	}
 	return nil
-}
-
-// roleOf asks by INFO, which a connection needs anyway.
-func roleOf(ctx context.Context, node rueidis.Client) (string, error) {
-	text, err := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
-	_, role, _ := strings.Cut(text, "role:")
-	role, _, _ = strings.Cut(role, "\r\n")
-	return role, err
 }
 
 // look asks about the keys of a page that are of interest.
