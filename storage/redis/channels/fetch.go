@@ -42,15 +42,7 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 		ch := s.keys(r.Channel)
 		calls[i] = redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: fetchArgs(ch, r)}
 	}
-	answers := s.conn.RetryMany(ctx, fetchScript, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
-		answers, _ := s.conn.TryMany(ctx, fetchScript, calls, nil)
-		for i, a := range answers {
-			if redis.SlotMoving(a.Err) {
-				answers[i] = redis.Result{Reply: redis.Reply{Status: redis.Moving}}
-			}
-		}
-		return answers
-	})
+	answers := s.fetchAll(ctx, calls)
 	for i, r := range requests {
 		switch a := answers[i]; {
 		case a.Err != nil:
@@ -62,6 +54,19 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 		}
 	}
 	return results
+}
+
+// fetchAll runs fetch.lua for all calls in one round trip. The status of those whose slot is being moved is redis.Moving.
+func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result {
+	return s.conn.RetryMany(ctx, fetchScript, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
+		answers, _ := s.conn.TryMany(ctx, fetchScript, calls, nil)
+		for i, a := range answers {
+			if redis.SlotMoving(a.Err) {
+				answers[i] = redis.Result{Reply: redis.Reply{Status: redis.Moving}}
+			}
+		}
+		return answers
+	})
 }
 
 func fetchArgs(ch Keys, r channel.FetchRequest) []string {

@@ -34,7 +34,7 @@ func rows(t testing.TB) []rig.KeyRow {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "channels")
-	rig.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix")
+	rig.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
 	rig.RequireSections(t, "## Scripts", scripts)
 	rig.RequireUses(t, rows(t), scripts, map[string][]string{
 		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"}, "mark": {"c.{ch}.r.<subscriber>"},
