@@ -50,7 +50,7 @@ func (a *arena) judge(t *testing.T) tally {
 	if a.lossless() {
 		a.ledger.checkMatches(t, got)
 		a.ledger.checkPlaces(t, got, func(s *server) bool { return a.killed[s] })
-		a.ledger.checkHolds(t)
+		a.ledger.checkHolds(t, ends)
 	}
 	return counts
 }
