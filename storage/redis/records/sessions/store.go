@@ -117,11 +117,18 @@ func (s *Store) RevokeAll(ctx context.Context, user string, r sessions.Rules) (i
 	return countOf(reply)
 }
 
-// List implements sessions.Store.
+// List implements sessions.Store. The reply may have some megabytes: other requests don't wait for it.
 func (s *Store) List(ctx context.Context, user string) ([]sessions.Session, error) {
-	reply, err := s.conn.Run(ctx, listScript, []string{s.keys.sessions(user)}, []string{s.keys.base(user)})
+	var reply redis.Reply
+	err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
+		result := listScript.Exec(ctx, s.conn.Bulk(), []string{s.keys.sessions(user)}, []string{s.keys.base(user)})
+		if reply, err = redis.NewReply(listScript.Name(), result); err == nil && reply.Status == redis.Moving {
+			return redis.ErrMoving
+		}
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("list the sessions of a user: %w", err)
+		return nil, err
 	}
 	return sessionsOf(reply, user)
 }
