@@ -211,6 +211,7 @@ func TestWaiters(t *testing.T) {
 		for range 100 {
 			require.NoError(t, s.Release(t.Context(), resize, last.Token))
 			next := <-got
+			synctest.Wait() // whoever else was woken has asked
 			require.Greater(t, next.Fence, last.Fence)
 			last = next
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/records/locks"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
 )
@@ -86,6 +87,12 @@ func show(t *testing.T, h *harness) {
 	released, err := h.Show(ctx, name)
 	require.NoError(t, err)
 	require.Equal(t, lease.Holding{Fence: granted.Fence}, released)
+	brief, err := h.Grant(ctx, lease.Request{Name: name, Token: "brief", TTL: time.Millisecond})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		ended, err := h.Show(ctx, name)
+		return err == nil && ended == lease.Holding{Fence: brief.Fence}
+	}, conform.Patience, time.Millisecond, "it has ended by itself")
 	_, err = h.Prolong(ctx, r)
 	require.ErrorIs(t, err, lease.ErrLost)
 }
