@@ -144,7 +144,7 @@ func repeated(from []Source) int {
 				return i
 			}
 		}
-		table[at] = uint16(i + 1) //nolint:gosec // at most MaxSources
+		table[at] = uint16(i + 1)
 	}
 	return -1
 }

@@ -250,6 +250,37 @@ func TestManyWaits(t *testing.T) {
 	})
 }
 
+// A poll can find a mark that has moved since: the fetch finds nothing, and the wait is at the fetch's position. What is
+// acknowledged once isn't acknowledged again, by a receipt that a new life would refuse.
+func TestManyThatIsOvertaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["a"] = 0
+		w.connected = true
+		w.publish("m1", false)
+		first := <-manyPoll(t.Context(), s, 0, Source{Channel: "ch", Subscriber: "a"})
+		w.stale = true
+		second := manyPoll(t.Context(), s, 0, Source{Channel: "ch", Subscriber: "a", Receipt: first.Found[0].Receipt})
+		fetches := w.fetches
+		m := w.publish("m2", false)
+		w.settle()
+		require.Equal(t, []Message{m}, (<-second).Found[0].Messages)
+		require.Equal(t, fetches, w.fetches, "it came with the notification")
+
+		w.stale, w.marks["a"] = false, 2
+		third := manyPoll(t.Context(), s, 0, Source{Channel: "ch", Subscriber: "a", Receipt: s.receipts.Sign(receipt.Receipt{
+			Channel: "ch", Subscriber: "a", Epoch: life1, Clock: 2, MessageID: "m2",
+		})})
+		w.restart(life2)
+		w.publish("m3", true)
+		w.settle()
+		got := <-third
+		require.Empty(t, got.Problems)
+		require.Equal(t, "m3", got.Found[0].Messages[0].ID)
+	})
+}
+
 func TestManyThatEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Service, *world, context.CancelFunc){

@@ -70,6 +70,7 @@ type world struct {
 	fetches int
 	polls   int           // of sources
 	due     bool          // polls find that subscribers must be renewed
+	stale   bool          // polls find marks one behind
 	wait    time.Duration // that the last fetch announced
 	reads   int           // of the clock
 }
@@ -315,6 +316,9 @@ func (w *world) Poll(ctx context.Context, requests []PollRequest) []PollResult {
 		}
 		w.mu.Lock()
 		mark, ok := w.marks[r.Subscriber]
+		if w.stale {
+			mark = mark.Sub(1)
+		}
 		results[i] = PollResult{Position: w.now, Mark: mark, Due: w.due}
 		if !ok {
 			results[i] = PollResult{Err: ErrNoSubscriber}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -30,6 +31,15 @@ func TestFailureScriptsFlushed(t *testing.T) {
 	}
 	require.NoError(t, n.Do(t, "SCRIPT", "FLUSH", "SYNC").Error())
 	rig.RequireEach(t.Context(), t, calls(t, s, "x"), rig.RequireFine)
+
+	lore{messages: 1}.make(t, s, n.Client(), "y")
+	b, err := s.Fetch(t.Context(), lore{}.fetch("y"))
+	require.NoError(t, err)
+	require.NoError(t, n.Do(t, "SCRIPT", "FLUSH", "SYNC").Error())
+	acked := receiptOf("y", b)
+	polled := s.Poll(t.Context(), []channel.PollRequest{{FetchRequest: lore{}.fetch("y"), Receipt: &acked}})[0]
+	require.NoError(t, polled.Err)
+	require.Equal(t, polled.Clock, polled.Mark, "the mark has moved, although it was read before the script ran")
 }
 
 // Connections that are cut while messages are published cost nothing but time.
