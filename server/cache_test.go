@@ -144,6 +144,8 @@ func TestWhoMayUseTheCache(t *testing.T) {
 	h.forbids("reader",
 		"GET /v1/cache/author/2", "GET /v1/cache/author/1%2F", "GET /v1/cache/topic/1", "GET /v1/cache/search/go", "DELETE /v1/cache/author/1",
 		`POST /v1/cache/author/get {"ids":["1","2"]}`, `POST /v1/cache/invalidate {"kind":"search"}`)
+	got := h.do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(community.MaxMany+1), "1", "2"), bearer("reader"))
+	got.problem(400, fault.SlugInvalidID) // before each ID is looked at
 	h.serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []", `POST /v1/cache/invalidate {"kind":"search"}`)
 	h.forbids("writer",
 		"PUT /v1/cache/author/2 {}", "GET /v1/cache/author/1", "PUT /v1/cache/shouts/b=1 []", `POST /v1/cache/invalidate {"kind":"shouts","prefix":"a="}`,

@@ -88,7 +88,7 @@ func normalize(text string) (string, error) {
 	if err := check("text", text); err != nil {
 		return "", err
 	}
-	// NFC comes first too: the Kelvin sign, for one, is composed to an upper-case K.
+	// NFC comes first and last: İ, composed or not, has the lower case i, and ẖ is composed while its upper case isn't.
 	text = norm.NFC.String(strings.ToLower(norm.NFC.String(text)))
 	text = strings.Join(strings.Fields(text), " ")
 	return text, checkControl("text", text)

@@ -25,6 +25,8 @@ func TestSearchID(t *testing.T) {
 		{"\tЁлка и\u00a0\n ёж", nil, "ёлка и ёж"},
 		{"Е\u0308лка и е\u0308ж", nil, "ёлка и ёж"}, // the same, decomposed
 		{"\u212a\u212b\u2126", nil, "kåω"},          // signs that are composed to upper-case letters
+		{"İ I\u0307", nil, "i i"},
+		{"H\u0331 \u1e96", nil, "\u1e96 \u1e96"},
 		{"go redis", page, "go redis:limit=10:offset=0"},
 		{"go redis:limit=10", nil, "go redis::limit=10"},
 		{"a:", url.Values{"b": {":c:", "="}}, "a:::b=::c:::b=="},
