@@ -41,7 +41,7 @@ func TestPage(t *testing.T) {
 		"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "record": {"c.{ch}.mid.<id>"}, "label": {"c.{ch}.label"},
 		// Arguments from which a script makes keys that it can't declare.
 		"message_prefix": {"c.{ch}.m.<clock>"}, "mark_prefix": {"c.{ch}.r.<subscriber>"}, "topic": {"c.{ch}"},
-	}, "position", "life", "listen", "start", "compare")
+	}, "position", "life", "listen", "start", "compare", "poll")
 }
 
 func TestScripts(t *testing.T) {
