@@ -53,8 +53,18 @@ type Kind struct {
 
 var placeholder = regexp.MustCompile(`<([a-z ]+)>`)
 
-// define returns a kind that can make keys.
+// Kinds are all kinds of records, in the order in which they are declared. It must not be changed.
+var Kinds []*Kind
+
+// define returns a kind that is one of Kinds.
 func define(k Kind) *Kind {
+	made := compile(k)
+	Kinds = append(Kinds, made)
+	return made
+}
+
+// compile returns a kind that can make keys.
+func compile(k Kind) *Kind {
 	k.literals = placeholder.Split(k.Pattern, -1)
 	for _, m := range placeholder.FindAllStringSubmatch(k.Pattern, -1) {
 		k.names = append(k.names, m[1])

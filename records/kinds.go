@@ -178,15 +178,3 @@ var PendingCopies = define(Kind{
 	Name: "pending-copies", Pattern: "pending_copies:{all}", Type: SortedSet, Form: "channel → when a message was last announced, in ms",
 	Why: "emptied when all is copied", MaxBytes: 32 * mib, Instance: Records,
 })
-
-// Kinds are all kinds, in the order of the documentation. It must not be changed.
-var Kinds = []*Kind{
-	Session, UserSessions, LegacySession, SourceSession, SourceUserSessions, EndedSessions,
-	OAuthAccess, OAuthRefresh, OAuthState, Verification, CurrentVerification,
-	Setting, Settings,
-	Author, AuthorSlug, AuthorFollowers, AuthorFollowsTopics, AuthorFollows, AuthorFollowsShouts,
-	Topic, TopicSlug, TopicAuthors, TopicFollowers, ShoutFollowers, Shouts, TopicShouts, Search,
-	CacheLoad, CacheTag, CachePrefix, CacheEnds, CacheWrites, CachePending,
-	Viewed, ViewedFlush, MigratedViews, MigratedCurrent, MigratedSlugs,
-	State, Metric, Stats, Added, Lock,
-}

@@ -42,5 +42,5 @@ func other(name, pattern string, of Type, why string) *Kind {
 	if why == "" {
 		k.TTL = 20 * 365 * 24 * time.Hour // twice the longest that an option can be
 	}
-	return define(k)
+	return compile(k)
 }

@@ -135,7 +135,7 @@ func writeSourceSession(t *testing.T, d *draw, n compose.Needs) {
 }
 
 // unwritten are kinds that neither writes: those of Go's caches, which have tests of their own.
-var unwritten = []*records.Kind{records.CacheLoad, records.CacheWrites, records.CachePending}
+var unwritten = []*records.Kind{records.CacheLoad, records.CacheWrites, records.CachePending, records.PendingCopies}
 
 // TestEveryKeyIsOfAKind does random operations, and looks at every key: it belongs to a kind, has the kind's type, is not larger
 // than the kind allows, and ends when the kind says. So nothing temporary is without a TTL, whatever clients do.
