@@ -97,6 +97,7 @@ const (
 	SlugInvalidImport     Slug = "invalid-import"
 	SlugImportConflict    Slug = "import-conflict"
 	SlugTagFull           Slug = "tag-full"
+	SlugSuperseded        Slug = "value-superseded"
 	SlugBacklogFull       Slug = "backlog-full"
 	SlugNoSetting         Slug = "setting-not-found"
 	SlugInvalidSetting    Slug = "invalid-setting"
@@ -564,6 +565,11 @@ var entries = []Entry{
 		Slug: SlugImportConflict, Kinds: []Kind{Conflict}, Title: "Import conflict",
 		Cause:  "Another import has the timestamp: its total differs, or the parts together have more records than the total.",
 		Remedy: "Import the file that was imported first, or give the other one a timestamp of its own.",
+	},
+	{
+		Slug: SlugSuperseded, Kinds: []Kind{Conflict}, Title: "Value superseded",
+		Cause:  "While the value was being stored it was invalidated, or another was stored. The value wasn't cached.",
+		Remedy: "Read the source of truth again if the newer value matters, and store that.",
 	},
 	{
 		Slug: SlugTagFull, Kinds: []Kind{Conflict}, Title: "Too many values of a tag",

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -24,7 +23,9 @@ var (
 	// ErrIndexFull is returned for a value whose tag has too many values.
 	ErrIndexFull = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTagFull, Detail: "the tag has as many values as it can have"}
 	// ErrSuperseded is returned if the claim on a value has ended: it was invalidated, or written by another.
-	ErrSuperseded = errors.New("the value was invalidated or written meanwhile")
+	ErrSuperseded = &fault.Error{
+		Kind: fault.Conflict, Slug: fault.SlugSuperseded, Detail: "the value was invalidated, or another was stored, meanwhile",
+	}
 )
 
 // Key names a value. Its kind has one placeholder, and is a string.
