@@ -1,5 +1,6 @@
 #!lua
 -- count_views.lua adds views that a process has counted to the counter of an ID.
+-- uses: time.decimal
 --
 -- KEYS[1] viewed  string  the counter
 -- KEYS[2] flush   string  number of the process's last flush with the ID
@@ -22,6 +23,6 @@ local counted = not found and 0 or type(found) == 'string' and string.match(foun
 if not counted or counted + views > most then
   return {'RANGE'}
 end
-redis.call('INCRBY', viewed_key, views)
+redis.call('SET', viewed_key, decimal(counted + views))
 redis.call('SET', flush_key, number, 'PX', keep_ms)
 return {'OK'}

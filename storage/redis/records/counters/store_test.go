@@ -67,7 +67,7 @@ func TestCost(t *testing.T) {
 	m := rig.NewMeter(t, redistest.Options{})
 	s := New(m.Conn)
 	want := map[string]map[string]int{
-		"add":     {"evalsha": 1, "get": 2, "incrby": 1, "set": 1},
+		"add":     {"evalsha": 1, "get": 2, "set": 2},
 		"change":  {"evalsha": 1, "time": 1, "exists": 1, "hlen": 1, "hget": 1, "hset": 2, "pexpireat": 2, "set": 1},
 		"range":   {"evalsha": 1, "time": 1, "hgetall": 1},
 		"patch":   {"evalsha": 1, "hgetall": 1, "hset": 1, "pexpire": 1, "pexpiretime": 1},
