@@ -201,9 +201,17 @@ func TestRevocation(t *testing.T) {
 		require.NoError(t, bob.Err())
 		r.refused(t, "s:ann", access.ErrInvalidCredential)
 		r.set("ann", time.Now())
-		require.NoError(t, r.hold(t, "s:ann").Err(), "a later session with the same token is another one")
+		first, stop := r.guard.Hold(t.Context(), r.login(t, "s:ann"))
 		r.set("ann", time.Time{})
 		synctest.Wait()
+		require.ErrorIs(t, context.Cause(first), access.ErrRevoked)
+		r.set("ann", time.Now())
+		later := r.hold(t, "s:ann") // another session with the same token
+		stop()
+		require.NoError(t, later.Err())
+		r.set("ann", time.Time{})
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(later), access.ErrRevoked)
 	})
 }
 

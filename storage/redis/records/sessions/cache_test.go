@@ -166,6 +166,27 @@ func TestRevokedAcrossAFailover(t *testing.T) {
 	require.False(t, one.accepts(t, revoked.Token) || other.accepts(t, revoked.Token) || one.accepts(t, lost.Token))
 }
 
+// TestReading: a session that was read isn't fresh any more when its change is told.
+func TestReading(t *testing.T) {
+	t.Parallel()
+	conn, _ := rig.Standalone(t)
+	client, err := tracked.Open(t.Context(), conn, tracked.Options{})
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	h, cache, changed := harness{New(conn)}, NewCache(client), make(chan sessions.Ref, 9)
+	t.Cleanup(cache.Listen(func(of sessions.Ref) { changed <- of }, func() {}))
+	require.ErrorIs(t, conform.ErrorOf(cache.Read(t.Context(), ref(1))), sessions.ErrNotFound)
+	h.create(t, 1)
+	require.Equal(t, ref(1), <-changed)
+	reading, err := cache.Read(t.Context(), ref(1))
+	require.NoError(t, err)
+	require.True(t, reading.Fresh())
+	require.Equal(t, "Ann", reading.Session.Username)
+	require.NoError(t, h.store.Revoke(t.Context(), ref(1)))
+	require.Equal(t, ref(1), <-changed)
+	require.False(t, reading.Fresh())
+}
+
 // TestCostsOfCredentials: requests with a session that is known ask nothing, malformed tokens nothing either, and a wait costs nothing.
 func TestCostsOfCredentials(t *testing.T) {
 	t.Parallel()
