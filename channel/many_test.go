@@ -244,8 +244,11 @@ func TestManyWaits(t *testing.T) {
 		require.Equal(t, 5, w.fetches, "the messages came with the notification")
 
 		one := manyPoll(t.Context(), s, 1, Source{Channel: "ch", Subscriber: "a", Receipt: got.Found[0].Receipt}, Source{Channel: "ch", Subscriber: "b", Receipt: got.Found[1].Receipt})
+		w.connect()
+		w.settle()
 		w.publish("m3", false)
 		w.settle()
+		require.Len(t, one, 1, "it came with the notification")
 		require.Len(t, (<-one).Found, 1, "max holds for all sources together")
 	})
 }

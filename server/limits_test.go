@@ -137,6 +137,7 @@ func TestLimitsOfWaits(t *testing.T) {
 		const messages = "/v1/channels/c/subscribers/s/messages"
 		h.do("GET", messages+"?wait=20s", "", as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
 		h.do("POST", "/v1/channels/c/subscribers/s/next", `{"wait":"20s"}`, as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
+		h.do("POST", "/v1/fetch", `{"wait":"20s","from":[{"channel":"c","subscriber":"s"}]}`, as).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
 		h.do("GET", "/channel/c/subscription/polling/s?timeout=20s", "", as).oldError(http.StatusTooManyRequests, "")
 		require.Equal(t, http.StatusOK, h.do("GET", messages, "", as).status, "it doesn't wait")
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", as.value)
@@ -146,6 +147,25 @@ func TestLimitsOfWaits(t *testing.T) {
 		_, err = watch.Recv()
 		require.Equal(t, codes.ResourceExhausted, status.Code(err), "%v", err)
 	}
+}
+
+// TestWaitsOfFetchesOfMany: each 32 channels count as one request that waits.
+func TestWaitsOfFetchesOfMany(t *testing.T) {
+	t.Parallel()
+	var p people
+	h := start(t, closed(t, &p))
+	as := p.limited(t, "waits=4")
+	from := make([]string, 96)
+	for i := range from {
+		from[i] = fmt.Sprint("c", i)
+		require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/channels/"+from[i]+"/subscribers/s", "", as).status)
+	}
+	h.as(strings.TrimPrefix(as.value, "Bearer "))
+	body := func(n int) string { return strings.Replace(fetchBody(from[:n]...), "{", `{"wait":"20s",`, 1) }
+	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(96)) // 3 of 4
+	h.do("POST", "/v1/fetch", body(33)).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
+	h.do("POST", "/v1/fetch", fetchBody(from...)).is(200, `{"deliveries":[],"problems":[]}`)
+	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(32))
 }
 
 // waitAs makes a fetch wait.
