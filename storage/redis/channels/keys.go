@@ -23,18 +23,11 @@ const (
 
 // KeysOf returns the keys of a channel, with the prefix of all keys of an installation.
 func KeysOf(prefix, channel string) Keys {
-	return Keys{base: newKeySpace(len(prefix)+len(channel)+4).join(prefix, beforeChannel, channel, afterChannel)}
+	return Keys{base: prefix + beforeChannel + channel + afterChannel}
 }
 
 // keySpace makes keys in one piece of memory, for those who need hundreds at a time. A key that is kept must be cloned.
 type keySpace struct{ text strings.Builder }
-
-// newKeySpace returns a space for keys that have so many bytes together.
-func newKeySpace(bytes int) *keySpace {
-	var s keySpace
-	s.text.Grow(bytes)
-	return &s
-}
 
 func (s *keySpace) join(parts ...string) string {
 	start := s.text.Len()

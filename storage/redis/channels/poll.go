@@ -48,7 +48,8 @@ func (p *polling) makeKeys() {
 			p.perEach = 3
 		}
 	}
-	space := newKeySpace(size)
+	var space keySpace
+	space.text.Grow(size)
 	p.keys = make([]string, 0, p.perEach*len(p.requests))
 	for i := range p.requests {
 		r := &p.requests[i]
