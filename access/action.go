@@ -45,16 +45,14 @@ type Resource struct {
 }
 
 // Record returns a record: its resource, such as "locks", and the IDs that its path has, such as an operation and an entity. In
-// all but the last ID, "/" and "%" are percent-encoded, so that no ID can stand for two. Without IDs it is the whole resource.
+// IDs "/" and "%" are percent-encoded, so that none can stand for two. The last ID is "" for all that there can be. Without IDs
+// it is the whole resource.
 func Record(resource string, ids ...string) Resource {
 	var b strings.Builder
 	b.WriteString(resource)
-	for i, id := range ids {
-		if i < len(ids)-1 {
-			id = separators.Replace(id)
-		}
+	for _, id := range ids {
 		b.WriteByte('/')
-		b.WriteString(id)
+		b.WriteString(separators.Replace(id))
 	}
 	return Resource{Record: b.String()}
 }

@@ -170,7 +170,11 @@ func (r *request) record(g *Grant) bool {
 	if g.Records == nil {
 		return r.principal.Kind == APIKey
 	}
-	return contain(g.Records, r.resource.Record, r)
+	subject := r.subject
+	r.subject = separators.Replace(subject) // as Record encodes IDs
+	ok := contain(g.Records, r.resource.Record, r)
+	r.subject = subject
+	return ok
 }
 
 // ruled reports whether the rule of the channel allows an action.

@@ -138,8 +138,16 @@ func TestGrants(t *testing.T) {
 			record("locks", "edit/x", "7"): false, record("locks", "edit%2Fx", "7"): false, record("locks", "edit"): false,
 			record("views", "sessions/ann"): false,
 		}},
+		{"a star is any IDs, and parts of none", user(t, "ann", `[{"actions":["read"],"records":["locks/*/{sub}"]}]`), access.Read, allowed{
+			record("locks", "edit", "ann"): true, record("locks", "a/b", "ann"): true,
+			record("locks", "edit", "x/ann"): false, record("locks", "edit", "/ann"): false, record("locks", "edit", "x%2Fann"): false,
+		}},
+		{"a subject with a slash is one ID", user(t, "x/ann", `[{"actions":["read"],"records":["states/{sub}/*","sessions/{sub}"]}]`), access.Read, allowed{
+			record("states", "x/ann", "7"): true, record("states", "x", "ann/7"): false, record("states", "x%2Fann", "7"): false,
+			record("sessions", "x/ann"): true, record("sessions", "x%2Fann"): false, record("sessions", "x", "ann"): false,
+		}},
 		{"a subject that looks like a pattern", user(t, "*", `[{"actions":["read"],"records":["sessions/{sub}"]}]`), access.Read, allowed{
-			record("sessions", "ann"): false, record("sessions", "*"): true,
+			record("sessions", "ann"): false, record("sessions", "*"): true, record("sessions", ""): false,
 		}},
 		{"no records", key(t, `[{"actions":["read"],"records":[]}]`), access.Read, allowed{record("sessions"): false, record("sessions", "ann"): false}},
 

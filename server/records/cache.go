@@ -217,7 +217,7 @@ func (h *cached) invalidate(c *web.Call) error {
 	}
 	var answer bodies.Invalidated
 	if request.Kind == "" {
-		if err := c.Allow(access.Write, access.Record(cacheRecords, "*")); err != nil {
+		if err := c.Allow(access.Write, access.Record(cacheRecords, "")); err != nil {
 			return err
 		}
 		answer.Values, err = h.values.InvalidateTags(c.Context(), request.Tags)
@@ -226,7 +226,7 @@ func (h *cached) invalidate(c *web.Call) error {
 		if errKind != nil {
 			return errKind
 		}
-		if err := c.Allow(access.Write, access.Record(cacheRecords, k.Name, "*")); err != nil {
+		if err := c.Allow(access.Write, access.Record(cacheRecords, k.Name, "")); err != nil {
 			return err
 		}
 		answer.Values, err = h.values.InvalidatePrefix(c.Context(), k, request.Prefix)
