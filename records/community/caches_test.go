@@ -1,8 +1,10 @@
 package community_test
 
 import (
+	"context"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,4 +87,51 @@ func TestTypedCaches(t *testing.T) {
 	n, err = values.InvalidateTags(t.Context(), []string{"topic:5"})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
+}
+
+// meddled is a store in which something happens between a claim and what it is for.
+type meddled struct {
+	store
+
+	meanwhile func()
+}
+
+type store = cache.Store
+
+func (m meddled) Store(ctx context.Context, v cache.Value) error {
+	m.meanwhile()
+	return m.store.Store(ctx, v)
+}
+
+// TestPutsAtTheSameTime: a put that another change has overtaken has come before it, and leaves no claim.
+func TestPutsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	store := openStore(t)
+	others := community.NewValues(store)
+	k, err := community.Find("topic")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		meanwhile func(id string) error
+		want      string // "": nothing is cached
+	}{
+		"put":             {func(id string) error { return others.Put(t.Context(), titled(k, id, "later")) }, `{"title":"later"}`},
+		"delete":          {func(id string) error { return others.Delete(t.Context(), k, id) }, ""},
+		"tag invalidated": {func(id string) error { _, err := others.InvalidateTags(t.Context(), []string{id}); return err }, ""},
+	} {
+		values := community.NewValues(meddled{store, func() { require.NoError(t, c.meanwhile(name), name) }})
+		require.NoError(t, values.Put(t.Context(), titled(k, name, "earlier")), name)
+		got, err := others.Get(t.Context(), k, name)
+		if c.want != "" {
+			require.Equal(t, c.want, string(got), name)
+			continue
+		}
+		require.ErrorIs(t, err, cache.ErrNotFound, name)
+		claimed, err := store.Claim(t.Context(), cache.Key{Kind: k.Kind, ID: name}, cache.Claim{Token: "1", TTL: time.Second, Mode: cache.Fill})
+		require.NoError(t, err)
+		require.Equal(t, cache.Granted, claimed.Outcome, name)
+	}
+}
+
+func titled(k *community.Kind, id, title string) community.Value {
+	return community.Value{Kind: k, ID: id, Bytes: []byte(`{"title":"` + title + `"}`), Tags: []string{id}}
 }

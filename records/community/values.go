@@ -2,6 +2,7 @@ package community
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -103,7 +104,15 @@ func (v *Values) Put(ctx context.Context, value Value) error {
 	if _, err := v.store.Claim(ctx, stored.Key, claim); err != nil {
 		return err
 	}
-	return v.store.Store(ctx, stored)
+	err := v.store.Store(ctx, stored)
+	if err == nil {
+		return nil
+	}
+	_ = v.store.End(ctx, stored.Key, stored.Token, 0) // or the claim ends by itself
+	if errors.Is(err, cache.ErrSuperseded) {
+		return nil // it was stored, and then overwritten or removed: nobody can tell the difference
+	}
+	return err
 }
 
 // putTimeout is how long a put may take between its two steps.
