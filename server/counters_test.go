@@ -50,6 +50,8 @@ func TestCountersThatAreRefused(t *testing.T) {
 		{"POST", "/v1/stats/a/daily", `{"fields":{"a":1},"id":"\n"}`, 400, fault.SlugInvalidID, "/id"},
 		{"POST", "/v1/stats/a/daily:0", `{"fields":{"a":1}}`, 400, fault.SlugInvalidTimeframe, "timeframe"},
 		{"PUT", "/v1/metrics/%0A/daily", `{"value":1}`, 400, fault.SlugInvalidID, "name"},
+		{"PUT", "/v1/metrics/a/daily", `{}`, 400, fault.SlugInvalidBody, "/value"},
+		{"POST", "/v1/metrics/a/daily", `{"id":"x"}`, 400, fault.SlugInvalidBody, "/add"},
 		{"GET", "/v1/metrics/a/daily?from=yesterday", "", 400, fault.SlugInvalidQuery, "from"},
 		{"GET", "/v1/stats/a/daily?from=2020-01-02T00:00:00Z&to=2020-01-01T00:00:00Z", "", 400, fault.SlugInvalidQuery, "to"},
 	} {

@@ -61,14 +61,14 @@ func between(from, to time.Time) url.Values {
 
 // AddMetric adds an amount, which may be negative, to a metric in the present window of a period, as AddStats does.
 func (c *Client) AddMetric(ctx context.Context, name, period string, amount int64, unique string) (w MetricWindow, err error) {
-	body := bodies.MetricAddition{Add: amount, ID: uniqueOr(unique)}
+	body := bodies.MetricAddition{Add: &amount, ID: uniqueOr(unique)}
 	_, err = c.service.Do(ctx, client.Call{What: "add to a metric", Method: http.MethodPost, Path: []string{"metrics", name, period}, Body: body}, &w)
 	return w, err
 }
 
 // SetMetric sets a metric in the present window.
 func (c *Client) SetMetric(ctx context.Context, name, period string, value int64) (w MetricWindow, err error) {
-	body := bodies.MetricValue{Value: value}
+	body := bodies.MetricValue{Value: &value}
 	_, err = c.service.Do(ctx, client.Call{What: "set a metric", Method: http.MethodPut, Path: []string{"metrics", name, period}, Body: body}, &w)
 	return w, err
 }

@@ -38,6 +38,11 @@ func addSettings(a web.API, service Settings) {
 
 type settingCalls struct{ service Settings }
 
+// missing is the error for a body without a member that it must have.
+func missing(member string) error {
+	return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: member + ": is missing", Field: "/" + member, Offset: -1}
+}
+
 // put is PUT /v1/settings/{name}.
 func (h *settingCalls) put(c *web.Call) error {
 	asked, err := decode[bodies.SettingPut](c)
@@ -45,7 +50,7 @@ func (h *settingCalls) put(c *web.Call) error {
 		return err
 	}
 	if asked.Value == nil {
-		return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "value: is missing", Field: "/value", Offset: -1}
+		return missing("value")
 	}
 	kept, err := h.service.Put(c.Context(), settings.New{Name: c.Param(0), Value: *asked.Value, Secret: asked.Secret})
 	if err != nil {

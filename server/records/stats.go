@@ -72,14 +72,20 @@ func (h *statsRoutes) changeStats(c *web.Call, change func(counters.Series, bodi
 // addMetric is POST /v1/metrics/{name}/{period}.
 func (h *statsRoutes) addMetric(c *web.Call) error {
 	return changeMetric(c, func(of counters.Series, asked bodies.MetricAddition) (counters.Window, error) {
-		return h.service.Add(c.Context(), of, map[string]int64{"": asked.Add}, asked.ID)
+		if asked.Add == nil {
+			return counters.Window{}, missing("add")
+		}
+		return h.service.Add(c.Context(), of, map[string]int64{"": *asked.Add}, asked.ID)
 	})
 }
 
 // setMetric is PUT /v1/metrics/{name}/{period}.
 func (h *statsRoutes) setMetric(c *web.Call) error {
 	return changeMetric(c, func(of counters.Series, asked bodies.MetricValue) (counters.Window, error) {
-		return h.service.Set(c.Context(), of, map[string]int64{"": asked.Value})
+		if asked.Value == nil {
+			return counters.Window{}, missing("value") // and not 0, which would lose the metric
+		}
+		return h.service.Set(c.Context(), of, map[string]int64{"": *asked.Value})
 	})
 }
 

@@ -10,13 +10,13 @@ type StatsChange struct {
 
 // MetricAddition is the body that adds to a metric in the present window.
 type MetricAddition struct {
-	Add int64  `json:"add"`
+	Add *int64 `json:"add"`          // required
 	ID  string `json:"id,omitempty"` // names the addition, as in StatsChange
 }
 
 // MetricValue is the body that sets a metric in the present window.
 type MetricValue struct {
-	Value int64 `json:"value"`
+	Value *int64 `json:"value"` // required
 }
 
 // StatsWindow is the counters of an entity in a window.
