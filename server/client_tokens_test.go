@@ -75,9 +75,9 @@ func TestClientOfSettings(t *testing.T) {
 	c := records.New(service)
 	var all []records.SavedSetting
 	for n := range 150 {
-		all = append(all, records.SavedSetting{Name: fmt.Sprintf("LOG_%03d", n), Value: strings.Repeat("v", 40*n)})
+		all = append(all, records.SavedSetting{Name: fmt.Sprintf("LOG_%03d", n), Value: new(strings.Repeat("v", 40*n))})
 	}
-	all = append(all, records.SavedSetting{Name: "FEATURE_X", Value: "on"})
+	all = append(all, records.SavedSetting{Name: "FEATURE_X", Value: new("on")})
 	n, err := c.ImportSettings(t.Context(), all)
 	require.NoError(t, err)
 	require.Equal(t, len(all), n)
@@ -87,14 +87,14 @@ func TestClientOfSettings(t *testing.T) {
 	saved, err := c.ExportSettings(t.Context(), "features")
 	require.NoError(t, err)
 	no := false
-	require.Equal(t, []records.SavedSetting{{Name: "FEATURE_X", Value: "on", Secret: &no}}, saved)
+	require.Equal(t, []records.SavedSetting{{Name: "FEATURE_X", Value: new("on"), Secret: &no}}, saved)
 	s, err := c.PutSetting(t.Context(), "FEATURE_X", "off", nil)
 	require.NoError(t, err)
 	require.Nil(t, s.Value)
 	require.NoError(t, c.DeleteSetting(t.Context(), "FEATURE_X"))
 	_, err = c.Setting(t.Context(), "FEATURE_X")
 	require.ErrorIs(t, err, records.ErrNoSetting)
-	n, err = c.ImportSettings(t.Context(), append(all, records.SavedSetting{Name: "A:B"}))
+	n, err = c.ImportSettings(t.Context(), append(all, records.SavedSetting{Name: "A:B", Value: new("")}))
 	require.ErrorIs(t, err, records.ErrInvalidID)
 	require.Less(t, n, len(all)+1)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -206,7 +207,9 @@ func TestBackupOfSettings(t *testing.T) {
 	other.do("GET", "/v1/settings", "").matches(200, `\{"name":"JWT_SECRET","category":"auth","secret":true\}`)
 	bad := other.do("POST", "/v1/settings/import", `{"settings":[{"name":"A","value":""},{"name":"B:","value":""}]}`).problem(400, fault.SlugInvalidID)
 	require.Equal(t, "/settings/1/name", bad.Field)
-	many, err := json.Marshal(records.SavedSettings{Settings: make([]records.SavedSetting, 101)})
+	bad = other.do("POST", "/v1/settings/import", `{"settings":[{"name":"A","value":""},{"name":"JWT_SECRET","secret":true}]}`).problem(400, fault.SlugInvalidBody)
+	require.Equal(t, "/settings/1/value", bad.Field)
+	many, err := json.Marshal(records.SavedSettings{Settings: slices.Repeat([]records.SavedSetting{{Value: new("")}}, 101)})
 	require.NoError(t, err)
 	other.do("POST", "/v1/settings/import", string(many)).problem(400, fault.SlugInvalidSetting)
 	other.do("GET", "/v1/settings/A", "").problem(404, fault.SlugNoSetting)

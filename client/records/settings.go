@@ -94,7 +94,10 @@ func (c *Client) ImportSettings(ctx context.Context, all []SavedSetting) (import
 	for imported < len(all) {
 		n, size := 0, 0
 		for ; n < importAtOnce && imported+n < len(all); n++ {
-			if size += len(all[imported+n].Value); size > importBytes {
+			if value := all[imported+n].Value; value != nil {
+				size += len(*value)
+			}
+			if size > importBytes {
 				break
 			}
 		}

@@ -139,7 +139,7 @@ func (h *settingCalls) export(c *web.Call) error {
 	}
 	answer := bodies.SavedSettings{Settings: make([]bodies.SavedSetting, 0, len(found)), Cursor: next}
 	for _, s := range found {
-		answer.Settings = append(answer.Settings, bodies.SavedSetting{Name: s.Name, Value: s.Value, Secret: &s.Secret})
+		answer.Settings = append(answer.Settings, bodies.SavedSetting{Name: s.Name, Value: &s.Value, Secret: &s.Secret})
 	}
 	return c.Value(http.StatusOK, answer)
 }
@@ -152,7 +152,10 @@ func (h *settingCalls) load(c *web.Call) error {
 	}
 	all := make([]settings.New, len(asked.Settings))
 	for i, s := range asked.Settings {
-		all[i] = settings.New{Name: s.Name, Value: s.Value, Secret: s.Secret}
+		if s.Value == nil {
+			return missing(fmt.Sprintf("settings/%d/value", i)) // as in a list, which shows no secrets
+		}
+		all[i] = settings.New{Name: s.Name, Value: *s.Value, Secret: s.Secret}
 	}
 	if err := h.service.Import(c.Context(), all); err != nil {
 		return inBody(err)

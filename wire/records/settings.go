@@ -22,9 +22,9 @@ type Settings struct {
 
 // SavedSetting is a setting in a backup, with its value in the clear.
 type SavedSetting struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Secret *bool  `json:"secret,omitempty"`
+	Name   string  `json:"name"`
+	Value  *string `json:"value"` // required
+	Secret *bool   `json:"secret,omitempty"`
 }
 
 // SavedSettings is a backup of settings, or a page of one.
