@@ -30,7 +30,7 @@ func New(conn *redis.Conn) *Source { return &Source{conn: conn} }
 
 // Count returns how many keys the primaries have, whatever their prefix.
 func (s *Source) Count(ctx context.Context) (total int64, err error) {
-	err = s.eachPrimary(func(node rueidis.Client) error {
+	err = s.eachPrimary(ctx, func(node rueidis.Client) error {
 		return s.conn.Retry(ctx, "count keys", func(ctx context.Context) error {
 			n, err := node.Do(ctx, node.B().Dbsize().Build()).AsInt64()
 			total += n
@@ -43,7 +43,7 @@ func (s *Source) Count(ctx context.Context) (total int64, err error) {
 // Walk visits all keys. The errors are those of package fault. Keys that end meanwhile, or whose slot moves, are left out.
 func (s *Source) Walk(ctx context.Context, v survey.Visitor) error {
 	pattern := literal.Replace(s.conn.Prefix()) + "*"
-	return s.eachPrimary(func(node rueidis.Client) error {
+	return s.eachPrimary(ctx, func(node rueidis.Client) error {
 		for cursor := uint64(0); ; {
 			if err := v.Wait(ctx, page); err != nil {
 				return err
@@ -71,15 +71,33 @@ func (s *Source) Walk(ctx context.Context, v survey.Visitor) error {
 // literal quotes what is special in a pattern.
 var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// eachPrimary calls do with each primary: those are the nodes that the client shows. A key of one that has become a replica
-// answers that it has moved.
-func (s *Source) eachPrimary(do func(rueidis.Client) error) error {
-	for _, node := range s.conn.Client().Nodes() {
+// eachPrimary calls do with each primary. The client of a Cluster shows the replicas that are in sync, too.
+func (s *Source) eachPrimary(ctx context.Context, do func(rueidis.Client) error) error {
+	client := s.conn.Client()
+	for _, node := range client.Nodes() {
+		if client.Mode() == rueidis.ClientModeCluster {
+			replica, err := s.isReplica(ctx, node)
+			if err != nil {
+				return err
+			}
+			if replica {
+				continue
+			}
+		}
 		if err := do(node); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *Source) isReplica(ctx context.Context, node rueidis.Client) (replica bool, err error) {
+	err = s.conn.Retry(ctx, "ask for the role", func(ctx context.Context) error {
+		text, err := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
+		replica = strings.Contains(text, "\nrole:slave\r\n")
+		return err
+	})
+	return replica, err
 }
 
 // look asks about the keys of a page that are of interest.
