@@ -8,7 +8,7 @@ type Event string
 // The events.
 const (
 	HitLocal    Event = "hit-local"    // answered from memory
-	HitRedis    Event = "hit-redis"    // answered from Redis
+	HitRedis    Event = "hit-redis"    // answered from Redis, or from what the store knows of it by client-side caching
 	Miss        Event = "miss"         // neither had it
 	Loaded      Event = "loaded"       // a loader returned a value, or that there is none
 	LoadFailed  Event = "load-failed"  // a loader failed, panicked, or took too long

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/community"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -49,11 +50,17 @@ func same[T any](t *testing.T, v *community.Values, c *cache.Cache[T], kind, id,
 	require.Equal(t, value, typed, kind)
 }
 
+// counter counts events, of one goroutine.
+type counter map[cache.Event]int
+
+func (c counter) Count(_ *records.Kind, e cache.Event) { c[e]++ }
+
 // TestTypedCaches reads and writes each kind typed and as text.
 func TestTypedCaches(t *testing.T) {
 	t.Parallel()
 	store := openStore(t)
-	values, caches := community.NewValues(store), community.NewCaches(store, community.CachesOptions{})
+	counts := counter{}
+	values, caches := community.NewValues(store, counts), community.NewCaches(store, community.CachesOptions{})
 	defer caches.Close()
 	list, err := community.ListID(url.Values{"topic": {"5"}, "limit": {"10"}})
 	require.NoError(t, err)
@@ -74,6 +81,11 @@ func TestTypedCaches(t *testing.T) {
 	same(t, values, caches.Shouts, "shouts", list, shouts, one)
 	same(t, values, caches.TopicShouts, "topic-shouts", "5", shouts, one)
 	same(t, values, caches.Searches, "search", "go redis", results, parsed[community.Results](t, results))
+
+	entries, err := values.GetMany(t.Context(), &community.Kinds[0], []string{"123", "none"})
+	require.NoError(t, err)
+	require.True(t, entries[0].Found)
+	require.Equal(t, counter{cache.HitRedis: 15, cache.Miss: 1}, counts, "14 values, and those of the last call")
 
 	// The lists of the topic have its tag, however they were stored; the topic itself doesn't.
 	n, err := values.InvalidateTags(t.Context(), []string{"topic:5"})

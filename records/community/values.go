@@ -22,18 +22,33 @@ const (
 
 // Values keeps values of the cache as bytes, for programs that don't use package cache. The IDs that its methods take are those
 // of Kind.ID.
-type Values struct{ store cache.Store }
+type Values struct {
+	store   cache.Store
+	metrics cache.Metrics
+}
 
-// NewValues returns values on a store.
-func NewValues(store cache.Store) *Values { return &Values{store} }
+// NewValues returns values on a store. m counts cache.HitRedis and cache.Miss; nil: nothing does.
+func NewValues(store cache.Store, m cache.Metrics) *Values { return &Values{store, m} }
+
+// count counts an entry that is answered.
+func (v *Values) count(k *Kind, e cache.Entry) {
+	switch {
+	case v.metrics == nil:
+	case e.Found:
+		v.metrics.Count(k.Kind, cache.HitRedis)
+	default:
+		v.metrics.Count(k.Kind, cache.Miss)
+	}
+}
 
 // Get returns a value, which must not be changed. Errors: cache.ErrNotFound.
 func (v *Values) Get(ctx context.Context, k *Kind, id string) ([]byte, error) {
 	entries, err := v.store.Read(ctx, k.Kind, []string{id})
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case !entries[0].Found:
+	}
+	v.count(k, entries[0])
+	if !entries[0].Found {
 		return nil, cache.ErrNotFound
 	}
 	return entries[0].Bytes, nil
@@ -64,6 +79,7 @@ func (v *Values) GetMany(ctx context.Context, k *Kind, ids []string) ([]cache.En
 				return all, nil
 			}
 			all = append(all, e)
+			v.count(k, e)
 		}
 	}
 	return all, nil

@@ -29,7 +29,7 @@ func TestCached(t *testing.T) {
 	t.Cleanup(reads.Close)
 	store := cache.New(conn, conn, reads)
 	t.Cleanup(store.Close)
-	lists := followers.NewCached(store)
+	lists := followers.NewCached(store, nil)
 	t.Cleanup(lists.Close)
 	f := followers.New(lists)
 

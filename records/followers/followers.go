@@ -49,12 +49,12 @@ type Lists interface {
 // Cached are the follow lists of a cache. What was read is kept in the process until it changes.
 type Cached map[*records.Kind]*cache.Cache[[]community.ID]
 
-// NewCached returns the follow lists in a store. Close ends them.
-func NewCached(store cache.Store) Cached {
+// NewCached returns the follow lists in a store. Close ends them. m counts what happens; nil: nothing does.
+func NewCached(store cache.Store, m cache.Metrics) Cached {
 	c := Cached{}
 	for _, s := range sources {
 		for _, kind := range []*records.Kind{s.followed, s.followers} {
-			c[kind] = cache.New(store, cache.Options[[]community.ID]{Kind: kind})
+			c[kind] = cache.New(store, cache.Options[[]community.ID]{Kind: kind, Metrics: m})
 		}
 	}
 	return c

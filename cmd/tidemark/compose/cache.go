@@ -17,6 +17,6 @@ func (r *Records) openCache(ctx context.Context, n Needs) error {
 	n.Parts.OnStop(reads.Close)
 	store := cachestore.New(n.Redis.Cache, n.Redis.Records, reads)
 	n.Parts.OnStop(store.Close)
-	r.API.Cache = community.NewValues(store)
+	r.API.Cache = community.NewValues(store, r.metrics)
 	return r.openFollowers(ctx, n, store)
 }

@@ -20,7 +20,7 @@ func Announcer(conn *redis.Conn) *copies.Announcer { return copies.NewAnnouncer(
 
 // openFollowers opens what is known of followers, and starts copying messages to them if a rule asks for it.
 func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
-	lists := followers.NewCached(store)
+	lists := followers.NewCached(store, r.metrics)
 	n.Parts.OnStop(lists.Close)
 	known := followers.New(lists)
 	r.API.Followers = known

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	config "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/internal/recordmetrics"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/records/keyset"
@@ -43,16 +44,21 @@ type Records struct {
 	API server.Options // what the server calls
 
 	needs    Needs
+	metrics  *recordmetrics.Metrics
 	sessions *sessions.Service
 }
 
 // Open builds the services, and starts what they do by themselves.
 func Open(ctx context.Context, n Needs) (*Records, error) {
+	metrics, err := recordmetrics.New(n.Metrics)
+	if err != nil {
+		return nil, err
+	}
 	known, err := openSessions(n)
 	if err != nil {
 		return nil, err
 	}
-	r := &Records{needs: n, sessions: known}
+	r := &Records{needs: n, metrics: metrics, sessions: known}
 	r.API.Sessions = known
 	r.API.Locks = locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait})
 	if err := r.openTokens(n); err != nil {

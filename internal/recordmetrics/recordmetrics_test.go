@@ -1,0 +1,42 @@
+package recordmetrics_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/recordmetrics"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+)
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	m, err := recordmetrics.New(r)
+	require.NoError(t, err)
+	_, err = recordmetrics.New(r)
+	require.Error(t, err, "they are registered once")
+	m.Count(records.Author, cache.HitRedis)
+	m.Count(records.Author, cache.HitRedis)
+	m.Count(records.Shouts, cache.Miss)
+	require.Equal(t, []string{
+		`tidemark_cache_events_total label:{name:"event" value:"hit-redis"} label:{name:"kind" value:"author"} counter:{value:2}`,
+		`tidemark_cache_events_total label:{name:"event" value:"miss"} label:{name:"kind" value:"shouts"} counter:{value:1}`,
+	}, gathered(t, r))
+}
+
+func gathered(t *testing.T, r *prometheus.Registry) (lines []string) {
+	t.Helper()
+	families, err := r.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			m.Counter.CreatedTimestamp = nil
+			lines = append(lines, strings.Join(strings.Fields(f.GetName()+" "+m.String()), " "))
+		}
+	}
+	return lines
+}
