@@ -119,7 +119,7 @@ func (m meddled) Store(ctx context.Context, v cache.Value) error {
 func TestPutsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	store := openStore(t)
-	others := community.NewValues(store)
+	others := community.NewValues(store, nil)
 	k, err := community.Find("topic")
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
@@ -130,7 +130,7 @@ func TestPutsAtTheSameTime(t *testing.T) {
 		"delete":          {func(id string) error { return others.Delete(t.Context(), k, id) }, ""},
 		"tag invalidated": {func(id string) error { _, err := others.InvalidateTags(t.Context(), []string{id}); return err }, ""},
 	} {
-		values := community.NewValues(meddled{store, func() { require.NoError(t, c.meanwhile(name), name) }})
+		values := community.NewValues(meddled{store, func() { require.NoError(t, c.meanwhile(name), name) }}, nil)
 		require.NoError(t, values.Put(t.Context(), titled(k, name, "earlier")), name)
 		got, err := others.Get(t.Context(), k, name)
 		if c.want != "" {
