@@ -137,7 +137,10 @@ func TestHalfMovedSlot(t *testing.T) {
 	t.Parallel()
 	c := rig.StartTwoNodes(t)
 	s := New(c.Connect(t, redis.Options{Timeout: time.Minute}))
-	calls := rig.Only(s.calls(), "add", "change")
+	month := rig.Call{Name: "several windows", Do: func(ctx context.Context) error {
+		return rig.ErrorOf(s.Range(ctx, weekly, time.Now().Add(-30*24*time.Hour), time.Time{}))
+	}}
+	calls := append(rig.Only(s.calls(), "add", "change"), month)
 	for _, call := range calls {
 		require.NoError(t, call.Do(t.Context()))
 	}
