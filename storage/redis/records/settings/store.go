@@ -7,6 +7,7 @@
 package settings
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -37,12 +38,16 @@ const (
 	// atOnce is how many keys a sweep looks for in one pipeline.
 	atOnce = 100
 	// smallIndex is how many marks are read without regard to memory, and markBytes how long one with its name is at most.
-	smallIndex, markBytes = 500, 160
+	smallIndex, markBytes = 500, 176
 	// stableTries is how often values are read again whose marks changed meanwhile. Then they count as secret.
 	stableTries = 3
 )
 
-const statusFull redis.Status = "FULL"
+// The statuses of mark.lua, besides those that all scripts have.
+const (
+	statusFull redis.Status = "FULL"
+	statusOpen redis.Status = "OPEN"
+)
 
 // Store keeps settings in Redis. It may be used by many goroutines.
 type Store struct {
@@ -59,12 +64,12 @@ func (s *Store) index() string { return s.conn.Prefix() + records.Settings.Key()
 
 func (s *Store) value(name string) string { return s.conn.Prefix() + records.Setting.Key(name) }
 
-// Put implements settings.Store: the mark first, then the value, then the mark again if a secret becomes public. After a crash in
-// between, the setting is as secret as before or more so, and a repeat completes it.
+// Put implements settings.Store: the mark first, then the value, then the mark again if the setting is or was a secret. After a crash
+// in between, the setting is as secret as before or more so, and a repeat completes it.
 func (s *Store) Put(ctx context.Context, p settings.Put) (settings.Secrecy, error) {
 	ctx, cancel := context.WithTimeout(ctx, putTime)
 	defer cancel()
-	mark, err := s.mark(ctx, p, "")
+	mark, alone, err := s.mark(ctx, p, "")
 	if err != nil {
 		return "", err
 	}
@@ -72,26 +77,28 @@ func (s *Store) Put(ctx context.Context, p settings.Put) (settings.Secrecy, erro
 	err = s.conn.Retry(ctx, "write a setting", func(ctx context.Context) error {
 		return c.Do(ctx, c.B().Set().Key(s.value(p.Name)).Value(p.Value).Build()).Error()
 	})
-	if err == nil && p.Want == settings.Public && secrecy(mark) != settings.Public {
-		mark, err = s.mark(ctx, p, mark)
+	if err == nil && alone && secrecy(mark) == settings.Secret {
+		p.Want = cmp.Or(p.Want, settings.Secret)
+		mark, _, err = s.mark(ctx, p, mark)
 	}
 	return secrecy(mark), err
 }
 
-// mark marks a setting. since is the caller's mark from before it wrote the value. If there is no room, it makes some and tries
-// again.
-func (s *Store) mark(ctx context.Context, p settings.Put, since string) (string, error) {
-	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.most)}
+// mark marks a setting. since is the caller's mark from before it wrote the value. alone is false if another put may still write a secret
+// value. If there is no room, mark makes some and tries again.
+func (s *Store) mark(ctx context.Context, p settings.Put, since string) (mark string, alone bool, err error) {
+	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.most), strconv.FormatInt(grace.Microseconds(), 10)}
 	for swept := false; ; swept = true {
 		reply, err := s.conn.Run(ctx, markScript, []string{s.index()}, args)
 		if err != nil {
-			return "", fmt.Errorf("mark a setting: %w", err)
+			return "", false, fmt.Errorf("mark a setting: %w", err)
 		}
 		if reply.Status != statusFull || swept {
-			return markOf(reply)
+			mark, err := markOf(reply)
+			return mark, reply.Status != statusOpen, err
 		}
 		if err := s.sweep(ctx); err != nil {
-			return "", err
+			return "", false, err
 		}
 	}
 }
@@ -100,7 +107,7 @@ func (s *Store) mark(ctx context.Context, p settings.Put, since string) (string,
 func markOf(reply redis.Reply) (string, error) {
 	d := reply.Decoder()
 	switch reply.Status {
-	case redis.OK:
+	case redis.OK, statusOpen:
 		mark := d.Text()
 		return mark, d.End()
 	case statusFull:

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/settingtest"
 )
@@ -51,9 +52,8 @@ func (h harness) Age(ctx context.Context, d time.Duration) error {
 	const script = `
 for i, value in ipairs(redis.call('HGETALL', KEYS[1])) do
   if i % 2 == 0 then
-    local what, at = string.match(value, '^(%l+) (%d+)$')
     local name = redis.call('HGETALL', KEYS[1])[i - 1]
-    redis.call('HSET', KEYS[1], name, what .. ' ' .. string.format('%d', at - ARGV[1]))
+    redis.call('HSET', KEYS[1], name, (string.gsub(value, '%d+', function(at) return string.format('%d', at - ARGV[1]) end)))
   end
 end
 return 1`
@@ -97,19 +97,39 @@ func TestPutsThatEndEarly(t *testing.T) {
 	})
 }
 
-// A put that makes a setting public doesn't do so if another one made it secret meanwhile.
+// A put makes a setting public only if no other put may write a secret value after it, however the steps of both mix.
 func TestPublicIsForOwnValuesOnly(t *testing.T) {
 	t.Parallel()
 	l := rig.NewLab(t)
 	s := New(l.Conn)
-	p := settings.Put{Name: "A", Want: settings.Public, Usual: settings.Secret}
-	require.NoError(t, rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Value: "old", Want: settings.Secret})))
-	mark, err := s.mark(t.Context(), p, "")
-	require.NoError(t, err)
-	require.NoError(t, rig.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Value: "new", Want: settings.Secret})))
-	mark, err = s.mark(t.Context(), p, mark)
-	require.NoError(t, err)
-	require.Equal(t, settings.Secret, secrecy(mark))
+	public := settings.Put{Name: "A", Value: "public", Want: settings.Public, Usual: settings.Secret}
+	put := func(p settings.Put) settings.Secrecy {
+		is, err := s.Put(t.Context(), p)
+		require.NoError(t, err)
+		return is
+	}
+	for _, want := range []settings.Secrecy{settings.Secret, ""} {
+		secret := settings.Put{Name: "A", Value: "secret", Want: settings.Secret, Usual: settings.Secret}
+		put(secret)
+		secret.Want = want
+		mark, _, err := s.mark(t.Context(), public, "")
+		require.NoError(t, err)
+		put(secret)
+		mark, _, err = s.mark(t.Context(), public, mark)
+		require.NoError(t, err)
+		require.Equal(t, settings.Secret, secrecy(mark), "the other one came in between")
+		require.Equal(t, settings.Public, put(public))
+
+		secret.Want = settings.Secret
+		for range 2 { // writes its value later, or never
+			require.NoError(t, conform.ErrorOf2(s.mark(t.Context(), secret, "")))
+		}
+		require.Equal(t, settings.Secret, put(public), "the secret value may be on its way")
+		put(secret)
+		require.Equal(t, settings.Secret, put(public))
+		require.NoError(t, harness{s, l.Node.Client()}.Age(t.Context(), grace))
+		require.Equal(t, settings.Public, put(public))
+	}
 }
 
 // A delete leaves a mark that a put has just written, whose value may be on its way.
@@ -117,8 +137,7 @@ func TestMarksOfValuesOnTheirWay(t *testing.T) {
 	t.Parallel()
 	l := rig.NewLab(t)
 	s := New(l.Conn)
-	_, err := s.mark(t.Context(), settings.Put{Name: "A", Usual: settings.Public}, "")
-	require.NoError(t, err)
+	require.NoError(t, conform.ErrorOf2(s.mark(t.Context(), settings.Put{Name: "A", Usual: settings.Public}, "")))
 	require.NoError(t, s.Delete(t.Context(), "A"))
 	require.Equal(t, []string{"env_vars"}, l.Found(t))
 	require.NoError(t, harness{s, l.Node.Client()}.Age(t.Context(), grace))
@@ -170,6 +189,6 @@ func TestDecoding(t *testing.T) {
 	t.Parallel()
 	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
 		"mark": func(r redis.Reply) error { return rig.ErrorOf(markOf(r)) },
-	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`}}, map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
+	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`, `{'OPEN', 'secret 1 2'}`}}, map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
 	rig.RequireRefusals(t, redis.Refusals{"FULL": settings.ErrTooMany}, map[string]error{"FULL": settings.ErrTooMany})
 }

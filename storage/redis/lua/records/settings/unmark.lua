@@ -3,7 +3,7 @@
 -- then. It may run when Redis is out of memory.
 -- uses: time.time
 --
--- KEYS[1] marks  hash  marks of all settings by name, "secret <µs>" or "public <µs>"
+-- KEYS[1] marks  hash  marks of all settings by name, as mark.lua writes them
 --
 -- ARGV[1]  grace_us  int     for how long after its mark a value may be on its way
 -- ARGV[2…] seen      string  name and mark of each, as they were before its value was looked for
@@ -15,7 +15,7 @@ local grace_us, seen = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 
 local now = time()
 for i = 1, #seen, 2 do
-  local marked = tonumber(string.match(seen[i + 1], '%d+$'))
+  local marked = tonumber(string.match(seen[i + 1], '%d+'))
   if marked + grace_us < now and redis.call('HGET', marks_key, seen[i]) == seen[i + 1] then
     redis.call('HDEL', marks_key, seen[i])
   end
