@@ -114,15 +114,16 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	}()
 	ts.Value(processesKey{}).(processes)[name] = p
 	ts.Defer(func() {
-		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !p.expected {
-			_, _, all := p.output.find(regexp.MustCompile("$"))
-			ts.Logf("%s had ended by itself (%s), printing:\n%s", name, p.cmd.ProcessState, all)
-		}
+		hadEnded := p.cmd.Process.Signal(syscall.SIGTERM) != nil
 		select {
 		case <-p.done:
 		case <-time.After(scriptLimit):
 			_ = p.cmd.Process.Kill()
 			<-p.done
+		}
+		if hadEnded && !p.expected {
+			_, _, all := p.output.find(regexp.MustCompile("$"))
+			ts.Logf("%s had ended by itself (%s), printing:\n%s", name, p.cmd.ProcessState, all)
 		}
 		_, _ = out.Close(), errs.Close()
 	})
