@@ -134,31 +134,40 @@ func TestNoStaleValue(t *testing.T) {
 	kinds.Each(t, func(t *testing.T, k kinds.Redis) {
 		w := newWorld(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}, 3)
 		for n := range 200 {
-			r := &round{world: w, row: rand.IntN(len(w.rows)), began: make(chan struct{}, 100), answered: make(chan struct{})}
-			loaded := n%4 != 0 // or the row is cached already
-			if loaded {
-				require.NoError(t, w.peers[n%3].Invalidate(t.Context(), idOf(r.row)))
-			}
-			for i := range 6 {
-				r.readers.Go(func() {
-					if err := r.read(t.Context(), w.peers[i%3]); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			if loaded {
-				<-r.began
-			}
-			r.begun.Store(true)
-			how := n % ways
-			require.NoError(t, w.change(t.Context(), w.peers[rand.IntN(3)], r.row, how))
-			if how != byTag && how != byTagOfAll { // a load whose tags nobody knows yet is waited for, and is loaded again
-				w.requireLatest(t, r.row, "round %d, way %d", n, how)
-			}
-			close(r.answered)
-			w.requireLatest(t, r.row, "round %d, way %d", n, how)
-			r.readers.Wait()
-			w.requireLatest(t, r.row, "round %d, way %d, after late loaders", n, how)
+			w.changeOnce(t, n)
 		}
 	})
+}
+
+func (w *world) changeOnce(t *testing.T, n int) {
+	t.Helper()
+	r := &round{world: w, row: rand.IntN(len(w.rows)), began: make(chan struct{}, 100), answered: make(chan struct{})}
+	answer := sync.OnceFunc(func() { close(r.answered) })
+	defer r.readers.Wait()
+	defer answer()
+	loaded := n%4 != 0 // or the row is cached already
+	if loaded {
+		require.NoError(t, w.peers[n%3].Invalidate(t.Context(), idOf(r.row)))
+	}
+	for i := range 6 {
+		r.readers.Go(func() {
+			if err := r.read(t.Context(), w.peers[i%3]); err != nil {
+				t.Error(err)
+				r.began <- struct{}{}
+			}
+		})
+	}
+	if loaded {
+		<-r.began
+	}
+	r.begun.Store(true)
+	how := n % ways
+	require.NoError(t, w.change(t.Context(), w.peers[rand.IntN(3)], r.row, how))
+	if how != byTag && how != byTagOfAll { // a load whose tags nobody knows yet is waited for, and is loaded again
+		w.requireLatest(t, r.row, "round %d, way %d", n, how)
+	}
+	answer()
+	w.requireLatest(t, r.row, "round %d, way %d", n, how)
+	r.readers.Wait()
+	w.requireLatest(t, r.row, "round %d, way %d, after late loaders", n, how)
 }
