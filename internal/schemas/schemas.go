@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -25,6 +27,12 @@ const (
 )
 
 const maxDetail = 200 // bytes of what a client is told
+
+// maxNumber is how many characters a number in a message can have before its exponent, and the largest exponent. The library
+// computes with all digits that a number stands for.
+const maxNumber = 350
+
+var errNumber = fmt.Errorf("a number of more than %d digits, or with an exponent of more than %d", maxNumber, maxNumber)
 
 // NotificationName is the name of the schema that is built in.
 const NotificationName = "notification"
@@ -124,6 +132,10 @@ func (s *Schema) Check(content []byte) (field string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if path := hugeNumber(value); path != nil {
+		slices.Reverse(path)
+		return pointer(path), errNumber
+	}
 	err = s.compiled.Validate(value)
 	if err == nil {
 		return "", nil
@@ -141,6 +153,33 @@ func (s *Schema) Check(content []byte) (field string, err error) {
 		path = append(path, k.Properties[0])
 	}
 	return pointer(path), errors.New(cut(wrong.ErrorKind.LocalizedString(english)))
+}
+
+// hugeNumber returns where a value has a number beyond maxNumber, from there to the whole, or nil.
+func hugeNumber(value any) (path []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, one := range v {
+			if path = hugeNumber(one); path != nil {
+				return append(path, name)
+			}
+		}
+	case []any:
+		for i, one := range v {
+			if path = hugeNumber(one); path != nil {
+				return append(path, strconv.Itoa(i))
+			}
+		}
+	case json.Number:
+		digits, exponent := string(v), "0"
+		if i := strings.IndexAny(digits, "eE"); i >= 0 {
+			digits, exponent = digits[:i], digits[i+1:]
+		}
+		if e, err := strconv.Atoi(exponent); err != nil || len(digits) > maxNumber || e > maxNumber || e < -maxNumber {
+			return []string{}
+		}
+	}
+	return nil
 }
 
 var english = message.NewPrinter(language.English)

@@ -15,20 +15,27 @@ import (
 // source is the message of the source.
 const source = `{"type":"notification_type","user_id":123,"entity_type":"shout","entity_id":456,"action":"created","data":{"title":"Заголовок","author":"Автор"},"timestamp":1640995200}`
 
+const errNumber = "a number of more than 350 digits, or with an exponent of more than 350"
+
 func TestNotification(t *testing.T) {
 	t.Parallel()
 	s := schemas.Notification()
 	for change, want := range map[string][2]string{
-		"":                                {},
-		`"user_id":123→"user_id":"ann"`:   {},
-		`456→{"a":1}`:                     {"/entity_id", "got object, want integer"},
-		`"created"→"read"`:                {"/action", "value must be one of 'created', 'updated', 'deleted'"},
-		`"data":{→"data":[],"x":{`:        {"/data", "got array, want object"},
-		`"user_id":123,→`:                 {"/user_id", "missing property 'user_id'"},
-		`"timestamp"→"a/b":1,"timestamp"`: {"/a~1b", "additional properties 'a/b' not allowed"},
-		`1640995200→-1`:                   {"/timestamp", "minimum: got -1, want 0"},
-		source + `→"text"`:                {"", "got string, want object"},
-		source + `→{`:                     {"", "unexpected EOF"},
+		"":                                  {},
+		`"user_id":123→"user_id":"ann"`:     {},
+		`456→{"a":1}`:                       {"/entity_id", "got object, want integer"},
+		`"created"→"read"`:                  {"/action", "value must be one of 'created', 'updated', 'deleted'"},
+		`"data":{→"data":[],"x":{`:          {"/data", "got array, want object"},
+		`"user_id":123,→`:                   {"/user_id", "missing property 'user_id'"},
+		`"timestamp"→"a/b":1,"timestamp"`:   {"/a~1b", "additional properties 'a/b' not allowed"},
+		`1640995200→-1`:                     {"/timestamp", "minimum: got -1, want 0"},
+		`1640995200→1e999999999`:            {"/timestamp", errNumber},
+		`1640995200→1E-9223372036854775808`: {"/timestamp", errNumber},
+		`123→1` + strings.Repeat("0", 350):  {"/user_id", errNumber},
+		`"Автор"→[0,{"a/b":1e351}]`:         {"/data/author/1/a~1b", errNumber},
+		`123→1.2e2`:                         {},
+		source + `→"text"`:                  {"", "got string, want object"},
+		source + `→{`:                       {"", "unexpected EOF"},
 	} {
 		from, to, _ := strings.Cut(change, "→")
 		field, err := s.Check([]byte(strings.Replace(source, from, to, 1)))
