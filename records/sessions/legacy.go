@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -53,7 +54,7 @@ func readClaims(token string) (Legacy, bool) {
 	if len(parts) != 3 || parts[0] == "" || parts[2] == "" || strings.Trim(token, jwtAlphabet) != "" {
 		return Legacy{}, false
 	}
-	payload, err := encoding.DecodeString(parts[1])
+	payload, err := base64.RawURLEncoding.Strict().DecodeString(parts[1])
 	if err != nil {
 		return Legacy{}, false
 	}

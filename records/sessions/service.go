@@ -62,7 +62,7 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 	if err := n.check(); err != nil {
 		return Issued{}, err
 	}
-	text := newToken(user)
+	text := tokens.New(user)
 	made, err := s.store.Create(ctx, Draft{Ref: refOf(user, text), New: n}, s.rules)
 	if err != nil {
 		return Issued{}, err

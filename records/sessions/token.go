@@ -2,9 +2,7 @@ package sessions
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"strings"
 
@@ -14,12 +12,7 @@ import (
 // Prefix is what every token begins with.
 const Prefix = "tms_"
 
-const (
-	secretBytes = 32
-	secretText  = 43 // characters of base64url
-)
-
-var encoding = base64.RawURLEncoding.Strict()
+const tokens records.TokenPrefix = Prefix
 
 // Ref names a session in the storage.
 type Ref struct {
@@ -27,45 +20,25 @@ type Ref struct {
 	ID   string
 }
 
-func token(user string, secret []byte) string {
-	return Prefix + encoding.EncodeToString(secret) + encoding.EncodeToString([]byte(user))
-}
-
-func newToken(user string) string {
-	secret := make([]byte, secretBytes)
-	_, _ = rand.Read(secret) // never fails
-	return token(user, secret)
-}
-
 // nextToken returns the token that follows another one, for a caller that may ask again with the same key. Who has only the old
 // token can't guess it.
 func nextToken(user, old, key string) string {
 	if key == "" {
-		return newToken(user)
+		return tokens.New(user)
 	}
 	mac := hmac.New(sha256.New, []byte(old))
 	mac.Write([]byte("tidemark session rotation " + key))
-	return token(user, mac.Sum(nil))
+	return tokens.With(user, mac.Sum(nil))
 }
 
 // Parse returns the session that a token names, if it has the form of one. Whether there is such a session only the storage
 // knows.
 func Parse(token string) (Ref, bool) {
-	rest, ok := strings.CutPrefix(token, Prefix)
-	if !ok || len(rest) <= secretText || len(rest) > secretText+encoding.EncodedLen(records.MaxIDBytes) {
+	user, ok := tokens.User(token)
+	if !ok {
 		return Ref{}, false
 	}
-	if strings.ContainsAny(rest, "\r\n") { // which the decoder passes over
-		return Ref{}, false
-	}
-	if _, err := encoding.DecodeString(rest[:secretText]); err != nil {
-		return Ref{}, false
-	}
-	user, err := encoding.DecodeString(rest[secretText:])
-	if err != nil || records.CheckID("user", string(user)) != nil {
-		return Ref{}, false
-	}
-	return refOf(string(user), token), true
+	return refOf(user, token), true
 }
 
 func refOf(user, token string) Ref {

@@ -2,6 +2,8 @@ package tokens
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -67,16 +69,20 @@ func (s *Service) checkOwner(of Owner) error {
 }
 
 func (s *Service) checkNames(of Owner) error {
-	return cmp.Or(s.checkUser(of.User), s.checkProvider(of.Provider))
+	return cmp.Or(records.CheckID("user", of.User), s.checkProvider(of.Provider))
 }
-
-func (s *Service) checkUser(user string) error { return records.CheckID("user", user) }
 
 func (s *Service) checkProvider(name string) error {
 	if !slices.Contains(s.providers, name) {
 		return invalid("provider", fmt.Sprintf("%.64q is none of the service's OAuth providers (%s)", name, strings.Join(s.providers, ", ")))
 	}
 	return nil
+}
+
+// hash returns what the store knows a secret by.
+func hash(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
 }
 
 // attemptOf returns the name of an attempt: a new one if the caller has none.

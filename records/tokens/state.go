@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/records"
 )
 
 // The bounds of a state's parts, in bytes.
@@ -34,8 +36,8 @@ func (s *Service) NewState(ctx context.Context, n State) (state string, ends tim
 	if !isText(n.CSRFToken, MaxCSRFBytes) {
 		return "", time.Time{}, invalid("csrfToken", fmt.Sprintf("must be text of at most %d bytes", MaxCSRFBytes))
 	}
-	state = random()
-	if ends, err = s.store.KeepState(ctx, hashOf(state), n); err != nil {
+	state = records.NewSecret()
+	if ends, err = s.store.KeepState(ctx, hash(state), n); err != nil {
 		return "", time.Time{}, fmt.Errorf("keep an OAuth state: %w", err)
 	}
 	return state, ends, nil
@@ -48,10 +50,10 @@ func (s *Service) TakeState(ctx context.Context, state, attempt string) (State, 
 	if err != nil {
 		return State{}, err
 	}
-	if len(state) != base64.RawURLEncoding.EncodedLen(secretBytes) {
+	if len(state) != base64.RawURLEncoding.EncodedLen(records.SecretBytes) {
 		return State{}, ErrNoState
 	}
-	found, err := s.store.TakeState(ctx, hashOf(state), attempt)
+	found, err := s.store.TakeState(ctx, hash(state), attempt)
 	if err != nil {
 		return State{}, fmt.Errorf("take an OAuth state: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/records"
 )
 
 // Type says what a verification token is for.
@@ -25,6 +27,8 @@ var Types = []Type{EmailVerification, PhoneVerification, PasswordReset, EmailCha
 // MaxDataBytes is how much data a verification may have, as JSON.
 const MaxDataBytes = 4 << 10
 
+const verificationTokens records.TokenPrefix = "tmv_"
+
 // Verification is what a verification token stands for.
 type Verification struct {
 	User    string
@@ -36,7 +40,7 @@ type Verification struct {
 // Issue makes a verification token, which is valid for an hour and ends the earlier one of the same user and type. Only its
 // hash is kept. Errors: one with fault.SlugInvalidID or SlugInvalidToken, and the store's.
 func (s *Service) Issue(ctx context.Context, v Verification) (token string, ends time.Time, err error) {
-	if err := s.checkUser(v.User); err != nil {
+	if err := records.CheckID("user", v.User); err != nil {
 		return "", time.Time{}, err
 	}
 	if err := checkType(v.Type); err != nil {
@@ -45,8 +49,8 @@ func (s *Service) Issue(ctx context.Context, v Verification) (token string, ends
 	if len(v.Data) > MaxDataBytes || len(v.Data) > 0 && !json.Valid(v.Data) {
 		return "", time.Time{}, invalid("data", fmt.Sprintf("must be JSON of at most %d bytes", MaxDataBytes))
 	}
-	token = verificationPrefix.newToken(v.User)
-	ends, err = s.store.Issue(ctx, hashOf(token), v)
+	token = verificationTokens.New(v.User)
+	ends, err = s.store.Issue(ctx, hash(token), v)
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("issue a verification token: %w", err)
 	}
@@ -63,11 +67,11 @@ func (s *Service) TakeVerification(ctx context.Context, t Type, token, attempt s
 	if err != nil {
 		return Verification{}, err
 	}
-	user, ok := verificationPrefix.userOf(token)
-	if !ok || s.checkUser(user) != nil {
+	user, ok := verificationTokens.User(token)
+	if !ok {
 		return Verification{}, ErrNoVerification
 	}
-	v, err := s.store.TakeVerification(ctx, hashOf(token), Verification{User: user, Type: t}, attempt)
+	v, err := s.store.TakeVerification(ctx, hash(token), Verification{User: user, Type: t}, attempt)
 	if err != nil {
 		return Verification{}, fmt.Errorf("take a verification token: %w", err)
 	}
