@@ -141,7 +141,7 @@ func TestOptionsThatDontFitTogether(t *testing.T) {
 		{"memory of bodies", "bodyMemory: 1023KiB", "bodyMemory: is smaller than maxBodyBytes"},
 		{"delay", "drainDelay: 31s", "drainDelay: is longer than grace"},
 		{"password for the managed one", "redisPassword: x", "redisPassword: is set but redis isn't"},
-		{"two providers", "oauthProviders: [a, a]", `oauthProviders: "a" is there twice`},
+		{"two providers", "oauthProviders: [a, a]", `oauthProviders: duplicate provider "a"`},
 		{"sentinel of nothing", "redisSentinelMaster: x", "redisSentinelMaster: is set but redis isn't"},
 		{"certificate without key", "redis: a\nredisCertFile: x", "redisCertFile and redisKeyFile must be set together"},
 		{"key without certificate", "redis: a\nredisKeyFile: x", "redisCertFile and redisKeyFile must be set together"},

@@ -14,10 +14,10 @@ import (
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/internal/parts"
 	"github.com/tidemark-dev/tidemark/receipt"
+	oauth "github.com/tidemark-dev/tidemark/records/tokens"
 )
 
 // newConfig returns a configuration with the limits that have no option.
@@ -48,7 +48,7 @@ func (c *Config) complete() error {
 	if err := c.Access.complete(); err != nil {
 		return err
 	}
-	if err := records.CheckProviders(c.Records.OAuth.Providers); err != nil {
+	if err := oauth.CheckProviders(c.Records.OAuth.Providers); err != nil {
 		return fmt.Errorf("oauthProviders: %w", err)
 	}
 	return c.readReceiptKeys()

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
+	"github.com/tidemark-dev/tidemark/records/tokens"
 )
 
 // defaultSessionGrants let the user of a session follow notifications.
@@ -44,7 +46,7 @@ func recordOptions() []option {
 			set:  into(func(c *Config) *bool { return &c.Records.Sessions.Legacy }, values.Switch),
 		},
 		{
-			name: "oauth-providers", kind: kindList, def: "google,github,facebook,twitter,telegram,vk,yandex",
+			name: "oauth-providers", kind: kindList, def: strings.Join(tokens.DefaultProviders, ","),
 			help: "OAuth providers whose tokens can be stored.",
 			set:  into(func(c *Config) *[]string { return &c.Records.OAuth.Providers }, values.ListOf(records.ParseProvider)),
 		},

@@ -47,14 +47,25 @@ func New(o Options) (*Service, error) {
 	return &Service{store: o.Store, sealer: o.Sealer, providers: slices.Clone(o.Providers)}, nil
 }
 
+// CheckProvider returns what is wrong with the name of an OAuth provider.
+func CheckProvider(name string) error {
+	if !providerPattern.MatchString(name) {
+		return fmt.Errorf("%.64q isn't a provider, such as google: 1 to 64 lower-case letters, digits, - and _", name)
+	}
+	return nil
+}
+
 // CheckProviders returns what is wrong with a list of OAuth providers.
 func CheckProviders(names []string) error {
 	if len(names) > MaxProviders {
-		return fmt.Errorf("%d OAuth providers, at most %d are allowed", len(names), MaxProviders)
+		return fmt.Errorf("%d providers, at most %d are possible", len(names), MaxProviders)
 	}
-	for _, name := range names {
-		if !providerPattern.MatchString(name) {
-			return fmt.Errorf("%.64q can't be an OAuth provider: it must be 1 to 64 of a-z, 0-9, _ and -", name)
+	for i, name := range names {
+		if err := CheckProvider(name); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("duplicate provider %q", name)
 		}
 	}
 	return nil

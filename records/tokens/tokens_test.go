@@ -228,7 +228,7 @@ func TestBounds(t *testing.T) {
 		_, err := s.PutTokens(t.Context(), tokens.Owner{User: "ann", Provider: "vk"}, token)
 		requireInvalid(t, err, field)
 	}
-	for _, list := range [][]string{{"Google"}, {""}, {"a:b"}, {"a", long(65)}, make([]string, tokens.MaxProviders+1)} {
+	for _, list := range [][]string{{"Google"}, {""}, {"a:b"}, {"a", long(65)}, {"a", "b", "a"}, make([]string, tokens.MaxProviders+1)} {
 		_, err := tokens.New(tokens.Options{Providers: list})
 		require.Error(t, err)
 	}

@@ -3,12 +3,12 @@ package records
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/tokens"
 )
 
 // Options configures records.
@@ -47,24 +47,14 @@ type Cache struct {
 	Memory int    // bytes for values that were read, in each process
 }
 
-// Bounds of sessions.
-const (
-	MinSessionTTL = time.Minute
-	maxProviders  = 64
-)
+// MinSessionTTL is the shortest life of a session.
+const MinSessionTTL = time.Minute
 
 // MaxSessionTTL is the longest life of a session: the TTL of its kind.
 var MaxSessionTTL = records.Session.TTL
 
-var provider = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,63}$`)
-
 // ParseProvider parses the name of an OAuth provider.
-func ParseProvider(text string) (string, error) {
-	if !provider.MatchString(text) {
-		return "", fmt.Errorf("%.64q isn't a provider, such as google: lower-case letters, digits, - and _", text)
-	}
-	return text, nil
-}
+func ParseProvider(text string) (string, error) { return text, tokens.CheckProvider(text) }
 
 // ParseKind parses the name of a kind of keys, or "unknown".
 func ParseKind(text string) (string, error) {
@@ -72,19 +62,6 @@ func ParseKind(text string) (string, error) {
 		return text, nil
 	}
 	return "", fmt.Errorf("%.64q is no kind of keys: tidemark kinds lists them", text)
-}
-
-// CheckProviders refuses duplicates, and too many.
-func CheckProviders(list []string) error {
-	if len(list) > maxProviders {
-		return fmt.Errorf("%d providers, at most %d are possible", len(list), maxProviders)
-	}
-	for i, one := range list {
-		if slices.Contains(list[:i], one) {
-			return fmt.Errorf("%q is there twice", one)
-		}
-	}
-	return nil
 }
 
 // ParseGrants parses the grants of sessions.
