@@ -23,11 +23,6 @@ func (m *Manager) acquire(ctx context.Context, name string, wait bool) (h *held,
 	return h, repeat(ctx, m.store, Request{Name: name, TTL: m.ttl}, ask)
 }
 
-// Watcher is the part of a Store that waiting needs.
-type Watcher interface {
-	Watch(name string, freed func()) (stop func())
-}
-
 // repeat calls ask again whenever a lease may have become free, while it returns a *HeldError. It returns the cause of ctx if
 // that ends meanwhile.
 func repeat(ctx context.Context, store Watcher, r Request, ask func(context.Context) error) error {
