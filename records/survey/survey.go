@@ -6,6 +6,7 @@ package survey
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -128,15 +129,7 @@ func (v *visitor) kind(name string) *Kind {
 }
 
 func (v *visitor) included(title string) bool {
-	if len(v.options.Kinds) == 0 {
-		return true
-	}
-	for _, one := range v.options.Kinds {
-		if one == title {
-			return true
-		}
-	}
-	return false
+	return len(v.options.Kinds) == 0 || slices.Contains(v.options.Kinds, title)
 }
 
 func (v *visitor) Visit(keys []Key, seen int) {
