@@ -2,6 +2,7 @@ package records
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -43,6 +44,11 @@ func wrong(text string, most int) string {
 		}
 	}
 	return ""
+}
+
+// IsText reports whether text is UTF-8 without control characters.
+func IsText(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // empty stands for a part without text, as no encoded text is a lone percent sign. Without it the hash tag could be empty,

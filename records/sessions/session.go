@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
 )
 
 // Bounds of what a session has.
@@ -54,22 +53,13 @@ func (n New) check() error {
 		return invalid("username", "is empty")
 	case len(n.Username) > MaxUsernameBytes:
 		return invalid("username", tooLong(len(n.Username), MaxUsernameBytes))
-	case !plain(n.Username):
+	case !records.IsText(n.Username):
 		return invalid("username", "isn't UTF-8 without control characters")
 	}
 	if err := checkJSON("deviceInfo", n.Device, MaxDeviceBytes); err != nil {
 		return err
 	}
 	return checkJSON("authData", n.AuthData, MaxAuthBytes)
-}
-
-func plain(text string) bool {
-	for _, char := range text {
-		if unicode.IsControl(char) {
-			return false
-		}
-	}
-	return utf8.ValidString(text)
 }
 
 func checkJSON(field string, value json.RawMessage, most int) error {

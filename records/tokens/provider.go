@@ -34,7 +34,7 @@ func (s *Service) PutTokens(ctx context.Context, of Owner, t Tokens) (Ends, erro
 		{"accessToken", t.Access, records.OAuthAccess, &sealed.Access},
 		{"refreshToken", t.Refresh, records.OAuthRefresh, &sealed.Refresh},
 	} {
-		if !isText(one.text, MaxTokenBytes) {
+		if len(one.text) > MaxTokenBytes || !records.IsText(one.text) {
 			return Ends{}, invalid(one.field, fmt.Sprintf("must be text of at most %d bytes", MaxTokenBytes))
 		}
 		if one.text == "" {

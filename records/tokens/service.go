@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/records"
@@ -105,10 +104,4 @@ func attemptOf(name string) (string, error) {
 		return "", err
 	}
 	return name, nil
-}
-
-// isText reports whether text has at most so many bytes, all of them UTF-8 without control characters.
-func isText(text string, most int) bool {
-	control := func(r rune) bool { return r < ' ' || r == 0x7f }
-	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, control)
 }

@@ -33,7 +33,7 @@ func (s *Service) NewState(ctx context.Context, n State) (state string, ends tim
 	if _, err := url.Parse(n.RedirectURI); err != nil || len(n.RedirectURI) > MaxURLBytes {
 		return "", time.Time{}, invalid("redirectUri", fmt.Sprintf("must be a URL of at most %d bytes", MaxURLBytes))
 	}
-	if !isText(n.CSRFToken, MaxCSRFBytes) {
+	if len(n.CSRFToken) > MaxCSRFBytes || !records.IsText(n.CSRFToken) {
 		return "", time.Time{}, invalid("csrfToken", fmt.Sprintf("must be text of at most %d bytes", MaxCSRFBytes))
 	}
 	state = records.NewSecret()
