@@ -1,6 +1,7 @@
 package records
 
 import (
+	"bytes"
 	"errors"
 	"slices"
 	"strings"
@@ -10,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
-// decode reads a call's body, and decodes it.
+// decode reads a call's body, and decodes it. The body's memory is released when it returns.
 func decode[T any](c *web.Call) (asked T, err error) {
 	body, err := c.Body()
 	if err != nil {
@@ -18,6 +19,19 @@ func decode[T any](c *web.Call) (asked T, err error) {
 	}
 	defer body.Release()
 	err = wire.Decode(body.Bytes, &asked)
+	return asked, err
+}
+
+// decodeOptional is decode for a body that may be empty, and then stands for the default.
+func decodeOptional[T any](c *web.Call, asked T) (T, error) {
+	body, err := c.Body()
+	if err != nil {
+		return asked, err
+	}
+	defer body.Release()
+	if len(bytes.TrimSpace(body.Bytes)) > 0 {
+		err = wire.Decode(body.Bytes, &asked)
+	}
 	return asked, err
 }
 

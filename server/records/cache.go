@@ -39,10 +39,10 @@ type CacheWriter interface {
 	InvalidatePrefix(ctx context.Context, k *community.Kind, prefix string) (int, error)
 }
 
-type cached struct{ values Cache }
+type cacheCalls struct{ values Cache }
 
 func addCache(a web.API, values Cache) {
-	h := &cached{values}
+	h := &cacheCalls{values}
 	const path = "/v1/cache/:kind/:id"
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing, Handle: h.invalidate})
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/:kind/get", Action: access.Read, Of: nothing, Handle: h.getMany})
@@ -58,7 +58,7 @@ const cacheRecords = "cache"
 func nothing(*web.Call) access.Resource { return access.Resource{} }
 
 // of returns the record of a value, by its canonical ID: other ways to write a search must not be other records.
-func (h *cached) of(c *web.Call) access.Resource {
+func (h *cacheCalls) of(c *web.Call) access.Resource {
 	k, id, err := named(c)
 	if err != nil {
 		return access.Record(cacheRecords, c.Param(0), c.Param(1)) // refused by the handler
@@ -77,7 +77,7 @@ func named(c *web.Call) (*community.Kind, string, error) {
 }
 
 // get is GET /v1/cache/{kind}/{id}.
-func (h *cached) get(c *web.Call) error {
+func (h *cacheCalls) get(c *web.Call) error {
 	k, id, err := named(c)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func mediaType(k *community.Kind) string {
 }
 
 // put is PUT /v1/cache/{kind}/{id}.
-func (h *cached) put(c *web.Call) error {
+func (h *cacheCalls) put(c *web.Call) error {
 	k, id, err := named(c)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func putQuery(c *web.Call, v *community.Value) error {
 }
 
 // delete is DELETE /v1/cache/{kind}/{id}.
-func (h *cached) delete(c *web.Call) error {
+func (h *cacheCalls) delete(c *web.Call) error {
 	k, id, err := named(c)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (h *cached) delete(c *web.Call) error {
 }
 
 // getMany is POST /v1/cache/{kind}/get.
-func (h *cached) getMany(c *web.Call) error {
+func (h *cacheCalls) getMany(c *web.Call) error {
 	k, err := community.Find(c.Param(0))
 	if err != nil {
 		return err
@@ -207,7 +207,7 @@ func manyOf(k *community.Kind, ids []string, entries []cache.Entry) bodies.Cache
 var errInvalidation = &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "either tags or kind must be given, and prefix only with kind", Offset: -1}
 
 // invalidate is POST /v1/cache/invalidate. It can concern more than the IDs that a grant names, and so needs one for all.
-func (h *cached) invalidate(c *web.Call) error {
+func (h *cacheCalls) invalidate(c *web.Call) error {
 	request, err := decode[bodies.Invalidation](c)
 	if err != nil {
 		return err

@@ -17,13 +17,13 @@ type Followers interface {
 
 func addFollowers(a web.API, service Followers) {
 	const path = "/v1/users/:user/channels"
-	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of("channels-of", 1), Handle: (&followersCalls{service}).list})
+	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of("channels-of", 1), Handle: (&followerCalls{service}).list})
 }
 
-type followersCalls struct{ service Followers }
+type followerCalls struct{ service Followers }
 
 // list is GET /v1/users/{user}/channels.
-func (h *followersCalls) list(c *web.Call) error {
+func (h *followerCalls) list(c *web.Call) error {
 	found, err := h.service.Following(c.Context(), c.Param(0))
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"time"
@@ -27,10 +26,10 @@ type Locks interface {
 
 func addLocks(a web.API, service Locks) {
 	const path = "/v1/locks/:op/:id"
-	l, of := &lockCalls{service}, of("locks", 2)
-	a.Add(web.Route{Method: http.MethodPut, Path: path, Action: access.Write, Of: of, Waits: true, Handle: l.put})
-	a.Add(web.Route{Method: http.MethodDelete, Path: path, Action: access.Write, Of: of, Handle: l.release})
-	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of, Handle: l.show})
+	h, of := &lockCalls{service}, of("locks", 2)
+	a.Add(web.Route{Method: http.MethodPut, Path: path, Action: access.Write, Of: of, Waits: true, Handle: h.put})
+	a.Add(web.Route{Method: http.MethodDelete, Path: path, Action: access.Write, Of: of, Handle: h.release})
+	a.AddGet(web.Route{Path: path, Action: access.Read, Of: of, Handle: h.show})
 	a.NothingBelow(path)
 }
 
@@ -64,15 +63,8 @@ func (h *lockCalls) put(c *web.Call) error {
 }
 
 // decodeLock decodes the body, which may be empty.
-func decodeLock(c *web.Call) (asked bodies.LockRequest, err error) {
-	body, err := c.Body()
-	if err != nil {
-		return asked, err
-	}
-	defer body.Release() // before the wait
-	if len(bytes.TrimSpace(body.Bytes)) > 0 {
-		err = wire.Decode(body.Bytes, &asked)
-	}
+func decodeLock(c *web.Call) (bodies.LockRequest, error) {
+	asked, err := decodeOptional(c, bodies.LockRequest{})
 	if err == nil && asked.Token != "" && (asked.NewToken != "" || asked.Wait > 0) {
 		err = badLock("a renewal has neither newToken nor wait")
 	}
@@ -85,13 +77,8 @@ func badLock(detail string) error {
 
 // release is DELETE /v1/locks/{op}/{id}.
 func (h *lockCalls) release(c *web.Call) error {
-	body, err := c.Body()
+	asked, err := decode[bodies.LockRelease](c)
 	if err != nil {
-		return err
-	}
-	defer body.Release()
-	var asked bodies.LockRelease
-	if err := wire.Decode(body.Bytes, &asked); err != nil {
 		return err
 	}
 	if asked.Token == "" {

@@ -2,14 +2,11 @@ package records
 
 import (
 	"context"
-	"errors"
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/wire"
 	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
@@ -33,11 +30,11 @@ type SessionRevoker interface {
 	RevokeAll(ctx context.Context, user string) (int, error)
 }
 
-type sessionRoutes struct{ service Sessions }
+type sessionCalls struct{ service Sessions }
 
 func addSessions(a web.API, service Sessions) {
 	const ofUser = "/v1/users/:user/sessions"
-	h, user, whole := &sessionRoutes{service}, of("sessions", 1), of("sessions", 0)
+	h, user, whole := &sessionCalls{service}, of("sessions", 1), of("sessions", 0)
 	for _, r := range []web.Route{
 		{Method: http.MethodPost, Path: ofUser, Action: access.Write, Of: user, Handle: h.create},
 		{Method: http.MethodDelete, Path: ofUser, Action: access.Write, Of: user, Handle: h.revokeAll},
@@ -52,32 +49,16 @@ func addSessions(a web.API, service Sessions) {
 }
 
 // create is POST /v1/users/{user}/sessions.
-func (h *sessionRoutes) create(c *web.Call) error {
-	body, err := c.Body()
+func (h *sessionCalls) create(c *web.Call) error {
+	asked, err := decode[bodies.NewSession](c)
 	if err != nil {
 		return err
 	}
-	defer body.Release()
-	var n bodies.NewSession
-	if err := wire.Decode(body.Bytes, &n); err != nil {
-		return err
-	}
-	issued, err := h.service.Create(c.Context(), c.Param(0), sessions.New{Username: n.Username, Device: n.Device, AuthData: n.AuthData})
+	issued, err := h.service.Create(c.Context(), c.Param(0), sessions.New{Username: asked.Username, Device: asked.Device, AuthData: asked.AuthData})
 	if err != nil {
-		return inSession(err)
+		return inBody(err, "user")
 	}
 	return c.Value(http.StatusCreated, issuedSession(issued))
-}
-
-// inSession makes the field of an error about a session, which is a part of the body, a JSON pointer.
-func inSession(err error) error {
-	var e *fault.Error
-	if !errors.As(err, &e) || e.Slug != fault.SlugInvalidSession {
-		return err
-	}
-	told := *e
-	told.Field = "/" + e.Field
-	return &told
 }
 
 func issuedSession(i sessions.Issued) bodies.IssuedSession {
@@ -85,17 +66,12 @@ func issuedSession(i sessions.Issued) bodies.IssuedSession {
 }
 
 // check is POST /v1/sessions/check.
-func (h *sessionRoutes) check(c *web.Call) error {
-	body, err := c.Body()
+func (h *sessionCalls) check(c *web.Call) error {
+	asked, err := decode[bodies.SessionToken](c)
 	if err != nil {
 		return err
 	}
-	defer body.Release()
-	var of bodies.SessionToken
-	if err := wire.Decode(body.Bytes, &of); err != nil {
-		return err
-	}
-	s, err := h.service.Check(c.Context(), of.Token)
+	s, err := h.service.Check(c.Context(), asked.Token)
 	if err != nil {
 		return err
 	}
@@ -106,25 +82,20 @@ func (h *sessionRoutes) check(c *web.Call) error {
 }
 
 // rotate is POST /v1/sessions/rotate.
-func (h *sessionRoutes) rotate(c *web.Call) error {
-	body, err := c.Body()
+func (h *sessionCalls) rotate(c *web.Call) error {
+	asked, err := decode[bodies.SessionRotation](c)
 	if err != nil {
 		return err
 	}
-	defer body.Release()
-	var of bodies.SessionRotation
-	if err := wire.Decode(body.Bytes, &of); err != nil {
-		return err
-	}
-	issued, err := h.service.Rotate(c.Context(), of.Token, of.IdempotencyKey)
+	issued, err := h.service.Rotate(c.Context(), asked.Token, asked.IdempotencyKey)
 	if err != nil {
-		return inSession(err)
+		return inBody(err, "user")
 	}
 	return c.Value(http.StatusOK, issuedSession(issued))
 }
 
 // list is GET /v1/users/{user}/sessions.
-func (h *sessionRoutes) list(c *web.Call) error {
+func (h *sessionCalls) list(c *web.Call) error {
 	all, err := h.service.List(c.Context(), c.Param(0))
 	if err != nil {
 		return err
@@ -139,7 +110,7 @@ func (h *sessionRoutes) list(c *web.Call) error {
 }
 
 // revoke is DELETE /v1/users/{user}/sessions/{id}.
-func (h *sessionRoutes) revoke(c *web.Call) error {
+func (h *sessionCalls) revoke(c *web.Call) error {
 	if err := h.service.Revoke(c.Context(), c.Param(0), c.Param(1)); err != nil {
 		return err
 	}
@@ -147,7 +118,7 @@ func (h *sessionRoutes) revoke(c *web.Call) error {
 }
 
 // revokeAll is DELETE /v1/users/{user}/sessions.
-func (h *sessionRoutes) revokeAll(c *web.Call) error {
+func (h *sessionCalls) revokeAll(c *web.Call) error {
 	if _, err := h.service.RevokeAll(c.Context(), c.Param(0)); err != nil {
 		return err
 	}

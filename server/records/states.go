@@ -18,11 +18,11 @@ type States interface {
 	Delete(ctx context.Context, process, id string) error
 }
 
-type stateRoutes struct{ service States }
+type stateCalls struct{ service States }
 
 func addStates(a web.API, service States) {
 	const path = "/v1/states/:process/:id"
-	h, of := &stateRoutes{service}, of("states", 2)
+	h, of := &stateCalls{service}, of("states", 2)
 	for _, r := range []web.Route{
 		{Method: http.MethodPatch, Path: path, Action: access.Write, Of: of, Handle: h.patch},
 		{Method: http.MethodPut, Path: path, Action: access.Write, Of: of, Handle: h.put},
@@ -35,12 +35,12 @@ func addStates(a web.API, service States) {
 }
 
 // patch is PATCH /v1/states/{process}/{id}.
-func (h *stateRoutes) patch(c *web.Call) error { return h.change(c, false) }
+func (h *stateCalls) patch(c *web.Call) error { return h.change(c, false) }
 
 // put is PUT /v1/states/{process}/{id}.
-func (h *stateRoutes) put(c *web.Call) error { return h.change(c, true) }
+func (h *stateCalls) put(c *web.Call) error { return h.change(c, true) }
 
-func (h *stateRoutes) change(c *web.Call, replace bool) error {
+func (h *stateCalls) change(c *web.Call, replace bool) error {
 	asked, err := decode[bodies.StateChange](c)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (h *stateRoutes) change(c *web.Call, replace bool) error {
 }
 
 // show is GET /v1/states/{process}/{id}.
-func (h *stateRoutes) show(c *web.Call) error {
+func (h *stateCalls) show(c *web.Call) error {
 	state, err := h.service.Get(c.Context(), c.Param(0), c.Param(1))
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func (h *stateRoutes) show(c *web.Call) error {
 }
 
 // delete is DELETE /v1/states/{process}/{id}.
-func (h *stateRoutes) delete(c *web.Call) error {
+func (h *stateCalls) delete(c *web.Call) error {
 	if err := h.service.Delete(c.Context(), c.Param(0), c.Param(1)); err != nil {
 		return err
 	}

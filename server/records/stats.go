@@ -20,11 +20,11 @@ type Stats interface {
 	Range(ctx context.Context, of counters.Series, from, to time.Time) ([]counters.Window, error)
 }
 
-type statsRoutes struct{ service Stats }
+type statsCalls struct{ service Stats }
 
 func addStats(a web.API, service Stats) {
 	const stats, metrics = "/v1/stats/:entity/:timeframe", "/v1/metrics/:name/:period"
-	h, entity, name := &statsRoutes{service}, of("stats", 1), of("metrics", 1)
+	h, entity, name := &statsCalls{service}, of("stats", 1), of("metrics", 1)
 	for _, r := range []web.Route{
 		{Method: http.MethodPost, Path: stats, Action: access.Write, Of: entity, Handle: h.add},
 		{Method: http.MethodPut, Path: stats, Action: access.Write, Of: entity, Handle: h.set},
@@ -40,20 +40,20 @@ func addStats(a web.API, service Stats) {
 }
 
 // add is POST /v1/stats/{entity}/{timeframe}.
-func (h *statsRoutes) add(c *web.Call) error {
+func (h *statsCalls) add(c *web.Call) error {
 	return h.changeStats(c, func(of counters.Series, asked bodies.StatsChange) (counters.Window, error) {
 		return h.service.Add(c.Context(), of, asked.Fields, asked.ID)
 	})
 }
 
 // set is PUT /v1/stats/{entity}/{timeframe}.
-func (h *statsRoutes) set(c *web.Call) error {
+func (h *statsCalls) set(c *web.Call) error {
 	return h.changeStats(c, func(of counters.Series, asked bodies.StatsChange) (counters.Window, error) {
 		return h.service.Set(c.Context(), of, asked.Fields)
 	})
 }
 
-func (h *statsRoutes) changeStats(c *web.Call, change func(counters.Series, bodies.StatsChange) (counters.Window, error)) error {
+func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, bodies.StatsChange) (counters.Window, error)) error {
 	of, err := counters.StatsOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (h *statsRoutes) changeStats(c *web.Call, change func(counters.Series, bodi
 }
 
 // addMetric is POST /v1/metrics/{name}/{period}.
-func (h *statsRoutes) addMetric(c *web.Call) error {
+func (h *statsCalls) addMetric(c *web.Call) error {
 	return changeMetric(c, func(of counters.Series, asked bodies.MetricAddition) (counters.Window, error) {
 		if asked.Add == nil {
 			return counters.Window{}, missing("add")
@@ -80,7 +80,7 @@ func (h *statsRoutes) addMetric(c *web.Call) error {
 }
 
 // setMetric is PUT /v1/metrics/{name}/{period}.
-func (h *statsRoutes) setMetric(c *web.Call) error {
+func (h *statsCalls) setMetric(c *web.Call) error {
 	return changeMetric(c, func(of counters.Series, asked bodies.MetricValue) (counters.Window, error) {
 		if asked.Value == nil {
 			return counters.Window{}, missing("value") // and not 0, which would lose the metric
@@ -106,7 +106,7 @@ func changeMetric[T any](c *web.Call, change func(counters.Series, T) (counters.
 }
 
 // show is GET /v1/stats/{entity}/{timeframe}.
-func (h *statsRoutes) show(c *web.Call) error {
+func (h *statsCalls) show(c *web.Call) error {
 	of, err := counters.StatsOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (h *statsRoutes) show(c *web.Call) error {
 }
 
 // showMetric is GET /v1/metrics/{name}/{period}.
-func (h *statsRoutes) showMetric(c *web.Call) error {
+func (h *statsCalls) showMetric(c *web.Call) error {
 	of, err := counters.MetricOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (h *statsRoutes) showMetric(c *web.Call) error {
 }
 
 // windowsOf reads the windows that a query asks for.
-func windowsOf[T any](h *statsRoutes, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) ([]T, error) {
+func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) ([]T, error) {
 	var from, to time.Time
 	err := query.Read(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
 		at := &from

@@ -27,17 +27,17 @@ type OAuth interface {
 }
 
 func addVerifications(a web.API, service Verifications) {
-	v := &verifications{service}
+	h := &verificationCalls{service}
 	a.Add(web.Route{
-		Method: http.MethodPost, Path: "/v1/users/:user/verifications", Action: access.Write, Of: of("verifications", 1), Handle: v.issue,
+		Method: http.MethodPost, Path: "/v1/users/:user/verifications", Action: access.Write, Of: of("verifications", 1), Handle: h.issue,
 	})
-	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/verifications/take", Action: access.Write, Of: of("verifications", 0), Handle: v.take})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/verifications/take", Action: access.Write, Of: of("verifications", 0), Handle: h.take})
 }
 
-type verifications struct{ service Verifications }
+type verificationCalls struct{ service Verifications }
 
 // issue is POST /v1/users/{user}/verifications.
-func (h *verifications) issue(c *web.Call) error {
+func (h *verificationCalls) issue(c *web.Call) error {
 	asked, err := decode[bodies.NewVerification](c)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (h *verifications) issue(c *web.Call) error {
 }
 
 // take is POST /v1/verifications/take.
-func (h *verifications) take(c *web.Call) error {
+func (h *verificationCalls) take(c *web.Call) error {
 	asked, err := decode[bodies.VerificationTake](c)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (h *verifications) take(c *web.Call) error {
 
 func addOAuth(a web.API, service OAuth) {
 	const path = "/v1/users/:user/oauth/:provider"
-	h, owner, states := &oauth{service}, of("oauth", 1), of("oauth-states", 0)
+	h, owner, states := &oauthCalls{service}, of("oauth", 1), of("oauth-states", 0)
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/oauth-states", Action: access.Write, Of: states, Handle: h.newState})
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/oauth-states/take", Action: access.Write, Of: states, Handle: h.takeState})
 	a.Add(web.Route{Method: http.MethodPut, Path: path, Action: access.Write, Of: owner, Handle: h.put})
@@ -74,10 +74,10 @@ func addOAuth(a web.API, service OAuth) {
 	a.NothingBelow(path)
 }
 
-type oauth struct{ service OAuth }
+type oauthCalls struct{ service OAuth }
 
 // newState is POST /v1/oauth-states.
-func (h *oauth) newState(c *web.Call) error {
+func (h *oauthCalls) newState(c *web.Call) error {
 	asked, err := decode[bodies.NewOAuthState](c)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (h *oauth) newState(c *web.Call) error {
 }
 
 // takeState is POST /v1/oauth-states/take.
-func (h *oauth) takeState(c *web.Call) error {
+func (h *oauthCalls) takeState(c *web.Call) error {
 	asked, err := decode[bodies.OAuthStateTake](c)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func tokenOwner(c *web.Call) tokens.Owner {
 }
 
 // put is PUT /v1/users/{user}/oauth/{provider}.
-func (h *oauth) put(c *web.Call) error {
+func (h *oauthCalls) put(c *web.Call) error {
 	asked, err := decode[bodies.OAuthTokens](c)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func expiry(e tokens.Ends) bodies.OAuthExpiry {
 }
 
 // get is GET /v1/users/{user}/oauth/{provider}.
-func (h *oauth) get(c *web.Call) error {
+func (h *oauthCalls) get(c *web.Call) error {
 	found, err := h.service.Tokens(c.Context(), tokenOwner(c))
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (h *oauth) get(c *web.Call) error {
 }
 
 // delete is DELETE /v1/users/{user}/oauth/{provider}.
-func (h *oauth) delete(c *web.Call) error {
+func (h *oauthCalls) delete(c *web.Call) error {
 	if err := h.service.DeleteTokens(c.Context(), tokenOwner(c)); err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package records
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"net/url"
@@ -10,7 +9,6 @@ import (
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/server/web/query"
-	"github.com/tidemark-dev/tidemark/wire"
 	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
@@ -22,11 +20,11 @@ type Views interface {
 	AddSlugs(ctx context.Context, slugs map[string]string) error
 }
 
-type viewRoutes struct{ service Views }
+type viewCalls struct{ service Views }
 
 func addViews(a web.API, service Views) {
 	const path, one = "/v1/views", "/v1/views/:id"
-	h, whole := &viewRoutes{service}, of("views", 0)
+	h, whole := &viewCalls{service}, of("views", 0)
 	for _, r := range []web.Route{
 		{Method: http.MethodPost, Path: path, Action: access.Write, Handle: h.countMany},
 		{Method: http.MethodPost, Path: one, Action: access.Write, Of: of("views", 1), Handle: h.count},
@@ -41,16 +39,8 @@ func addViews(a web.API, service Views) {
 }
 
 // count is POST /v1/views/{id}. Most calls have no body.
-func (h *viewRoutes) count(c *web.Call) error {
-	body, err := c.Body()
-	if err != nil {
-		return err
-	}
-	asked := bodies.ViewCount{Views: 1}
-	if len(bytes.TrimSpace(body.Bytes)) > 0 {
-		err = wire.Decode(body.Bytes, &asked)
-	}
-	body.Release()
+func (h *viewCalls) count(c *web.Call) error {
+	asked, err := decodeOptional(c, bodies.ViewCount{Views: 1})
 	if err == nil {
 		err = h.service.Count(counters.Count{ID: c.Param(0), Views: asked.Views})
 	}
@@ -61,7 +51,7 @@ func (h *viewRoutes) count(c *web.Call) error {
 }
 
 // countMany is POST /v1/views.
-func (h *viewRoutes) countMany(c *web.Call) error {
+func (h *viewCalls) countMany(c *web.Call) error {
 	asked, err := decode[bodies.ViewCounts](c)
 	if err != nil {
 		return err
@@ -87,7 +77,7 @@ func viewsOf(t counters.Total) bodies.Views {
 }
 
 // show is GET /v1/views/{id}.
-func (h *viewRoutes) show(c *web.Call) error {
+func (h *viewCalls) show(c *web.Call) error {
 	totals, err := h.service.Totals(c.Context(), []string{c.Param(0)}, nil)
 	if err != nil {
 		return err
@@ -96,7 +86,7 @@ func (h *viewRoutes) show(c *web.Call) error {
 }
 
 // list is GET /v1/views?id=…&slug=….
-func (h *viewRoutes) list(c *web.Call) error {
+func (h *viewCalls) list(c *web.Call) error {
 	asked, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
 		return query.Refuse("", "the query can't be read")
@@ -122,7 +112,7 @@ func (h *viewRoutes) list(c *web.Call) error {
 }
 
 // load is POST /v1/views/import.
-func (h *viewRoutes) load(c *web.Call) error {
+func (h *viewCalls) load(c *web.Call) error {
 	p, err := decode[bodies.ViewsPart](c)
 	if err != nil {
 		return err
@@ -135,7 +125,7 @@ func (h *viewRoutes) load(c *web.Call) error {
 }
 
 // slugs is POST /v1/views/slugs.
-func (h *viewRoutes) slugs(c *web.Call) error {
+func (h *viewCalls) slugs(c *web.Call) error {
 	asked, err := decode[bodies.ViewsSlugs](c)
 	if err != nil {
 		return err
