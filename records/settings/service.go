@@ -185,7 +185,7 @@ type List struct {
 func (s *Service) List(ctx context.Context, l List) (page []Setting, next string, err error) {
 	if l.Category != "" && !slices.Contains(Categories(), l.Category) {
 		return nil, "", &fault.Error{
-			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: "category", Detail: fmt.Sprintf("%.32q is no category (%q)", l.Category, Categories()),
+			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: "category", Detail: fmt.Sprintf("%.32q is none of the categories %v", l.Category, Categories()),
 		}
 	}
 	names, err := s.store.Names(ctx)

@@ -80,7 +80,7 @@ func (s *Service) TakeVerification(ctx context.Context, t Type, token, attempt s
 
 func checkType(t Type) error {
 	if !slices.Contains(Types, t) {
-		return invalid("type", fmt.Sprintf("%.32q is no type of verification tokens (%q)", t, Types))
+		return invalid("type", fmt.Sprintf("%.32q is none of the types %v", t, Types))
 	}
 	return nil
 }
