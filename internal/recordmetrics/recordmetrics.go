@@ -8,14 +8,20 @@ import (
 
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/locks"
+	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
-// Metrics is a cache.Metrics.
+// Metrics is a cache.Metrics, a sessions.Metrics, and a locks.Metrics.
 type Metrics struct {
-	cache *prometheus.CounterVec
+	cache, checks, locks *prometheus.CounterVec
 }
 
-var _ cache.Metrics = (*Metrics)(nil)
+var (
+	_ cache.Metrics    = (*Metrics)(nil)
+	_ sessions.Metrics = (*Metrics)(nil)
+	_ locks.Metrics    = (*Metrics)(nil)
+)
 
 // New returns metrics that are registered.
 func New(r prometheus.Registerer) (*Metrics, error) {
@@ -23,12 +29,26 @@ func New(r prometheus.Registerer) (*Metrics, error) {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		cache: counter("tidemark_cache_events_total", "What happened to values of the cache, by their kind.", "kind", "event"),
+		cache:  counter("tidemark_cache_events_total", "What happened to values of the cache, by their kind.", "kind", "event"),
+		checks: counter("tidemark_session_checks_total", "Checks of sessions that asked Redis, by their outcome.", "outcome"),
+		locks:  counter("tidemark_locks_total", "Calls for locks, by their outcome.", "outcome"),
 	}
-	return m, errors.Join(r.Register(m.cache))
+	for _, o := range []sessions.Outcome{sessions.Valid, sessions.Unknown, sessions.Failed} {
+		m.checks.WithLabelValues(string(o))
+	}
+	for _, o := range []locks.Outcome{locks.Acquired, locks.Held, locks.Lost} {
+		m.locks.WithLabelValues(string(o))
+	}
+	return m, errors.Join(r.Register(m.cache), r.Register(m.checks), r.Register(m.locks))
 }
 
 // Count implements cache.Metrics.
 func (m *Metrics) Count(kind *records.Kind, e cache.Event) {
 	m.cache.WithLabelValues(kind.Name, string(e)).Inc()
 }
+
+// Check implements sessions.Metrics.
+func (m *Metrics) Check(o sessions.Outcome) { m.checks.WithLabelValues(string(o)).Inc() }
+
+// Lock implements locks.Metrics.
+func (m *Metrics) Lock(o locks.Outcome) { m.locks.WithLabelValues(string(o)).Inc() }

@@ -10,6 +10,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/recordmetrics"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/locks"
+	"github.com/tidemark-dev/tidemark/records/sessions"
 )
 
 func TestMetrics(t *testing.T) {
@@ -22,9 +24,17 @@ func TestMetrics(t *testing.T) {
 	m.Count(records.Author, cache.HitRedis)
 	m.Count(records.Author, cache.HitRedis)
 	m.Count(records.Shouts, cache.Miss)
+	m.Check(sessions.Unknown)
+	m.Lock(locks.Held)
 	require.Equal(t, []string{
 		`tidemark_cache_events_total label:{name:"event" value:"hit-redis"} label:{name:"kind" value:"author"} counter:{value:2}`,
 		`tidemark_cache_events_total label:{name:"event" value:"miss"} label:{name:"kind" value:"shouts"} counter:{value:1}`,
+		`tidemark_locks_total label:{name:"outcome" value:"acquired"} counter:{value:0}`,
+		`tidemark_locks_total label:{name:"outcome" value:"held"} counter:{value:1}`,
+		`tidemark_locks_total label:{name:"outcome" value:"lost"} counter:{value:0}`,
+		`tidemark_session_checks_total label:{name:"outcome" value:"failed"} counter:{value:0}`,
+		`tidemark_session_checks_total label:{name:"outcome" value:"unknown"} counter:{value:1}`,
+		`tidemark_session_checks_total label:{name:"outcome" value:"valid"} counter:{value:0}`,
 	}, gathered(t, r))
 }
 

@@ -71,10 +71,30 @@ type Lock struct {
 	lease.Holding
 }
 
+// Outcome is what became of a call for a lock.
+type Outcome string
+
+// The outcomes.
+const (
+	Acquired Outcome = "acquired"
+	Held     Outcome = "held" // by another, also at the end of a wait
+	Lost     Outcome = "lost" // a renewal or a release by a token that doesn't hold the lock
+)
+
+// Metrics counts outcomes.
+type Metrics interface {
+	Lock(o Outcome)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Lock(Outcome) {}
+
 // Options configures a Service.
 type Options struct {
 	Store   Store
 	MaxWait time.Duration // the longest Wait
+	Metrics Metrics       // nil: nothing is counted
 }
 
 // Service grants locks. Any number of goroutines may use it.
@@ -89,6 +109,9 @@ type Service struct {
 
 // New returns the locks of a store.
 func New(o Options) *Service {
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
 	return &Service{o: o, waits: map[*context.CancelCauseFunc]struct{}{}}
 }
 
@@ -112,6 +135,7 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 	var held *lease.HeldError
 	switch {
 	case errors.As(err, &held):
+		s.o.Metrics.Lock(Held)
 		return Lock{}, heldFor(held.For)
 	case err == nil && ctx.Err() != nil:
 		err = ctx.Err() // the caller has gone
@@ -122,6 +146,7 @@ func (s *Service) Acquire(ctx context.Context, r Request) (Lock, error) {
 		}
 		return Lock{}, fmt.Errorf("lock %s/%s: %w", r.Op, r.ID, err)
 	}
+	s.o.Metrics.Lock(Acquired)
 	return Lock{Token: r.Token, Holding: h}, nil
 }
 
@@ -229,7 +254,7 @@ func (s *Service) Renew(ctx context.Context, r Request) (Lock, error) {
 		return Lock{}, err
 	}
 	h, err := s.o.Store.Prolong(ctx, lease.Request{Name: r.key(), Token: hash(r.Token), TTL: r.TTL})
-	return Lock{Token: r.Token, Holding: h}, lost(r.Name, err)
+	return Lock{Token: r.Token, Holding: h}, s.lost(r.Name, err)
 }
 
 // Release ends a lock. A repeat succeeds while nobody else has had the lock. Errors: fault.SlugInvalidID, ErrLost and the
@@ -238,12 +263,13 @@ func (s *Service) Release(ctx context.Context, n Name, token string) error {
 	if err := n.check(); err != nil {
 		return err
 	}
-	return lost(n, s.o.Store.Release(ctx, n.key(), hash(token)))
+	return s.lost(n, s.o.Store.Release(ctx, n.key(), hash(token)))
 }
 
-func lost(n Name, err error) error {
+func (s *Service) lost(n Name, err error) error {
 	switch {
 	case errors.Is(err, lease.ErrLost):
+		s.o.Metrics.Lock(Lost)
 		return ErrLost
 	case err != nil:
 		return fmt.Errorf("lock %s/%s: %w", n.Op, n.ID, err)
@@ -258,7 +284,7 @@ func (s *Service) Show(ctx context.Context, n Name) (lease.Holding, error) {
 		return lease.Holding{}, err
 	}
 	h, err := s.o.Store.Show(ctx, n.key())
-	return h, lost(n, err)
+	return h, s.lost(n, err)
 }
 
 // hash returns what stands for a token in Redis.

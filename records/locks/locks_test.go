@@ -21,9 +21,16 @@ type fake struct {
 	mu      sync.Mutex
 	token   string
 	held    lease.Holding
+	counted map[locks.Outcome]int
 	freed   map[*func()]struct{}
 	grants  int                             // calls of Grant
 	granted func(ctx context.Context) error // called after a grant, before its answer; nil: nothing
+}
+
+func (f *fake) Lock(o locks.Outcome) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counted[o]++
 }
 
 func (f *fake) Grant(ctx context.Context, r lease.Request) (lease.Holding, error) {
@@ -98,8 +105,8 @@ var resize = locks.Name{Op: "resize", ID: "7"}
 func inBubble(t *testing.T, test func(t *testing.T, f *fake, s *locks.Service)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		test(t, f, locks.New(locks.Options{Store: f, MaxWait: time.Minute}))
+		f := &fake{counted: map[locks.Outcome]int{}}
+		test(t, f, locks.New(locks.Options{Store: f, MaxWait: time.Minute, Metrics: f}))
 	})
 }
 
@@ -142,6 +149,7 @@ func TestALifeOfALock(t *testing.T) {
 		require.ErrorIs(t, s.Release(ctx, resize, f.token), locks.ErrLost, "what Redis has isn't the token")
 		require.NoError(t, s.Release(ctx, resize, l.Token))
 		require.Greater(t, acquire(t, s).Fence, l.Fence)
+		require.Equal(t, map[locks.Outcome]int{locks.Acquired: 2, locks.Held: 1, locks.Lost: 3}, f.counted)
 	})
 }
 

@@ -29,18 +29,45 @@ type Options struct {
 	Legacy  bool          // sessions of the source's applications are accepted
 	// Revoked reports whether a session was revoked in another way than here, as with all credentials of its user; nil: none is.
 	Revoked func(Session) bool
+	Metrics Metrics // nil: nothing is counted
 }
+
+// Outcome is what became of a check.
+type Outcome string
+
+// The outcomes.
+const (
+	Valid   Outcome = "valid"
+	Unknown Outcome = "unknown" // ErrNotFound
+	Failed  Outcome = "failed"  // the store did
+)
+
+// Metrics counts the outcomes of Check.
+type Metrics interface {
+	Check(o Outcome)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Check(Outcome) {}
 
 // Service issues and checks sessions. It may be used by many goroutines.
 type Service struct {
 	store   Store
 	rules   Rules
+	metrics Metrics
 	revoked func(Session) bool
 }
 
 // NewService returns a service. The error says which option is wrong.
 func NewService(o Options) (*Service, error) {
-	s := &Service{store: o.Store, revoked: o.Revoked, rules: Rules{TTL: cmp.Or(o.TTL, DefaultTTL), PerUser: cmp.Or(o.PerUser, MaxPerUser), Legacy: o.Legacy}}
+	s := &Service{
+		store: o.Store, revoked: o.Revoked, metrics: o.Metrics,
+		rules: Rules{TTL: cmp.Or(o.TTL, DefaultTTL), PerUser: cmp.Or(o.PerUser, MaxPerUser), Legacy: o.Legacy},
+	}
+	if s.metrics == nil {
+		s.metrics = noMetrics{}
+	}
 	switch {
 	case s.rules.TTL < time.Second || s.rules.TTL > DefaultTTL:
 		return nil, fmt.Errorf("the life of a session is %s, it must be from 1s to %s", s.rules.TTL, DefaultTTL)
@@ -73,6 +100,19 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 // Check returns the session of a token, and renews it if a tenth of its life is gone. Errors: ErrNotFound, also for what is no
 // token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
+	found, err := s.check(ctx, token)
+	switch {
+	case err == nil:
+		s.metrics.Check(Valid)
+	case errors.Is(err, ErrNotFound):
+		s.metrics.Check(Unknown)
+	default:
+		s.metrics.Check(Failed)
+	}
+	return found, err
+}
+
+func (s *Service) check(ctx context.Context, token string) (Session, error) {
 	if of, ok := Parse(token); ok {
 		return s.valid(s.store.Check(ctx, of, s.rules))
 	}
@@ -156,7 +196,7 @@ func (s *Service) Rotate(ctx context.Context, token, key string) (Issued, error)
 		if of, ok = s.Ref(token); !ok {
 			return Issued{}, ErrNotFound
 		}
-		if _, err := s.Check(ctx, token); err != nil && !errors.Is(err, ErrNotFound) { // if it isn't there it may have been rotated
+		if _, err := s.check(ctx, token); err != nil && !errors.Is(err, ErrNotFound) { // if it isn't there it may have been rotated
 			return Issued{}, err
 		}
 	}

@@ -388,3 +388,29 @@ func refOf(t *testing.T, s *sessions.Service, token string) string {
 	require.True(t, ok)
 	return of.ID
 }
+
+// outcomes counts checks.
+type outcomes map[sessions.Outcome]int
+
+func (o outcomes) Check(of sessions.Outcome) { o[of]++ }
+
+// TestCountedChecks: checks are counted once, whatever they ask the store.
+func TestCountedChecks(t *testing.T) {
+	t.Parallel()
+	counts := outcomes{}
+	s, m := open(t, sessions.Options{Legacy: true, Metrics: counts})
+	token := jwt(`{"user_id":7,"username":"Ann","iat":1600000000}`)
+	m.source[token] = sessions.Found{}
+	_, err := s.Check(t.Context(), token)
+	require.NoError(t, err)
+	_, err = s.Rotate(t.Context(), token, "")
+	require.NoError(t, err)
+	for _, unknown := range []string{"guessed", jwt(`{"user_id":8,"username":"Ann"}`)} {
+		_, err = s.Check(t.Context(), unknown)
+		require.ErrorIs(t, err, sessions.ErrNotFound)
+	}
+	m.before = func(string) error { return fault.ErrUnavailable }
+	_, err = s.Check(t.Context(), token)
+	require.ErrorIs(t, err, fault.ErrUnavailable)
+	require.Equal(t, outcomes{sessions.Valid: 1, sessions.Unknown: 2, sessions.Failed: 1}, counts)
+}

@@ -54,13 +54,13 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := openSessions(n)
+	known, err := openSessions(n, metrics)
 	if err != nil {
 		return nil, err
 	}
 	r := &Records{needs: n, metrics: metrics, sessions: known}
 	r.API.Sessions = known
-	r.API.Locks = locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait})
+	r.openLocks(n)
 	if err := r.openTokens(n); err != nil {
 		return nil, err
 	}
@@ -70,6 +70,15 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// openLocks builds what grants locks.
+func (r *Records) openLocks(n Needs) {
+	known := locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics})
+	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidemark_lock_waits", Help: "Requests that wait for a lock.",
+	}, func() float64 { return float64(known.Waiting()) }))
+	r.API.Locks = known
 }
 
 // openTokens builds what issues and keeps tokens.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
@@ -14,8 +16,8 @@ import (
 // sessionMemory is how many bytes of sessions client-side caching keeps: what is decoded of them is kept, too.
 const sessionMemory = 8 << 20
 
-func openSessions(n Needs) (*sessions.Service, error) {
-	o := sessions.Options{Store: store.New(n.Redis.Sessions), TTL: n.Config.Sessions.TTL, Legacy: n.Config.Sessions.Legacy}
+func openSessions(n Needs, m sessions.Metrics) (*sessions.Service, error) {
+	o := sessions.Options{Store: store.New(n.Redis.Sessions), TTL: n.Config.Sessions.TTL, Legacy: n.Config.Sessions.Legacy, Metrics: m}
 	if revoked := n.Revoked; revoked != nil {
 		o.Revoked = func(s sessions.Session) bool {
 			return revoked.Revoked(&access.Principal{Kind: access.Session, Subject: s.User, Credential: s.ID, Issued: s.Created})
@@ -38,6 +40,13 @@ func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credenti
 	known := credentials.New(credentials.Options{
 		Service: r.sessions, Cache: store.NewCache(client), Grants: r.needs.Config.Sessions.Grants, Logger: r.needs.Log,
 	})
+	r.needs.Metrics.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_sessions_known", Help: "Sessions that the server knows as credentials.",
+		}, func() float64 { return float64(known.Counts().Known) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tidemark_session_waits_ended_total", Help: "Requests that waited with a session that was revoked or ended.",
+		}, func() float64 { return float64(known.Counts().Ended) }))
 	r.needs.Parts.Run(ctx, "sessions", known.Run)
 	return known, nil
 }

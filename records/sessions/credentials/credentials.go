@@ -81,6 +81,7 @@ type Credentials struct {
 	held    map[sessions.Ref]*known // those with which requests wait
 	losses  int                     // how often changes may have been missed
 	doubted map[sessions.Ref]*known // those of held that are to be read again
+	ended   int                     // requests that waited with sessions that are gone
 	wake    chan struct{}
 	stop    func() // listening
 
@@ -102,6 +103,19 @@ func New(o Options) *Credentials {
 	c.lru, _ = simplelru.NewLRU(maxKnown, forget) // the size is positive: no error
 	c.stop = o.Cache.Listen(c.change, c.lose)
 	return c
+}
+
+// Counts says how much there is.
+type Counts struct {
+	Known int // sessions in memory, without those that only requests wait with
+	Ended int // requests that waited with a session when it was revoked, or ended, since New
+}
+
+// Counts returns how much there is now.
+func (c *Credentials) Counts() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return Counts{Known: c.lru.Len(), Ended: c.ended}
 }
 
 // forget makes sure that a session that isn't known any more is read again before a request waits with it: its changes aren't noted.

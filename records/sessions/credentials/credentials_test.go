@@ -212,6 +212,7 @@ func TestRevocation(t *testing.T) {
 		r.set("ann", time.Time{})
 		synctest.Wait()
 		require.ErrorIs(t, context.Cause(later), access.ErrRevoked)
+		require.Equal(t, credentials.Counts{Known: 1, Ended: 4}, r.known.Counts())
 	})
 }
 

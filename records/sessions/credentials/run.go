@@ -121,7 +121,9 @@ func (c *Credentials) reread(ctx context.Context, k *known) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
-		k.gone.Store(true)
+		if !k.gone.Swap(true) {
+			c.ended += k.waits
+		}
 		c.lru.Remove(k.of)
 	}
 	if c.doubted[k.of] == k && (err != nil || !k.isDoubtful()) {
