@@ -149,23 +149,23 @@ func TestLimitsOfWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsOfFetchesOfMany: each 32 channels count as one request that waits.
+// TestWaitsOfFetchesOfMany: each 8 channels count as one request that waits.
 func TestWaitsOfFetchesOfMany(t *testing.T) {
 	t.Parallel()
 	var p people
 	h := start(t, closed(t, &p))
 	as := p.limited(t, "waits=4")
-	from := make([]string, 96)
+	from := make([]string, 24)
 	for i := range from {
 		from[i] = fmt.Sprint("c", i)
 		require.Equal(t, http.StatusCreated, h.do("PUT", "/v1/channels/"+from[i]+"/subscribers/s", "", as).status)
 	}
 	h.as(strings.TrimPrefix(as.value, "Bearer "))
 	body := func(n int) string { return strings.Replace(fetchBody(from[:n]...), "{", `{"wait":"20s",`, 1) }
-	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(96)) // 3 of 4
-	h.do("POST", "/v1/fetch", body(33)).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
+	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(24)) // 3 of 4
+	h.do("POST", "/v1/fetch", body(9)).problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
 	h.do("POST", "/v1/fetch", fetchBody(from...)).is(200, `{"deliveries":[],"problems":[]}`)
-	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(32))
+	h.waiting(t.Context(), 1, "POST /v1/fetch "+body(8))
 }
 
 // waitAs makes a fetch wait.
