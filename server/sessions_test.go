@@ -10,6 +10,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/client"
@@ -19,9 +22,14 @@ import (
 	keptconfig "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
+	"github.com/tidemark-dev/tidemark/server/internal/servertest"
+	api "github.com/tidemark-dev/tidemark/server/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
+	"github.com/tidemark-dev/tidemark/wire"
 	"github.com/tidemark-dev/tidemark/wire/records"
 )
 
@@ -154,15 +162,13 @@ func TestClientOfSessions(t *testing.T) {
 	require.ErrorIs(t, c.RevokeSession(t.Context(), "ann", "x"), clients.ErrInvalidID)
 }
 
-// TestGuessedSessions: who guesses tokens of sessions is soon refused without a look at Redis, while users with theirs go on. What hasn't
-// the form of a token costs Redis nothing from the start.
-func TestGuessedSessions(t *testing.T) {
-	t.Parallel()
-	tap := redistest.NewProxy(t, redistest.Standalone(t))
-	conn, err := redis.Connect(t.Context(), redis.Options{URL: tap.Addr(), KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
+// credentialsOf returns sessions in a Redis that are credentials, with grants.
+func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *credentials.Credentials) {
+	t.Helper()
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: address, KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	grants, err := access.ParseGrants([]byte(`[{"actions":["describe"]}]`))
+	grants, err := access.ParseGrants([]byte(granted))
 	require.NoError(t, err)
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
@@ -173,11 +179,72 @@ func TestGuessedSessions(t *testing.T) {
 	require.NoError(t, err)
 	known, err := kept.SessionCredentials(t.Context())
 	require.NoError(t, err)
+	return kept.API.Sessions, known
+}
+
+// TestARevokedSessionEndsItsWaits, those on many channels and watches of gRPC, too, and none of another session.
+func TestARevokedSessionEndsItsWaits(t *testing.T) {
+	t.Parallel()
+	sessionsOf, known := credentialsOf(t, redistest.Standalone(t).URL(), `[{"actions":["subscribe","publish","ticket"]}]`)
+	owners := &ownersOf{}
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Owners: owners, Revoked: known})
+	require.NoError(t, err)
+	h := start(t, withQueues(), func(s *setup) { s.Guard = guard })
+	owners.harness = h
+	var tokens []string
+	for range 2 {
+		issued, err := sessionsOf.Create(t.Context(), "ann", sessions.New{Username: "Ann"})
+		require.NoError(t, err)
+		tokens = append(tokens, issued.Token)
+	}
+	other, mine := bearer(tokens[0]), bearer(tokens[1])
+	for _, name := range []string{"a", "b", "c"} {
+		h.do("PUT", "/v1/channels/"+name+"/subscribers/ann", "", mine).with(http.StatusCreated)
+	}
+	ticket := h.createdBy(tokens[1], `{"queue":"duel"}`)
+
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", mine.value)
+	watched := make(chan error, 1)
+	go func() {
+		watch, err := openmatch.NewFrontendServiceClient(servertest.Native.Dial(t, h.grpcAddr, h.url)).
+			WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: ticket.ID})
+		if err == nil {
+			_, err = watch.Recv()
+		}
+		watched <- err
+	}()
+	require.Eventually(t, func() bool { waits, _ := h.matches.Waits(); return waits == 1 }, servertest.Patience, servertest.Step)
+	body := strings.Replace(fetchBody("a/ann", "b/ann", "c/ann"), "{", `{"wait":"20s",`, 1)
+	waitWith := func(token string) <-chan answer {
+		user := *h
+		user.client = servertest.Client(t, false)
+		user.as(token)
+		return user.waiting(t.Context(), 1, "POST /v1/fetch "+body)
+	}
+	stays, ends := waitWith(tokens[0]), waitWith(tokens[1])
+
+	checked, err := sessionsOf.Check(t.Context(), tokens[1])
+	require.NoError(t, err)
+	require.NoError(t, sessionsOf.Revoke(t.Context(), "ann", checked.ID))
+	(<-ends).problem(http.StatusUnauthorized, fault.SlugRevokedCredential)
+	err = <-watched
+	require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
+	require.Equal(t, access.ErrRevoked.Detail, status.Convert(err).Message())
+	h.do("PUT", "/v1/channels/b/messages/1", "1", other).with(http.StatusCreated)
+	require.Len(t, decode[wire.Deliveries]((<-stays).with(http.StatusOK)).Deliveries, 1)
+}
+
+// TestGuessedSessions: who guesses tokens of sessions is soon refused without a look at Redis, while users with theirs go on. What hasn't
+// the form of a token costs Redis nothing from the start.
+func TestGuessedSessions(t *testing.T) {
+	t.Parallel()
+	tap := redistest.NewProxy(t, redistest.Standalone(t))
+	sessionsOf, known := credentialsOf(t, tap.Addr(), `[{"actions":["describe"]}]`)
 	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{known}, Revoked: known})
 	require.NoError(t, err)
 	h := start(t, func(s *setup) { s.Guard = guard })
 
-	issued, err := kept.API.Sessions.Create(t.Context(), "ann", sessions.New{Username: "Ann"})
+	issued, err := sessionsOf.Create(t.Context(), "ann", sessions.New{Username: "Ann"})
 	require.NoError(t, err)
 	mine := header{"Authorization", "Bearer " + issued.Token}
 	h.do("GET", "/v1/channels/c", "", mine).problem(http.StatusNotFound, fault.SlugNoChannel)
