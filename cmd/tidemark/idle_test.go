@@ -28,15 +28,18 @@ const (
 	idleBytes = 30_000
 )
 
-// idleCommands are commands that a queue may cost. The PING of idle connections has nothing to do with queues.
-var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "ssubscribe", "sunsubscribe", "spublish", "hgetall"}
+// copied is a rule with which a server has a job that copies messages.
+const copied = `[{"pattern":"notifications:topic:.+","deliver":"copies"}]`
 
-// TestManyIdleQueues runs a server with very many queues. Redis's connections don't grow with them, their cost while nobody
-// uses them is bounded, each of them works, and deleted queues leave nothing behind.
+// idleCommands are commands that a queue or records may cost. The PING of idle connections has nothing to do with them.
+var idleCommands = []string{"evalsha", "eval", "xread", "xtrim", "zscan", "ssubscribe", "sunsubscribe", "spublish", "hgetall"}
+
+// TestManyIdleQueues runs a server with very many queues, with records and a job that copies messages. Redis's connections don't
+// grow with them, their cost while nobody uses them is bounded, each of them works, and deleted queues leave nothing behind.
 func TestManyIdleQueues(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
-	s := startServer(t, "--redis", n.URL(), "--max-queues", strconv.Itoa(manyQueues))
+	s := startServer(t, "--redis", n.URL(), "--max-queues", strconv.Itoa(manyQueues), "--records", "on", "--channels", copied)
 	connections, before, lines := redisClients(t, n), s.memory(t), strings.Count(s.metrics(t), "\n")
 	admin, err := client.New(s.admin)
 	require.NoError(t, err)
