@@ -1,9 +1,8 @@
 // Package credentials makes the tokens of sessions credentials of package access.
 //
-// Start from [New]. The first request with a token reads its session, through a cache of the storage that tells when it changes;
-// later ones ask nobody. A session is revoked by the end of its key: the cache tells every server that has read it, and each reads
-// again, finds nothing, and ends the requests that wait with it. There is no list of revocations, and nothing is asked
-// periodically.
+// Start from [New]. The first request with a token reads its session, through a cache that reports changes; later requests cost
+// the storage nothing. A revocation deletes the session's key: the cache notifies every server that has read it, and each reads
+// again, finds no session, and ends the requests that wait with it. There is no list of revocations, and no polling.
 //
 //	request ──► Authenticate ──► known? ──► Principal, with what is known as its Origin
 //	                               │ no          ▲
@@ -12,13 +11,13 @@
 //
 // # What can be missed
 //
-// While the connection to the storage is lost, nothing is told. So all that was known must be read again, at the next request or, for
-// those that wait, as soon as the storage answers. Until then these go on, and new requests fail as unavailable.
+// While the connection to the storage is lost, changes are not reported. So each known session is read again: at its next request or,
+// if requests wait with it, as soon as the storage answers. Until then those continue to wait, and new requests fail as unavailable.
 //
 // # Memory
 //
-// A server knows up to 20,000 sessions, about 600 bytes each, and those with which requests wait. The one that wasn't used for longest is
-// forgotten, and read again when it is.
+// A server knows up to 20,000 sessions, about 600 bytes each, and those with which requests wait. The least recently used one
+// is dropped, and read again when it is used.
 package credentials
 
 import (
@@ -47,7 +46,7 @@ type Service interface {
 	Rules() sessions.Rules
 }
 
-// Cache reads sessions, and tells when they change.
+// Cache reads sessions, and reports when they change.
 type Cache interface {
 	// Read returns a session, without its Device and AuthData. Errors: sessions.ErrNotFound, and those of the storage.
 	Read(ctx context.Context, of sessions.Ref) (Reading, error)
@@ -59,7 +58,7 @@ type Cache interface {
 // Reading is a session as it was read.
 type Reading struct {
 	Session sessions.Session
-	// Fresh reports whether the session is still as it was read. What changes it later is told after Fresh has returned true.
+	// Fresh reports whether the session is still as it was read. A later change is reported after Fresh has returned true.
 	Fresh func() bool
 }
 

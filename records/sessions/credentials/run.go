@@ -43,7 +43,7 @@ func (c *Credentials) Run(ctx context.Context) error {
 	}
 }
 
-// change makes a session doubtful that has changed.
+// change marks a session that has changed as doubtful.
 func (c *Credentials) change(of sessions.Ref) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,7 +56,7 @@ func (c *Credentials) change(of sessions.Ref) {
 	}
 }
 
-// lose makes all sessions doubtful.
+// lose marks all sessions as doubtful.
 func (c *Credentials) lose() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +75,7 @@ func (c *Credentials) doubt(k *known) {
 func (c *Credentials) signal() {
 	select {
 	case c.wake <- struct{}{}:
-	default: // it will see it
+	default: // Run is signaled already
 	}
 }
 
