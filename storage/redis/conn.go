@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/budget"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/metrics"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -32,7 +33,7 @@ type Conn struct {
 	readiness     readiness
 	closed        atomic.Bool
 	logger        *slog.Logger
-	metrics       metrics
+	metrics       metrics.Metrics
 }
 
 // ErrOptions is the error of Connect for options that can never work, such as a malformed URL.
@@ -56,7 +57,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	m, err := newMetrics(o.Metrics)
+	m, err := metrics.New(o.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}

@@ -1,9 +1,10 @@
-package redis
+// Package metrics counts what is sent on a connection to Redis, and what goes wrong.
+package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics counts what is sent on the connection, and what goes wrong. Its zero value counts nothing.
-type metrics struct {
+// Metrics counts. Its zero value counts nothing. It may be used by several goroutines.
+type Metrics struct {
 	scripts       *prometheus.CounterVec
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
@@ -12,11 +13,12 @@ type metrics struct {
 	largeBytes    prometheus.Gauge
 }
 
-func newMetrics(r prometheus.Registerer) (metrics, error) {
+// New registers the metrics; without r nothing is counted.
+func New(r prometheus.Registerer) (Metrics, error) {
 	if r == nil {
-		return metrics{}, nil
+		return Metrics{}, nil
 	}
-	m := metrics{
+	m := Metrics{
 		scripts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_redis_scripts_total",
 			Help: "Calls of scripts, by the script.",
@@ -44,38 +46,42 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 	}
 	for _, c := range []prometheus.Collector{m.scripts, m.retries, m.failures, m.interruptions, m.largeWaiting, m.largeBytes} {
 		if err := r.Register(c); err != nil {
-			return metrics{}, err
+			return Metrics{}, err
 		}
 	}
 	return m, nil
 }
 
-func (m metrics) sent(script string, calls int) {
+// Sent counts calls of a script.
+func (m Metrics) Sent(script string, calls int) {
 	if m.scripts != nil {
 		m.scripts.WithLabelValues(script).Add(float64(calls))
 	}
 }
 
-func (m metrics) retried(code string) {
+// Retried counts an operation that is tried again after an error with the code.
+func (m Metrics) Retried(code string) {
 	if m.retries != nil {
 		m.retries.WithLabelValues(code).Inc()
 	}
 }
 
-func (m metrics) failed(code string) {
+// Failed counts an operation that is given up after an error with the code.
+func (m Metrics) Failed(code string) {
 	if m.failures != nil {
 		m.failures.WithLabelValues(code).Inc()
 	}
 }
 
-func (m metrics) resubscribed() {
+// Resubscribed counts a subscription that ended and is made again.
+func (m Metrics) Resubscribed() {
 	if m.interruptions != nil {
 		m.interruptions.Inc()
 	}
 }
 
 // ReadWaits counts a large read as waiting until over is called.
-func (m metrics) ReadWaits() (over func()) {
+func (m Metrics) ReadWaits() (over func()) {
 	if m.largeWaiting == nil {
 		return func() {}
 	}
@@ -84,7 +90,7 @@ func (m metrics) ReadWaits() (over func()) {
 }
 
 // ReadBytes changes the number of bytes of large reads in transit.
-func (m metrics) ReadBytes(change int64) {
+func (m Metrics) ReadBytes(change int64) {
 	if m.largeBytes != nil {
 		m.largeBytes.Add(float64(change))
 	}
