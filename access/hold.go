@@ -33,8 +33,9 @@ func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, s
 	if g.revoked != nil && g.revoked.Revoked(p) { // since it was authenticated
 		end(ErrRevoked)
 	}
-	expiry := h.expire()
+	expiry := h.expire(held)
 	return held, func() {
+		end(context.Canceled) // first, so that the timer isn't set again after it was stopped
 		if expiry != nil {
 			expiry.Stop()
 		}
@@ -44,12 +45,12 @@ func (g *Guard) Hold(ctx context.Context, p *Principal) (held context.Context, s
 		g.mu.Lock()
 		delete(g.holds, h)
 		g.mu.Unlock()
-		end(context.Canceled)
 	}
 }
 
 // expire ends the hold when its credential ends, which may be renewed until then. It returns the timer, or nil if it never ends.
-func (h *hold) expire() *time.Timer {
+// The timer isn't set again once held has ended.
+func (h *hold) expire(held context.Context) *time.Timer {
 	ends := h.principal.ends()
 	if ends.IsZero() {
 		return nil
@@ -61,6 +62,9 @@ func (h *hold) expire() *time.Timer {
 			return
 		}
 		expiry.Reset(time.Until(h.principal.ends()))
+		if held.Err() != nil {
+			expiry.Stop()
+		}
 	})
 	expiry.Reset(time.Until(ends)) // now that expiry is set
 	return expiry
