@@ -116,6 +116,7 @@ func TestBadSessions(t *testing.T) {
 		{"POST", sessions, `{"username":"Ann","deviceInfo":` + large(2<<10) + `}`, fault.SlugInvalidSession, "/deviceInfo"},
 		{"POST", sessions, `{"username":"Ann","authData":` + large(16<<10) + `}`, fault.SlugInvalidSession, "/authData"},
 		{"POST", "/v1/users/" + strings.Repeat("x", 129) + "/sessions", `{"username":"Ann"}`, fault.SlugInvalidID, "user"},
+		{"POST", "/v1/users/anonymous/sessions", `{"username":"Ann"}`, fault.SlugInvalidID, "user"},
 		{"GET", "/v1/users/a%00b/sessions", ``, fault.SlugInvalidID, "user"},
 		{"GET", sessions + "?limit=1", ``, fault.SlugInvalidQuery, ""},
 		{"DELETE", id + "x", ``, fault.SlugInvalidID, "id"},

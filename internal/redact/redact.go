@@ -3,6 +3,7 @@ package redact
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -41,4 +42,15 @@ func URL(text string) string {
 func InURL(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && strings.Contains(u.User.String()+"?"+u.RawQuery, Mark)
+}
+
+// credential matches API keys, tokens of tickets, sessions, verifications and locks, and JSON Web Tokens.
+var credential = regexp.MustCompile(`\btm[a-z]_[0-9A-Za-z_-]{16,}|\beyJ[0-9A-Za-z_-]+\.[0-9A-Za-z_-]+\.[0-9A-Za-z_-]*`)
+
+// Credentials returns a text with Mark in place of what has the form of a credential.
+func Credentials(text string) string {
+	if !strings.Contains(text, "tm") && !strings.Contains(text, "eyJ") {
+		return text
+	}
+	return credential.ReplaceAllString(text, Mark)
 }

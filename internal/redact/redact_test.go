@@ -23,3 +23,16 @@ func TestURL(t *testing.T) {
 		require.Equal(t, want != address, redact.InURL(want))
 	}
 }
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"/v1/channels/lobby/messages": "/v1/channels/lobby/messages",
+		"/v1/users/tms_0123456789abcdefghijABCDEFGHIJ-_0123456789abYW5u/sessions": "/v1/users/xxxxx/sessions",
+		"/v1/keys/tmk_ABCDEFGH_0123456789abcdefghij":                              "/v1/keys/xxxxx",
+		"/v1/channels/eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2lnbmF0dXJl":       "/v1/channels/xxxxx",
+		"/v1/channels/tm_short/eyJ":                                               "/v1/channels/tm_short/eyJ",
+	} {
+		require.Equal(t, want, redact.Credentials(text))
+	}
+}

@@ -15,6 +15,9 @@ import (
 // DefaultTTL is how long a session lives without a check. It is also the longest.
 const DefaultTTL = 30 * 24 * time.Hour
 
+// everybody stands for those without credentials in rules of channels. No user may have this name: their tokens would be refused.
+const everybody = "anonymous"
+
 // Bounds of the keys of rotations.
 const (
 	MinKeyBytes = 16
@@ -85,6 +88,12 @@ func (s *Service) Rules() Rules { return s.rules }
 func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error) {
 	if err := records.CheckID("user", user); err != nil {
 		return Issued{}, err
+	}
+	if user == everybody {
+		return Issued{}, &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "user",
+			Detail: "user can't be " + everybody + ", which stands for those without credentials in rules of channels",
+		}
 	}
 	if err := n.check(); err != nil {
 		return Issued{}, err

@@ -129,7 +129,11 @@ func (s *Service) Delete(ctx context.Context, name string) error {
 	if err := s.store.Delete(ctx, name); err != nil {
 		return fmt.Errorf("delete setting %s: %w", name, err)
 	}
-	return s.publish(ctx, WasDeleted, name)
+	err := s.publish(ctx, WasDeleted, name)
+	if errors.Is(err, fault.ErrStorageFull) { // which a delete helps against: readers notice it at their next list
+		return nil
+	}
+	return err
 }
 
 // publish publishes one event of some settings.

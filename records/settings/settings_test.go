@@ -94,6 +94,8 @@ func TestChangesArePublished(t *testing.T) {
 	_, err := s.Put(t.Context(), settings.New{Name: "A"})
 	require.ErrorIs(t, err, f.fails, "so that the caller repeats it")
 	require.ErrorIs(t, s.Delete(t.Context(), "A"), f.fails)
+	f.fails = fault.ErrStorageFull
+	require.NoError(t, s.Delete(t.Context(), "A"), "a delete frees memory, and readers notice it later")
 }
 
 func TestSecretsAreMasked(t *testing.T) {

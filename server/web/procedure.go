@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/internal/redact"
 )
 
 // Procedure counts and logs the calls of a procedure that another server than net/http's serves, as a route does for its
@@ -76,7 +77,7 @@ func levelOf(status int, reserved bool) slog.Level {
 
 func (l logged) write(ctx context.Context, log *slog.Logger, level slog.Level) {
 	attrs := []slog.Attr{
-		slog.String("requestId", l.id), slog.String("method", l.method), slog.String("path", l.path),
+		slog.String("requestId", redact.Credentials(l.id)), slog.String("method", l.method), slog.String("path", redact.Credentials(l.path)),
 		slog.Int("status", l.status), slog.Duration("elapsed", l.elapsed), slog.String("client", l.client),
 	}
 	if l.principal != nil {
