@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
+	"github.com/tidemark-dev/tidemark/server/probes"
 	"github.com/tidemark-dev/tidemark/server/proxies"
 	"github.com/tidemark-dev/tidemark/server/records"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
@@ -182,7 +183,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		records.Register(s.router, *o.Records)
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})
-	s.router.AddProbes()
+	probes.Register(s.router)
 }
 
 // Handler returns the API of the public listener. It doesn't need Run.
