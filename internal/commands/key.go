@@ -219,8 +219,8 @@ func newKeyRevoke(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "revoke KEY",
 		SuggestFor: []string{"delete", "remove"},
-		Short:      "Revoke an API key: delete it for ever",
-		Long: `Revoke an API key: delete it for ever. KEY is its ID, which "tidemark key list" shows.
+		Short:      "Revoke an API key: delete it permanently",
+		Long: `Revoke an API key: delete it permanently. KEY is its ID, which "tidemark key list" shows.
 
 Within a second no server accepts the key any more, and requests that wait with it end.`,
 		Args: cli.Arguments(1, 1),

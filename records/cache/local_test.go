@@ -95,7 +95,7 @@ func TestClose(t *testing.T) {
 		release, done := make(chan struct{}), make(chan error, 2)
 		defer close(release)
 		for id, load := range map[string]cache.Loader[string]{
-			"heeds":   func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
+			"stops":   func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() },
 			"ignores": func(context.Context) (string, error) { <-release; return "late", nil },
 		} {
 			begun := make(chan struct{})

@@ -17,7 +17,7 @@ type Writer interface {
 	// Create makes a session, and returns it. If its user has Rules.PerUser already, those that are idle for longest end. If there is
 	// one with its ID, that is returned. Errors: ErrEnded for a session of the source.
 	Create(ctx context.Context, d Draft, r Rules) (Session, error)
-	// Rotate gives a session another ID, and a whole life from now on. If there is one with that ID already, it is returned.
+	// Rotate gives a session another ID, and the full TTL from now on. If there is one with that ID already, it is returned.
 	// Errors: ErrNotFound.
 	Rotate(ctx context.Context, of Ref, newID string, r Rules) (Session, error)
 	// Revoke ends a session. There need not be one.

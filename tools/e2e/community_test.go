@@ -97,7 +97,7 @@ func (w window) write(title, body string) {
 	w.sees("article", title)
 }
 
-// mark marks the page, so that kept tells whether it was loaded again.
+// mark sets a variable in the page; kept reports whether it is still there, so that the page was not loaded again.
 func (w window) mark() { read(w, chromedp.Evaluate[bool](`window.kept = true`)) }
 
 func (w window) kept() bool { return read(w, chromedp.Evaluate[bool](`window.kept === true`)) }

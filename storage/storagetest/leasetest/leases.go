@@ -31,7 +31,7 @@ var cases = []conform.Case[*subject]{
 	{Name: "a lease has one holder", Notice: "two holders run at once", Run: oneHolder},
 	{Name: "a repeat for the same token is the same grant", Notice: "a lost reply makes a lease unusable for its TTL", Run: acquireTwice},
 	{Name: "fences rise from holder to holder", Notice: "a write of an earlier holder is accepted", Run: risingFences},
-	{Name: "a lease ends by itself", Notice: "a holder that dies keeps its lease for ever", Run: endsByItself},
+	{Name: "a lease ends by itself", Notice: "a holder that dies keeps its lease permanently", Run: endsByItself},
 	{Name: "a renewal prolongs the lease", Notice: "a holder loses a lease that it renews", Run: renewalProlongs},
 	{Name: "a renewal brings nothing back", Notice: "a holder whose lease ended goes on", Run: renewalRevivesNothing},
 	{Name: "leases are renewed independently", Notice: "a lost lease takes others with it", Run: renewMany},

@@ -34,7 +34,7 @@ var cases = []conform.Case[*subject]{
 	{Name: "a session is that of its user", Notice: "a user gets the session of another one", Run: ofItsUser},
 	{Name: "a repeated create changes nothing", Notice: "a retry makes a session younger", Run: createsOnce},
 	{Name: "a check renews, at most every tenth of the life", Notice: "each request costs a write, or active users are logged out", Run: renews},
-	{Name: "a session ends", Notice: "a device that was lost stays logged in for ever", Run: ends},
+	{Name: "a session ends", Notice: "a device that was lost stays logged in permanently", Run: ends},
 	{Name: "a rotated session has one token", Notice: "a stolen token stays valid", Run: rotates},
 	{Name: "one of several rotations wins", Notice: "a session is doubled", Run: rotatesOnce},
 	{Name: "a revoked session is gone", Notice: "a user who has logged out is still logged in", Run: revokes},

@@ -29,10 +29,10 @@ var cases = []conform.Case[*subject]{
 	{Name: "an attempt can be repeated, and no other", Notice: "a lost answer loses a token", Run: attemptsRepeat},
 	{Name: "issuing again ends the earlier token", Notice: "an old mail's link works after a new one was asked for", Run: issuedAgain},
 	{Name: "another type or user takes nothing", Notice: "a mail token resets a password", Run: otherTypes},
-	{Name: "a verification ends after an hour", Notice: "a token in an old mail is valid for ever", Run: verificationsEnd},
+	{Name: "a verification ends after an hour", Notice: "a token in an old mail stays valid permanently", Run: verificationsEnd},
 	{Name: "a state is taken once, within ten minutes", Notice: "an OAuth answer can be replayed", Run: states},
 	{Name: "tokens of providers are kept apart", Notice: "a user gets another's tokens", Run: providers},
-	{Name: "tokens of providers end, each after its time", Notice: "tokens stay in the storage for ever", Run: providersEnd},
+	{Name: "tokens of providers end, each after its time", Notice: "tokens stay in the storage permanently", Run: providersEnd},
 	{Name: "names are any text", Notice: "a user with braces in the name reaches another's tokens", Run: oddNames},
 }
 

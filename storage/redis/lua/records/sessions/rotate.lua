@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- rotate.lua gives a session another ID, and a whole life from now on: that of its old token ends. It may run when Redis is out of
+-- rotate.lua gives a session another ID, and the full TTL from now on: that of its old token ends. It may run when Redis is out of
 -- memory.
 -- uses: rights.demand sessions.fields sessions.renew time.time
 --
