@@ -3,6 +3,8 @@ package redis
 import (
 	"context"
 	"errors"
+	"strconv"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -125,3 +127,6 @@ func (c *Conn) RetryMany(
 	}
 	return results
 }
+
+// Milliseconds returns a duration as an argument of a script.
+func Milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -83,7 +83,7 @@ func createdOf(reply redis.Reply) (registry.Position, error) {
 // Revoke implements registry.Store.
 func (s *Store) Revoke(ctx context.Context, r registry.Revocation, most int) (registry.Revocation, registry.Position, error) {
 	args := []string{
-		nameOf(r), millis(r.At), millis(r.Until), strconv.FormatInt(registry.DefaultLife.Milliseconds(), 10),
+		nameOf(r), millis(r.At), millis(r.Until), redis.Milliseconds(registry.DefaultLife),
 		strconv.Itoa(most), id.New(), s.keys.topic(),
 	}
 	reply, err := s.conn.Run(ctx, revokeScript, s.all(), args)

@@ -115,7 +115,7 @@ func nextArgs(a channel.AckRequest, r channel.FetchRequest) []string {
 func appendReadArgs(args []string, r channel.FetchRequest) []string {
 	return append(
 		args, ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
-		strconv.Itoa(r.Policy.MaxMessages), strconv.FormatInt(r.Wait.Milliseconds(), 10),
+		strconv.Itoa(r.Policy.MaxMessages), redis.Milliseconds(r.Wait),
 	)
 }
 

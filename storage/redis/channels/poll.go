@@ -207,7 +207,7 @@ func leastLife(r *channel.FetchRequest) time.Duration {
 
 // ackCall acknowledges, and leaves the mark as much of its life as leastLife says.
 func (p *polling) ackCall(r *channel.PollRequest) redis.Call {
-	life := strconv.FormatInt((r.Policy.TTL + r.Wait).Milliseconds(), 10)
+	life := redis.Milliseconds(r.Policy.TTL + r.Wait)
 	return redis.Call{Keys: ackKeys(p.store.keys(r.Channel), *r.Receipt), Args: append(receiptArgs(*r.Receipt), life, strconv.Itoa(r.Policy.MaxMessages))}
 }
 

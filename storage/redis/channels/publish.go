@@ -134,7 +134,7 @@ func notices(bytes int, r channel.PublishRequest) string {
 	return strconv.Itoa(bytes)
 }
 
-func ttlMillis(p channel.Policy) string { return strconv.FormatInt(p.TTL.Milliseconds(), 10) }
+func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }
 
 // tryReplicated publishes once and returns when as many replicas as the policy asks for have what was written. A repeat
 // finds the dedup records and waits again. It can return the script's reply together with an error.

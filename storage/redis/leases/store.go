@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
@@ -121,7 +120,7 @@ func (s *Store) Show(ctx context.Context, name string) (lease.Holding, error) {
 func (s *Store) call(r lease.Request) redis.Call {
 	return redis.Call{
 		Keys: []string{s.keys.Holder(r.Name)},
-		Args: []string{r.Token, strconv.FormatInt(r.TTL.Milliseconds(), 10)},
+		Args: []string{r.Token, redis.Milliseconds(r.TTL)},
 	}
 }
 

@@ -4,7 +4,6 @@ package lookup
 
 import (
 	"context"
-	"strconv"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -37,7 +36,7 @@ func (l *Lookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchm
 		replaces = r.Replaces.String()
 	}
 	args := []string{
-		matchmaking.Subscriber, r.Queue, r.Epoch.String(), replaces, ch.MarkPrefix(), strconv.FormatInt(r.TTL.Milliseconds(), 10),
+		matchmaking.Subscriber, r.Queue, r.Epoch.String(), replaces, ch.MarkPrefix(), redis.Milliseconds(r.TTL),
 	}
 	rep, err := l.conn.Run(ctx, openScript, keys, args)
 	if err != nil {

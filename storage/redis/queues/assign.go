@@ -75,7 +75,7 @@ func (s *Store) assignCall(r matchmaking.AssignRequest, matches []matchmaking.As
 	if s.confirmed != nil {
 		most = -1 // notifyAssigned does
 	}
-	c.Args = append(c.Args, r.Token, fenceText(r.Fence), milliseconds(r.Keep), k.assigned(), strconv.Itoa(most))
+	c.Args = append(c.Args, r.Token, fenceText(r.Fence), redis.Milliseconds(r.Keep), k.assigned(), strconv.Itoa(most))
 	for _, m := range matches {
 		c.Keys = append(c.Keys, k.match(m.ID))
 		c.Args = append(c.Args, m.ID, string(m.Record), strconv.Itoa(len(m.Assignments)))

@@ -24,7 +24,7 @@ var (
 func (s *Store) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
 	k := s.keys(r.Queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.director()}
-	args := []string{r.Token, fenceText(r.Fence), milliseconds(r.Hold), strconv.Itoa(r.Limit)}
+	args := []string{r.Token, fenceText(r.Fence), redis.Milliseconds(r.Hold), strconv.Itoa(r.Limit)}
 	run := s.conn.Run
 	if s.confirmed != nil {
 		run = s.confirmed.Run

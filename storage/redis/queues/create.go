@@ -80,7 +80,7 @@ func (s *Store) createCall(queue string, all []*creation, riding []*rides.Ride) 
 	for _, r := range all {
 		listens := map[bool]string{true: "1"}[r.Listening]
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
-		args = append(args, r.ID, milliseconds(r.TTL), milliseconds(r.Keep), milliseconds(max(r.Life, r.TTL)),
+		args = append(args, r.ID, redis.Milliseconds(r.TTL), redis.Milliseconds(r.Keep), redis.Milliseconds(max(r.Life, r.TTL)),
 			strconv.Itoa(r.MaxTickets), r.Attempt+" "+epochText(r.Epoch), listens, r.spec)
 	}
 	return keys, args
@@ -139,7 +139,7 @@ func createOutcome(d *redis.Decoder, r *matchmaking.CreateRequest) (t matchmakin
 func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmaking.Ticket, error) {
 	k := s.keys(r.Queue)
 	keys := []string{k.ticket(r.ID), k.assignment(r.ID), k.expiries(), k.proposed()}
-	args := []string{r.ID, r.Attempt, r.Epoch.String(), milliseconds(matchmaking.UndoneFor)}
+	args := []string{r.ID, r.Attempt, r.Epoch.String(), redis.Milliseconds(matchmaking.UndoneFor)}
 	rep, err := s.conn.Run(ctx, findScript, keys, args)
 	if err != nil {
 		return matchmaking.Ticket{}, err
@@ -161,7 +161,7 @@ var errUndone = fault.ErrUnavailable.WithCause(matchmaking.ErrUndone)
 func (s *Store) Undo(ctx context.Context, queue, id, attempt string) (there bool, err error) {
 	k := s.keys(queue)
 	keys := []string{k.ticket(id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.director(), k.listening()}
-	args := []string{id, attempt, milliseconds(matchmaking.UndoneFor), k.nudges(), k.feed(), k.assigned()}
+	args := []string{id, attempt, redis.Milliseconds(matchmaking.UndoneFor), k.nudges(), k.feed(), k.assigned()}
 	rep, err := s.conn.Run(ctx, undoScript, keys, args)
 	if err != nil {
 		return false, err

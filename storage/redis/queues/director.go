@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -30,7 +31,7 @@ type directors struct {
 func (l directors) Acquire(ctx context.Context, r lease.Request) (fence uint64, err error) {
 	k := l.store.keys(r.Name)
 	keys := []string{k.director(), k.expiries(), k.outbox(), k.changes()}
-	rep, err := l.store.conn.Run(ctx, campaignScript, keys, []string{r.Token, milliseconds(r.TTL)})
+	rep, err := l.store.conn.Run(ctx, campaignScript, keys, []string{r.Token, redis.Milliseconds(r.TTL)})
 	if err != nil {
 		return 0, fmt.Errorf("campaign: %w", err)
 	}

@@ -11,7 +11,6 @@ package queues
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/lease"
@@ -127,5 +126,3 @@ var refusals = redis.Refusals{
 
 // maxIDs limits the tickets of one script: a script can pass at most about 8,000 values to a command.
 const maxIDs = 3000
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

@@ -81,7 +81,7 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(), k.director(),
 		k.listening(),
 	}
-	keep := milliseconds(r.Keep)
+	keep := redis.Milliseconds(r.Keep)
 	if r.Keep == deleting {
 		keep = ""
 	}

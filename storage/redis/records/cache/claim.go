@@ -13,7 +13,7 @@ import (
 
 // Claim implements cache.Store.
 func (s *Store) Claim(ctx context.Context, key cache.Key, c cache.Claim) (cache.Claimed, error) {
-	args := []string{c.Token, milliseconds(c.TTL), string(c.Mode)}
+	args := []string{c.Token, redis.Milliseconds(c.TTL), string(c.Mode)}
 	reply, err := s.values.Run(ctx, claimScript, s.keys(key), args)
 	if err != nil {
 		return cache.Claimed{}, err
@@ -51,8 +51,6 @@ func claimOf(reply redis.Reply) (cache.Claimed, error) {
 
 func left(d *redis.Decoder) time.Duration { return time.Duration(max(1, d.Int64())) * time.Millisecond }
 
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
-
 // entryLife is how much longer an entry lives than its value: the value is stored after its entry was added, while the claim lasts.
 const entryLife = time.Hour
 
@@ -74,7 +72,7 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 			return cache.ErrSuperseded // the tag was invalidated after the value may have been read
 		}
 	}
-	reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key), []string{v.Token, string(v.Bytes), milliseconds(v.TTL)})
+	reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key), []string{v.Token, string(v.Bytes), redis.Milliseconds(v.TTL)})
 	if err == nil {
 		err = refusals.Check(reply, redis.OK)
 	}
@@ -86,7 +84,7 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 
 // addEntry adds the entry of a value to an index. It returns how long ago the index was invalidated, or -1 if that is long ago.
 func (s *Store) addEntry(ctx context.Context, x index, key cache.Key, ttl time.Duration) (ago time.Duration, err error) {
-	life := milliseconds(min(ttl, cache.MaxTaggedTTL) + entryLife)
+	life := redis.Milliseconds(min(ttl, cache.MaxTaggedTTL) + entryLife)
 	args := []string{x.entry(key), life, strconv.Itoa(cache.MaxIndexed)}
 	reply, err := s.indexes.Run(ctx, indexScript, x.keys(s.indexes.Prefix()), args)
 	if err != nil {
@@ -102,7 +100,7 @@ func (s *Store) addEntry(ctx context.Context, x index, key cache.Key, ttl time.D
 
 // End implements cache.Store.
 func (s *Store) End(ctx context.Context, key cache.Key, token string, absent time.Duration) error {
-	args := []string{token, milliseconds(min(absent, records.CacheLoad.TTL))}
+	args := []string{token, redis.Milliseconds(min(absent, records.CacheLoad.TTL))}
 	reply, err := s.values.Run(ctx, endScript, s.keys(key)[1:], args)
 	if err == nil {
 		err = refusals.Check(reply, redis.OK)

@@ -28,7 +28,7 @@ func (s *states) Patch(ctx context.Context, p counters.Patch) (counters.State, e
 		replace = "1"
 	}
 	args := []string{
-		millis(p.TTL), replace, strconv.Itoa(counters.MaxStateFields), strconv.Itoa(counters.MaxStateBytes), strconv.Itoa(len(p.Set)),
+		redis.Milliseconds(p.TTL), replace, strconv.Itoa(counters.MaxStateFields), strconv.Itoa(counters.MaxStateBytes), strconv.Itoa(len(p.Set)),
 	}
 	for field, value := range p.Set {
 		args = append(args, field, value)
@@ -66,5 +66,3 @@ func (s *states) Delete(ctx context.Context, process, id string) error {
 		return c.Do(ctx, c.B().Del().Key(key(s.conn, records.State, process, id)).Build()).Error()
 	})
 }
-
-func millis(d time.Duration) string { return number(d.Milliseconds()) }

@@ -64,7 +64,7 @@ func (s *Store) atNow(call func(now time.Time) (other time.Time, err error)) err
 // again.
 func (s *Store) Change(ctx context.Context, c counters.Change) (window counters.Window, err error) {
 	fields := slices.Sorted(maps.Keys(c.Values))
-	most, repeat := "0", millis(c.Repeat)
+	most, repeat := "0", redis.Milliseconds(c.Repeat)
 	if c.Fields {
 		most = strconv.Itoa(counters.MaxStatsFields)
 	}

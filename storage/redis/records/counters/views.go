@@ -27,7 +27,7 @@ const addAtOnce = 1000
 // Add implements counters.ViewStore: a script for each ID, in pipelines.
 func (s *Store) Add(ctx context.Context, f counters.Flush, counts []counters.Count) []error {
 	errs := make([]error, 0, len(counts))
-	flush, keep := strconv.FormatUint(f.Number, 10), millis(records.ViewedFlush.TTL)
+	flush, keep := strconv.FormatUint(f.Number, 10), redis.Milliseconds(records.ViewedFlush.TTL)
 	for part := range slices.Chunk(counts, addAtOnce) {
 		calls := make([]redis.Call, len(part))
 		for i, c := range part {

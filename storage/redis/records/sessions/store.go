@@ -59,7 +59,7 @@ func (s *Store) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) 
 		since = strconv.FormatInt(d.Since.Unix(), 10)
 	}
 	args := []string{
-		d.ID, s.keys.base(d.User), millis(r.TTL), strconv.Itoa(r.PerUser), since,
+		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser), since,
 		fieldUser, d.User, fieldUsername, d.Username, fieldType, tokenType,
 	}
 	if d.Device != nil {
@@ -77,7 +77,7 @@ func (s *Store) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) 
 
 // Check implements sessions.Store.
 func (s *Store) Check(ctx context.Context, of sessions.Ref, r sessions.Rules) (sessions.Session, error) {
-	reply, err := s.conn.Run(ctx, checkScript, []string{s.keys.session(of), s.keys.sessions(of.User)}, []string{of.ID, millis(r.TTL)})
+	reply, err := s.conn.Run(ctx, checkScript, []string{s.keys.session(of), s.keys.sessions(of.User)}, []string{of.ID, redis.Milliseconds(r.TTL)})
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("check a session: %w", err)
 	}
@@ -88,7 +88,7 @@ func (s *Store) Check(ctx context.Context, of sessions.Ref, r sessions.Rules) (s
 func (s *Store) Rotate(ctx context.Context, of sessions.Ref, newID string, r sessions.Rules) (sessions.Session, error) {
 	next := sessions.Ref{User: of.User, ID: newID}
 	ks := []string{s.keys.session(of), s.keys.session(next), s.keys.sessions(of.User)}
-	reply, err := s.conn.Run(ctx, rotateScript, ks, []string{of.ID, newID, millis(r.TTL)})
+	reply, err := s.conn.Run(ctx, rotateScript, ks, []string{of.ID, newID, redis.Milliseconds(r.TTL)})
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("rotate a session: %w", err)
 	}
@@ -110,7 +110,7 @@ func (s *Store) RevokeAll(ctx context.Context, user string, r sessions.Rules) (i
 	if r.Legacy {
 		ended = sessions.DefaultTTL
 	}
-	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)}, []string{s.keys.base(user), millis(ended)})
+	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)}, []string{s.keys.base(user), redis.Milliseconds(ended)})
 	if err != nil {
 		return 0, fmt.Errorf("revoke all sessions of a user: %w", err)
 	}
@@ -132,8 +132,6 @@ func (s *Store) List(ctx context.Context, user string) ([]sessions.Session, erro
 	}
 	return sessionsOf(reply, user)
 }
-
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // sessionOf decodes what create.lua, check.lua and rotate.lua return.
 func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {

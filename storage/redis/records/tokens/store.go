@@ -47,7 +47,7 @@ func (s *Store) key(k *records.Kind, parts ...string) string {
 func (s *Store) Issue(ctx context.Context, hash string, v tokens.Verification) (ends time.Time, err error) {
 	key := s.key(records.Verification, v.User, string(v.Type), hash)
 	keys := []string{key, s.key(records.CurrentVerification, v.User, string(v.Type))}
-	args := []string{hash, strings.TrimSuffix(key, hash), v.User, string(v.Type), string(v.Data), millis(records.Verification.TTL)}
+	args := []string{hash, strings.TrimSuffix(key, hash), v.User, string(v.Type), string(v.Data), redis.Milliseconds(records.Verification.TTL)}
 	reply, err := s.conn.Run(ctx, issueScript, keys, args)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("issue: %w", err)
@@ -57,7 +57,7 @@ func (s *Store) Issue(ctx context.Context, hash string, v tokens.Verification) (
 
 // KeepState implements tokens.States.
 func (s *Store) KeepState(ctx context.Context, hash string, n tokens.State) (ends time.Time, err error) {
-	args := []string{n.Provider, n.RedirectURI, n.CSRFToken, millis(records.OAuthState.TTL)}
+	args := []string{n.Provider, n.RedirectURI, n.CSRFToken, redis.Milliseconds(records.OAuthState.TTL)}
 	reply, err := s.conn.Run(ctx, stateScript, []string{s.key(records.OAuthState, hash)}, args)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("keep a state: %w", err)
@@ -100,7 +100,7 @@ func (s *Store) TakeState(ctx context.Context, hash, attempt string) (n tokens.S
 
 // take returns the fields of what is taken, or nil if there is nothing to take.
 func (s *Store) take(ctx context.Context, key, attempt string) (map[string]string, error) {
-	reply, err := s.conn.Run(ctx, takeScript, []string{key}, []string{attempt, millis(tokens.RepeatLife)})
+	reply, err := s.conn.Run(ctx, takeScript, []string{key}, []string{attempt, redis.Milliseconds(tokens.RepeatLife)})
 	if err != nil {
 		return nil, err
 	}
@@ -134,8 +134,6 @@ func endOf(reply redis.Reply) (time.Time, error) {
 	ends := d.Millis()
 	return ends, d.End()
 }
-
-func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // seconds parses a time of the source: seconds since 1970.
 func seconds(text string) (time.Time, error) {
