@@ -1,0 +1,31 @@
+package shard
+
+// Description says how the keys and values of a cache travel. Nodes and clients of a cache need the same one. Its functions may be
+// called by many goroutines.
+type Description[K any, ID comparable, V any] struct {
+	// Cache names the cache: it matches NamePattern.
+	Cache string
+	// ShardingKey returns what decides in which shard a key is. Keys that are read together can have the same one. HashString and
+	// HashBytes make one of keys that have none.
+	ShardingKey func(K) uint64
+	// EntryID returns what names a key's value in the answer. It is unique for the keys of one Get that differ.
+	EntryID func(K) ID
+	// Keys encodes what a node is asked for, and Values its answer.
+	Keys   Codec[[]K]
+	Values Codec[[]Entry[ID, V]]
+}
+
+// Entry is a value, and the ID of its key.
+type Entry[ID comparable, V any] struct {
+	ID    ID
+	Value V
+}
+
+// Codec makes bytes of values, and values of bytes.
+type Codec[T any] interface {
+	// Append appends the encoded value to dst.
+	Append(dst []byte, value T) ([]byte, error)
+	// Decode decodes what Append has appended. The value may refer to data, which isn't changed afterwards. It must return an
+	// error, and not panic, for data of any other form.
+	Decode(data []byte) (T, error)
+}

@@ -1,0 +1,48 @@
+package shard
+
+import "context"
+
+// Request is a call of a node. Its slices must not be changed: one Request goes to several nodes.
+type Request struct {
+	Cache   string
+	Payload []byte   // the keys, encoded; empty if there are none
+	Keys    []uint64 // their sharding keys, in the order of the keys; none: the shard is asked for only, which is the ping
+}
+
+// MaxKeys is how many keys a Request can have. A Client splits longer ones.
+const MaxKeys = 10_000
+
+// Response is a node's answer.
+type Response struct {
+	Payload     []byte   // the values, encoded
+	Assigned    bool     // the node answers for a shard now
+	Shard       Interval // if Assigned
+	Incarnation uint64   // if Assigned: rises with each holder of the shard in its data centre
+	// AllMatched reports whether all keys are in the shard. Only then there is a payload, and keys without a value in it have none.
+	AllMatched bool
+}
+
+// Host is where a node listens.
+type Host struct {
+	Address string // host:port
+	DC      string // data centre; "": not known
+}
+
+// Transport calls nodes. Its methods may be called by many goroutines.
+type Transport interface {
+	// Call asks a node. Errors: ErrOtherCache, ErrUndecodable; ErrUnavailable if it may pass; that of ctx.
+	Call(ctx context.Context, address string, r *Request) (Response, error)
+	// Retain closes connections to all other addresses. Calls on them may fail.
+	Retain(addresses []string)
+}
+
+// Handler answers calls: a *Node is one.
+type Handler interface {
+	// Get answers a request. Errors: ErrOtherCache, ErrUndecodable, and those of what the node reads from.
+	Get(ctx context.Context, r *Request) (Response, error)
+}
+
+// Hosts tells a client where nodes may listen. Its result may have hosts that are down.
+type Hosts interface {
+	Hosts(ctx context.Context) ([]Host, error)
+}
