@@ -1,0 +1,60 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// maxText is how many bytes of the text of a node's error are kept.
+const maxText = 512
+
+// told returns what a client is told about an error of a handler.
+func told(err error) error {
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	code := codes.Unavailable
+	switch {
+	case errors.Is(err, shard.ErrOtherCache):
+		code = codes.NotFound
+	case errors.Is(err, shard.ErrUndecodable):
+		code = codes.InvalidArgument
+	case errors.Is(err, context.DeadlineExceeded):
+		code = codes.DeadlineExceeded
+	case errors.Is(err, context.Canceled):
+		code = codes.Canceled
+	}
+	return status.Error(code, err.Error())
+}
+
+// heard returns the error of a call: that of ctx if it has ended, or else one of package shard.
+func heard(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s := status.Convert(err)
+	text := s.Code().String() + ": " + printable(s.Message())
+	switch s.Code() {
+	case codes.NotFound:
+		return fmt.Errorf("%w: %s", shard.ErrOtherCache, text)
+	case codes.InvalidArgument:
+		return fmt.Errorf("%w: %s", shard.ErrUndecodable, text)
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented, codes.ResourceExhausted:
+		return fmt.Errorf("the call can't succeed: %s", text)
+	default:
+		return fmt.Errorf("%w: %s", shard.ErrUnavailable, text)
+	}
+}
+
+// printable returns the beginning of a text that a node has sent, with all that isn't printable quoted.
+func printable(text string) string {
+	quoted := strconv.Quote(text[:min(len(text), maxText)])
+	return quoted[1 : len(quoted)-1]
+}
