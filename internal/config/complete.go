@@ -1,14 +1,10 @@
 package config
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
-	"strings"
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/registry"
@@ -16,7 +12,6 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/internal/parts"
-	"github.com/tidemark-dev/tidemark/receipt"
 	oauth "github.com/tidemark-dev/tidemark/records/tokens"
 )
 
@@ -32,14 +27,17 @@ func (c *Config) complete() error {
 	if c.Server.DrainDelay > c.Server.Grace {
 		return errors.New("drainDelay: is longer than grace, of which it is a part")
 	}
-	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
-		return errors.New("tlsCert: tlsCert and tlsKey must be set together")
+	if err := c.TLS.complete(); err != nil {
+		return err
 	}
-	if c.TLS.ClientCA != "" && c.TLS.Cert == "" {
-		return errors.New("tlsClientCa: is set but tlsCert isn't: without TLS clients show no certificates")
+	if err := c.Shards.CompleteReads(); err != nil {
+		return err
+	}
+	if len(c.Shards.Reads.Caches) > 0 && !c.Records.On {
+		return errors.New("cacheShards: is set, but records are off, and the cache with them")
 	}
 	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
-	if err := c.Redis.complete(); err != nil {
+	if err := c.Redis.Complete(); err != nil {
 		return err
 	}
 	if err := c.Matchmaking.complete(); err != nil {
@@ -52,6 +50,16 @@ func (c *Config) complete() error {
 		return fmt.Errorf("oauthProviders: %w", err)
 	}
 	return c.readReceiptKeys()
+}
+
+func (t TLS) complete() error {
+	if (t.Cert == "") != (t.Key == "") {
+		return errors.New("tlsCert: tlsCert and tlsKey must be set together")
+	}
+	if t.ClientCA != "" && t.Cert == "" {
+		return errors.New("tlsClientCa: is set but tlsCert isn't: without TLS clients show no certificates")
+	}
+	return nil
 }
 
 // complete reads the API keys and the keys of tokens, to check them.
@@ -102,38 +110,7 @@ func (m *Matchmaking) complete() error {
 	return nil
 }
 
-func (r *Redis) complete() error {
-	if r.Address == "" {
-		for key, value := range map[string]string{
-			"redisUsername": r.Username, "redisPassword": r.Password, "redisPasswordFile": r.PasswordFile, "redisCaFile": r.TLS.CAFile,
-			"redisCertFile": r.TLS.CertFile, "redisSentinelMaster": r.Sentinel.Master,
-		} {
-			if value != "" {
-				return fmt.Errorf("%s: is set but redis isn't: the managed Redis doesn't use it", key)
-			}
-		}
-	}
-	if (r.TLS.CertFile == "") != (r.TLS.KeyFile == "") {
-		return errors.New("redisCertFile: redisCertFile and redisKeyFile must be set together")
-	}
-	if r.Sentinel.Master == "" && r.Sentinel.Username+r.Sentinel.Password != "" {
-		return errors.New("redisSentinelMaster: isn't set, but a user or password for Sentinels is")
-	}
-	if r.PasswordFile == "" {
-		return nil
-	}
-	if r.Password != "" {
-		return errors.New("redisPasswordFile: redisPassword is set too: use one of them")
-	}
-	password, err := os.ReadFile(r.PasswordFile)
-	if err != nil {
-		return fmt.Errorf("redisPasswordFile: %w", err)
-	}
-	r.Password = strings.TrimRight(string(password), "\r\n")
-	return nil
-}
-
-// readReceiptKeys reads the file of keys. Lines that are empty or start with # are left out.
+// readReceiptKeys reads the file of keys.
 func (c *Config) readReceiptKeys() error {
 	if c.Receipts.KeysFile == "" {
 		return nil
@@ -141,50 +118,9 @@ func (c *Config) readReceiptKeys() error {
 	if len(c.Receipts.Keys) > 0 {
 		return errors.New("receiptKeysFile: receiptKeys is set too: use one of them")
 	}
-	content, err := os.ReadFile(c.Receipts.KeysFile)
-	if err != nil {
+	var err error
+	if c.Receipts.Keys, err = values.ReceiptKeysOf(c.Receipts.KeysFile); err != nil {
 		return fmt.Errorf("receiptKeysFile: %w", err)
 	}
-	var keys []receipt.Key
-	for line := range strings.Lines(string(content)) {
-		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
-			continue
-		}
-		key, err := values.ReceiptKey(line)
-		if err != nil {
-			return fmt.Errorf("receiptKeysFile: %s: %w", c.Receipts.KeysFile, err)
-		}
-		keys = append(keys, key)
-	}
-	if len(keys) == 0 {
-		return fmt.Errorf("receiptKeysFile: %s contains no key", c.Receipts.KeysFile)
-	}
-	c.Receipts.Keys = keys
 	return nil
-}
-
-// TLSConfig returns the configuration that the files make, or nil if none is set.
-func (r Redis) TLSConfig() (*tls.Config, error) {
-	if r.TLS.CAFile == "" && r.TLS.CertFile == "" {
-		return nil, nil
-	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.TLS.CAFile != "" {
-		pem, err := os.ReadFile(r.TLS.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("redisCaFile: %w", err)
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("redisCaFile: %s contains no certificate in PEM form", r.TLS.CAFile)
-		}
-	}
-	if r.TLS.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(r.TLS.CertFile, r.TLS.KeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("redisCertFile: %w", err)
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
-	return t, nil
 }

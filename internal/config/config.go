@@ -9,16 +9,19 @@ import (
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/config/redis"
+	"github.com/tidemark-dev/tidemark/internal/config/shards"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// Config is everything that can be set for serve. optionGroups says how each field is set and documented.
+// Config is everything that can be set for serve, and for a node of shards. optionGroups and nodeGroups say how each field is set and
+// documented.
 type Config struct {
 	Server      Server
 	GRPC        GRPC
 	TLS         TLS
-	Redis       Redis
+	Redis       redis.Options
 	Managed     Managed
 	Channel     channel.Policy // of channels that no rule matches
 	Rules       []channel.Rule
@@ -26,6 +29,7 @@ type Config struct {
 	Limits      channel.Limits
 	Matchmaking Matchmaking
 	Records     records.Options
+	Shards      shards.Options
 	Receipts    Receipts
 	Log         Log
 }
@@ -74,33 +78,6 @@ type Access struct {
 
 // Closed reports whether a request needs credentials.
 func (a Access) Closed() bool { return a.Require || a.KeysFile != "" || len(a.Tokens.Keys) > 0 }
-
-// Redis says which Redis to use and how to log in. An empty Address means the managed one.
-type Redis struct {
-	Address        string
-	KeyPrefix      string
-	Username       string
-	Password       string
-	PasswordFile   string // read into Password
-	TLS            TLSFiles
-	Sentinel       Sentinel
-	Timeout        time.Duration // of one operation
-	ConnectTimeout time.Duration // at start-up
-}
-
-// TLSFiles are PEM files. If any is set, TLS is on.
-type TLSFiles struct {
-	CAFile   string
-	CertFile string
-	KeyFile  string
-}
-
-// Sentinel says how to find the primary. An empty Master means without Sentinels.
-type Sentinel struct {
-	Master   string
-	Username string
-	Password string
-}
 
 // Managed configures the Redis that the service runs itself.
 type Managed struct {

@@ -2,6 +2,7 @@ package config
 
 import (
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -72,10 +73,15 @@ func TestDocumentationOfRules(t *testing.T) {
 // TestHelpNamesEverything finds every name of every option in the help text.
 func TestHelpNamesEverything(t *testing.T) {
 	t.Parallel()
-	var help strings.Builder
-	require.NoError(t, WriteHelp(&help))
-	words := strings.Join(strings.Fields(help.String()), " ")
-	for _, o := range allOptions() {
-		require.Contains(t, words, o.flag()+" "+o.kind+" "+o.help+" ("+o.env(), o.name)
+	for _, of := range []struct {
+		command
+		write func(io.Writer) error
+	}{{serve, WriteHelp}, {node, WriteNodeHelp}} {
+		var help strings.Builder
+		require.NoError(t, of.write(&help))
+		words := strings.Join(strings.Fields(help.String()), " ")
+		for _, o := range of.options() {
+			require.Contains(t, words, of.flag(o)+" "+o.kind+" "+o.help+" ("+o.env(), o.name)
+		}
 	}
 }

@@ -4,36 +4,33 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 )
 
-// AddFlags adds all options to flags, without defaults: those are a source of their own.
-func AddFlags(flags *pflag.FlagSet) { addFlags(flags, allOptions()) }
+// AddFlags adds the options of serve to flags, without defaults: those are a source of their own.
+func AddFlags(flags *pflag.FlagSet) { serve.addFlags(flags, serve.options()) }
+
+// AddNodeFlags adds the options of a node of shards in the same way.
+func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options()) }
 
 // AddRedisFlags adds the options that say which Redis there are.
 func AddRedisFlags(flags *pflag.FlagSet) {
 	all := append(redisOptions(), redisAccessOptions()...)
-	for _, o := range allOptions() {
-		if slices.Contains([]string{"data-dir", "tickets-redis", "sessions-redis", "cache-redis"}, o.name) {
-			all = append(all, o)
-		}
-	}
-	addFlags(flags, all)
+	serve.addFlags(flags, append(all, named("data-dir", "tickets-redis", "sessions-redis", "cache-redis")...))
 }
 
-func addFlags(flags *pflag.FlagSet, options []option) {
+func (cmd command) addFlags(flags *pflag.FlagSet, options []option) {
 	flags.String("config", "", configHelp)
 	for _, o := range options {
 		if o.kind == kindList {
-			flags.StringArray(o.name, nil, o.help)
+			flags.StringArray(cmd.name(o), nil, o.help)
 			continue
 		}
-		flags.String(o.name, "", o.help)
+		flags.String(cmd.name(o), "", o.help)
 		if o.kind == kindSwitch {
-			flags.Lookup(o.name).NoOptDefVal = "on"
+			flags.Lookup(cmd.name(o)).NoOptDefVal = "on"
 		}
 	}
 }
@@ -50,19 +47,34 @@ name is that of its flag in camel case: data-dir is dataDir. Unknown names and i
 source. An empty variable counts as not set.
 `
 
+// nodeHelp is the help of a node up to its list of options.
+const nodeHelp = `Hold a shard of a cache in memory, and answer from it, until SIGTERM or SIGINT.
+
+The node claims a shard of its data centre, whose layout "tidemark shards layout" has written, loads it from the cache's
+Redis, and follows changes. It waits if all shards are held. If it loses its shard it exits with status 75: start it again.
+
+Without --redis it uses the Redis of the service whose --data-dir is the same. A flag has precedence over the environment
+variable, which has precedence over the YAML file, as for "tidemark serve". A file can be that of both.
+`
+
 // WriteHelp writes the help of serve, with every option.
-func WriteHelp(w io.Writer) error {
+func WriteHelp(w io.Writer) error { return serve.writeHelp(w) }
+
+// WriteNodeHelp writes the help of a node, with every option.
+func WriteNodeHelp(w io.Writer) error { return node.writeHelp(w) }
+
+func (cmd command) writeHelp(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString(serveHelp + "\nUsage:\n  tidemark serve [options]\n\nOptions:\n")
+	b.WriteString(cmd.about + "\nUsage:\n  " + cmd.use + " [options]\n\nOptions:\n")
 	writeOptionHelp(&b, "--config file", configHelp, EnvPrefix+"CONFIG")
-	for _, g := range optionGroups() {
+	for _, g := range cmd.groups() {
 		fmt.Fprintf(&b, "\n%s:\n", g.title)
 		for _, o := range g.options {
 			names := o.env()
 			if o.def != "" {
 				names += ", default " + o.def
 			}
-			writeOptionHelp(&b, o.flag()+" "+o.kind, o.help, names)
+			writeOptionHelp(&b, cmd.flag(o)+" "+o.kind, o.help, names)
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -97,12 +109,17 @@ func Table() string {
 	b.WriteString("### Configuration file\n\n")
 	b.WriteString("`--config`, `TIDEMARK_CONFIG`: " + configHelp + "\n")
 	for _, g := range optionGroups() {
-		fmt.Fprintf(&b, "\n### %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
-		for _, o := range g.options {
-			fmt.Fprintf(&b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", o.flag(), o.kind, o.env(), o.key(), code(o.def), o.help)
-		}
+		serve.writeTable(&b, g)
 	}
+	node.writeTable(&b, nodeGroups()[0])
 	return b.String()
+}
+
+func (cmd command) writeTable(b *strings.Builder, g optionGroup) {
+	fmt.Fprintf(b, "\n### %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
+	for _, o := range g.options {
+		fmt.Fprintf(b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", cmd.flag(o), o.kind, o.env(), o.key(), code(o.def), o.help)
+	}
 }
 
 func code(text string) string { return cmp.Or(strings.TrimSuffix("`"+text+"`", "``"), "not set") }

@@ -35,25 +35,42 @@ type source struct {
 // Load reads the options: from flags, over environment variables (KEY=value), over the YAML file, over defaults. It
 // checks all values, also those that another source overrides. Every error names the option as its source does.
 func Load(flags *pflag.FlagSet, environ []string) (Config, error) {
-	c, err := read(flags, environ)
+	c, err := serve.read(flags, environ)
 	if err != nil {
 		return Config{}, err
 	}
 	return c, c.complete()
 }
 
-// LoadRedis is Load for a command that only connects to Redis: AddRedisFlags has added its flags. Files of options that aren't about
-// Redis aren't read.
-func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
-	c, err := read(flags, environ)
+// LoadNode is Load for a node of shards: AddNodeFlags has added its flags. Files of options that nodes don't have aren't read.
+func LoadNode(flags *pflag.FlagSet, environ []string) (Config, error) {
+	c, err := node.read(flags, environ)
 	if err != nil {
 		return Config{}, err
 	}
-	return c, c.Redis.complete()
+	for _, complete := range []func() error{c.TLS.complete, c.Redis.Complete, c.Shards.CompleteNode} {
+		if err := complete(); err != nil {
+			return Config{}, err
+		}
+	}
+	if c.Shards.Node.Insecure && c.TLS.ClientCA != "" {
+		return Config{}, errors.New("shardInsecure: is on, but tlsClientCa is set: leave one of them out")
+	}
+	return c, nil
 }
 
-func read(flags *pflag.FlagSet, environ []string) (Config, error) {
-	sources, err := readSources(flags, environ)
+// LoadRedis is Load for a command that only connects to Redis: AddRedisFlags has added its flags. Files of options that aren't about
+// Redis aren't read.
+func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
+	c, err := serve.read(flags, environ)
+	if err != nil {
+		return Config{}, err
+	}
+	return c, c.Redis.Complete()
+}
+
+func (cmd command) read(flags *pflag.FlagSet, environ []string) (Config, error) {
+	sources, err := cmd.readSources(flags, environ)
 	if err != nil {
 		return Config{}, err
 	}
@@ -139,7 +156,7 @@ func (o option) text(value any) (string, error) {
 }
 
 // readSources returns the sources, the weakest first.
-func readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
+func (cmd command) readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
 	defaults := make(map[string]any)
 	for _, o := range allOptions() {
 		if o.def != "" {
@@ -152,24 +169,24 @@ func readSources(flags *pflag.FlagSet, environ []string) ([]source, error) {
 	}
 	sources := []source{{values: base, name: option.key, other: func(key string) error { return errors.New(key) }}}
 	if path := configPath(flags, environ); path != "" {
-		yaml, err := readFile(path)
+		yaml, err := cmd.readFile(path)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, yaml)
 	}
-	variables, err := readEnviron(environ)
+	variables, err := cmd.readEnviron(environ)
 	if err != nil {
 		return nil, err
 	}
-	flagged, err := readFlags(flags)
+	flagged, err := cmd.readFlags(flags)
 	if err != nil {
 		return nil, err
 	}
 	return append(sources, variables, flagged), nil
 }
 
-func readFile(path string) (source, error) {
+func (cmd command) readFile(path string) (source, error) {
 	values := koanf.New(keyDelimiter)
 	if err := values.Load(file.Provider(path), yamltext.Parser{}); err != nil {
 		var failed *os.PathError
@@ -187,12 +204,12 @@ func readFile(path string) (source, error) {
 			return path + ": " + o.key()
 		},
 		other: func(key string) error {
-			return fmt.Errorf("%s: %s: unknown key%s", path, key, didYouMean(key, option.key))
+			return fmt.Errorf("%s: %s: unknown key%s", path, key, cmd.didYouMean(key, option.key))
 		},
 	}, nil
 }
 
-func readEnviron(environ []string) (source, error) {
+func (cmd command) readEnviron(environ []string) (source, error) {
 	values := koanf.New(keyDelimiter)
 	provider := env.Provider("", env.Opt{
 		Prefix:      EnvPrefix,
@@ -215,7 +232,7 @@ func readEnviron(environ []string) (source, error) {
 	return source{
 		values: values, name: option.env,
 		other: func(key string) error {
-			return fmt.Errorf("%s: unknown environment variable%s", key, didYouMean(key, option.env))
+			return fmt.Errorf("%s: unknown environment variable%s", key, cmd.didYouMean(key, option.env))
 		},
 	}, nil
 }
@@ -231,11 +248,11 @@ func notForServe(name string) bool {
 	return slices.Contains(ownVariables, name) || strings.HasPrefix(name, EnvPrefix+"TEST_") || serviceLink.MatchString(name)
 }
 
-func readFlags(flags *pflag.FlagSet) (source, error) {
+func (cmd command) readFlags(flags *pflag.FlagSet) (source, error) {
 	values := koanf.New(keyDelimiter)
 	provider := posflag.ProviderWithFlag(flags, keyDelimiter, nil, func(f *pflag.Flag) (string, any) {
-		for _, o := range allOptions() {
-			if o.name != f.Name {
+		for _, o := range cmd.options() {
+			if cmd.name(o) != f.Name {
 				continue
 			}
 			if list, ok := f.Value.(pflag.SliceValue); ok {
@@ -248,7 +265,7 @@ func readFlags(flags *pflag.FlagSet) (source, error) {
 	if err := values.Load(provider, nil); err != nil {
 		return source{}, fmt.Errorf("read the flags: %w", err)
 	}
-	return source{values: values, name: option.flag, other: func(key string) error { return errors.New(key) }}, nil
+	return source{values: values, name: cmd.flag, other: func(key string) error { return errors.New(key) }}, nil
 }
 
 // configPath returns the path of the YAML file, or "".
@@ -265,7 +282,7 @@ func configPath(flags *pflag.FlagSet, environ []string) string {
 }
 
 // didYouMean returns a hint at the option that was probably meant by key. name names an option in the source of key.
-func didYouMean(key string, name func(option) string) string {
+func (cmd command) didYouMean(key string, name func(option) string) string {
 	plain := func(s string) string {
 		s = strings.TrimPrefix(strings.ToLower(s), strings.ToLower(EnvPrefix))
 		return strings.NewReplacer("-", "", "_", "").Replace(s)
@@ -281,5 +298,5 @@ func didYouMean(key string, name func(option) string) string {
 	for i := range meant {
 		meant[i] = byPlain[meant[i]]
 	}
-	return suggest.Hint(meant) + "; see tidemark serve --help"
+	return suggest.Hint(meant) + "; see " + cmd.use + " --help"
 }

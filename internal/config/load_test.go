@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/config/shards"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
@@ -25,14 +26,23 @@ const testKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 // load reads a configuration of all sources. A yaml of "" is no file.
 func load(t *testing.T, yaml string, environ, args []string) (Config, error) {
 	t.Helper()
+	return loadFor(t, serve, yaml, environ, args)
+}
+
+// loadFor is load for a command.
+func loadFor(t *testing.T, of command, yaml string, environ, args []string) (Config, error) {
+	t.Helper()
 	if yaml != "" {
 		path := filepath.Join(t.TempDir(), "tidemark.yaml")
 		require.NoError(t, os.WriteFile(path, []byte(yaml), 0o600))
 		environ = append(slices.Clone(environ), "TIDEMARK_CONFIG="+path)
 	}
-	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	AddFlags(flags)
+	flags := pflag.NewFlagSet(of.use, pflag.ContinueOnError)
+	of.addFlags(flags, of.options())
 	require.NoError(t, flags.Parse(args))
+	if of.use == node.use {
+		return LoadNode(flags, environ)
+	}
 	return Load(flags, environ)
 }
 
@@ -64,6 +74,10 @@ func TestDefaults(t *testing.T) {
 		Sessions: records.Sessions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
 		Metrics:  records.KeyMetrics{Every: 10 * time.Minute, Rate: 5000},
 		OAuth:    records.OAuth{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}},
+	}
+	want.Shards = shards.Options{
+		PingPeriod: time.Second, Reads: shards.Reads{Hosts: []string{"redis"}},
+		Node: shards.Node{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second, Reload: 10 * time.Minute},
 	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
@@ -108,6 +122,8 @@ func TestPrecedence(t *testing.T) {
 // TestEverySource sets every option in each source and finds the same configuration.
 func TestEverySource(t *testing.T) {
 	t.Parallel()
+	token := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(token, []byte("0123456789abcdef\n"), 0o600))
 	values := map[string]string{
 		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10", "admin-listen": "unix:a/admin.sock", "grace": "7s", "drain-delay": "2s", "cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
 		"redis": "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
@@ -126,29 +142,43 @@ func TestEverySource(t *testing.T) {
 		"legacy-sessions": "off", "oauth-providers": "github,my-own", "keyset": "keys.json", "cache-memory": "1MiB",
 		"key-metrics": "session,unknown", "key-metrics-pause": "1m", "key-metrics-rate": "7",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
+		"shard-hosts": "a=10.0.0.7:7100,b=dns:nodes.b.internal:7100", "shard-dc": "a", "shard-ping-period": "2s", "shard-token-file": token,
+		"shard-ca-file": "nodes.pem", "shard-cert-file": "to-nodes.pem", "shard-key-file": "to-nodes-key.pem",
+		"shard-cache": "author", "shard-host-name": "node-1", "shard-listen": ":7", "shard-advertise": "node-1.a.internal:7", "shard-admin-listen": "off",
+		"shard-lease-ttl": "20s", "shard-keep-serving": "on", "shard-reload": "1h",
 	}
-	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure"} // they exclude others, or must exist
+	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards", "shard-insecure"} // they exclude others, or must exist
 
-	var yaml strings.Builder
-	var environ, args []string
-	for _, o := range allOptions() {
-		value, ok := values[o.name]
-		if !ok {
-			require.Contains(t, apart, o.name)
-			continue
+	read := func(of command) Config {
+		var yaml strings.Builder
+		var environ, args []string
+		for _, o := range of.options() {
+			value, ok := values[o.name]
+			if !ok {
+				require.Contains(t, apart, o.name)
+				continue
+			}
+			yaml.WriteString(o.key() + ": " + yamlOf(o, value) + "\n")
+			environ = append(environ, o.env()+"="+value)
+			args = append(args, of.flag(o)+"="+value)
 		}
-		yaml.WriteString(o.key() + ": " + yamlOf(o, value) + "\n")
-		environ = append(environ, o.env()+"="+value)
-		args = append(args, o.flag()+"="+value)
+		fromYAML, err := loadFor(t, of, yaml.String(), nil, nil)
+		require.NoError(t, err)
+		fromEnviron, err := loadFor(t, of, "", environ, nil)
+		require.NoError(t, err)
+		fromFlags, err := loadFor(t, of, "", nil, args)
+		require.NoError(t, err)
+		require.Equal(t, fromYAML, fromEnviron)
+		require.Equal(t, fromYAML, fromFlags)
+		return fromYAML
 	}
-	fromYAML, err := load(t, yaml.String(), nil, nil)
-	require.NoError(t, err)
-	fromEnviron, err := load(t, "", environ, nil)
-	require.NoError(t, err)
-	fromFlags, err := load(t, "", nil, args)
-	require.NoError(t, err)
-	require.Equal(t, fromYAML, fromEnviron)
-	require.Equal(t, fromYAML, fromFlags)
+	require.Equal(t, shards.Options{
+		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef", Reads: shards.Reads{Hosts: []string{"redis"}},
+		Node: shards.Node{
+			Cache: "author", Host: "node-1", Listen: ":7", Advertise: "node-1.a.internal:7", LeaseTTL: 20 * time.Second, KeepServing: true, Reload: time.Hour,
+		},
+	}, read(node).Shards)
+	fromYAML := read(serve)
 
 	require.Equal(t, []string{"https://a.example", "https://b.example"}, fromYAML.Server.CORSOrigins)
 	require.Equal(t, "0123", fromYAML.Redis.Password)
@@ -179,6 +209,9 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, []string{"github", "my-own"}, kept.OAuth.Providers)
 	require.False(t, kept.On || kept.Sessions.Legacy)
 	require.Equal(t, records.KeyMetrics{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7}, kept.Metrics)
+	require.Equal(t, shards.Reads{
+		Hosts: []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"}, CAFile: "nodes.pem", CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem",
+	}, fromYAML.Shards.Reads)
 }
 
 // yamlOf writes a value as one would in a file: lists as lists.

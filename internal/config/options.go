@@ -1,10 +1,13 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/redis"
 	"github.com/tidemark-dev/tidemark/internal/config/rules"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 )
@@ -37,9 +40,10 @@ type option struct {
 	set  func(*Config, string) error
 	// setTree sets the option from a mapping of a YAML file, whose values are all text. nil: a mapping is refused.
 	setTree func(*Config, map[string]any) error
+	// flagOfNode is the option's flag in `tidemark shard serve`, without the dashes, if that isn't its name.
+	flagOfNode string
 }
 
-func (o option) flag() string { return "--" + o.name }
 func (o option) env() string {
 	return EnvPrefix + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
 }
@@ -81,7 +85,31 @@ type optionGroup struct {
 	options []option
 }
 
-// optionGroups returns all options. The help, docs/operations.md and what is accepted follow from it.
+// command is a command that has options.
+type command struct {
+	use    string // as a user writes it
+	about  string // its help, up to the list of options
+	groups func() []optionGroup
+	name   func(option) string // of an option's flag, without the dashes
+}
+
+var (
+	serve = command{"tidemark serve", serveHelp, optionGroups, func(o option) string { return o.name }}
+	node  = command{"tidemark shard serve", nodeHelp, nodeGroups, func(o option) string { return cmp.Or(o.flagOfNode, o.name) }}
+)
+
+// options returns the options that are the command's flags.
+func (c command) options() (all []option) {
+	for _, g := range c.groups() {
+		all = append(all, g.options...)
+	}
+	return all
+}
+
+// flag returns an option's flag.
+func (c command) flag(o option) string { return "--" + c.name(o) }
+
+// optionGroups returns the options of serve. The help, docs/operations.md and what is accepted follow from it.
 func optionGroups() []optionGroup {
 	return []optionGroup{
 		{"Server", serverOptions()},
@@ -97,19 +125,41 @@ func optionGroups() []optionGroup {
 		{"Matchmaking", matchmakingOptions()},
 		{"Records", recordOptions()},
 		{"Metrics of keys", keyMetricsOptions()},
+		{"Shards", shardOptions()},
 		{"Limits", limitOptions()},
 		{"Receipt handles", receiptOptions()},
 		{"Logs", logOptions()},
 	}
 }
 
-// allOptions returns the options of all groups.
-func allOptions() []option {
-	var all []option
-	for _, g := range optionGroups() {
-		all = append(all, g.options...)
+// nodeGroups returns the options of a node, in the same way. Some are serve's.
+func nodeGroups() []optionGroup {
+	return []optionGroup{
+		{"Nodes of shards", append(nodeOptions(), servingOptions()...)},
+		{"TLS", tlsOptions()},
+		{"Redis", append(redisOptions(), redisAccessOptions()...)},
+		{"Other Redis", named("data-dir", "cache-redis")},
+		{"Logs", logOptions()},
+	}
+}
+
+// allOptions returns the options of all groups, each once. A file or an environment can be that of a service and of a node.
+func allOptions() (all []option) {
+	known := make(map[string]bool)
+	for _, g := range append(optionGroups(), nodeGroups()...) {
+		for _, o := range g.options {
+			if !known[o.name] {
+				known[o.name] = true
+				all = append(all, o)
+			}
+		}
 	}
 	return all
+}
+
+// named returns options of serve by their names.
+func named(names ...string) []option {
+	return slices.DeleteFunc(serve.options(), func(o option) bool { return !slices.Contains(names, o.name) })
 }
 
 // forever is the longest duration of options that nothing else bounds.
@@ -171,7 +221,7 @@ func grpcOptions() []option {
 }
 
 // redisText returns the set function of an option that is plain text about Redis.
-func redisText(field func(*Redis) *string) func(*Config, string) error {
+func redisText(field func(*redis.Options) *string) func(*Config, string) error {
 	return into(func(c *Config) *string { return field(&c.Redis) }, values.Text)
 }
 
@@ -180,7 +230,7 @@ func redisOptions() []option {
 		{
 			name: "redis", kind: "url",
 			help: "Redis to use: redis://host:port/db, rediss:// for TLS, unix:///path, or host:port,host:port for a Cluster or Sentinels. Not set: the service runs one of its own.",
-			set:  redisText(func(r *Redis) *string { return &r.Address }),
+			set:  redisText(func(r *redis.Options) *string { return &r.Address }),
 		},
 		{
 			name: "key-prefix", kind: "text",
@@ -189,16 +239,16 @@ func redisOptions() []option {
 		},
 		{
 			name: "redis-username", kind: "text", help: "User to log in as.",
-			set: redisText(func(r *Redis) *string { return &r.Username }),
+			set: redisText(func(r *redis.Options) *string { return &r.Username }),
 		},
 		{
 			name: "redis-password", kind: "text",
 			help: "Password to log in with. Other users of the machine can see flags: prefer the variable or the file.",
-			set:  redisText(func(r *Redis) *string { return &r.Password }),
+			set:  redisText(func(r *redis.Options) *string { return &r.Password }),
 		},
 		{
 			name: "redis-password-file", kind: "file", help: "File that contains the password. A line end is not part of it.",
-			set: redisText(func(r *Redis) *string { return &r.PasswordFile }),
+			set: redisText(func(r *redis.Options) *string { return &r.PasswordFile }),
 		},
 		{
 			name: "redis-timeout", kind: "duration", def: "5s",
@@ -217,27 +267,27 @@ func redisAccessOptions() []option {
 	return []option{
 		{
 			name: "redis-ca-file", kind: "file", help: "PEM file with the authorities that may sign Redis's certificate, in place of the system's. Turns TLS on.",
-			set: redisText(func(r *Redis) *string { return &r.TLS.CAFile }),
+			set: redisText(func(r *redis.Options) *string { return &r.TLS.CAFile }),
 		},
 		{
 			name: "redis-cert-file", kind: "file", help: "PEM file with the service's own certificate, for a Redis that asks for one. Turns TLS on.",
-			set: redisText(func(r *Redis) *string { return &r.TLS.CertFile }),
+			set: redisText(func(r *redis.Options) *string { return &r.TLS.CertFile }),
 		},
 		{
 			name: "redis-key-file", kind: "file", help: "PEM file with the private key of redis-cert-file.",
-			set: redisText(func(r *Redis) *string { return &r.TLS.KeyFile }),
+			set: redisText(func(r *redis.Options) *string { return &r.TLS.KeyFile }),
 		},
 		{
 			name: "redis-sentinel-master", kind: "text", help: "Name of the primary that the Sentinels watch. The addresses of --redis are then those of the Sentinels.",
-			set: redisText(func(r *Redis) *string { return &r.Sentinel.Master }),
+			set: redisText(func(r *redis.Options) *string { return &r.Sentinel.Master }),
 		},
 		{
 			name: "redis-sentinel-username", kind: "text", help: "User to log in to the Sentinels as.",
-			set: redisText(func(r *Redis) *string { return &r.Sentinel.Username }),
+			set: redisText(func(r *redis.Options) *string { return &r.Sentinel.Username }),
 		},
 		{
 			name: "redis-sentinel-password", kind: "text", help: "Password to log in to the Sentinels with.",
-			set: redisText(func(r *Redis) *string { return &r.Sentinel.Password }),
+			set: redisText(func(r *redis.Options) *string { return &r.Sentinel.Password }),
 		},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,6 +192,28 @@ func ReceiptKey(text string) (receipt.Key, error) {
 		return nil, fmt.Errorf("%w: make one with `openssl rand -base64 32`", err)
 	}
 	return key, nil
+}
+
+// ReceiptKeysOf reads a file of keys, one in each line. Lines that are empty or start with # are left out.
+func ReceiptKeysOf(path string) (keys []receipt.Key, err error) {
+	content, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(content)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, err := ReceiptKey(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s contains no key", path)
+	}
+	return keys, nil
 }
 
 // LogLevel parses a level of the log.

@@ -1,0 +1,130 @@
+package config
+
+import (
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/config/shards"
+	"github.com/tidemark-dev/tidemark/internal/config/values"
+)
+
+// shardOptions are those of a service that reads through nodes of shards.
+func shardOptions() []option {
+	reads := func(field func(*shards.Reads) *string) func(*Config, string) error {
+		return into(func(c *Config) *string { return field(&c.Shards.Reads) }, values.Named(values.Text))
+	}
+	return []option{
+		{
+			name: "cache-shards", kind: kindList,
+			help: "Kinds of values of the cache, such as author, that nodes of shards hold in memory: they are read through the nodes, and changes are announced to these. Not set: none.",
+			set:  into(func(c *Config) *[]string { return &c.Shards.Reads.Caches }, values.Named(values.ListOf(shards.ParseCache))),
+		},
+		{
+			name: "shard-hosts", kind: kindList, def: shards.HostsOfRedis,
+			help: "Where nodes are: redis for those that Redis knows of, or a list of them with their data centres, such as a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.",
+			set:  into(func(c *Config) *[]string { return &c.Shards.Reads.Hosts }, values.Named(values.ListOf(shards.ParseHost))),
+		},
+		dcOption("Data centre that the service is in: its nodes are asked first, and those of others if they are slow. Not set: all nodes of a shard are asked at once.", ""),
+		pingOption(""),
+		tokenOption("File with the token to show to nodes. A line end is not part of it."),
+		{
+			name: "shard-ca-file", kind: "file",
+			help: "PEM file with the authorities that sign the nodes' certificates. Turns TLS to nodes on.",
+			set:  reads(func(r *shards.Reads) *string { return &r.CAFile }),
+		},
+		{
+			name: "shard-cert-file", kind: "file", help: "PEM file with the certificate to show to nodes that ask for one. Turns TLS to nodes on.",
+			set: reads(func(r *shards.Reads) *string { return &r.CertFile }),
+		},
+		{
+			name: "shard-key-file", kind: "file", help: "PEM file with the private key of shard-cert-file.",
+			set: reads(func(r *shards.Reads) *string { return &r.KeyFile }),
+		},
+	}
+}
+
+// nodeOptions are those of a node.
+func nodeOptions() []option {
+	node := func(field func(*shards.Node) *string, parse func(string) (string, error)) func(*Config, string) error {
+		return into(func(c *Config) *string { return field(&c.Shards.Node) }, parse)
+	}
+	return []option{
+		{
+			name: "shard-cache", flagOfNode: "cache", kind: "kind",
+			help: "Kind of values of the cache to serve, such as author. It must be set.",
+			set:  node(func(n *shards.Node) *string { return &n.Cache }, shards.ParseCache),
+		},
+		dcOption("Data centre that the node is in. It must be set.", "dc"),
+		{
+			name: "shard-host-name", flagOfNode: "host", kind: "name",
+			help: "Name of the node, unique in its data centre and the same after a restart: the node then gets the shard that it had. Not set: the machine's name and the port.",
+			set:  node(func(n *shards.Node) *string { return &n.Host }, shards.ParseName("host")),
+		},
+		{
+			name: "shard-listen", flagOfNode: "listen", kind: "host:port", def: "127.0.0.1:7100",
+			help: "Address to listen on for clients. An empty host means all addresses; port 0 means any free port, which is logged.",
+			set:  node(func(n *shards.Node) *string { return &n.Listen }, values.Listen),
+		},
+		{
+			name: "shard-advertise", flagOfNode: "advertise", kind: "host:port",
+			help: "Address at which clients reach the node. Not set: the one that it listens on, unless that is all addresses.",
+			set:  node(func(n *shards.Node) *string { return &n.Advertise }, shards.ParseAdvertise),
+		},
+		{
+			name: "shard-admin-listen", flagOfNode: "admin-listen", kind: "address", def: "127.0.0.1:7101",
+			help: "Address to listen on for probes, metrics and profiles: a host:port, unix:PATH for a Unix socket with mode 0600, or off.",
+			set:  node(func(n *shards.Node) *string { return &n.AdminListen }, values.AdminListen),
+		},
+	}
+}
+
+// servingOptions are those of a node that say when it answers, what, and to whom.
+func servingOptions() []option {
+	return []option{
+		pingOption("ping-period"),
+		{
+			name: "shard-lease-ttl", flagOfNode: "lease-ttl", kind: "duration", def: "10s",
+			help: "How long a shard stays with a node that has stopped responding, before another node gets it. Two ping periods must fit into nine tenths of it.",
+			set:  into(func(c *Config) *time.Duration { return &c.Shards.Node.LeaseTTL }, shards.ParseTTL),
+		},
+		{
+			name: "shard-keep-serving", flagOfNode: "keep-serving", kind: kindSwitch,
+			help: "Whether to go on answering while Redis can't be reached. Values may then be old, and a node that hangs may answer beside the one that follows it.",
+			set:  into(func(c *Config) *bool { return &c.Shards.Node.KeepServing }, values.Switch),
+		},
+		{
+			name: "shard-reload", flagOfNode: "reload", kind: "duration", def: "10m",
+			help: "How often to load everything again. It bounds how old a value is that a program has written to Redis without the service.",
+			set:  into(func(c *Config) *time.Duration { return &c.Shards.Node.Reload }, values.DurationBetween(shards.MinReload, forever)),
+		},
+		tokenOption("File with the token that clients must show, also for metrics and profiles. A line end is not part of it."),
+		{
+			name: "shard-insecure", flagOfNode: "insecure", kind: kindSwitch,
+			help: "Whether to let everybody read on addresses that other machines can reach. Otherwise the node listens there only with shard-token-file or tls-client-ca.",
+			set:  into(func(c *Config) *bool { return &c.Shards.Node.Insecure }, values.Switch),
+		},
+	}
+}
+
+// Options that services and nodes both have.
+
+func dcOption(help, flagOfNode string) option {
+	return option{
+		name: "shard-dc", flagOfNode: flagOfNode, kind: "name", help: help,
+		set: into(func(c *Config) *string { return &c.Shards.DC }, shards.ParseName("data centre")),
+	}
+}
+
+func pingOption(flagOfNode string) option {
+	return option{
+		name: "shard-ping-period", flagOfNode: flagOfNode, kind: "duration", def: "1s",
+		help: "How often a node renews its lease, and how often a client asks each node for its shard.",
+		set:  into(func(c *Config) *time.Duration { return &c.Shards.PingPeriod }, values.DurationBetween(shards.MinPingPeriod, shards.MaxPingPeriod)),
+	}
+}
+
+func tokenOption(help string) option {
+	return option{
+		name: "shard-token-file", kind: "file", help: help,
+		set: into(func(c *Config) *string { return &c.Shards.TokenFile }, values.Named(values.Text)),
+	}
+}
