@@ -7,6 +7,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -28,20 +29,32 @@ type Proxy struct {
 	faults faults
 }
 
+// Direction is one way through a Proxy.
+type Direction int
+
+// Both directions.
+const (
+	ToServer Direction = iota
+	ToClient
+)
+
 // faults are what a Proxy does to connections now.
 type faults struct {
-	held   chan struct{} // closed when bytes may pass again; nil: they may
-	delay  time.Duration // of every chunk
-	rate   int           // bytes per second and direction; 0: no limit
+	held   [2]chan struct{} // of each direction: closed when bytes may pass again; nil: they may
+	delay  time.Duration    // of every byte
+	rate   int              // bytes per second and direction; 0: no limit
 	refuse bool
 }
 
 // link is one connection through the proxy.
-type link struct{ client, server net.Conn }
+type link struct{ client, server net.Conn } // server is nil until it is connected
 
 // close resets both sides, so that neither lingers.
 func (l *link) close() {
 	for _, conn := range []net.Conn{l.client, l.server} {
+		if conn == nil {
+			continue
+		}
 		if tcp, ok := conn.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // closing is all that is left
 		}
@@ -87,27 +100,22 @@ func (p *Proxy) Run(ctx context.Context) {
 }
 
 func (p *Proxy) serve(ctx context.Context, client net.Conn) {
-	p.mu.Lock()
-	target := p.target
-	p.mu.Unlock()
-	server, err := new(net.Dialer).DialContext(ctx, "tcp", target)
-	if err != nil {
-		_ = client.Close() // the target is down
-		return
-	}
-	l := &link{client: client, server: server}
+	l := &link{client: client}
 	defer l.close()
 	if !p.add(ctx, l) {
 		return
 	}
 	defer p.remove(l)
-	up, down := p.chunks(client), p.chunks(server)
+	if !p.wait(ctx, ToServer) || p.connect(ctx, l) != nil {
+		return // the target is down
+	}
+	up, down := p.chunks(client), p.chunks(l.server)
 	if p.redis {
-		up, down = p.hooks.frames(client, server)
+		up, down = p.hooks.frames(client, l.server)
 	}
 	var copies sync.WaitGroup
-	copies.Go(func() { p.copy(ctx, l, server, up) })
-	copies.Go(func() { p.copy(ctx, l, client, down) })
+	copies.Go(func() { p.copy(ctx, l, ToServer, up) })
+	copies.Go(func() { p.copy(ctx, l, ToClient, down) })
 	copies.Wait()
 }
 
@@ -120,6 +128,20 @@ func (p *Proxy) add(ctx context.Context, l *link) bool {
 	}
 	p.open[l] = true
 	return true
+}
+
+// connect connects a link to the target.
+func (p *Proxy) connect(ctx context.Context, l *link) error {
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := new(net.Dialer).DialContext(ctx, "tcp", target)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		l.server = server
+	}
+	return err
 }
 
 func (p *Proxy) remove(l *link) {
@@ -150,22 +172,51 @@ func (p *Proxy) chunkSize(most int) int {
 	return min(max(p.faults.rate/20, 1), most)
 }
 
+// piece is what one side has sent at a time. After an error there are no more.
+type piece struct {
+	at   time.Time
+	data []byte
+	err  error
+}
+
+// ahead is how many pieces are read of each direction of a connection before the first of them is forwarded.
+const ahead = 1024
+
 // copy forwards one direction until either side ends it.
-func (p *Proxy) copy(ctx context.Context, l *link, to net.Conn, next source) {
-	for {
-		data, err := next()
-		if len(data) > 0 {
-			if !p.wait(ctx, len(data)) {
-				l.close()
-				return
-			}
-			if _, err := to.Write(data); err != nil {
-				l.close()
-				return
-			}
+func (p *Proxy) copy(ctx context.Context, l *link, d Direction, next source) {
+	pieces := make(chan piece, ahead)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		p.write(ctx, l, d, pieces)
+		for range pieces { // so that reading ends
 		}
-		if err != nil {
-			l.end(to, err)
+	})
+	for err := error(nil); err == nil; {
+		var data []byte
+		data, err = next()
+		pieces <- piece{at: time.Now(), data: bytes.Clone(data), err: err}
+	}
+	close(pieces)
+	writing.Wait()
+}
+
+// write forwards the pieces of one direction, each when it may pass.
+func (p *Proxy) write(ctx context.Context, l *link, d Direction, pieces <-chan piece) {
+	to := l.server
+	if d == ToClient {
+		to = l.client
+	}
+	for one := range pieces {
+		if !p.wait(ctx, d) || !p.slow(ctx, one) {
+			l.close()
+			return
+		}
+		if _, err := to.Write(one.data); err != nil {
+			l.close()
+			return
+		}
+		if one.err != nil {
+			l.end(to, one.err)
 			return
 		}
 	}
@@ -179,13 +230,10 @@ func (l *link) end(to net.Conn, err error) {
 	l.close()
 }
 
-// wait returns when n bytes may pass. It reports false if ctx has ended.
-func (p *Proxy) wait(ctx context.Context, n int) bool {
+// wait returns when bytes may pass in a direction. It reports false if ctx has ended.
+func (p *Proxy) wait(ctx context.Context, d Direction) bool {
 	p.mu.Lock()
-	held, pause := p.faults.held, p.faults.delay
-	if p.faults.rate > 0 {
-		pause += time.Duration(n) * time.Second / time.Duration(p.faults.rate)
-	}
+	held := p.faults.held[d]
 	p.mu.Unlock()
 	if held != nil {
 		select {
@@ -193,6 +241,17 @@ func (p *Proxy) wait(ctx context.Context, n int) bool {
 		case <-ctx.Done():
 		}
 	}
+	return ctx.Err() == nil
+}
+
+// slow returns when a piece is old enough, and the time is over that its bytes take. It reports false if ctx has ended.
+func (p *Proxy) slow(ctx context.Context, one piece) bool {
+	p.mu.Lock()
+	pause := p.faults.delay - time.Since(one.at)
+	if p.faults.rate > 0 {
+		pause = max(pause, 0) + time.Duration(len(one.data))*time.Second/time.Duration(p.faults.rate)
+	}
+	p.mu.Unlock()
 	if pause > 0 {
 		select {
 		case <-time.After(pause):
@@ -225,12 +284,18 @@ func (p *Proxy) Refuse(yes bool) {
 	p.faults.refuse = yes
 }
 
-// Hold stops all traffic until Pass: connections stay open, and neither side receives anything.
-func (p *Proxy) Hold() {
+// Hold stops all traffic until Pass, or that of one direction: connections stay open, also if the other side ends, and nothing
+// is received. New ones are accepted, even if the target is down, unless only ToClient is held.
+func (p *Proxy) Hold(only ...Direction) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.faults.held == nil {
-		p.faults.held = make(chan struct{})
+	if len(only) == 0 {
+		only = []Direction{ToServer, ToClient}
+	}
+	for _, d := range only {
+		if p.faults.held[d] == nil {
+			p.faults.held[d] = make(chan struct{})
+		}
 	}
 }
 
@@ -238,13 +303,16 @@ func (p *Proxy) Hold() {
 func (p *Proxy) Pass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.faults.held != nil {
-		close(p.faults.held)
-		p.faults.held = nil
+	for d, held := range p.faults.held {
+		if held != nil {
+			close(held)
+			p.faults.held[d] = nil
+		}
 	}
 }
 
-// Slow delays every chunk, and limits the bytes per second of each connection and direction. Zero removes either.
+// Slow makes every byte arrive later, however many are on their way, and limits the bytes per second of each connection and
+// direction. Zero removes either.
 func (p *Proxy) Slow(delay time.Duration, bytesPerSecond int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

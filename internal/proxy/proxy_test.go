@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -31,10 +32,7 @@ func TestCutResetsOpenConnections(t *testing.T) {
 	_, err := conn.Read(make([]byte, 1))
 	require.Error(t, err)
 	require.NotErrorIs(t, err, io.EOF)
-	again, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = again.Close() })
-	echo(t, again, "again\n")
+	echo(t, dial(t, p), "again\n")
 }
 
 func TestRefusedConnectionsEndAtOnce(t *testing.T) {
@@ -48,20 +46,45 @@ func TestRefusedConnectionsEndAtOnce(t *testing.T) {
 
 func TestHoldKeepsBytesBack(t *testing.T) {
 	t.Parallel()
-	p, conn := start(t)
+	for name, only := range map[string][]proxy.Direction{"both": nil, "requests": {proxy.ToServer}, "replies": {proxy.ToClient}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, conn := start(t)
+			echo(t, conn, "hello\n")
+			p.Hold(only...)
+			_, err := io.WriteString(conn, "held\n")
+			require.NoError(t, err)
+			require.NoError(t, conn.(*net.TCPConn).CloseWrite()) // so that the server ends, too
+			requireSilence(t, conn)
+			p.Pass()
+			got, err := io.ReadAll(conn)
+			require.NoError(t, err)
+			require.Equal(t, "held\n", string(got))
+		})
+	}
+}
+
+func TestHoldAcceptsConnectionsToADeadTarget(t *testing.T) {
+	t.Parallel()
+	p, _ := start(t)
+	p.SetTarget("127.0.0.1:1")
 	p.Hold()
-	_, err := io.WriteString(conn, "hello\n")
-	require.NoError(t, err)
+	conn := dial(t, p)
+	requireSilence(t, conn)
+	p.Cut()
+	_, err := conn.Read(make([]byte, 1))
+	require.Error(t, err)
+}
+
+// requireSilence requires that a connection is open, and receives nothing for now.
+func requireSilence(t *testing.T, conn net.Conn) {
+	t.Helper()
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
-	_, err = conn.Read(make([]byte, 1))
+	_, err := conn.Read(make([]byte, 1))
 	var timeout net.Error
 	require.ErrorAs(t, err, &timeout)
 	require.True(t, timeout.Timeout())
 	require.NoError(t, conn.SetReadDeadline(time.Time{}))
-	p.Pass()
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	require.NoError(t, err)
-	require.Equal(t, "hello\n", line)
 }
 
 func TestSlowConnectionsDeliverEverything(t *testing.T) {
@@ -69,6 +92,14 @@ func TestSlowConnectionsDeliverEverything(t *testing.T) {
 	p, conn := start(t)
 	p.Slow(time.Millisecond, 100)
 	echo(t, conn, "twenty bytes in line\n")
+	p.Slow(20*time.Millisecond, 0)
+	all := strings.Repeat("on their way at the same time\n", 1000)
+	_, err := io.WriteString(conn, all)
+	require.NoError(t, err)
+	got := make([]byte, len(all))
+	_, err = io.ReadFull(conn, got)
+	require.NoError(t, err)
+	require.Equal(t, all, string(got))
 }
 
 func TestSetTargetMovesNewConnections(t *testing.T) {
@@ -118,10 +149,15 @@ func start(t *testing.T) (*proxy.Proxy, net.Conn) {
 		_ = l.Close()
 		running.Wait()
 	})
+	return p, dial(t, p)
+}
+
+func dial(t *testing.T, p *proxy.Proxy) net.Conn {
+	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", p.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	return p, conn
+	return conn
 }
 
 func echo(t *testing.T, conn net.Conn, line string) {
