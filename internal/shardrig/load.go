@@ -1,0 +1,79 @@
+package shardrig
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"golang.org/x/time/rate"
+)
+
+// Load reads without a pause, and remembers the first read that failed.
+type Load struct {
+	mu    sync.Mutex
+	reads int
+	err   error
+}
+
+const readers = 4
+
+// StartLoad lets four readers call read, at most perSecond times a second together, until the test ends. A read returns an error
+// if it fails, or its answer is wrong; that fails the test.
+func StartLoad(t testing.TB, perSecond int, read func(ctx context.Context, random *rand.Rand) error) *Load {
+	t.Helper()
+	l := new(Load)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	limit := rate.NewLimiter(rate.Limit(perSecond), 1)
+	var running sync.WaitGroup
+	for range readers {
+		running.Go(func() {
+			random := rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // keys of a test
+			for limit.Wait(ctx) == nil {
+				l.done(ctx, read(ctx, random))
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+		if _, err := l.state(); err != nil {
+			t.Errorf("shardrig: %v", err)
+		}
+	})
+	return l
+}
+
+func (l *Load) done(ctx context.Context, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err == nil:
+		l.reads++
+	case ctx.Err() == nil && l.err == nil:
+		l.err = fmt.Errorf("a read failed, after %d: %w", l.reads, err)
+	}
+}
+
+func (l *Load) state() (reads int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reads, l.err
+}
+
+// Await waits until n more reads have begun and succeeded.
+func (l *Load) Await(t testing.TB, n int) {
+	t.Helper()
+	before, _ := l.state()
+	await(t, func() error {
+		reads, err := l.state()
+		if err != nil {
+			t.Fatalf("shardrig: %v", err)
+		}
+		if reads < before+readers+n { // some had begun before
+			return fmt.Errorf("%d of %d reads", reads-before, n)
+		}
+		return nil
+	})
+}
