@@ -93,10 +93,15 @@ func (f *fetch) read(ctx context.Context) error {
 	} else {
 		operation, err = "next", f.acknowledge(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("%s %s/%s: %w", operation, f.request.Channel, f.request.Subscriber, err)
+	return f.failure(operation, err)
+}
+
+// failure returns the error of read for one of the store.
+func (f *fetch) failure(operation string, err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s %s/%s: %w", operation, f.request.Channel, f.request.Subscriber, err)
 }
 
 func (f *fetch) acknowledge(ctx context.Context) (err error) {

@@ -85,8 +85,8 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	s, n := openStandalone(t)
 	all := fill(t, s, "x", 100)
 	keys := s.keys("x")
-	args := fetchArgs(keys, all)
-	rep, err := s.conn.Run(t.Context(), fetchScript, keys.ForSubscriber(reader), args)
+	call := s.fetchCall(&all)
+	rep, err := s.conn.Run(t.Context(), fetchScript, call.Keys, call.Args)
 	require.NoError(t, err)
 	b, err := s.batch(t.Context(), rep)
 	require.NoError(t, err)
@@ -96,7 +96,7 @@ func TestLargeFetchAcrossAFailOver(t *testing.T) {
 	require.NoError(t, err)
 	other := strings.Replace(text, `"id":"m`, `"id":"n`, 1)
 	require.NoError(t, n.Do(t, "SET", keys.Message(end), other, "KEEPTTL").Error())
-	requireRun(t, s.rest(t.Context(), all, b), 1, end)
+	requireRun(t, s.rest(t.Context(), &all, b), 1, end)
 }
 
 // A large fetch that doesn't get its share in time is answered with what the script has read.

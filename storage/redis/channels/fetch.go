@@ -23,27 +23,27 @@ var (
 // key instead.
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
-	ch := s.keys(r.Channel)
-	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, ch.ForSubscriber(r.Subscriber), fetchArgs(ch, r))
+	call := s.fetchCall(&r)
+	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, call.Keys, call.Args)
 	if errors.Is(err, redis.ErrMoving) {
-		return s.fetchUntil(ctx, until, nil, r)
+		return s.fetchUntil(ctx, until, nil, &r)
 	}
 	if err != nil {
 		return channel.Batch{}, err
 	}
-	return s.completed(ctx, rep, r)
+	return s.completed(ctx, rep, &r)
 }
 
 // FetchEach runs fetch.lua for all requests in one round trip, and then does as Fetch.
 func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) []channel.BatchResult {
 	until := time.Now().Add(s.conn.Timeout())
 	calls, results := make([]redis.Call, len(requests)), make([]channel.BatchResult, len(requests))
-	for i, r := range requests {
-		ch := s.keys(r.Channel)
-		calls[i] = redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: fetchArgs(ch, r)}
+	for i := range requests {
+		calls[i] = s.fetchCall(&requests[i])
 	}
 	answers := s.fetchAll(ctx, calls)
-	for i, r := range requests {
+	for i := range requests {
+		r := &requests[i]
 		switch a := answers[i]; {
 		case a.Err != nil:
 			results[i].Err = a.Err
@@ -69,12 +69,14 @@ func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result
 	})
 }
 
-func fetchArgs(ch Keys, r channel.FetchRequest) []string {
-	return appendReadArgs(append(make([]string, 0, 6), ch.MessagePrefix()), first(r))
+// fetchCall returns the call of fetch.lua for a request.
+func (s *Store) fetchCall(r *channel.FetchRequest) redis.Call {
+	ch := s.keys(r.Channel)
+	return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: appendReadArgs(append(make([]string, 0, 6), ch.MessagePrefix()), r)}
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.
-func (s *Store) completed(ctx context.Context, rep redis.Reply, r channel.FetchRequest) (channel.Batch, error) {
+func (s *Store) completed(ctx context.Context, rep redis.Reply, r *channel.FetchRequest) (channel.Batch, error) {
 	b, err := s.batch(ctx, rep)
 	if err != nil {
 		return channel.Batch{}, err
@@ -83,7 +85,7 @@ func (s *Store) completed(ctx context.Context, rep redis.Reply, r channel.FetchR
 }
 
 // fetchUntil acknowledges, unless ack is nil, and reads key by key. It stops at a deadline.
-func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
+func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.AckRequest, r *channel.FetchRequest) (channel.Batch, error) {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	if ack != nil {
@@ -91,30 +93,30 @@ func (s *Store) fetchUntil(ctx context.Context, until time.Time, ack *channel.Ac
 			return channel.Batch{}, err
 		}
 	}
-	return s.fetchSingly(ctx, r)
+	return s.fetchSingly(ctx, *r)
 }
 
 // Next runs next.lua, and reads the rest as Fetch does. While the slot is being moved it acknowledges by itself and reads
 // key by key.
 func (s *Store) Next(ctx context.Context, a channel.AckRequest, r channel.FetchRequest) (channel.Batch, error) {
 	until := time.Now().Add(s.conn.Timeout())
-	rep, err := s.conn.RunUnlessMoving(ctx, nextScript, ackKeys(s.keys(r.Channel), a.Receipt), nextArgs(a, r))
+	rep, err := s.conn.RunUnlessMoving(ctx, nextScript, ackKeys(s.keys(r.Channel), a.Receipt), nextArgs(a, &r))
 	if errors.Is(err, redis.ErrMoving) {
-		return s.fetchUntil(ctx, until, &a, r)
+		return s.fetchUntil(ctx, until, &a, &r)
 	}
 	if err != nil {
 		return channel.Batch{}, err
 	}
-	return s.completed(ctx, rep, r)
+	return s.completed(ctx, rep, &r)
 }
 
-func nextArgs(a channel.AckRequest, r channel.FetchRequest) []string {
-	return appendReadArgs(receiptArgs(a.Receipt), first(r))
+func nextArgs(a channel.AckRequest, r *channel.FetchRequest) []string {
+	return appendReadArgs(receiptArgs(a.Receipt), r)
 }
 
-func appendReadArgs(args []string, r channel.FetchRequest) []string {
+func appendReadArgs(args []string, r *channel.FetchRequest) []string {
 	return append(
-		args, ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(r.MaxBytes),
+		args, ttlMillis(r.Policy), strconv.Itoa(r.Max), strconv.Itoa(min(r.MaxBytes, firstRead)),
 		strconv.Itoa(r.Policy.MaxMessages), redis.Milliseconds(r.Wait),
 	)
 }

@@ -19,15 +19,9 @@ const (
 	bulkKeys  = 256     // keys that one MGET reads at most
 )
 
-// first returns the request for what the script reads.
-func first(r channel.FetchRequest) channel.FetchRequest {
-	r.MaxBytes = min(r.MaxBytes, firstRead)
-	return r
-}
-
 // rest completes a batch that the script ended at firstRead bytes. A batch may have any length, so that errors only end it:
 // the budget was exhausted until the deadline, or Redis refused.
-func (s *Store) rest(ctx context.Context, r channel.FetchRequest, b channel.Batch) channel.Batch {
+func (s *Store) rest(ctx context.Context, r *channel.FetchRequest, b channel.Batch) channel.Batch {
 	left := r.MaxBytes - bytesOf(b.Messages)
 	if r.MaxBytes <= firstRead || b.Through == b.Clock || len(b.Messages) == 0 || len(b.Messages) >= r.Max || left <= 0 {
 		return b
