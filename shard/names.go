@@ -31,3 +31,13 @@ var (
 	// ErrUnavailable is wrapped by errors that may pass if the call is repeated: the node can't be reached, or is overloaded.
 	ErrUnavailable = errors.New("the node can't be reached")
 )
+
+// Further errors of nodes, which a client finds.
+var (
+	// ErrTimeout is wrapped by the error of a node that didn't answer in time.
+	ErrTimeout = errors.New("no answer within the time-out")
+	// ErrNotMatched is the error of a node that answered that not all keys are in its shard.
+	ErrNotMatched = errors.New("the node doesn't have the shard of all keys")
+	// ErrBadAnswer is wrapped by the error of a node whose answer contradicts itself or can't be decoded.
+	ErrBadAnswer = errors.New("bad answer")
+)

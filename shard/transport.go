@@ -28,6 +28,14 @@ type Host struct {
 	DC      string // data centre; "": not known
 }
 
+// String returns the address, after the data centre if that is known.
+func (h Host) String() string {
+	if h.DC == "" {
+		return h.Address
+	}
+	return h.DC + "=" + h.Address
+}
+
 // Transport calls nodes. Its methods may be called by many goroutines.
 type Transport interface {
 	// Call asks a node. Errors: ErrOtherCache, ErrUndecodable; ErrUnavailable if it may pass; that of ctx.

@@ -1,0 +1,187 @@
+package shard
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// get is the keys and values of a Get.
+type get[K any, ID comparable, V any] struct {
+	c        *Client[K, ID, V]
+	keys     []K // in the order of their sharding keys
+	sharding []uint64
+	values   map[ID]V
+}
+
+func newGet[K any, ID comparable, V any](c *Client[K, ID, V], keys []K) *get[K, ID, V] {
+	type place struct {
+		sharding uint64
+		at       int
+	}
+	order := make([]place, len(keys))
+	for i, k := range keys {
+		order[i] = place{c.d.ShardingKey(k), i}
+	}
+	slices.SortStableFunc(order, func(a, b place) int { return cmp.Compare(a.sharding, b.sharding) })
+	g := &get[K, ID, V]{c: c, keys: make([]K, len(keys)), sharding: make([]uint64, len(keys)), values: make(map[ID]V, len(keys))}
+	for i, p := range order {
+		g.keys[i], g.sharding[i] = keys[p.at], p.sharding
+	}
+	return g
+}
+
+// sizes remembers how long encoded keys are.
+type sizes struct{ perKey atomic.Int64 }
+
+// encodeError is the error of a codec of keys.
+type encodeError struct{ err error }
+
+func (e *encodeError) Error() string { return fmt.Sprintf("shard: encode keys: %v", e.err) }
+func (e *encodeError) Unwrap() error { return e.err }
+
+func (g *get[K, ID, V]) encode(from, to int) ([]byte, error) {
+	n := int64(to - from)
+	payload, err := g.c.d.Keys.Append(make([]byte, 0, (n+1)*g.c.sizes.perKey.Load()), g.keys[from:to:to])
+	if err != nil {
+		return nil, &encodeError{err}
+	}
+	g.c.sizes.perKey.Store(int64(len(payload))/n + 1)
+	return payload, nil
+}
+
+func (g *get[K, ID, V]) accept(from, to int, payload []byte) error {
+	found, err := g.c.d.Values.Decode(payload)
+	if err != nil {
+		return fmt.Errorf("%w: its values can't be decoded: %w", ErrBadAnswer, err)
+	}
+	if !g.c.asked(g.keys[from:to], found) {
+		return fmt.Errorf("%w: it has values that weren't asked for", ErrBadAnswer)
+	}
+	for _, e := range found {
+		g.values[e.ID] = e.Value
+	}
+	return nil
+}
+
+// asked reports whether all entries are of keys that were asked for.
+func (c *Client[K, ID, V]) asked(keys []K, found []Entry[ID, V]) bool {
+	if len(found) > len(keys) {
+		return false
+	}
+	at := 0 // most nodes answer in the order of the keys
+	for i, e := range found {
+		for at < len(keys) && c.d.EntryID(keys[at]) != e.ID {
+			at++
+		}
+		if at == len(keys) {
+			return c.askedInAnyOrder(keys, found[i:])
+		}
+	}
+	return true
+}
+
+func (c *Client[K, ID, V]) askedInAnyOrder(keys []K, found []Entry[ID, V]) bool {
+	ids := make(map[ID]struct{}, len(keys))
+	for _, k := range keys {
+		ids[c.d.EntryID(k)] = struct{}{}
+	}
+	return !slices.ContainsFunc(found, func(e Entry[ID, V]) bool {
+		_, ok := ids[e.ID]
+		return !ok
+	})
+}
+
+// UnansweredError is the error of a Get that has no answer for some keys.
+type UnansweredError[K any] struct {
+	Keys  []K         // without an answer
+	Hosts []HostError // what each host said that was asked for some of them
+	Asked int         // how many keys the Get had
+	Lost  int         // how many of Keys no host has
+	Err   error       // why the Get ended: that of its context, or ErrNotRunning; nil: all hosts had answered or failed
+}
+
+// HostError is what a host said to a Get.
+type HostError struct {
+	Host Host
+	Keys int // that it was asked for
+	Err  error
+}
+
+// errSilent is what a host said that hadn't answered when the Get ended.
+var errSilent = errors.New("no answer yet")
+
+func (g *get[K, ID, V]) unanswered(f *flight, err error) *UnansweredError[K] {
+	e := &UnansweredError[K]{Err: err, Asked: len(g.keys), Lost: f.keysWithoutShard()}
+	for _, p := range f.parts {
+		if p.done {
+			continue
+		}
+		e.Keys = append(e.Keys, g.keys[p.from:p.to]...)
+		for i, said := range p.said[:p.asked] {
+			e.Hosts = append(e.Hosts, HostError{Host: hostOf(p.hosts[i]), Keys: p.to - p.from, Err: cmp.Or(said, errSilent)})
+		}
+	}
+	for _, u := range f.unplaced {
+		e.Keys = append(e.Keys, g.keys[u.From:u.To]...)
+	}
+	return e
+}
+
+// Bounds of an error's text.
+const (
+	maxNamed     = 24
+	maxNameBytes = 64
+	maxSaidBytes = 256
+)
+
+// Error names the first keys, and what the first hosts said.
+func (e *UnansweredError[K]) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "shard: no answer for %d of %d keys", len(e.Keys), e.Asked)
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	b.WriteString(": keys ")
+	list(&b, e.Keys, ", ", func(k K) string { return shorten(fmt.Sprintf("%v", k), maxNameBytes) })
+	if e.Lost > 0 {
+		fmt.Fprintf(&b, "; no host has the shard of %d of them", e.Lost)
+	}
+	if len(e.Hosts) > 0 {
+		b.WriteString("; ")
+		list(&b, e.Hosts, "; ", func(h HostError) string {
+			return fmt.Sprintf("%s: %s", h.Host, shorten(h.Err.Error(), maxSaidBytes))
+		})
+	}
+	return b.String()
+}
+
+// Unwrap returns Err.
+func (e *UnansweredError[K]) Unwrap() error { return e.Err }
+
+func list[T any](b *strings.Builder, all []T, separator string, text func(T) string) {
+	for i, one := range all {
+		if i > 0 {
+			b.WriteString(separator)
+		}
+		if i == maxNamed {
+			fmt.Fprintf(b, "and %d more", len(all)-i)
+			return
+		}
+		b.WriteString(text(one))
+	}
+}
+
+func shorten(text string, to int) string {
+	if len(text) <= to {
+		return text
+	}
+	for to > 0 && !utf8.RuneStart(text[to]) {
+		to--
+	}
+	return text[:to] + "..."
+}

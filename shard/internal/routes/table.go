@@ -1,0 +1,157 @@
+package routes
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Interval is a range of sharding keys, both ends included.
+type Interval struct{ First, Last uint64 }
+
+// Host is a node that may have a shard. An address that leaves the list and comes back is another Host.
+type Host struct {
+	Address string
+	DC      string
+
+	// For the user of the table.
+	Pinging atomic.Bool  // a ping is on its way
+	Failing atomic.Bool  // its last call failed
+	Heard   atomic.Int64 // when it answered last
+
+	// Guarded by Table.mu.
+	route   Route
+	number  uint64 // of the request from which the route was learnt
+	removed bool
+}
+
+// Route is what a host says of itself.
+type Route struct {
+	Assigned    bool
+	Interval    Interval // if Assigned; First is at most Last
+	Incarnation uint64   // if Assigned
+}
+
+// Table is a map of hosts. Its methods may be called by many goroutines.
+type Table struct {
+	numbers  atomic.Uint64
+	snapshot atomic.Pointer[Snapshot] // nil: to be made
+
+	mu      sync.Mutex
+	hosts   map[string]*Host
+	changed chan struct{} // closed and replaced with each change
+}
+
+// New returns an empty table.
+func New() *Table {
+	return &Table{hosts: map[string]*Host{}, changed: make(chan struct{})}
+}
+
+// Number returns the number of a request that is going to be sent.
+func (t *Table) Number() uint64 { return t.numbers.Add(1) }
+
+// Place is an entry of a list of hosts.
+type Place struct{ Address, DC string }
+
+// SetHosts replaces the list of hosts. It returns those that weren't in it, and reports whether the list changed. What is known of
+// those that stay is kept. Of an address that is there twice, the first entry counts.
+func (t *Table) SetHosts(places []Place) (added []*Host, changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stay := make(map[string]*Host, len(places))
+	for _, p := range places {
+		if stay[p.Address] != nil {
+			continue
+		}
+		h := t.hosts[p.Address]
+		if h == nil || h.DC != p.DC {
+			h = &Host{Address: p.Address, DC: p.DC}
+			added = append(added, h)
+		}
+		stay[p.Address] = h
+	}
+	changed, lost := len(added) > 0, false
+	for address, h := range t.hosts {
+		if stay[address] != h {
+			h.removed, changed = true, true
+			lost = lost || h.route.Assigned
+		}
+	}
+	t.hosts = stay
+	if lost {
+		t.change()
+	}
+	return added, changed
+}
+
+// Hosts returns all hosts, sorted by address.
+func (t *Table) Hosts() []*Host {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	hosts := make([]*Host, 0, len(t.hosts))
+	for _, h := range t.hosts {
+		hosts = append(hosts, h)
+	}
+	slices.SortFunc(hosts, byAddress)
+	return hosts
+}
+
+// Learn records what a host answered to the request with a number. It reports whether that changed the map: an answer to a request
+// that was sent before that of which an answer is known doesn't, nor one of a host that was removed.
+func (t *Table) Learn(h *Host, number uint64, r Route) (changed bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h.removed || number <= h.number {
+		return false
+	}
+	if !r.Assigned || r.Interval.First > r.Interval.Last {
+		r = Route{}
+	}
+	changed = r.Assigned != h.route.Assigned || r.Interval != h.route.Interval
+	h.number, h.route = number, r
+	if changed {
+		t.change()
+	}
+	return changed
+}
+
+// change is called with t.mu held.
+func (t *Table) change() {
+	t.snapshot.Store(nil)
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// Changed returns a channel that is closed with the next change.
+func (t *Table) Changed() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
+}
+
+// Count returns how many hosts there are, and how many of them have a shard.
+func (t *Table) Count() (hosts, assigned int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, h := range t.hosts {
+		if h.route.Assigned {
+			assigned++
+		}
+	}
+	return len(t.hosts), assigned
+}
+
+// Snapshot returns the map as it is.
+func (t *Table) Snapshot() *Snapshot {
+	if s := t.snapshot.Load(); s != nil {
+		return s
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s := t.snapshot.Load(); s != nil {
+		return s
+	}
+	s := t.build()
+	t.snapshot.Store(s)
+	return s
+}
