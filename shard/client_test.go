@@ -55,13 +55,13 @@ func valuesOf(keys ...string) map[string]string {
 type world struct {
 	mu    sync.Mutex
 	hosts []shard.Host
-	nodes map[string]*node
+	nodes map[string]*peer
 	calls []string // of nodes, with keys, in order: "address keys"
 	pings int
 }
 
-// node is a node that has a shard, unless it fails.
-type node struct {
+// peer is a node that has a shard, unless it fails.
+type peer struct {
 	interval shard.Interval
 	delay    time.Duration
 	err      error
@@ -70,7 +70,7 @@ type node struct {
 
 // newWorld returns data centres with nodes, each of which has a shard: "a0" has shard 0 of data centre a.
 func newWorld(dcs string, shards int) *world {
-	w := &world{nodes: map[string]*node{}}
+	w := &world{nodes: map[string]*peer{}}
 	layout := shard.Layout{Generation: 1, Starts: shard.Even(shards)}
 	for _, dc := range dcs {
 		for i := range shards {
@@ -80,17 +80,17 @@ func newWorld(dcs string, shards int) *world {
 	return w
 }
 
-func (w *world) add(dc, address string, in shard.Interval) *node {
+func (w *world) add(dc, address string, in shard.Interval) *peer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	n := &node{interval: in}
+	n := &peer{interval: in}
 	w.nodes[address] = n
 	w.hosts = append(w.hosts, shard.Host{Address: address, DC: dc})
 	return n
 }
 
 // set changes nodes.
-func (w *world) set(change func(*node), addresses ...string) {
+func (w *world) set(change func(*peer), addresses ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range addresses {
@@ -108,7 +108,7 @@ func (w *world) Hosts(context.Context) ([]shard.Host, error) {
 // Call implements shard.Transport.
 func (w *world) Call(ctx context.Context, address string, r *shard.Request) (shard.Response, error) {
 	w.mu.Lock()
-	n := node{err: shard.ErrUnavailable}
+	n := peer{err: shard.ErrUnavailable}
 	if there := w.nodes[address]; there != nil {
 		n = *there
 	}
@@ -131,7 +131,7 @@ func (w *world) Call(ctx context.Context, address string, r *shard.Request) (sha
 	return n.get(r), nil
 }
 
-func (n *node) get(r *shard.Request) shard.Response {
+func (n *peer) get(r *shard.Request) shard.Response {
 	a := shard.Response{Assigned: true, Shard: n.interval, Incarnation: 1, AllMatched: true}
 	for _, k := range r.Keys {
 		a.AllMatched = a.AllMatched && n.interval.Contains(k)
@@ -195,9 +195,9 @@ func TestGet(t *testing.T) {
 func TestGetTakesFirstAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld("abc", 2)
-	w.set(func(n *node) { n.err = shard.ErrUnavailable }, "b0", "b1")
+	w.set(func(n *peer) { n.err = shard.ErrUnavailable }, "b0", "b1")
 	inWorld(t, w, shard.ClientOptions{}, func(t *testing.T, c *client) {
-		w.set(func(n *node) { n.delay = 100 * time.Millisecond }, "a0", "a1")
+		w.set(func(n *peer) { n.delay = 100 * time.Millisecond }, "a0", "a1")
 		start := time.Now()
 		got, err := c.Get(t.Context(), ends)
 		require.NoError(t, err)
@@ -210,8 +210,8 @@ func TestUnanswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld("ab", 2)
 	inWorld(t, w, shard.ClientOptions{}, func(t *testing.T, c *client) {
-		w.set(func(n *node) { n.err = shard.ErrUnavailable }, "a1")
-		w.set(func(n *node) { n.delay = time.Hour }, "b1")
+		w.set(func(n *peer) { n.err = shard.ErrUnavailable }, "a1")
+		w.set(func(n *peer) { n.delay = time.Hour }, "b1")
 		got, err := c.Get(t.Context(), ends)
 		require.Equal(t, valuesOf(ends[:4]...), got)
 		failed, ok := errors.AsType[*shard.UnansweredError[string]](err)

@@ -1,5 +1,11 @@
 package shard
 
+import (
+	"encoding/json"
+
+	"github.com/cespare/xxhash/v2"
+)
+
 // Description says how the keys and values of a cache travel. Nodes and clients of a cache need the same one. Its functions may be
 // called by many goroutines.
 type Description[K any, ID comparable, V any] struct {
@@ -28,4 +34,25 @@ type Codec[T any] interface {
 	// Decode decodes what Append has appended. The value may refer to data, which isn't changed afterwards. It must return an
 	// error, and not panic, for data of any other form.
 	Decode(data []byte) (T, error)
+}
+
+// HashString returns a sharding key for keys that have none: their xxhash, which spreads them evenly.
+func HashString(key string) uint64 { return xxhash.Sum64String(key) }
+
+// HashBytes is HashString for bytes.
+func HashBytes(key []byte) uint64 { return xxhash.Sum64(key) }
+
+// JSON returns a codec that encodes values as encoding/json does.
+func JSON[T any]() Codec[T] { return jsonCodec[T]{} }
+
+type jsonCodec[T any] struct{}
+
+func (jsonCodec[T]) Append(dst []byte, value T) ([]byte, error) {
+	data, err := json.Marshal(value)
+	return append(dst, data...), err
+}
+
+func (jsonCodec[T]) Decode(data []byte) (value T, err error) {
+	err = json.Unmarshal(data, &value)
+	return value, err
 }
