@@ -1,0 +1,245 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/lease"
+)
+
+// NodeOptions configure a Node. The zero value of a field means its default.
+type NodeOptions struct {
+	Member Member // who claims; its Cache is that of the description
+	Claims Claims // keeps who has which shard; needed
+	// PingPeriod is how often the claim is renewed, and how often a node that can't renew it tries to. Default: 1 s.
+	PingPeriod time.Duration
+	// TTL is how long the claim lasts after its last renewal, and so how long a shard has no node if one dies. Default: 10 s.
+	TTL time.Duration
+	// Margin is how long before the claim ends the node stops answering, unless it was renewed. Default: a tenth of TTL.
+	Margin time.Duration
+	// KeepServing makes a node that couldn't renew its claim in time go on answering until a claim is refused. Meanwhile another node
+	// may answer for the shard, with other values.
+	KeepServing bool
+	Logger      *slog.Logger // default: nothing is logged
+	Observer    NodeObserver // default: none
+}
+
+// NodeObserver is told what a node does, for metrics. Its methods may be called by many goroutines, and must not block.
+type NodeObserver interface {
+	// Answered is called after each Get. matched: all of its keys were in the shard. err: what Get returned.
+	Answered(keys int, matched bool, took time.Duration, err error)
+	// Claimed is called when the node has claimed a shard, or the same one again with another incarnation.
+	Claimed(c Claimed)
+	// Loaded is called when a run of the source has loaded the shard for the first time, or has failed to.
+	Loaded(took time.Duration, err error)
+	// Stopped is called when the node, which answered for a shard, doesn't any longer, with the reason.
+	Stopped(why error)
+}
+
+// Node answers for one shard of its data centre, which it claims when it is run. See [NewNode].
+type Node[K any, ID comparable, V any] struct {
+	d      Description[K, ID, V]
+	source Source[K, ID, V]
+	o      NodeOptions
+	leases *lease.Manager
+	claim  *claimLease
+	load   *load[K, ID, V] // nil: nothing is loaded; owned by Run
+
+	serving atomic.Pointer[serving[K, ID, V]] // nil: the node doesn't answer
+	why     atomic.Pointer[unready]           // why it doesn't
+}
+
+// unready is why a node doesn't answer.
+type unready struct {
+	reason string
+	err    error // optional
+}
+
+func (u *unready) Error() string {
+	if u.err == nil {
+		return u.reason
+	}
+	return u.reason + ": " + u.err.Error()
+}
+
+func (u *unready) Unwrap() error { return u.err }
+
+// NewNode returns a node for the shards of a cache. Run makes it claim one.
+func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, ID, V], o NodeOptions) (*Node[K, ID, V], error) {
+	o.Member.Cache = d.Cache
+	if err := errors.Join(CheckName("the cache", d.Cache), CheckName("the data centre", o.Member.DC), CheckName("the host", o.Member.Host)); err != nil {
+		return nil, err
+	}
+	if o.PingPeriod == 0 {
+		o.PingPeriod = time.Second
+	}
+	if o.TTL == 0 {
+		o.TTL = lease.DefaultTTL
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	o.Logger = o.Logger.With("cache", d.Cache, "dc", o.Member.DC, "host", o.Member.Host)
+	if o.Observer == nil {
+		o.Observer = unobserved{}
+	}
+	n := &Node[K, ID, V]{d: d, source: s, o: o}
+	n.claim = &claimLease{claims: o.Claims, member: o.Member, refused: n.refused}
+	leases, err := lease.NewManager(n.claim, lease.Options{TTL: o.TTL, Renew: o.PingPeriod, Margin: o.Margin, Logger: o.Logger})
+	if err != nil {
+		return nil, fmt.Errorf("the claim of a shard: %w", err)
+	}
+	n.leases = leases
+	n.why.Store(&unready{reason: "the node isn't run"})
+	return n, nil
+}
+
+// Run claims a shard, loads it, and makes Get answer for it, until ctx ends: then it leaves the shard and returns nil. If the node
+// has lost its shard to another one it returns an error that wraps lease.ErrLost.
+//
+// If the claim can't be renewed in time Get answers for no shard, but the source goes on, so that Get answers at once when the same
+// shard was claimed again. A changed layout makes Run claim another shard and load that.
+func (n *Node[K, ID, V]) Run(ctx context.Context) error {
+	defer n.claim.leave(ctx)
+	defer n.drop()
+	name := n.d.Cache + ":" + n.o.Member.DC + ":" + n.o.Member.Host
+	for {
+		err := n.leases.Hold(ctx, name, func(holding context.Context, _ uint64) error { return n.hold(ctx, holding) })
+		wait := n.o.PingPeriod
+		switch {
+		case ctx.Err() != nil:
+			n.report(ctx, "the node was stopped", nil)
+			return nil
+		case errors.Is(err, errOusted):
+			n.report(ctx, "another node has got the shard", err)
+			return err
+		case errors.Is(err, ErrMoved):
+			n.drop()
+			n.report(ctx, "the layout of the data centre has changed", nil)
+			continue
+		case errors.Is(err, lease.ErrLost):
+			n.report(ctx, "the claim wasn't renewed in time", err)
+			continue
+		case errors.Is(err, ErrNoLayout):
+			n.report(ctx, "the data centre has no layout for this cache yet", nil)
+		default:
+			n.report(ctx, "no shard can be claimed", err)
+			if n.load == nil {
+				wait = n.o.TTL / 2 // nodes that have loaded a shard are to be the first that claim one after an outage
+			}
+		}
+		sleep(ctx, wait*3/4+rand.N(wait/2)) //nolint:gosec // it isn't a secret
+	}
+}
+
+// hold answers for the shard that was claimed until holding ends. ctx is that of Run.
+func (n *Node[K, ID, V]) hold(ctx, holding context.Context) error {
+	c, token := n.claim.current()
+	if n.load != nil && n.load.Generation == c.Generation && n.load.Shard != c.Shard {
+		return fmt.Errorf("%w: there is only shard %d, in place of %d", errOusted, c.Shard, n.load.Shard)
+	}
+	if n.load != nil && n.load.Interval != c.Interval {
+		n.drop()
+	}
+	n.o.Observer.Claimed(c)
+	n.o.Logger.InfoContext(ctx, "claimed a shard", "shard", c.Shard, "interval", c.Interval, "incarnation", c.Incarnation)
+	if n.load == nil {
+		n.report(ctx, "the shard is loading", nil)
+		n.claim.keep(true, false)
+		n.load = startLoad(ctx, n.source, c, &n.o)
+	}
+	err := n.serve(holding, c, token)
+	// The claim goes on only if it is lost for want of a renewal.
+	if ctx.Err() != nil || errors.Is(err, ErrMoved) || !n.o.KeepServing {
+		n.stop(err)
+	}
+	if ctx.Err() != nil || errors.Is(err, ErrMoved) {
+		n.claim.keep(false, false)
+	}
+	return err
+}
+
+// serve makes Get answer once the shard is loaded, and returns when ctx, that of the claim, has ended.
+func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-n.load.ready:
+	}
+	n.claim.keep(true, true)
+	if err := n.o.Claims.Ping(ctx, n.o.Member, token, n.o.TTL, true); errors.Is(err, lease.ErrLost) {
+		return err
+	} // after another error the next renewal says that the shard is loaded
+	n.serving.Store(&serving[K, ID, V]{Claimed: c, load: n.load, err: ctx.Err, keep: n.o.KeepServing, until: func() time.Time {
+		until, _ := lease.Deadline(ctx)
+		return until
+	}})
+	n.o.Logger.InfoContext(ctx, "the node answers for its shard", "shard", c.Shard, "incarnation", c.Incarnation)
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// stop makes Get answer for no shard.
+func (n *Node[K, ID, V]) stop(why error) {
+	if n.serving.Swap(nil) != nil {
+		n.o.Observer.Stopped(why)
+	}
+}
+
+// drop removes what is loaded.
+func (n *Node[K, ID, V]) drop() {
+	n.stop(errNoShard)
+	if n.load != nil {
+		n.load.stop()
+		n.load = nil
+	}
+	n.claim.keep(false, false)
+}
+
+var errNoShard = errors.New("the node has no shard")
+
+// refused records why there is no shard for now.
+func (n *Node[K, ID, V]) refused(ctx context.Context, why error) {
+	if errors.Is(why, ErrSameHost) {
+		n.report(ctx, ErrSameHost.Error(), nil)
+		return
+	}
+	n.report(ctx, "all shards of the data centre have nodes: this one is spare", nil)
+}
+
+// report records why the node doesn't answer, and logs it once.
+func (n *Node[K, ID, V]) report(ctx context.Context, reason string, err error) {
+	u := &unready{reason: reason, err: err}
+	if last := n.why.Swap(u); last.reason != reason {
+		n.o.Logger.InfoContext(ctx, "the node doesn't answer", "reason", u)
+	}
+}
+
+// Ready returns nil if the node answers for a shard, and otherwise the reason why it doesn't.
+func (n *Node[K, ID, V]) Ready() error {
+	if s := n.serving.Load(); s != nil && s.check() == nil {
+		return nil
+	}
+	return n.why.Load()
+}
+
+// Held returns the shard that the node answers for, and until when it does unless the claim is renewed. ok: there is one.
+func (n *Node[K, ID, V]) Held() (c Claimed, until time.Time, ok bool) {
+	s := n.serving.Load()
+	if s == nil || s.check() != nil {
+		return Claimed{}, time.Time{}, false
+	}
+	return s.Claimed, s.until(), true
+}
+
+type unobserved struct{}
+
+func (unobserved) Answered(int, bool, time.Duration, error) {}
+func (unobserved) Claimed(Claimed)                          {}
+func (unobserved) Loaded(time.Duration, error)              {}
+func (unobserved) Stopped(error)                            {}
