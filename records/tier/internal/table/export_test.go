@@ -1,0 +1,4 @@
+package table
+
+// NewAt returns a table with a clock.
+var NewAt = newAt
