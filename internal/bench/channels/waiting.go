@@ -26,18 +26,28 @@ const waitingLimit = 5 * time.Minute
 // waiting is the memory of fetches that wait.
 type waiting struct {
 	name     string
-	channels int     // that they wait on
-	fetches  int     // together
-	sources  int     // channels of each fetch; 0: one, by its own route
-	bytes    float64 // of the server's resident memory for each, its connection included
-	limit    float64 // 0: there is no goal
+	channels int // that they wait on
+	fetches  int // together
+	sources  int // channels of each fetch; 0: one, by its own route
+	memory   memory
+	limit    float64 // of resident memory; 0: there is no goal
+}
+
+// memory is bytes of the server, for each fetch.
+type memory struct {
+	resident float64 // when the last one has begun to wait; its connection included
+	stacks   float64 // of these, stacks of goroutines
+	most     float64 // to which the heap and the stacks may grow before Go's garbage collector runs
 }
 
 // Waiting lets subscribers wait on one channel, and as many on a channel each.
 func Waiting(ctx context.Context, s target.Settings, r *report.Report) error {
 	n := min(waitingFetches, openFiles()-500)
-	r.Printf("\n## Memory of fetches that wait\n\nEach waits on a connection of its own, which is included.\n\n" +
-		"| fetches | waiting | memory each | goal | |\n|---:|---|---:|---:|---|\n")
+	r.Printf("\n## Memory of fetches that wait\n\nThe growth of the server's resident memory until the last fetch waits. Each\n" +
+		"has a connection of its own, which is included, and so are the stacks of its goroutines. While fetches wait, the clocks of their channels\n" +
+		"are read every few seconds, which leaves garbage: the last column is the size at which Go collects it, which it also does every two\n" +
+		"minutes. GOGC and GOMEMLIMIT change that.\n\n" +
+		"| fetches | waiting | memory each | goal | | stacks | at most |\n|---:|---|---:|---:|---|---:|---:|\n")
 	for _, w := range []waiting{
 		{name: "on one channel", channels: 1, fetches: n, limit: 25 * 1000},
 		{name: "on a channel of its own", channels: n, fetches: n, limit: 22 * 1000},
@@ -51,9 +61,10 @@ func Waiting(ctx context.Context, s target.Settings, r *report.Report) error {
 		}
 		goal, verdict := "", ""
 		if w.limit > 0 {
-			goal, verdict = fmt.Sprintf("≤ %.0f KB", w.limit/1000), report.Verdict(w.bytes <= w.limit)
+			goal, verdict = fmt.Sprintf("≤ %.0f KB", w.limit/1000), report.Verdict(w.memory.resident <= w.limit)
 		}
-		r.Printf("| %d | %s | %.1f KB | %s | %s |\n", w.fetches, w.name, w.bytes/1000, goal, verdict)
+		r.Printf("| %d | %s | %.1f KB | %s | %s | %.1f KB | %.1f KB |\n", w.fetches, w.name, w.memory.resident/1000, goal, verdict,
+			w.memory.stacks/1000, w.memory.most/1000)
 	}
 	return nil
 }
@@ -74,7 +85,7 @@ func (w *waiting) run(ctx context.Context, s target.Settings) error {
 	}); err != nil {
 		return err
 	}
-	before, _, err := u.Memory(ctx)
+	before, err := memoryOf(ctx, u.Server)
 	if err != nil {
 		return err
 	}
@@ -91,9 +102,24 @@ func (w *waiting) run(ctx context.Context, s target.Settings) error {
 	if err := u.AwaitWaiting(ctx, w.fetches); err != nil {
 		return err
 	}
-	after, _, err := u.Memory(ctx)
-	w.bytes = (after - before) / float64(w.fetches)
+	after, err := memoryOf(ctx, u.Server)
+	n := float64(w.fetches)
+	w.memory = memory{(after.resident - before.resident) / n, (after.stacks - before.stacks) / n, (after.most - before.most) / n}
 	return err
+}
+
+// memoryOf returns the memory of a whole process.
+func memoryOf(ctx context.Context, p *target.Process) (m memory, err error) {
+	var heap float64
+	for name, value := range map[string]*float64{
+		"process_resident_memory_bytes": &m.resident, "go_memstats_stack_inuse_bytes": &m.stacks, "go_memstats_next_gc_bytes": &heap,
+	} {
+		if *value, err = p.Metric(ctx, name); err != nil {
+			return m, err
+		}
+	}
+	m.most = heap + m.stacks
+	return m, nil
 }
 
 // channel returns one of the channels that a fetch waits on.
