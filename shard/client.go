@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 )
 
@@ -147,9 +146,3 @@ func (nobody) Failed(Host, error)        {}
 func (nobody) Late(Host)                 {}
 func (nobody) NoShard(int)               {}
 func (nobody) Changed(int, int)          {}
-
-// StaticHosts is a list of hosts that doesn't change.
-type StaticHosts []Host
-
-// Hosts implements Hosts.
-func (s StaticHosts) Hosts(context.Context) ([]Host, error) { return slices.Clone(s), nil }

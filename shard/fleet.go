@@ -13,6 +13,9 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/internal/tail"
 )
 
+// hostsTimeout is how long a read of the list of hosts may take.
+const hostsTimeout = 5 * time.Second
+
 // fleet is the nodes of a cache, as one client knows them.
 type fleet struct {
 	o     ClientOptions
@@ -91,13 +94,13 @@ func (c *fleet) every(ctx context.Context, f func()) {
 func (c *fleet) refresh(ctx context.Context) {
 	failing := false
 	c.every(ctx, func() {
-		hosts, err := c.o.Hosts.Hosts(ctx)
-		if ctx.Err() != nil {
+		hosts, err := c.readHosts(ctx)
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		if err != nil && !failing {
+		case err != nil && !failing:
 			c.o.Logger.WarnContext(ctx, "cannot read the list of shard hosts", "cache", c.cache, "error", err)
-		} else if err == nil && failing {
+		case err == nil && failing:
 			c.o.Logger.InfoContext(ctx, "the list of shard hosts is read again", "cache", c.cache)
 		}
 		failing = err != nil
@@ -105,6 +108,21 @@ func (c *fleet) refresh(ctx context.Context) {
 			c.setHosts(ctx, hosts)
 		}
 	})
+}
+
+func (c *fleet) readHosts(ctx context.Context) ([]Host, error) {
+	ctx, cancel := context.WithTimeout(ctx, hostsTimeout)
+	defer cancel()
+	hosts, err := c.o.Hosts.Hosts(ctx)
+	switch n := len(hosts); {
+	case err != nil:
+		return hosts, err
+	case n == 0:
+		return nil, errors.New("it is empty")
+	case n > MaxHosts:
+		return hosts[:MaxHosts], fmt.Errorf("it has %d hosts, only the first %d are used", n, MaxHosts)
+	}
+	return hosts, nil
 }
 
 func (c *fleet) setHosts(ctx context.Context, hosts []Host) {

@@ -59,6 +59,9 @@ func (g *get[K, ID, V]) accept(from, to int, payload []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: its values can't be decoded: %w", ErrBadAnswer, err)
 	}
+	if len(found) > to-from {
+		return fmt.Errorf("%w: it has %d values for %d keys", ErrBadAnswer, len(found), to-from)
+	}
 	if !g.c.asked(g.keys[from:to], found) {
 		return fmt.Errorf("%w: it has values that weren't asked for", ErrBadAnswer)
 	}
@@ -70,9 +73,6 @@ func (g *get[K, ID, V]) accept(from, to int, payload []byte) error {
 
 // asked reports whether all entries are of keys that were asked for.
 func (c *Client[K, ID, V]) asked(keys []K, found []Entry[ID, V]) bool {
-	if len(found) > len(keys) {
-		return false
-	}
 	at := 0 // most nodes answer in the order of the keys
 	for i, e := range found {
 		for at < len(keys) && c.d.EntryID(keys[at]) != e.ID {

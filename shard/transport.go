@@ -50,7 +50,9 @@ type Handler interface {
 	Get(ctx context.Context, r *Request) (Response, error)
 }
 
-// Hosts tells a client where nodes may listen. Its result may have hosts that are down.
+// Hosts tells a client where nodes may listen.
 type Hosts interface {
+	// Hosts returns all hosts, also those that are down. If it returns an error, too, that is logged. A client keeps the hosts that it
+	// has if there are none in the result, and uses the first MaxHosts if there are more.
 	Hosts(ctx context.Context) ([]Host, error)
 }

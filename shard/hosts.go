@@ -1,0 +1,135 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// MaxHosts is how many hosts a client knows at most.
+const MaxHosts = 4096
+
+// ErrHosts is wrapped by the errors of lists of hosts that can't be parsed.
+var ErrHosts = errors.New("invalid list of shard hosts")
+
+// StaticHosts is a list of hosts that doesn't change.
+type StaticHosts []Host
+
+// Hosts implements Hosts.
+func (s StaticHosts) Hosts(context.Context) ([]Host, error) { return slices.Clone(s), nil }
+
+// Resolver looks up the addresses of a name. *net.Resolver is one.
+type Resolver interface {
+	LookupHost(ctx context.Context, name string) (addresses []string, err error)
+}
+
+// Bounds of lookups of DNS names.
+const (
+	maxNames      = 64
+	lookupTimeout = 2 * time.Second
+)
+
+// ParseHosts parses a list of hosts. An entry is host:port, or a=host:port with the data centre a in front. a=dns:name:port stands for
+// all addresses of a DNS name, of which there can be 64. They are looked up with each call of Hosts, for 2 s at most. A name that can't
+// be looked up has the addresses that it had last, and the error of Hosts, which returns the other hosts all the same, names it.
+//
+// Errors wrap ErrHosts.
+func ParseHosts(entries []string, r Resolver) (Hosts, error) {
+	if len(entries) == 0 || len(entries) > MaxHosts {
+		return nil, fmt.Errorf("%w: it has %d entries, 1 to %d are allowed", ErrHosts, len(entries), MaxHosts)
+	}
+	h := &hostList{resolver: r}
+	for _, text := range entries {
+		if err := h.parse(strings.TrimSpace(text)); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrHosts, err)
+		}
+	}
+	if len(h.names) > maxNames {
+		return nil, fmt.Errorf("%w: it has %d DNS names, at most %d are allowed", ErrHosts, len(h.names), maxNames)
+	}
+	return h, nil
+}
+
+// hostList is a list of hosts, and of names of hosts.
+type hostList struct {
+	resolver Resolver
+	static   []Host
+	names    []name
+
+	mu   sync.Mutex
+	last map[name][]Host
+}
+
+// name is a DNS name.
+type name struct{ dc, name, port string }
+
+func (h *hostList) parse(text string) error {
+	if text == "" {
+		return errors.New("an entry is empty")
+	}
+	dc, address, ok := strings.Cut(text, "=")
+	if !ok {
+		dc, address = "", text
+	} else if err := CheckName("data centre", dc); err != nil {
+		return err
+	}
+	address, dns := strings.CutPrefix(address, "dns:")
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q isn't host:port: %w", text, err)
+	}
+	if host == "" {
+		return fmt.Errorf("%q has no host", text)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q has the port %q, which isn't a number from 1 to 65535", text, port)
+	}
+	if dns {
+		h.names = append(h.names, name{dc, host, port})
+		return nil
+	}
+	if slices.ContainsFunc(h.static, func(s Host) bool { return s.Address == address }) {
+		return fmt.Errorf("%s is there twice", address)
+	}
+	h.static = append(h.static, Host{Address: address, DC: dc})
+	return nil
+}
+
+// Hosts implements Hosts.
+func (h *hostList) Hosts(ctx context.Context) ([]Host, error) {
+	found := make([][]Host, len(h.names))
+	errs := make([]error, len(h.names))
+	var lookups sync.WaitGroup
+	for i, n := range h.names {
+		lookups.Go(func() { found[i], errs[i] = h.lookUp(ctx, n) })
+	}
+	lookups.Wait()
+	return append(slices.Clone(h.static), slices.Concat(found...)...), errors.Join(errs...)
+}
+
+func (h *hostList) lookUp(ctx context.Context, n name) ([]Host, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	addresses, err := h.resolver.LookupHost(ctx, n.name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		return h.last[n], err
+	}
+	slices.Sort(addresses)
+	hosts := make([]Host, len(addresses))
+	for i, a := range addresses {
+		hosts[i] = Host{Address: net.JoinHostPort(a, n.port), DC: n.dc}
+	}
+	if h.last == nil {
+		h.last = map[name][]Host{}
+	}
+	h.last[n] = hosts
+	return hosts, nil
+}
