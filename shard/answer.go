@@ -36,6 +36,9 @@ func (n *Node[K, ID, V]) get(ctx context.Context, r *Request) (Response, error) 
 	if r.Cache != n.d.Cache {
 		return Response{}, ErrOtherCache
 	}
+	if len(r.Keys) > MaxKeys {
+		return Response{}, fmt.Errorf("%w: there are %d, and at most %d are allowed", ErrUndecodable, len(r.Keys), MaxKeys)
+	}
 	s := n.serving.Load()
 	if s == nil || s.check() != nil {
 		return Response{}, nil
@@ -65,9 +68,6 @@ func (s *serving[K, ID, V]) contains(keys []uint64) bool {
 
 // values reads the values of a request, and encodes them.
 func (n *Node[K, ID, V]) values(ctx context.Context, s *serving[K, ID, V], r *Request) ([]byte, error) {
-	if len(r.Keys) > MaxKeys {
-		return nil, fmt.Errorf("%w: there are %d, and at most %d are allowed", ErrUndecodable, len(r.Keys), MaxKeys)
-	}
 	keys, err := n.d.Keys.Decode(r.Payload)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrUndecodable, err) //nolint:errorlint // clients get the text only

@@ -16,7 +16,9 @@ var errAway = errors.New("the store is away")
 
 // memory is shard.Claims in memory, for one data centre.
 type memory struct {
-	fails atomic.Pointer[error] // takes the place of all calls; nil: nothing goes wrong
+	fails atomic.Pointer[error]                 // takes the place of all calls; nil: nothing goes wrong
+	after atomic.Pointer[func(op string) error] // is called after each call, outside of the lock: an error takes the place of its reply
+	ahead atomic.Int64                          // how much the store's clock was set forward
 
 	mu       sync.Mutex
 	layout   shard.Layout
@@ -35,8 +37,22 @@ type claim struct {
 
 func newMemory(shards int) *memory {
 	m := &memory{}
-	m.setLayout(shard.Even(shards)...)
+	if shards > 0 {
+		m.setLayout(shard.Even(shards)...)
+	}
 	return m
+}
+
+// count returns how often an operation had an effect.
+func (m *memory) count(op string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, call := range m.calls {
+		if call == op {
+			n++
+		}
+	}
+	return n
 }
 
 // setLayout gives the data centre another layout. Earlier claims are over at once.
@@ -48,6 +64,11 @@ func (m *memory) setLayout(starts ...uint64) {
 	m.notify()
 }
 
+func (m *memory) now() time.Time { return time.Now().Add(time.Duration(m.ahead.Load())) }
+
+// left returns how long a claim lasts.
+func (m *memory) left(c claim) time.Duration { return c.until.Sub(m.now()) }
+
 func (m *memory) notify() {
 	for _, freed := range m.watchers {
 		(*freed)()
@@ -56,13 +77,19 @@ func (m *memory) notify() {
 
 // do carries out an operation, unless it fails before.
 func (m *memory) do(op string, effect func() error) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.calls = append(m.calls, op)
 	if err := m.fails.Load(); err != nil {
 		return *err
 	}
-	return effect()
+	m.mu.Lock()
+	m.calls = append(m.calls, op)
+	err := effect()
+	m.mu.Unlock()
+	if after := m.after.Load(); after != nil {
+		if lost := (*after)(op); lost != nil {
+			return lost
+		}
+	}
+	return err
 }
 
 func (m *memory) Claim(_ context.Context, who shard.Member, token string, ttl time.Duration) (c shard.Claimed, err error) {
@@ -73,11 +100,11 @@ func (m *memory) Claim(_ context.Context, who shard.Member, token string, ttl ti
 		found := m.choose(who.Host)
 		if i := slices.IndexFunc(m.claims, func(c claim) bool { return c.token == token }); i >= 0 {
 			found = i
-			if time.Until(m.claims[i].until) <= 0 {
+			if m.left(m.claims[i]) <= 0 {
 				return lease.ErrLost
 			}
-		} else if i := slices.IndexFunc(m.claims, func(c claim) bool { return c.host == who.Host && time.Until(c.until) > 0 }); i >= 0 {
-			return errors.Join(shard.ErrSameHost, &lease.HeldError{For: time.Until(m.claims[i].until)})
+		} else if i := slices.IndexFunc(m.claims, func(c claim) bool { return c.host == who.Host && m.left(c) > 0 }); i >= 0 {
+			return errors.Join(shard.ErrSameHost, &lease.HeldError{For: m.left(m.claims[i])})
 		} else if found < 0 {
 			return &lease.HeldError{For: ttl}
 		} else {
@@ -88,7 +115,7 @@ func (m *memory) Claim(_ context.Context, who shard.Member, token string, ttl ti
 		if held.token != token {
 			held.Incarnation, held.loaded = m.last, false
 		}
-		held.host, held.token, held.until = who.Host, token, time.Now().Add(ttl)
+		held.host, held.token, held.until = who.Host, token, m.now().Add(ttl)
 		c = held.Claimed
 		return nil
 	})
@@ -100,7 +127,7 @@ func (m *memory) choose(host string) int {
 	found := -1
 	for i, c := range m.claims {
 		switch {
-		case time.Until(c.until) > 0:
+		case m.left(c) > 0:
 		case c.host == host:
 			return i
 		case found < 0 || c.until.Before(m.claims[found].until):
@@ -112,7 +139,7 @@ func (m *memory) choose(host string) int {
 
 func (m *memory) Ping(_ context.Context, _ shard.Member, token string, ttl time.Duration, loaded bool) error {
 	return m.do("ping", func() error {
-		return m.of(token, func(c *claim) { c.until, c.loaded = time.Now().Add(ttl), loaded })
+		return m.of(token, func(c *claim) { c.until, c.loaded = m.now().Add(ttl), loaded })
 	})
 }
 
@@ -128,7 +155,7 @@ func (m *memory) Leave(_ context.Context, _ shard.Member, token string) error {
 // of changes the claim of a token.
 func (m *memory) of(token string, change func(c *claim)) error {
 	for i := range m.claims {
-		if c := &m.claims[i]; c.token == token && time.Until(c.until) > 0 {
+		if c := &m.claims[i]; c.token == token && m.left(*c) > 0 {
 			change(c)
 			return nil
 		}
@@ -168,7 +195,7 @@ func (m *memory) give(i int, host string) {
 
 // holder returns the host that holds a shard, or "".
 func (m *memory) holder(i int) string {
-	if c := m.at(i); time.Until(c.until) > 0 {
+	if c := m.at(i); m.left(c) > 0 {
 		return c.host
 	}
 	return ""

@@ -117,6 +117,7 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, errOusted):
 			n.report(ctx, "another node has got the shard", err)
+			n.stop(err)
 			return err
 		case errors.Is(err, ErrMoved):
 			n.drop()
@@ -129,8 +130,9 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 			n.report(ctx, "the data centre has no layout for this cache yet", nil)
 		default:
 			n.report(ctx, "no shard can be claimed", err)
-			if n.load == nil {
-				wait = n.o.TTL / 2 // nodes that have loaded a shard are to be the first that claim one after an outage
+			wait = n.o.TTL / 2
+			if n.load != nil {
+				wait = n.o.PingPeriod / 2 // after an outage those that have loaded a shard claim theirs before others do
 			}
 		}
 		sleep(ctx, wait*3/4+rand.N(wait/2)) //nolint:gosec // it isn't a secret

@@ -3,7 +3,9 @@ package shard_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,22 +40,33 @@ func (asJSON[T]) Decode(data []byte) (value T, err error) {
 	return value, err
 }
 
-// source is the node's source: run is called for each run. nil: it has every number, at once.
+type run func(ctx context.Context, in shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error
+
+// source is the node's source.
 type source struct {
-	run   func(ctx context.Context, in shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error
+	run run
+
+	mu    sync.Mutex
 	runs  []shard.Interval
 	ended int
 }
 
+// ran returns the intervals of all runs, and how many runs have ended.
+func (s *source) ran() (runs []shard.Interval, ended int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.runs), s.ended
+}
+
 func (s *source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error {
+	s.mu.Lock()
 	s.runs = append(s.runs, in)
-	defer func() { s.ended++ }()
-	if s.run != nil {
-		return s.run(ctx, in, serve)
-	}
-	serve(square)
-	<-ctx.Done()
-	return ctx.Err()
+	s.mu.Unlock()
+	err := s.run(ctx, in, serve)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended++
+	return err
 }
 
 func square(_ context.Context, keys []uint64) (entries []shard.Entry[uint64, uint64], _ error) {
@@ -77,7 +90,7 @@ type node struct {
 // start runs a node in a bubble until the test ends, and waits until nothing happens without time passing.
 func start(t *testing.T, m *memory, host string, change func(*shard.NodeOptions, *source)) *node {
 	t.Helper()
-	n := &node{source: &source{}, ended: make(chan struct{})}
+	n := &node{source: &source{run: serveOnce(square)}, ended: make(chan struct{})}
 	o := shard.NodeOptions{Member: shard.Member{DC: "a", Host: host, Address: host + ":1"}, Claims: m, PingPeriod: ping, TTL: ttl, Margin: margin}
 	if change != nil {
 		change(&o, n.source)
@@ -147,7 +160,8 @@ func TestANodeAnswersForItsShard(t *testing.T) {
 		require.NoError(t, n.err)
 		require.Equal(t, shard.Response{}, n.ask(t, 0))
 		require.Zero(t, m.at(0).until, "the shard was left")
-		require.Equal(t, 1, n.source.ended)
+		_, ended := n.source.ran()
+		require.Equal(t, 1, ended)
 	})
 }
 
@@ -175,11 +189,68 @@ func TestAnOutageOfTheStore(t *testing.T) {
 				pass(2 * ping)
 				require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: shard.All, Incarnation: 2}, n.ask(t))
 				require.NoError(t, n.Ready())
-				require.Len(t, n.source.runs, 1, "what is loaded was kept")
-				require.Zero(t, n.source.ended)
+				runs, ended := n.source.ran()
+				require.Len(t, runs, 1, "what is loaded was kept")
+				require.Zero(t, ended)
 			})
 		})
 	}
+}
+
+// The claim of a node is still valid in the store when the node has given it up: nobody else gets the shard.
+func TestAnOutageAsShortAsTheMargin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(1)
+		n := start(t, m, "h1", nil)
+		start(t, m, "h2", nil)
+		back := m.away()
+		pass(ttl - ping)
+		require.Equal(t, shard.Response{}, n.ask(t, 2))
+		back()
+		pass(margin - margin/10)
+		require.EqualValues(t, 1, n.ask(t, 2).Incarnation)
+		require.Zero(t, m.count("leave"))
+	})
+}
+
+// The reply to a claim is lost: the claim is repeated by the same token, and so the node doesn't wait for itself.
+func TestALostReply(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(1)
+		n := start(t, m, "h1", nil)
+		back := m.away()
+		pass(2 * ttl)
+		lost := func(op string) error {
+			if op == "claim" {
+				m.after.Store(nil)
+				return errAway
+			}
+			return nil
+		}
+		m.after.Store(&lost)
+		back()
+		pass(3 * ping)
+		require.EqualValues(t, 2, n.ask(t, 2).Incarnation)
+		require.Equal(t, 3, m.count("claim"))
+	})
+}
+
+// The clock of the store is set forward: all claims are over at once, and the nodes claim their shards again.
+func TestTheClockOfTheStoreIsSetForward(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(2)
+		nodes := []*node{start(t, m, "h1", nil), start(t, m, "h2", nil)}
+		m.ahead.Store(int64(time.Hour))
+		pass(ping)
+		for i, n := range nodes {
+			require.True(t, n.ask(t).Assigned)
+			runs, _ := n.source.ran()
+			require.Equal(t, []shard.Interval{m.at(i).Interval}, runs, "it has the same shard, which it didn't load again")
+		}
+	})
 }
 
 func TestALostShardEndsTheNode(t *testing.T) {
@@ -202,8 +273,179 @@ func TestALostShardEndsTheNode(t *testing.T) {
 				require.Equal(t, shard.Response{}, n.ask(t, 2))
 				require.ErrorContains(t, n.Ready(), "another node has got the shard")
 				require.NotContains(t, []string{m.holder(0), m.holder(1)}, "h1", "what it claimed was left")
-				require.Equal(t, 1, n.source.ended)
+				_, ended := n.source.ran()
+				require.Equal(t, 1, ended)
 			})
 		})
 	}
+}
+
+func TestAnotherLayout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(1)
+		n := start(t, m, "h1", func(o *shard.NodeOptions, _ *source) { o.KeepServing = true })
+		m.setLayout(shard.Even(2)...)
+		pass(ping)
+		in := shard.Layout{Starts: shard.Even(2)}.Interval(0)
+		require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: in, Incarnation: 2}, n.ask(t))
+		runs, ended := n.source.ran()
+		require.Equal(t, []shard.Interval{shard.All, in}, runs)
+		require.Equal(t, 1, ended)
+	})
+}
+
+// Nodes say why they wait, and get a shard when there is one for them.
+func TestNodesThatWait(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		shards int
+		host   string
+		why    string
+		end    func(m *memory, first *node)
+	}{
+		"no layout":         {0, "h2", "no layout", func(m *memory, _ *node) { m.setLayout(shard.Even(2)...) }},
+		"spare":             {1, "h2", "spare", func(_ *memory, first *node) { first.end() }},
+		"the same host":     {2, "h1", "another process has this host name", func(_ *memory, first *node) { first.end() }},
+		"the store is away": {1, "h2", "the store is away", func(m *memory, first *node) { first.end(); m.fails.Store(nil) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(test.shards)
+				first := start(t, m, "h1", nil)
+				if name == "the store is away" {
+					m.away()
+				}
+				n := start(t, m, test.host, nil)
+				pass(2 * ttl)
+				require.ErrorContains(t, n.Ready(), test.why)
+				require.Equal(t, shard.Response{}, n.ask(t, 2))
+				runs, _ := n.source.ran()
+				require.Empty(t, runs)
+				test.end(m, first)
+				pass(ttl)
+				require.NoError(t, n.Ready())
+			})
+		})
+	}
+}
+
+// A node that stops answers no longer before another can claim its shard.
+func TestAnswersEndBeforeTheShardIsLeft(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory(1)
+			n := start(t, m, "h1", func(o *shard.NodeOptions, _ *source) { o.KeepServing = keep })
+			left := func(op string) error {
+				if op == "leave" {
+					require.Equal(t, shard.Response{}, n.ask(t, 2))
+				}
+				return nil
+			}
+			m.after.Store(&left)
+			n.end()
+			<-n.ended
+			require.Equal(t, 1, m.count("leave"))
+		})
+	}
+}
+
+// The claim ends while values are read: they may be those of before a pause of the process.
+func TestTheClaimEndsDuringARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(1)
+		n := start(t, m, "h1", func(_ *shard.NodeOptions, s *source) {
+			s.run = serveOnce(func(ctx context.Context, keys []uint64) ([]shard.Entry[uint64, uint64], error) {
+				<-time.After(ttl)
+				return square(ctx, keys)
+			})
+		})
+		require.True(t, n.ask(t, 2).AllMatched)
+		m.away()
+		require.Equal(t, shard.Response{}, n.ask(t, 2))
+	})
+}
+
+// serveOnce is the run of a source that serves one Reader.
+func serveOnce(r shard.Reader[uint64, uint64, uint64]) run {
+	return func(ctx context.Context, _ shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error {
+		serve(r)
+		<-ctx.Done()
+		return nil
+	}
+}
+
+// A source that fails is run again, after longer and longer pauses, while the claim is renewed. The last Reader answers meanwhile.
+func TestLoads(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory(1)
+		gap, version := make(chan error), uint64(0)
+		var fails atomic.Bool
+		fails.Store(true)
+		n := start(t, m, "h1", func(_ *shard.NodeOptions, s *source) {
+			s.run = func(_ context.Context, _ shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error {
+				if fails.Load() {
+					return errAway
+				}
+				version++
+				now := version
+				serve(func(context.Context, []uint64) ([]shard.Entry[uint64, uint64], error) {
+					return []shard.Entry[uint64, uint64]{{Value: now}}, nil
+				})
+				return <-gap
+			}
+		})
+		value := func() (v []shard.Entry[uint64, uint64]) {
+			require.NoError(t, json.Unmarshal(n.ask(t, 2).Payload, &v))
+			return v
+		}
+		pass(100 * ttl)
+		require.ErrorContains(t, n.Ready(), "loading")
+		require.Equal(t, "h1", m.holder(0))
+		require.False(t, m.at(0).loaded)
+		runs, _ := n.source.ran()
+		require.InDelta(t, 100, len(runs), 20, "in 1000 s")
+		fails.Store(false)
+		pass(2 * ttl)
+		require.NoError(t, n.Ready())
+		require.True(t, m.at(0).loaded)
+		require.EqualValues(t, 1, value()[0].Value)
+		fails.Store(true)
+		gap <- errAway
+		pass(100 * ttl)
+		require.NoError(t, n.Ready())
+		require.EqualValues(t, 1, value()[0].Value)
+		fails.Store(false)
+		pass(4 * ttl)
+		require.EqualValues(t, 2, value()[0].Value)
+		gap <- nil // an end without an error is none
+		pass(time.Second)
+		require.EqualValues(t, 3, value()[0].Value)
+		close(gap)
+	})
+}
+
+func TestBadRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, newMemory(1), "h1", nil)
+		for name, r := range map[string]shard.Request{
+			"at most 10000":                   {Keys: make([]uint64, shard.MaxKeys+1), Payload: []byte(`[]`)},
+			"unexpected end":                  {Keys: []uint64{1}},
+			"invalid character":               {Keys: []uint64{1}, Payload: []byte(`x`)},
+			"there are 1 keys and 0 sharding": {Payload: []byte(`[1]`)},
+			"there are 1 keys and 2 sharding": {Keys: []uint64{1, 2}, Payload: []byte(`[1]`)},
+			"sharding key 1 isn't that":       {Keys: []uint64{1, 2}, Payload: []byte(`[1,3]`)},
+		} {
+			r.Cache = "squares"
+			got, err := n.Get(t.Context(), &r)
+			require.ErrorIs(t, err, shard.ErrUndecodable)
+			require.ErrorContains(t, err, name)
+			require.Zero(t, got)
+		}
+	})
 }
