@@ -1,72 +1,107 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
 )
 
-// DefaultMaxBytes is the largest message of a call, unless it is configured.
-const DefaultMaxBytes = 16 << 20
+// Defaults of ClientOptions.
+const (
+	DefaultMaxBytes = 16 << 20
+	DefaultMaxCalls = 4096
+)
 
 // ClientOptions configures a client.
 type ClientOptions struct {
 	TLS      *tls.Config // nil: without TLS
 	Token    string      // that nodes ask for; "": none
 	MaxBytes int         // of an answer; 0: DefaultMaxBytes
+	MaxCalls int         // in progress at one address: more fail at once; 0: DefaultMaxCalls
 }
 
-// Client calls nodes. It is a shard.Transport, with one connection for each address, which is made with the first call. All methods
-// may be called by several goroutines.
+const (
+	// A connection is closed if nothing is received for keepaliveTime, and then for keepaliveTimeout after a PING, or if what was sent
+	// isn't acknowledged for keepaliveTimeout. grpc-go allows no shorter times between PINGs.
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 5 * time.Second
+
+	// A node that was restarted is found within the sum of both. Meanwhile calls fail at once.
+	maxBackoff     = time.Second
+	dialTimeout    = 2 * time.Second
+	firstBackoff   = 100 * time.Millisecond
+	backoffFactor  = 1.6
+	backoffScatter = 0.2
+)
+
+// Client calls nodes. It is a shard.Transport, with one connection for each address, which is made with the first call. Calls fail
+// at once while an address can't be reached. All methods may be called by several goroutines.
 type Client struct {
-	options []grpc.DialOption
+	options  []grpc.DialOption
+	maxCalls int64
 
 	mu     sync.RWMutex
-	conns  map[string]*grpc.ClientConn // by address
+	hosts  map[string]*host // by address
 	closed bool
+}
+
+// host is an address.
+type host struct {
+	conn  *grpc.ClientConn
+	calls atomic.Int64 // in progress
 }
 
 var _ shard.Transport = (*Client)(nil)
 
 // NewClient returns a client.
 func NewClient(o ClientOptions) *Client {
-	creds := insecure.NewCredentials()
-	if o.TLS != nil {
-		creds = credentials.NewTLS(o.TLS)
-	}
+	window := min(cmp.Or(o.MaxBytes, DefaultMaxBytes), math.MaxInt32-overhead) + overhead
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(DefaultMaxBytes), grpc.StaticMethod()),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
-			MinConnectTimeout: 2 * time.Second,
+		grpc.WithTransportCredentials(transport(o.TLS)),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(), grpc.WithIdleTimeout(0),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(window), grpc.StaticMethod()),
+		// Windows of a fixed size make grpc-go send no PINGs to find a better one, and few updates.
+		grpc.WithStaticStreamWindowSize(int32(window)), grpc.WithStaticConnWindowSize(int32(window)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: keepaliveTime, Timeout: keepaliveTimeout, PermitWithoutStream: true,
 		}),
-		grpc.WithIdleTimeout(0),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstBackoff, Multiplier: backoffFactor, Jitter: backoffScatter, MaxDelay: maxBackoff},
+			MinConnectTimeout: dialTimeout,
+		}),
 	}
-	return &Client{options: options, conns: map[string]*grpc.ClientConn{}}
+	if o.Token != "" {
+		options = append(options, grpc.WithPerRPCCredentials(newToken(o.Token)))
+	}
+	return &Client{options: options, maxCalls: int64(cmp.Or(o.MaxCalls, DefaultMaxCalls)), hosts: map[string]*host{}}
 }
 
-// Call asks a node.
+// Call asks a node. Errors: those of shard.Transport; others, if a node refuses the call for good: a wrong token, or an answer that
+// is too large.
 func (c *Client) Call(ctx context.Context, address string, r *shard.Request) (shard.Response, error) {
-	conn, err := c.conn(address)
+	h, err := c.host(address)
 	if err != nil {
 		return shard.Response{}, err
 	}
-	out := &shardpb.GetResponse{}
-	in := &shardpb.GetRequest{Cache: r.Cache, Payload: r.Payload, ShardingKeys: r.Keys}
-	if err := conn.Invoke(ctx, shardpb.ShardService_Get_FullMethodName, in, out); err != nil {
+	if h.calls.Add(1) > c.maxCalls {
+		h.calls.Add(-1)
+		return shard.Response{}, fmt.Errorf("%w: too many calls wait for it", shard.ErrUnavailable)
+	}
+	defer h.calls.Add(-1)
+	in, out := &shardpb.GetRequest{Cache: r.Cache, Payload: r.Payload, ShardingKeys: r.Keys}, &shardpb.GetResponse{}
+	if err := h.conn.Invoke(ctx, shardpb.ShardService_Get_FullMethodName, in, out); err != nil {
 		return shard.Response{}, heard(ctx, err)
 	}
 	return shard.Response{
@@ -75,18 +110,18 @@ func (c *Client) Call(ctx context.Context, address string, r *shard.Request) (sh
 	}, nil
 }
 
-// conn returns the connection to an address.
-func (c *Client) conn(address string) (*grpc.ClientConn, error) {
+// host returns the host at an address.
+func (c *Client) host(address string) (*host, error) {
 	c.mu.RLock()
-	conn := c.conns[address]
+	h := c.hosts[address]
 	c.mu.RUnlock()
-	if conn != nil {
-		return conn, nil
+	if h != nil {
+		return h, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if conn := c.conns[address]; conn != nil {
-		return conn, nil
+	if h := c.hosts[address]; h != nil {
+		return h, nil
 	}
 	if c.closed {
 		return nil, fmt.Errorf("%w: the client is closed", shard.ErrUnavailable)
@@ -95,8 +130,9 @@ func (c *Client) conn(address string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", shard.ErrUnavailable, err)
 	}
-	c.conns[address] = conn
-	return conn, nil
+	h = &host{conn: conn}
+	c.hosts[address] = h
+	return h, nil
 }
 
 // Retain closes the connections to all other addresses. Calls on them fail.
@@ -118,16 +154,16 @@ func (c *Client) Close() {
 
 // close closes the connections to some addresses.
 func (c *Client) close(which func(address string) bool) {
-	var ended []*grpc.ClientConn
+	var ended []*host
 	c.mu.Lock()
-	for address, conn := range c.conns {
+	for address, h := range c.hosts {
 		if which(address) {
-			ended = append(ended, conn)
-			delete(c.conns, address)
+			ended = append(ended, h)
+			delete(c.hosts, address)
 		}
 	}
 	c.mu.Unlock()
-	for _, conn := range ended {
-		_ = conn.Close() // fails only if it is closed
+	for _, h := range ended {
+		_ = h.conn.Close() // fails only if it is closed
 	}
 }

@@ -2,7 +2,9 @@ package rpc_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
+	"os"
 	"testing"
 	"time"
 
@@ -13,7 +15,15 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		if err := runServer(); err != nil {
+			panic(err)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // handler answers what a test says.
 type handler func(ctx context.Context, r *shard.Request) (shard.Response, error)
@@ -58,7 +68,7 @@ func TestCalls(t *testing.T) {
 	}
 	var got *shard.Request
 	c := dial(t, rpc.ClientOptions{})
-	address := serve(t, rpc.NewServer(rpc.ServerOptions{Handler: handler(func(_ context.Context, r *shard.Request) (shard.Response, error) {
+	address := serve(t, rpc.NewServer(rpc.ServerOptions{Logger: slog.New(slog.DiscardHandler), Handler: handler(func(_ context.Context, r *shard.Request) (shard.Response, error) {
 		got = r
 		return answers[r.Cache], nil
 	})}))
