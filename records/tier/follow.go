@@ -1,0 +1,392 @@
+package tier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/tier/internal/table"
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// How a follower spends its time.
+const (
+	maxMessages = 100                    // of a fetch
+	maxWaiting  = 1_000_000              // IDs of writes that haven't ended
+	idleWait    = 20 * time.Second       // of a fetch, at most
+	fetchEvery  = 100 * time.Millisecond // while values are loaded
+	lookEvery   = 5 * time.Second        // for another life of Redis, and for values that have ended
+	sweepParts  = 4                      // of the table each time: the whole in 80 s
+	firstPause  = 50 * time.Millisecond  // after an error that may pass
+	lastPause   = 2 * time.Second
+	goodbye     = 2 * time.Second // for the end of the subscriber
+)
+
+// follower keeps the values of one interval up to date. One goroutine does all of it, one thing after another: so what is put into
+// the table was read after what it replaces.
+type follower struct {
+	o          *SourceOptions
+	in         shard.Interval
+	table      *table.Table
+	subscriber string
+	serve      func(shard.Reader[string, string, []byte])
+
+	announced
+	loading
+
+	looked  time.Time // when the lives were read last
+	known   string    // the lives
+	sweep   int       // next part
+	leftOut atomic.Int64
+}
+
+// announced is what announcements say, and isn't applied yet.
+type announced struct {
+	writes  map[string]write          // that haven't ended
+	queue   []string                  // of writes, in the order in which they are due, with some that have ended
+	waiting int                       // IDs of writes
+	dirty   map[string]struct{}       // IDs to be read
+	receipt string                    // of what was fetched and isn't acknowledged
+	oldest  atomic.Pointer[time.Time] // when the first message was published that isn't applied yet; nil: there is none
+}
+
+// write is a write that may not have ended.
+type write struct {
+	ids []string
+	due time.Time // when it has ended in any case
+}
+
+// loading is a walk over all values. It also runs while there are values already: what it doesn't find is removed at its end.
+type loading struct {
+	walk    Walk      // nil: there is none
+	reload  time.Time // when the next one begins
+	left    []string  // IDs to be read
+	next    time.Time // when the walk goes on
+	fetched time.Time // when announcements were fetched last during it
+	round   uint8
+	served  bool
+}
+
+func (f *follower) run(ctx context.Context) error {
+	pause := firstPause
+	for ctx.Err() == nil {
+		err := f.step(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err == nil:
+			pause = firstPause
+		case !mayPass(err):
+			return err
+		default:
+			f.o.Logger.WarnContext(ctx, "cannot follow the values of a shard, trying again", "cache", f.o.Kind.Name, "error", err)
+			sleep(ctx, pause)
+			pause = min(2*pause, lastPause)
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// mayPass reports whether what failed is tried again.
+func mayPass(err error) bool {
+	var told *fault.Error
+	return errors.As(err, &told) && told.Kind == fault.Unavailable
+}
+
+// step applies what is known, and then waits for more, or loads more.
+func (f *follower) step(ctx context.Context) error {
+	f.collect(time.Now())
+	if err := f.apply(ctx); err != nil {
+		return err
+	}
+	if time.Since(f.looked) >= lookEvery {
+		if err := f.look(ctx); err != nil {
+			return err
+		}
+	}
+	now := time.Now()
+	if f.walk == nil && !now.Before(f.reload) {
+		f.walk, f.round = f.o.Values.Walk(f.o.Kind), f.round+1
+	}
+	if f.walk == nil {
+		return f.fetch(ctx, f.idle(now))
+	}
+	if now.Sub(f.fetched) >= fetchEvery {
+		f.fetched = now
+		if err := f.fetch(ctx, 0); err != nil {
+			return err
+		}
+	}
+	return f.load(ctx)
+}
+
+// idle returns how long there is nothing to do but to wait for announcements.
+func (f *follower) idle(now time.Time) time.Duration {
+	until := now.Add(idleWait)
+	if len(f.queue) > 0 {
+		until = earlier(until, f.writes[f.queue[0]].due)
+	}
+	return max(time.Millisecond, earlier(earlier(until, f.reload), f.looked.Add(lookEvery)).Sub(now))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// fetch reads announcements, after it has acknowledged those that were applied.
+func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
+	begun := time.Now()
+	d, err := f.o.Channels.Next(ctx, channel.Query{
+		Channel: Channel(f.o.Kind), Subscriber: f.subscriber, Max: maxMessages, Wait: wait,
+	}, f.receipt)
+	var told *fault.Error
+	switch {
+	case errors.Is(err, channel.ErrNoSubscriber), errors.As(err, &told) && told.Kind == fault.Conflict:
+		return fmt.Errorf("%w: %w", ErrGap, err)
+	case err != nil:
+		return err
+	case d.Expired > 0:
+		return fmt.Errorf("%w: %d messages expired before they were read", ErrGap, d.Expired)
+	}
+	f.receipt = d.Receipt
+	for i := range d.Messages {
+		if err := f.note(ctx, &d.Messages[i]); err != nil {
+			return err
+		}
+	}
+	if len(d.Messages) == 0 && time.Since(begun) < wait { // the service ends waits early when it shuts down
+		sleep(ctx, min(wait, firstPause))
+	}
+	return nil
+}
+
+// note records what a message announces.
+func (f *follower) note(ctx context.Context, m *channel.Message) error {
+	now := time.Now()
+	f.oldest.CompareAndSwap(nil, &m.PublishedAt)
+	changes, err := DecodeChanges(m.Content)
+	if err != nil { // whatever it announced is found by reading everything again
+		f.o.Logger.ErrorContext(ctx, "cannot read an announcement, loading all values again", "cache", f.o.Kind.Name, "error", err)
+		f.walk, f.left, f.reload = nil, nil, now
+		return nil
+	}
+	for _, c := range changes {
+		f.end(c.Write)
+		mine := slices.DeleteFunc(c.IDs, func(id string) bool { return !f.in.Contains(ShardingKey(id)) })
+		switch {
+		case len(mine) == 0:
+		case c.Over:
+			f.spoil(mine)
+		default:
+			f.writes[c.Write] = write{mine, now.Add(MaxWrite)}
+			f.queue, f.waiting = append(f.queue, c.Write), f.waiting+len(mine)
+		}
+	}
+	if f.waiting > maxWaiting {
+		return fmt.Errorf("%w: more than %d values are written at once", ErrGap, maxWaiting)
+	}
+	return nil
+}
+
+// end forgets a write.
+func (f *follower) end(name string) {
+	f.waiting -= len(f.writes[name].ids)
+	delete(f.writes, name)
+}
+
+// spoil makes IDs dirty.
+func (f *follower) spoil(ids []string) {
+	for _, id := range ids {
+		f.dirty[id] = struct{}{}
+	}
+}
+
+// collect makes the IDs of writes dirty that have ended in any case. Afterwards the first one of the queue hasn't ended.
+func (f *follower) collect(now time.Time) {
+	for len(f.queue) > 0 {
+		name := f.queue[0]
+		w, there := f.writes[name]
+		if there && now.Before(w.due) {
+			return
+		}
+		f.spoil(w.ids)
+		f.end(name)
+		f.queue = f.queue[1:]
+	}
+}
+
+// apply reads all dirty IDs.
+func (f *follower) apply(ctx context.Context) error {
+	ids := make([]string, 0, min(len(f.dirty), MaxRead))
+	for len(f.dirty) > 0 {
+		ids = ids[:0]
+		for id := range f.dirty {
+			if ids = append(ids, id); len(ids) == MaxRead {
+				break
+			}
+		}
+		if err := f.read(ctx, ids); err != nil {
+			return err
+		}
+		for _, id := range ids {
+			delete(f.dirty, id)
+		}
+	}
+	f.oldest.Store(nil)
+	return nil
+}
+
+// read reads values and puts them into the table.
+func (f *follower) read(ctx context.Context, ids []string) error {
+	began := time.Now() // their times are counted from here, so that none lives longer than in Redis
+	values, err := f.o.Values.Read(ctx, f.o.Kind, ids)
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	for i, v := range values {
+		left := v.Left - took
+		switch {
+		case !v.Found, v.Left > 0 && left <= 0:
+			f.table.Delete(ids[i])
+		case !f.fits(ids[i], len(v.Bytes)):
+			f.table.Delete(ids[i])
+			f.leftOut.Add(1)
+		default:
+			f.table.Put(ids[i], v.Bytes, max(0, left), f.round)
+		}
+	}
+	return nil
+}
+
+// fits reports whether there is room for a value, instead of the one that its ID has.
+func (f *follower) fits(id string, size int) bool {
+	if f.o.MaxBytes == 0 {
+		return true
+	}
+	if old, ok := f.table.Get(id); ok {
+		size -= len(id) + len(old)
+	}
+	return f.table.Bytes()+int64(len(id)+size) <= f.o.MaxBytes
+}
+
+// load reads the next values of the walk.
+func (f *follower) load(ctx context.Context) error {
+	if len(f.left) == 0 {
+		sleep(ctx, time.Until(f.next))
+		ids, looked, err := f.walk.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return f.loaded(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		f.next = time.Now().Add(time.Duration(looked) * time.Second / time.Duration(f.o.Rate))
+		f.left = slices.DeleteFunc(ids, func(id string) bool {
+			return !f.in.Contains(ShardingKey(id)) || records.CheckQuery("id", id) != nil
+		})
+	}
+	for len(f.left) > 0 {
+		some := f.left[:min(MaxRead, len(f.left))]
+		if err := f.read(ctx, some); err != nil {
+			return err
+		}
+		f.left = f.left[len(some):]
+	}
+	return nil
+}
+
+// loaded ends a walk. One that a fail-over has interrupted may have missed keys.
+func (f *follower) loaded(ctx context.Context) error {
+	if err := f.look(ctx); err != nil {
+		return err
+	}
+	for part := range table.Parts {
+		f.table.Sweep(part, true, f.round)
+	}
+	f.walk, f.reload = nil, time.Now().Add(jittered(f.o.Reload))
+	if f.served {
+		return nil
+	}
+	f.served = true
+	f.o.Logger.InfoContext(ctx, "the values of a shard are loaded", "cache", f.o.Kind.Name, "shard", f.in, "entries", f.table.Len(), "bytes", f.table.Bytes())
+	f.serve(f.get)
+	return nil
+}
+
+// look looks for another life of Redis, and removes some of the values that have ended.
+func (f *follower) look(ctx context.Context) error {
+	f.looked = time.Now()
+	for range sweepParts {
+		f.table.Sweep(f.sweep, false, 0)
+		f.sweep = (f.sweep + 1) % table.Parts
+	}
+	lives, err := f.lives(ctx)
+	if err == nil && lives != f.known {
+		err = fmt.Errorf("%w: a Redis was promoted or restarted, and may have lost its last writes", ErrGap)
+	}
+	return err
+}
+
+// lives returns text that changes when a Redis may have lost writes.
+func (f *follower) lives(ctx context.Context) (string, error) {
+	values, err := f.o.Values.Life(ctx)
+	if err != nil {
+		return "", err
+	}
+	channels, err := f.o.Life(ctx)
+	return values + " " + channels, err
+}
+
+func (f *follower) unsubscribe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	_ = f.o.Channels.Unsubscribe(ctx, Channel(f.o.Kind), f.subscriber) // or it ends by itself
+}
+
+// maxAnswer is how many bytes of values an answer has. One value is always returned; what is left out must be read from Redis.
+const maxAnswer = 8 << 20
+
+// get implements shard.Reader.
+func (f *follower) get(_ context.Context, ids []string) ([]shard.Entry[string, []byte], error) {
+	entries, values, size := make([]shard.Entry[string, []byte], 0, len(ids)), make([]string, 0, len(ids)), 0
+	for _, id := range ids {
+		value, ok := f.table.Get(id)
+		if !ok {
+			continue
+		}
+		if size += len(value); size > maxAnswer && len(values) > 0 {
+			size -= len(value)
+			break
+		}
+		entries, values = append(entries, shard.Entry[string, []byte]{ID: id}), append(values, value)
+	}
+	bytes := make([]byte, 0, size)
+	for i, value := range values {
+		from := len(bytes)
+		bytes = append(bytes, value...)
+		entries[i].Value = bytes[from:len(bytes):len(bytes)]
+	}
+	return entries, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,211 @@
+package tier_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// settled is how long after its last announcement a write, and what a node makes of it, is over.
+const settled = tier.MaxWrite + 5*time.Second
+
+// Whatever writers do while a node loads and follows, and wherever they die, afterwards the node has what Redis has of its
+// interval.
+func TestFollows(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(60) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRedis()
+			r.rand = rand.New(rand.NewPCG(seed, 0))
+			ids := make([]string, 12)
+			for i := range ids {
+				ids[i] = strconv.Itoa(i)
+				r.set(ids[i], "old", 0)
+			}
+			var writers sync.WaitGroup
+			for w := range 4 {
+				writers.Go(func() { r.writer(t, w, ids) })
+			}
+			in := shard.Interval{First: 1 << 62, Last: 3 << 62}
+			n := startNode(t, sourceOf(r, tier.SourceOptions{Reload: time.Minute / 2}), in)
+			writers.Wait()
+			pass(settled)
+			want := map[string]string{}
+			for _, id := range ids {
+				if value, _, ok := r.get(id); ok && in.Contains(tier.ShardingKey(id)) {
+					want[id] = value
+				}
+			}
+			require.NoError(t, n.err())
+			require.Equal(t, want, n.get(t, ids...), seed)
+			require.EqualValues(t, len(want), n.Stats().Entries)
+			require.Zero(t, n.Stats().Behind)
+			n.stop()
+		})
+	}
+}
+
+// writer writes values and removes some. It dies now and then, before and after it has written: then another one follows.
+func (r *redis) writer(t *testing.T, name int, ids []string) {
+	t.Helper()
+	chance := func(n int) int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.rand.IntN(n)
+	}
+	for i := range 20 {
+		r.delay(4 * time.Second)
+		c := tier.Change{Write: fmt.Sprint(name, ".", i), IDs: []string{ids[chance(len(ids))], ids[chance(len(ids))]}}
+		r.announce(t, c)
+		r.delay(tier.MaxWrite / 3)
+		if chance(5) == 0 {
+			continue
+		}
+		for _, id := range c.IDs {
+			value := c.Write
+			if chance(3) == 0 {
+				value = ""
+			}
+			r.set(id, value, 0)
+		}
+		r.delay(time.Second)
+		if c.Over = true; chance(5) > 0 {
+			r.announce(t, c)
+		}
+	}
+}
+
+// What may have been missed ends the run.
+func TestGaps(t *testing.T) {
+	t.Parallel()
+	for name, happen := range map[string]func(r *redis){
+		"expired messages":     func(r *redis) { r.gap = 1 },
+		"no subscriber":        func(r *redis) { r.fail = channel.ErrNoSubscriber },
+		"another epoch":        func(r *redis) { r.fail = channel.ErrReceiptEpoch },
+		"another life":         func(r *redis) { r.life = "2" },
+		"a defect, not a wait": func(r *redis) { r.fail = errors.New("wrong") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRedis()
+			run(t, r, tier.SourceOptions{}, func(t *testing.T, n *node) {
+				pass(time.Second)
+				require.NoError(t, n.err())
+				r.mu.Lock()
+				happen(r)
+				r.mu.Unlock()
+				pass(30 * time.Second)
+				require.Error(t, n.err())
+				require.Equal(t, name != "a defect, not a wait", errors.Is(n.err(), tier.ErrGap))
+			})
+		})
+	}
+}
+
+// After a fail-over, in which an announcement may have been lost, values are loaded when its write has ended.
+func TestAnnouncementLostInFailover(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRedis()
+		s := sourceOf(r, tier.SourceOptions{})
+		startNode(t, s, shard.All).stop()
+		r.life = "2"
+		n := startNode(t, s, shard.All)
+		pass(tier.MaxWrite - time.Second)
+		r.set("1", "written by one that died", 0)
+		pass(settled)
+		require.Equal(t, map[string]string{"1": "written by one that died"}, n.get(t, "1"))
+		n.stop()
+	})
+}
+
+// The end of a value is that of Redis, though nobody announces it.
+func TestTTL(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	run(t, r, tier.SourceOptions{}, func(t *testing.T, n *node) {
+		r.set("1", "x", time.Minute)
+		r.announce(t, tier.Change{Write: "w", IDs: []string{"1"}, Over: true})
+		pass(time.Minute - time.Second)
+		require.Len(t, n.get(t, "1"), 1)
+		pass(2 * time.Second)
+		require.Empty(t, n.get(t, "1"))
+		pass(2 * time.Minute)
+		require.Zero(t, n.Stats().Entries, "it takes no memory any more")
+	})
+}
+
+// What programs write without announcing it is found when all is read again. An announcement that can't be read makes this happen at
+// once.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	r.set("1", "old", 0)
+	r.set("2", "gone", 0)
+	run(t, r, tier.SourceOptions{}, func(t *testing.T, n *node) {
+		pass(time.Second)
+		r.set("1", "new", 0)
+		r.set("2", "", 0)
+		pass(tier.DefaultReload * 8 / 10)
+		require.Equal(t, map[string]string{"1": "old", "2": "gone"}, n.get(t, "1", "2"))
+		pass(tier.DefaultReload * 2 / 10)
+		require.Equal(t, map[string]string{"1": "new"}, n.get(t, "1", "2"))
+		r.set("1", "newer", 0)
+		r.publish(`{"changes":`)
+		pass(time.Second)
+		require.Equal(t, map[string]string{"1": "newer"}, n.get(t, "1", "2"))
+		require.Equal(t, 3, r.walks)
+	})
+}
+
+// While Redis can't be reached the node goes on with what it has, and later with what it missed.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	run(t, r, tier.SourceOptions{}, func(t *testing.T, n *node) {
+		pass(time.Second)
+		r.set("1", "x", 0)
+		r.fail = fault.ErrUnavailable
+		r.announce(t, tier.Change{Write: "w", IDs: []string{"1"}, Over: true})
+		pass(time.Second)
+		require.NoError(t, n.err())
+		require.Equal(t, map[string]string{"1": "x"}, n.get(t, "1"))
+		require.Equal(t, 1, r.walks)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		require.Equal(t, 1, r.acked)
+	})
+}
+
+// A node takes as much as it may, and its answers are bounded. What it leaves out is never old.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	run(t, r, tier.SourceOptions{MaxBytes: 10 << 20}, func(t *testing.T, n *node) {
+		pass(time.Second)
+		large := strings.Repeat("x", 1<<20)
+		var ids []string
+		for i := range 12 {
+			ids = append(ids, strconv.Itoa(i))
+			r.set(ids[i], large, 0)
+		}
+		r.announce(t, tier.Change{Write: "w", IDs: ids, Over: true})
+		pass(time.Second)
+		require.EqualValues(t, 9, n.Stats().Entries)
+		require.EqualValues(t, 3, n.Stats().LeftOut)
+		require.Len(t, n.get(t, ids...), 8)
+	})
+}

@@ -1,0 +1,160 @@
+package tier
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/tier/internal/table"
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// Values reads the values of a kind where package cache keeps them.
+type Values interface {
+	// Walk returns a walk over the IDs that have values.
+	Walk(kind *records.Kind) Walk
+	// Read returns a value for each ID, in their order, as the primaries have them. Values that are longer than Kind.MaxBytes, or
+	// that aren't strings, aren't found. At most MaxRead IDs are allowed.
+	Read(ctx context.Context, kind *records.Kind, ids []string) ([]Value, error)
+	// Life returns text that changes when writes may have been lost: one that is promoted or restarted has another life.
+	Life(ctx context.Context) (string, error)
+}
+
+// MaxRead is how many IDs are read at once: with values of a mebibyte they take 64 MiB.
+const MaxRead = 64
+
+// Walk goes over the IDs that have values all the time, each at least once.
+type Walk interface {
+	// Next returns the next IDs, and how many keys it has looked at. After the last ones it returns io.EOF. After another error
+	// it can be called again.
+	Next(ctx context.Context) (ids []string, looked int, err error)
+}
+
+// Value is a value as it was read.
+type Value struct {
+	Found bool
+	Bytes []byte
+	Left  time.Duration // until it ends; 0: it has no end
+}
+
+// Channels has the announcements. *channel.Service implements it.
+type Channels interface {
+	Subscribe(ctx context.Context, channel, subscriber string, from channel.From) (channel.Subscription, error)
+	Unsubscribe(ctx context.Context, channel, subscriber string) error
+	Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error)
+}
+
+// The defaults of SourceOptions.
+const (
+	DefaultReload = 10 * time.Minute
+	DefaultRate   = 50_000
+)
+
+// SourceOptions configures a Source. Kind, Values, Channels and Life are needed.
+type SourceOptions struct {
+	Kind     *records.Kind
+	Values   Values
+	Channels Channels
+	// Life returns text that changes when the channels may have lost writes, as Values.Life does for values.
+	Life func(ctx context.Context) (string, error)
+	// Reload is how often all values are read again, up to a tenth earlier. It bounds how long the node has something else than
+	// Redis if a program writes there without this package; zero: DefaultReload.
+	Reload time.Duration
+	// Rate is how many keys of Redis are looked at in a second while values are loaded; zero: DefaultRate.
+	Rate int
+	// MaxBytes is how long IDs and values are together, at most; zero: no limit. What doesn't fit is left out, and has to be
+	// read from Redis.
+	MaxBytes int64
+	Logger   *slog.Logger // nil: nothing is logged
+}
+
+// Source loads the values of an interval and follows their changes. It may be used by one node at a time.
+type Source struct {
+	o       SourceOptions
+	present atomic.Pointer[follower] // the last one that was run
+
+	mu    sync.Mutex
+	lives string // of Redis, when the last run began; "": none has
+}
+
+// NewSource returns the source of a node.
+func NewSource(o SourceOptions) *Source {
+	o.Reload, o.Rate = cmp.Or(o.Reload, DefaultReload), cmp.Or(o.Rate, DefaultRate)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Source{o: o}
+}
+
+// Stats is what a source has.
+type Stats struct {
+	Entries int64
+	Bytes   int64         // of their IDs and values
+	LeftOut int64         // values that didn't fit into SourceOptions.MaxBytes when they were read
+	Behind  time.Duration // for how long the oldest announcement that was read waits to be applied
+}
+
+// Stats returns what the source has now.
+func (s *Source) Stats() Stats {
+	f := s.present.Load()
+	if f == nil {
+		return Stats{}
+	}
+	st := Stats{Entries: f.table.Len(), Bytes: f.table.Bytes(), LeftOut: f.leftOut.Load()}
+	if at := f.oldest.Load(); at != nil {
+		st.Behind = max(0, time.Since(*at))
+	}
+	return st
+}
+
+// ErrGap is wrapped by the errors of Run after which values must be loaded again: announcements may have been missed.
+var ErrGap = errors.New("announcements of changes may have been missed")
+
+// Run loads the values of an interval, calls serve, and applies announced changes until ctx ends. It outlasts times in which Redis
+// can't be reached. Errors: those that wrap ErrGap.
+func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[string, string, []byte])) error {
+	f := &follower{
+		o: &s.o, in: in, table: table.New(), subscriber: "node." + id.New(), serve: serve,
+		announced: announced{writes: map[string]write{}, dirty: map[string]struct{}{}},
+	}
+	if err := s.begin(ctx, f); err != nil {
+		return err
+	}
+	defer f.unsubscribe(ctx)
+	s.present.Store(f)
+	return f.run(ctx)
+}
+
+// begin subscribes, before anything is read. All announcements that are there are read, since a writer that died may have written
+// after its announcement and after the value was loaded. If announcements were lost it loads only when their writes have ended.
+func (s *Source) begin(ctx context.Context, f *follower) error {
+	lives, err := f.lives(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := s.o.Channels.Subscribe(ctx, Channel(s.o.Kind), f.subscriber, channel.From{Start: channel.StartEarliest}); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	f.known, f.looked, f.reload = lives, now, now
+	if s.lives != "" && s.lives != lives {
+		f.reload = now.Add(MaxWrite)
+	}
+	s.lives = lives
+	return nil
+}
+
+// jittered returns a time up to a tenth shorter.
+func jittered(d time.Duration) time.Duration {
+	return d - time.Duration(float64(d)*0.1*rand.Float64()) //nolint:gosec // no secret
+}
