@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -58,9 +59,9 @@ type Observer interface {
 
 // Client reads from the nodes of a cache. Its methods may be called by many goroutines.
 type Client[K any, ID comparable, V any] struct {
-	d     Description[K, ID, V]
-	fleet *fleet
-	sizes sizes
+	d           Description[K, ID, V]
+	fleet       *fleet
+	bytesPerKey atomic.Int64 // of the last encoded keys
 }
 
 // NewClient returns a Client.
@@ -89,15 +90,14 @@ func (c *Client[K, ID, V]) Get(ctx context.Context, keys []K) (map[ID]V, error) 
 	if len(keys) == 0 {
 		return g.values, nil
 	}
-	f := newFlight(c.fleet, g.sharding, g)
-	err := f.run(ctx)
-	if err == nil && f.answered() {
+	unanswered, err := c.fleet.flights.Get(ctx, g.sharding, g)
+	if len(unanswered) == 0 {
 		return g.values, nil
 	}
 	if _, ok := errors.AsType[*encodeError](err); ok {
 		return nil, err
 	}
-	return g.values, g.unanswered(f, err)
+	return g.values, g.unanswered(unanswered, err)
 }
 
 func (d Description[K, ID, V]) check() error {

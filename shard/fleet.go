@@ -5,48 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/tidemark-dev/tidemark/shard/internal/flight"
 	"github.com/tidemark-dev/tidemark/shard/internal/routes"
-	"github.com/tidemark-dev/tidemark/shard/internal/tail"
 )
 
-// hostsTimeout is how long a read of the list of hosts may take.
-const hostsTimeout = 5 * time.Second
+const (
+	hostsTimeout = 5 * time.Second       // of a read of the list of hosts
+	retryPause   = 50 * time.Millisecond // at most, before a call is repeated
+)
 
 // fleet is the nodes of a cache, as one client knows them.
 type fleet struct {
-	o     ClientOptions
-	cache string
-	ping  *Request
-	table *routes.Table
-	pace  *rate.Limiter // of pings
-	local tail.P95      // of calls of nodes in LocalDC
-
-	ended chan struct{} // closed when run ends
-
-	mu      sync.Mutex
-	state   int
-	flights map[*flight]struct{} // that have calls
-	late    []*flight            // of them, those whose Get has returned, and maybe some that have ended; the oldest first
-	left    int                  // their calls
-	calls   sync.WaitGroup
+	o       ClientOptions
+	ping    *Request
+	table   *routes.Table
+	flights *flight.Control
+	pace    *rate.Limiter // of pings
+	pings   sync.WaitGroup
+	ran     atomic.Bool
 }
 
-// States of a fleet.
-const (
-	begun = iota
-	running
-	over
-)
-
 func newFleet(cache string, o ClientOptions) *fleet {
-	c := &fleet{
-		o: o, cache: cache, ping: &Request{Cache: cache}, table: routes.New(),
-		ended: make(chan struct{}), flights: map[*flight]struct{}{},
-	}
+	c := &fleet{o: o, ping: &Request{Cache: cache}, table: routes.New()}
+	c.flights = flight.NewControl(flight.Options{
+		Table: c.table, Observer: observer{o.Observer}, MaxKeys: MaxKeys,
+		Retries: o.Retries, MayPass: mayPass, RetryPause: retryPause,
+		LocalDC: o.LocalDC, MaxHedge: o.MaxHedge, MaxLate: o.MaxLate,
+	})
 	if o.PingRate > 0 {
 		c.pace = rate.NewLimiter(rate.Limit(o.PingRate), 1)
 	}
@@ -54,26 +44,15 @@ func newFleet(cache string, o ClientOptions) *fleet {
 }
 
 func (c *fleet) run(ctx context.Context) error {
-	c.mu.Lock()
-	if c.state != begun {
-		c.mu.Unlock()
+	if c.ran.Swap(true) {
 		return errors.New("shard: Run was called twice")
 	}
-	c.state = running
-	c.mu.Unlock()
 	var loops sync.WaitGroup
 	loops.Go(func() { c.refresh(ctx) })
 	loops.Go(func() { c.every(ctx, func() { c.pingAll(ctx, c.table.Hosts()) }) })
 	loops.Wait()
-
-	c.mu.Lock()
-	c.state = over
-	close(c.ended)
-	for f := range c.flights {
-		f.cancel()
-	}
-	c.mu.Unlock()
-	c.calls.Wait()
+	c.flights.End()
+	c.pings.Wait()
 	return nil
 }
 
@@ -99,9 +78,9 @@ func (c *fleet) refresh(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			c.o.Logger.WarnContext(ctx, "cannot read the list of shard hosts", "cache", c.cache, "error", err)
+			c.o.Logger.WarnContext(ctx, "cannot read the list of shard hosts", "cache", c.ping.Cache, "error", err)
 		case err == nil && failing:
-			c.o.Logger.InfoContext(ctx, "the list of shard hosts is read again", "cache", c.cache)
+			c.o.Logger.InfoContext(ctx, "the list of shard hosts is read again", "cache", c.ping.Cache)
 		}
 		failing = err != nil
 		if len(hosts) > 0 {
@@ -148,7 +127,7 @@ func (c *fleet) pingAll(ctx context.Context, hosts []*routes.Host) {
 			return
 		}
 		if h.Pinging.CompareAndSwap(false, true) {
-			c.calls.Go(func() {
+			c.pings.Go(func() {
 				defer h.Pinging.Store(false)
 				if _, err := c.ask(ctx, h, c.ping); err != nil && ctx.Err() == nil {
 					c.o.Observer.Failed(hostOf(h), err)
@@ -177,7 +156,7 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 		answer = Response{}
 	}
 	h.Failing.Store(err != nil && !errors.Is(err, ErrNotMatched))
-	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnavailable) {
+	if mayPass(err) {
 		return answer, err
 	}
 	h.Heard.Store(time.Now().UnixNano())
@@ -190,6 +169,9 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 	}
 	return answer, err
 }
+
+// mayPass reports whether a call that failed is worth a repeat. What an answer said is not.
+func mayPass(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTimeout) }
 
 // answered reports whether an error is made of an answer, from which the map can learn.
 func answered(err error) bool {
@@ -213,50 +195,10 @@ func check(a Response, r *Request) error {
 	return nil
 }
 
-// enter registers calls of a Get. It returns false if the client has ended.
-func (c *fleet) enter(f *flight, calls int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.state == over {
-		return false
-	}
-	c.flights[f] = struct{}{}
-	c.calls.Add(calls)
-	return true
-}
+// observer tells an Observer what happens to flights.
+type observer struct{ o Observer }
 
-// returned records that a Get has returned, with calls that go on. It cancels the oldest of such calls if there are too many.
-func (c *fleet) returned(f *flight, calls int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if calls == 0 {
-		delete(c.flights, f)
-		return
-	}
-	if c.o.MaxLate == 0 {
-		return
-	}
-	f.late = calls
-	c.left += calls
-	c.late = append(c.late, f)
-	for len(c.late) > 0 && (c.left > c.o.MaxLate || c.late[0].late == 0) {
-		oldest := c.late[0]
-		c.late = c.late[1:]
-		c.left -= oldest.late
-		oldest.late = 0
-		oldest.cancel()
-	}
-}
-
-// end records the end of a call whose Get has returned, and how many calls of it are left.
-func (c *fleet) end(f *flight, calls int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f.late > 0 {
-		f.late--
-		c.left--
-	}
-	if calls == 0 {
-		delete(c.flights, f)
-	}
-}
+func (o observer) First(h *routes.Host, took time.Duration) { o.o.First(hostOf(h), took) }
+func (o observer) Failed(h *routes.Host, err error)         { o.o.Failed(hostOf(h), err) }
+func (o observer) Late(h *routes.Host)                      { o.o.Late(hostOf(h)) }
+func (o observer) NoShard(keys int)                         { o.o.NoShard(keys) }

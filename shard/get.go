@@ -2,12 +2,15 @@ package shard
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"unicode/utf8"
+
+	"github.com/tidemark-dev/tidemark/shard/internal/flight"
+	"github.com/tidemark-dev/tidemark/shard/internal/routes"
 )
 
 // get is the keys and values of a Get.
@@ -35,26 +38,29 @@ func newGet[K any, ID comparable, V any](c *Client[K, ID, V], keys []K) *get[K, 
 	return g
 }
 
-// sizes remembers how long encoded keys are.
-type sizes struct{ perKey atomic.Int64 }
-
 // encodeError is the error of a codec of keys.
 type encodeError struct{ err error }
 
 func (e *encodeError) Error() string { return fmt.Sprintf("shard: encode keys: %v", e.err) }
 func (e *encodeError) Unwrap() error { return e.err }
 
-func (g *get[K, ID, V]) encode(from, to int) ([]byte, error) {
+// Prepare implements flight.Entries.
+func (g *get[K, ID, V]) Prepare(from, to int) (flight.Call, error) {
 	n := int64(to - from)
-	payload, err := g.c.d.Keys.Append(make([]byte, 0, (n+1)*g.c.sizes.perKey.Load()), g.keys[from:to:to])
+	payload, err := g.c.d.Keys.Append(make([]byte, 0, (n+1)*g.c.bytesPerKey.Load()), g.keys[from:to:to])
 	if err != nil {
 		return nil, &encodeError{err}
 	}
-	g.c.sizes.perKey.Store(int64(len(payload))/n + 1)
-	return payload, nil
+	g.c.bytesPerKey.Store(int64(len(payload))/n + 1)
+	r := &Request{Cache: g.c.d.Cache, Payload: payload, Keys: g.sharding[from:to:to]}
+	return func(ctx context.Context, h *routes.Host) ([]byte, error) {
+		answer, err := g.c.fleet.ask(ctx, h, r)
+		return answer.Payload, err
+	}, nil
 }
 
-func (g *get[K, ID, V]) accept(from, to int, payload []byte) error {
+// Accept implements flight.Entries.
+func (g *get[K, ID, V]) Accept(from, to int, payload []byte) error {
 	found, err := g.c.d.Values.Decode(payload)
 	if err != nil {
 		return fmt.Errorf("%w: its values can't be decoded: %w", ErrBadAnswer, err)
@@ -115,19 +121,19 @@ type HostError struct {
 // errSilent is what a host said that hadn't answered when the Get ended.
 var errSilent = errors.New("no answer yet")
 
-func (g *get[K, ID, V]) unanswered(f *flight, err error) *UnansweredError[K] {
-	e := &UnansweredError[K]{Err: err, Asked: len(g.keys), Lost: f.keysWithoutShard()}
-	for _, p := range f.parts {
-		if p.done {
-			continue
-		}
-		e.Keys = append(e.Keys, g.keys[p.from:p.to]...)
-		for i, said := range p.said[:p.asked] {
-			e.Hosts = append(e.Hosts, HostError{Host: hostOf(p.hosts[i]), Keys: p.to - p.from, Err: cmp.Or(said, errSilent)})
-		}
+func (g *get[K, ID, V]) unanswered(parts []flight.Unanswered, err error) *UnansweredError[K] {
+	if errors.Is(err, flight.ErrEnded) {
+		err = ErrNotRunning
 	}
-	for _, u := range f.unplaced {
-		e.Keys = append(e.Keys, g.keys[u.From:u.To]...)
+	e := &UnansweredError[K]{Err: err, Asked: len(g.keys)}
+	for _, p := range parts {
+		e.Keys = append(e.Keys, g.keys[p.From:p.To]...)
+		if len(p.Hosts) == 0 {
+			e.Lost += p.To - p.From
+		}
+		for i, said := range p.Said {
+			e.Hosts = append(e.Hosts, HostError{Host: hostOf(p.Hosts[i]), Keys: p.To - p.From, Err: cmp.Or(said, errSilent)})
+		}
 	}
 	return e
 }

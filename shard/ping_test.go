@@ -1,6 +1,10 @@
 package shard_test
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,4 +55,51 @@ func TestPingsOfSilentHosts(t *testing.T) {
 	w.set(func(p *peer) { p.delay = time.Hour }, "b0")
 	require.Equal(t, 10+2, pingsOf(t, w, shard.ClientOptions{Timeout: 4500 * time.Millisecond}))
 	require.Contains(t, w.seen, "failed b0: no answer within the time-out of 4.5s")
+}
+
+// Hosts come and go. If the list can't be read, those that are known stay.
+func TestHostsChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld("a", 1)
+	var log strings.Builder
+	inWorld(t, w, shard.ClientOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, c *client) {
+		get := func(calls int, want ...string) {
+			t.Helper()
+			wait(2 * time.Second)
+			_, err := c.Get(t.Context(), ends)
+			require.NoError(t, err)
+			require.Len(t, w.sorted(&w.calls), calls)
+			require.Subset(t, w.sorted(&w.seen), want)
+		}
+		list := func(hosts []shard.Host, err error) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.hosts, w.hostsErr = hosts, err
+		}
+		get(1)
+		a, b, c2 := shard.Host{Address: "a0", DC: "a"}, w.add("b", "b0", shard.All), w.add("c", "c0", shard.All)
+		get(3, "map 3 1", "map 3 2", "map 3 3")
+		down := []shard.Host{a, b, c2}
+		for i := range shard.MaxHosts {
+			down = append(down, shard.Host{Address: fmt.Sprint("down", i)})
+		}
+		list(down, nil)
+		get(3, "map 4096 3")
+		list([]shard.Host{a}, nil)
+		get(1, "map 1 1")
+		require.Equal(t, 1, w.kept)
+		list([]shard.Host{a, b}, errors.New("half of the list"))
+		get(2, "map 2 1", "map 2 2")
+		list(nil, errors.New("no list"))
+		get(2)
+		list(nil, nil)
+		get(2)
+		list([]shard.Host{a, {Address: "b0", DC: "c"}}, nil) // another data centre makes it another host
+		get(2, "map 2 1", "map 2 2")
+	})
+	for text, times := range map[string]int{
+		"cannot read the list of shard hosts": 2, "it has 4099 hosts, only the first 4096 are used": 1, "half of the list": 1, "is read again": 2,
+	} {
+		require.Equal(t, times, strings.Count(log.String(), text), text)
+	}
 }

@@ -1,4 +1,5 @@
-package shard
+// Package hosts tells clients of shards where nodes listen: by lists, and by DNS.
+package hosts
 
 import (
 	"context"
@@ -10,19 +11,12 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// MaxHosts is how many hosts a client knows at most.
-const MaxHosts = 4096
-
-// ErrHosts is wrapped by the errors of lists of hosts that can't be parsed.
-var ErrHosts = errors.New("invalid list of shard hosts")
-
-// StaticHosts is a list of hosts that doesn't change.
-type StaticHosts []Host
-
-// Hosts implements Hosts.
-func (s StaticHosts) Hosts(context.Context) ([]Host, error) { return slices.Clone(s), nil }
+// ErrList is wrapped by the errors of lists of hosts that can't be parsed.
+var ErrList = errors.New("invalid list of shard hosts")
 
 // Resolver looks up the addresses of a name. *net.Resolver is one.
 type Resolver interface {
@@ -35,48 +29,48 @@ const (
 	lookupTimeout = 2 * time.Second
 )
 
-// ParseHosts parses a list of hosts. An entry is host:port, or a=host:port with the data centre a in front. a=dns:name:port stands for
+// Parse parses a list of hosts. An entry is host:port, or a=host:port with the data centre a in front. a=dns:name:port stands for
 // all addresses of a DNS name, of which there can be 64. They are looked up with each call of Hosts, for 2 s at most. A name that can't
 // be looked up has the addresses that it had last, and the error of Hosts, which returns the other hosts all the same, names it.
 //
-// Errors wrap ErrHosts.
-func ParseHosts(entries []string, r Resolver) (Hosts, error) {
-	if len(entries) == 0 || len(entries) > MaxHosts {
-		return nil, fmt.Errorf("%w: it has %d entries, 1 to %d are allowed", ErrHosts, len(entries), MaxHosts)
+// Errors wrap ErrList.
+func Parse(entries []string, r Resolver) (shard.Hosts, error) {
+	if len(entries) == 0 || len(entries) > shard.MaxHosts {
+		return nil, fmt.Errorf("%w: it has %d entries, 1 to %d are allowed", ErrList, len(entries), shard.MaxHosts)
 	}
-	h := &hostList{resolver: r}
+	h := &list{resolver: r}
 	for _, text := range entries {
 		if err := h.parse(strings.TrimSpace(text)); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrHosts, err)
+			return nil, fmt.Errorf("%w: %w", ErrList, err)
 		}
 	}
 	if len(h.names) > maxNames {
-		return nil, fmt.Errorf("%w: it has %d DNS names, at most %d are allowed", ErrHosts, len(h.names), maxNames)
+		return nil, fmt.Errorf("%w: it has %d DNS names, at most %d are allowed", ErrList, len(h.names), maxNames)
 	}
 	return h, nil
 }
 
-// hostList is a list of hosts, and of names of hosts.
-type hostList struct {
+// list is a list of hosts, and of names of hosts.
+type list struct {
 	resolver Resolver
-	static   []Host
+	static   []shard.Host
 	names    []name
 
 	mu   sync.Mutex
-	last map[name][]Host
+	last map[name][]shard.Host
 }
 
 // name is a DNS name.
 type name struct{ dc, name, port string }
 
-func (h *hostList) parse(text string) error {
+func (h *list) parse(text string) error {
 	if text == "" {
 		return errors.New("an entry is empty")
 	}
 	dc, address, ok := strings.Cut(text, "=")
 	if !ok {
 		dc, address = "", text
-	} else if err := CheckName("data centre", dc); err != nil {
+	} else if err := shard.CheckName("data centre", dc); err != nil {
 		return err
 	}
 	address, dns := strings.CutPrefix(address, "dns:")
@@ -94,16 +88,16 @@ func (h *hostList) parse(text string) error {
 		h.names = append(h.names, name{dc, host, port})
 		return nil
 	}
-	if slices.ContainsFunc(h.static, func(s Host) bool { return s.Address == address }) {
+	if slices.ContainsFunc(h.static, func(s shard.Host) bool { return s.Address == address }) {
 		return fmt.Errorf("%s is there twice", address)
 	}
-	h.static = append(h.static, Host{Address: address, DC: dc})
+	h.static = append(h.static, shard.Host{Address: address, DC: dc})
 	return nil
 }
 
 // Hosts implements Hosts.
-func (h *hostList) Hosts(ctx context.Context) ([]Host, error) {
-	found := make([][]Host, len(h.names))
+func (h *list) Hosts(ctx context.Context) ([]shard.Host, error) {
+	found := make([][]shard.Host, len(h.names))
 	errs := make([]error, len(h.names))
 	var lookups sync.WaitGroup
 	for i, n := range h.names {
@@ -113,7 +107,7 @@ func (h *hostList) Hosts(ctx context.Context) ([]Host, error) {
 	return append(slices.Clone(h.static), slices.Concat(found...)...), errors.Join(errs...)
 }
 
-func (h *hostList) lookUp(ctx context.Context, n name) ([]Host, error) {
+func (h *list) lookUp(ctx context.Context, n name) ([]shard.Host, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	addresses, err := h.resolver.LookupHost(ctx, n.name)
@@ -123,12 +117,12 @@ func (h *hostList) lookUp(ctx context.Context, n name) ([]Host, error) {
 		return h.last[n], err
 	}
 	slices.Sort(addresses)
-	hosts := make([]Host, len(addresses))
+	hosts := make([]shard.Host, len(addresses))
 	for i, a := range addresses {
-		hosts[i] = Host{Address: net.JoinHostPort(a, n.port), DC: n.dc}
+		hosts[i] = shard.Host{Address: net.JoinHostPort(a, n.port), DC: n.dc}
 	}
 	if h.last == nil {
-		h.last = map[name][]Host{}
+		h.last = map[name][]shard.Host{}
 	}
 	h.last[n] = hosts
 	return hosts, nil

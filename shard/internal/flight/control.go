@@ -1,0 +1,131 @@
+// Package flight makes the calls of a Get: all hosts that have a key are asked, and the first answer counts.
+//
+// A [Control] has the flights of one client. A flight has the calls of one Get. It is run by the goroutine that called Get, which
+// owns all of it but the results of calls. Each call has a goroutine of its own, which may outlive the Get: its answer is late then.
+package flight
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/shard/internal/routes"
+	"github.com/tidemark-dev/tidemark/shard/internal/tail"
+)
+
+// ErrEnded is the error of flights of a Control that was ended.
+var ErrEnded = errors.New("ended")
+
+// Options configure a Control. All fields are needed but LocalDC.
+type Options struct {
+	Table    *routes.Table
+	Observer Observer
+	MaxKeys  int              // of a call
+	Retries  int              // of a call that may pass
+	MayPass  func(error) bool // reports whether a call that failed is worth a repeat
+	// RetryPause is the longest pause before a call is repeated that failed at once.
+	RetryPause time.Duration
+	LocalDC    string        // whose hosts are asked first; "": all are at once
+	MaxHedge   time.Duration // how long they are waited for at most
+	MaxLate    int           // late calls; 0: no bound
+}
+
+// Observer is told what happens. Many goroutines call its methods.
+type Observer interface {
+	First(h *routes.Host, took time.Duration) // answer for some keys
+	Failed(h *routes.Host, err error)         // to answer
+	Late(h *routes.Host)                      // answer
+	NoShard(keys int)
+}
+
+// Control has the flights of a client. Its methods may be called by many goroutines.
+type Control struct {
+	o     Options
+	local tail.P95      // of calls of hosts in LocalDC
+	ended chan struct{} // closed by End
+
+	mu      sync.Mutex
+	over    bool
+	flights map[*flight]struct{} // that have calls
+	late    []*flight            // of them, those whose Get has returned, and maybe some that have ended; the oldest first
+	calls   int                  // of late
+	all     sync.WaitGroup       // calls
+}
+
+// NewControl returns a Control.
+func NewControl(o Options) *Control {
+	return &Control{o: o, ended: make(chan struct{}), flights: map[*flight]struct{}{}}
+}
+
+// End cancels all calls, waits for them, and lets no further ones begin. It is called once.
+func (c *Control) End() {
+	c.mu.Lock()
+	c.over = true
+	close(c.ended)
+	for f := range c.flights {
+		f.cancel()
+	}
+	c.mu.Unlock()
+	c.all.Wait()
+}
+
+// enter registers calls. It returns false if the client has ended.
+func (c *Control) enter(f *flight, calls int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return false
+	}
+	c.flights[f] = struct{}{}
+	c.all.Add(calls)
+	return true
+}
+
+// returned records that a Get has returned while calls go on. It cancels the oldest of such calls if there are too many.
+func (c *Control) returned(f *flight, calls int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if calls == 0 {
+		delete(c.flights, f)
+		return
+	}
+	if c.o.MaxLate == 0 {
+		return
+	}
+	f.late = calls
+	c.calls += calls
+	c.late = append(c.late, f)
+	for len(c.late) > 0 && (c.calls > c.o.MaxLate || c.late[0].late == 0) {
+		oldest := c.late[0]
+		c.late = c.late[1:]
+		c.calls -= oldest.late
+		oldest.late = 0
+		oldest.cancel()
+	}
+}
+
+// landed records the end of a late call, and how many the flight has left.
+func (c *Control) landed(f *flight, calls int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f.late > 0 {
+		f.late--
+		c.calls--
+	}
+	if calls == 0 {
+		delete(c.flights, f)
+	}
+}
+
+// isLocal reports whether a host is asked first.
+func (c *Control) isLocal(h *routes.Host) bool { return c.o.LocalDC != "" && h.DC == c.o.LocalDC }
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
