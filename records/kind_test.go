@@ -142,8 +142,8 @@ func TestOthers(t *testing.T) {
 	page, err := os.ReadFile("../docs/redis-internals.md")
 	require.NoError(t, err)
 	var documented, listed []string
-	short := strings.NewReplacer("{ch}", "{<channel>}", "{q}", "{<queue>}", "{name}", "{<name>}")
-	for _, row := range regexp.MustCompile("(?m)^\\| `((?:c|mm|lease|access|tidemark)\\.[^`]*)` \\| (string|hash|set|zset|stream) \\| .*? \\| (never)?").FindAllStringSubmatch(string(page), -1) {
+	short := strings.NewReplacer("{ch}", "{<channel>}", "{q}", "{<queue>}", "{name}", "{<name>}", "{cache}", "{<cache>}")
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:c|mm|sc|lease|access|tidemark)\\.[^`]*)` \\| (string|hash|set|zset|stream) \\| .*? \\| (never)?").FindAllStringSubmatch(string(page), -1) {
 		documented = append(documented, short.Replace(row[1])+" "+row[2]+" "+row[3])
 	}
 	for _, k := range records.Others {

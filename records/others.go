@@ -2,7 +2,7 @@ package records
 
 import "time"
 
-// Others are the kinds of keys that channels, tickets, leases, API keys and the service itself have, for diagnostics. What the keys
+// Others are the kinds of keys that channels, tickets, leases, API keys, shards and the service itself have, for diagnostics. What the keys
 // are for is in docs/redis-internals.md. Their stores make the keys; names in them need no encoding.
 var Others = []*Kind{
 	other("channel-clock", "c.{<channel>}.clock", String, ""),
@@ -34,6 +34,9 @@ var Others = []*Kind{
 	other("ticket", "mm.{<queue>}.ticket.<id>", String, ""),
 	other("assignment", "mm.{<queue>}.assign.<id>", String, ""),
 	other("match", "mm.{<queue>}.match.<match>", String, ""),
+	other("shard-dcs", "sc.{<cache>}.dcs", Set, "a data centre is kept until it is removed"),
+	other("shard-layout", "sc.{<cache>}.layout.<dc>", Hash, "a layout is kept until its data centre is removed"),
+	other("shard-holders", "sc.{<cache>}.shards.<dc>", Hash, ""),
 }
 
 // other returns a kind whose bounds are those of options. why is empty if its keys have a TTL.

@@ -21,7 +21,12 @@ var (
 	ErrChanged = errors.New("the layout was changed by another meanwhile")
 	// ErrInUse is returned if nodes still hold shards.
 	ErrInUse = errors.New("nodes hold shards of the data centre")
+	// ErrTooManyDCs is returned for a cache that has MaxDCs data centres already.
+	ErrTooManyDCs = fmt.Errorf("a cache can have %d data centres at most", MaxDCs)
 )
+
+// MaxDCs is how many data centres a cache can have.
+const MaxDCs = 64
 
 // Member is a node of a cache.
 type Member struct {
@@ -36,8 +41,9 @@ type Claims interface {
 	// Claim claims a shard for a member, named by a token, until ttl from now: the one that its host had last, or else the free one
 	// that was pinged the longest time ago. Nobody else gets that shard meanwhile, and no other token one for the same host. While
 	// holders of an earlier layout are left, there is no free one. A repeat for a token that holds a shard renews it. Errors:
-	// *lease.HeldError if none is free, with the time until one may be, joined with
-	// ErrSameHost if the host has one under another token; ErrNoLayout. After any other error it may be claimed.
+	// *lease.HeldError if none is free, with the time until one may be, joined with ErrSameHost if the host has one under another
+	// token; ErrNoLayout; lease.ErrLost for a token whose claim has ended: it never gets another shard. After any other error it may
+	// be claimed.
 	Claim(ctx context.Context, m Member, token string, ttl time.Duration) (Claimed, error)
 	// Ping renews a claim, and says whether the node has loaded its shard. Errors: ErrMoved, lease.ErrLost.
 	Ping(ctx context.Context, m Member, token string, ttl time.Duration, loaded bool) error
@@ -58,8 +64,8 @@ type Claimed struct {
 // Layouts keeps how caches are split.
 type Layouts interface {
 	// SetLayout gives a data centre a layout, if its generation is still the given one; 0: it has none. A repeat of the same change
-	// succeeds. Errors: those of CheckStarts and CheckName; ErrChanged; ErrInUse if
-	// holders of the layout before this one are left; those of package fault.
+	// succeeds. Errors: those of CheckStarts and CheckName; ErrChanged; ErrInUse if holders of the layout before this one are left;
+	// ErrTooManyDCs; those of package fault.
 	SetLayout(ctx context.Context, cache, dc string, generation uint64, starts []uint64) (Layout, error)
 	// Status returns the data centres of a cache, by name: none if there is no such cache.
 	Status(ctx context.Context, cache string) ([]DC, error)

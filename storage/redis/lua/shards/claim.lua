@@ -1,0 +1,58 @@
+#!lua flags=allow-oom
+-- claim.lua gives a token a free shard of a data centre: the one that its host had last, or else the one that was pinged the
+-- longest time ago. It may run when Redis is out of memory.
+-- uses: time.time time.decimal time.prolong holder.front holder.put holder.has holder.KEEP_MS pick.survey pick.free pick.bounds
+--
+-- KEYS[1] layout  hash  generation, starts, and last incarnation of the data centre
+-- KEYS[2] shards  hash  holders of the data centre, by host
+--
+-- ARGV[1] host     string  of the caller
+-- ARGV[2] token    string  of the caller
+-- ARGV[3] ttl_ms   int     how long from now on
+-- ARGV[4] address  string  at which clients reach the host
+--
+-- Returns {"OK", generation, shard, incarnation, first, next}: the first sharding keys of the shard and of the one after it, or ''
+-- if there is none. Otherwise no shard was given: {"HELD", left_ms}, with the time until one may be free: holders of an earlier
+-- layout are left, or all shards are held; {"SAME_HOST", left_ms} if another token holds one for the host; {"NO_LAYOUT"}; {"LOST"}
+-- if the token had a shard, and its time is over.
+-- Safe to run twice: yes, while the token holds its shard it gets the same one.
+local layout_key, shards_key = KEYS[1], KEYS[2]
+local host, token, ttl_ms, address = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+
+local generation, starts, last = unpack(redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation'))
+if not generation then
+  return {'NO_LAYOUT'}
+end
+generation = tonumber(generation)
+local now_us, now_ms = time()
+local until_ms, _, shard, of, rest = front(redis.call('HGET', shards_key, host), now_ms)
+if has(rest, token) then
+  if until_ms <= now_ms then
+    return {'LOST'}
+  elseif of ~= generation then
+    return {'HELD', until_ms - now_ms}
+  end
+  put(shards_key, host, now_ms + ttl_ms, now_ms, shard, of, rest)
+  return {'OK', decimal(of), shard, string.match(rest, '^%d+'), bounds(starts, shard)}
+elseif until_ms > now_ms then
+  return {'SAME_HOST', until_ms - now_ms}
+end
+local shards = (#starts + 1) / 17
+local seen = survey(shards_key, generation, shards, now_ms, host)
+local wait_ms = seen.former_ms
+if wait_ms <= now_ms and (of ~= generation or seen.held[shard]) then
+  shard, wait_ms = free(seen, shards)
+end
+if not shard or wait_ms > now_ms then
+  return {'HELD', wait_ms - now_ms}
+end
+if seen.over[shard] then
+  -- Its time is over for good: it doesn't come back when Redis's clock is set back.
+  local _, pinged_ms, _, _, its = front(redis.call('HGET', shards_key, seen.over[shard]), now_ms)
+  put(shards_key, seen.over[shard], pinged_ms, pinged_ms, shard, generation, its)
+end
+local incarnation = decimal(math.max(tonumber(last or 0) + 1, now_us))
+redis.call('HSET', layout_key, 'incarnation', incarnation)
+put(shards_key, host, now_ms + ttl_ms, now_ms, shard, generation, table.concat({incarnation, decimal(now_ms), 0, token, address}, ' '))
+prolong(now_ms, KEEP_MS, shards_key)
+return {'OK', decimal(generation), shard, incarnation, bounds(starts, shard)}

@@ -1,0 +1,49 @@
+-- holder.lua reads and writes who holds a shard, or did last: the field of a host in the hash of a data centre,
+-- "<end, ms> <last ping, ms> <shard> <generation> <incarnation> <claimed, ms> <loaded> <token> <address>". The end is 0 if the
+-- holder has left.
+
+-- define: front
+-- front returns the end, the last ping, the shard and the generation of a holder, and what follows them, and whether the ping is in
+-- the future, from before Redis's clock was set back. Then it counts as one of now, so that the holder keeps its shard for its TTL,
+-- and no longer. If the value isn't one of a holder the end is 0 and there is nothing else.
+local function front(value, now_ms)
+  local until_ms, pinged_ms, shard, generation, rest = string.match(value or '', '^(%d+) (%d+) (%d+) (%d+) (%d+ %d+ %d .*)$')
+  if not rest then
+    return 0
+  end
+  until_ms, pinged_ms = tonumber(until_ms), tonumber(pinged_ms)
+  local back = pinged_ms > now_ms
+  if back then
+    until_ms, pinged_ms = math.max(0, until_ms - pinged_ms + now_ms), now_ms
+  end
+  return until_ms, pinged_ms, tonumber(shard), tonumber(generation), rest, back
+end
+
+-- define: put
+-- uses: time.decimal
+local function put(key, host, until_ms, pinged_ms, shard, generation, rest)
+  redis.call('HSET', key, host, table.concat({decimal(until_ms), decimal(pinged_ms), shard, decimal(generation), rest}, ' '))
+end
+
+-- define: has
+-- has reports whether a holder has a token. rest is what front returns after the generation.
+local function has(rest, token)
+  return string.match(rest or '', '^%d+ %d+ %d (%S+) ') == token
+end
+
+-- define: others
+-- uses: holder.front
+-- others reports whether one of the holders of a data centre has a shard of another generation.
+local function others(key, generation, now_ms)
+  for _, value in ipairs(redis.call('HVALS', key)) do
+    local until_ms, _, _, of = front(value, now_ms)
+    if until_ms > now_ms and of ~= generation then
+      return true
+    end
+  end
+  return false
+end
+
+-- define: KEEP_MS
+-- The holders of a data centre are kept for a week after the last ping, so that a host gets the shard that it had.
+local KEEP_MS = 604800000

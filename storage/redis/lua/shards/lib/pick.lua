@@ -1,0 +1,57 @@
+-- pick.lua picks a shard for a host. The starts of a layout are 16 hexadecimal digits each, separated by spaces.
+
+-- define: bounds
+-- bounds returns the first sharding keys of a shard and of the one after it, or ''.
+local function bounds(starts, shard)
+  local at = shard * 17
+  return string.sub(starts, at + 1, at + 16), string.sub(starts, at + 18, at + 33)
+end
+
+-- define: SPARE
+-- That many holders more than a layout has shards are kept.
+local SPARE = 100
+
+-- define: survey
+-- uses: holder.front holder.put pick.SPARE
+-- survey reads all holders of a data centre. It returns the end of the last one that has a shard of another generation, and of each
+-- one that has a shard of this; when each shard of this was pinged last; and the fields of shards whose holders' time is over. It
+-- writes what has changed since Redis's clock was set back, and removes holders whose time is over if there are too many.
+local function survey(key, generation, shards, now_ms, host)
+  local seen = {former_ms = 0, held = {}, pinged = {}, over = {}}
+  local all = redis.call('HGETALL', key)
+  local crowded = #all / 2 > shards + SPARE
+  for i = 1, #all, 2 do
+    local until_ms, pinged_ms, shard, of, rest, back = front(all[i + 1], now_ms)
+    if until_ms <= now_ms and crowded and all[i] ~= host then
+      redis.call('HDEL', key, all[i])
+    elseif back then
+      put(key, all[i], until_ms, pinged_ms, shard, of, rest)
+    end
+    if of == generation then
+      seen.pinged[shard] = math.max(seen.pinged[shard] or 0, pinged_ms)
+    end
+    if until_ms > now_ms and of == generation then
+      seen.held[shard] = until_ms
+    elseif until_ms > now_ms then
+      seen.former_ms = math.max(seen.former_ms, until_ms)
+    elseif of == generation and until_ms > pinged_ms and not crowded then
+      seen.over[shard] = all[i]
+    end
+  end
+  return seen
+end
+
+-- define: free
+-- free returns the shard that is free and was pinged the longest time ago, or that of them with the lowest number, and 0. If all are
+-- held it returns nil, and when the first one ends.
+local function free(seen, shards)
+  local best, next_ms = nil, math.huge
+  for shard = 0, shards - 1 do
+    if seen.held[shard] then
+      next_ms = math.min(next_ms, seen.held[shard])
+    elseif not best or (seen.pinged[shard] or 0) < (seen.pinged[best] or 0) then
+      best = shard
+    end
+  end
+  return best, best and 0 or next_ms
+end

@@ -1,0 +1,250 @@
+package shardtest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+)
+
+func oneHolder(s *subject) {
+	_, err := s.try("h0", token("h0"))
+	require.ErrorIs(s, err, shard.ErrNoLayout)
+	l := s.split(0, 5)
+	for i := range 5 {
+		c := s.claim(fmt.Sprint("h", i))
+		require.Equal(s, shard.Claimed{Shard: i, Interval: l.Interval(i), Generation: 1, Incarnation: c.Incarnation}, c)
+	}
+	require.LessOrEqual(s, s.held("spare", token("spare")), ttl)
+	require.NotErrorIs(s, conform.ErrorOf(s.try("spare", token("spare"))), shard.ErrSameHost)
+	s.pass(ttl / 2)
+	for i := range 4 {
+		require.NoError(s, s.ping(fmt.Sprint("h", i)))
+	}
+	require.LessOrEqual(s, s.held("spare", token("spare")), ttl/2, "until the first one ends")
+}
+
+func ownShard(s *subject) {
+	s.split(0, 3)
+	hosts := []string{"x", "y", "z"}
+	for i, host := range hosts {
+		require.Equal(s, i, s.claim(host).Shard)
+	}
+	s.leave("z", "y")
+	s.pass(ttl)
+	for _, host := range []string{"y", "z", "x"} {
+		c, err := s.try(host, another(host, 2))
+		require.NoError(s, err)
+		require.Equal(s, hosts[c.Shard], host)
+	}
+	s.pass(ttl)
+	require.Equal(s, 0, s.claim("new").Shard)
+	c, err := s.try("x", another("x", 3))
+	require.NoError(s, err)
+	require.Equal(s, 1, c.Shard, "another has its shard")
+}
+
+func longestUnpinged(s *subject) {
+	s.split(0, 4)
+	for i := range 3 {
+		require.Equal(s, i, s.claim(fmt.Sprint("h", i)).Shard)
+	}
+	for _, host := range []string{"h1", "h2", "h0"} {
+		s.pass(time.Minute)
+		require.NoError(s, s.ping(host))
+	}
+	s.pass(ttl)
+	for i, want := range []int{3, 1, 2, 0} { // first the one that nobody has had
+		require.Equal(s, want, s.claim(fmt.Sprint("new", i)).Shard)
+	}
+}
+
+func claimTwice(s *subject) {
+	s.split(0, 2)
+	first := s.claim("x")
+	s.claim("y")
+	require.NoError(s, s.ping("x"))
+	s.pass(ttl / 2)
+	require.Equal(s, first, s.claim("x"))
+	require.Equal(s, first, s.claim("x"))
+	s.pass(ttl / 2)
+	require.NoError(s, s.ping("x"), "a repeat renews")
+	require.True(s, s.status().Shards[0].Loaded, "a repeat that arrives late leaves it loaded")
+}
+
+func endsByItself(s *subject) {
+	s.split(0, 1)
+	s.claim("x")
+	s.held("y", token("y"))
+	s.pass(ttl)
+	require.ErrorIs(s, s.ping("x"), lease.ErrLost, "over, although nobody else has it")
+	s.claim("y")
+	require.ErrorIs(s, s.ping("x"), lease.ErrLost)
+	require.ErrorIs(s, s.store.Leave(s.Context(), member("x"), token("x")), lease.ErrLost)
+	require.NoError(s, s.ping("y"))
+}
+
+func pings(s *subject) {
+	require.ErrorIs(s, s.ping("x"), lease.ErrLost, "never claimed")
+	s.split(0, 1)
+	c := s.claim("x")
+	for range 3 {
+		s.pass(ttl - time.Minute)
+		require.NoError(s, s.ping("x"))
+	}
+	require.Greater(s, s.held("y", token("y")), ttl-time.Minute)
+	require.Equal(s, c, s.claim("x"))
+	s.leave("x")
+	require.ErrorIs(s, s.ping("x"), lease.ErrLost, "left")
+	require.ErrorIs(s, s.store.Ping(s.Context(), member("y"), token("y"), ttl, true), lease.ErrLost, "another host")
+}
+
+func oneToken(s *subject) {
+	s.split(0, 3)
+	s.claim("x")
+	require.Greater(s, s.held("x", another("x", 2)), ttl-time.Minute)
+	require.ErrorIs(s, conform.ErrorOf(s.try("x", another("x", 2))), shard.ErrSameHost)
+	require.NoError(s, s.ping("x"))
+	s.leave("x")
+	_, err := s.try("x", another("x", 2))
+	require.NoError(s, err)
+	require.ErrorIs(s, s.ping("x"), lease.ErrLost)
+	require.ErrorIs(s, s.store.Leave(s.Context(), member("x"), token("x")), lease.ErrLost)
+	s.held("x", another("x", 3))
+}
+
+// lateRequests: each request of a token that is over arrives once more.
+func lateRequests(s *subject) {
+	refused := func(host string) {
+		s.Helper()
+		_, err := s.try(host, token(host))
+		require.ErrorIs(s, err, lease.ErrLost)
+		require.ErrorIs(s, s.ping(host), lease.ErrLost)
+	}
+	s.split(0, 2)
+	s.claim("x")
+	s.leave("x")
+	s.leave("x")
+	refused("x")
+	s.claim("y")
+	refused("x")
+	s.pass(ttl)
+	refused("y")
+	s.claim("z")
+	refused("y")
+	s.split(1, 2)
+	require.ErrorIs(s, s.ping("z"), shard.ErrMoved)
+	s.held("z", token("z"))
+	s.leave("z")
+	refusedBy := []error{s.ping("z"), conform.ErrorOf(s.try("z", token("z")))}
+	for _, err := range refusedBy {
+		require.ErrorIs(s, err, lease.ErrLost)
+	}
+	require.Empty(s, s.status().Former)
+}
+
+func apart(s *subject) {
+	s.split(0, 1)
+	s.claim("x")
+	for _, m := range []shard.Member{{Cache: cache, DC: "b"}, {Cache: "topics", DC: dc}} {
+		m.Host, m.Address = "x", "x:7100"
+		_, err := s.store.Claim(s.Context(), m, token("x"), ttl)
+		require.ErrorIs(s, err, shard.ErrNoLayout)
+		_, err = s.store.SetLayout(s.Context(), m.Cache, m.DC, 0, shard.Even(1))
+		require.NoError(s, err)
+		_, err = s.store.Claim(s.Context(), m, token("x"), ttl)
+		require.NoError(s, err)
+		require.NoError(s, s.store.Leave(s.Context(), m, token("x")))
+	}
+	require.NoError(s, s.ping("x"))
+}
+
+func incarnations(s *subject) {
+	var all []uint64
+	claim := func(host string) {
+		all = append(all, s.claim(host).Incarnation)
+	}
+	s.split(0, 2)
+	claim("a")
+	claim("b")
+	s.pass(ttl)
+	claim("c")
+	s.pass(-24 * time.Hour)
+	s.leave("c")
+	claim("d")
+	s.leave("d")
+	s.pass(-24 * time.Hour)
+	s.split(1, 1)
+	s.held("e", token("e"))
+	s.pass(2 * ttl)
+	claim("e")
+	require.IsIncreasing(s, all)
+}
+
+// clockSetBack: what was pinged before is in the future afterwards.
+func clockSetBack(s *subject) {
+	s.split(0, 1)
+	s.claim("x")
+	s.pass(-24 * time.Hour)
+	require.LessOrEqual(s, s.held("y", token("y")), ttl, "not for a day")
+	s.pass(ttl / 2)
+	require.NoError(s, s.ping("x"), "alive")
+	s.pass(-24 * time.Hour)
+	require.LessOrEqual(s, s.status().Shards[0].Left, ttl)
+	s.held("y", token("y"))
+	s.pass(ttl)
+	s.claim("y")
+
+	s.pass(-24 * time.Hour)
+	require.ErrorIs(s, s.ping("x"), lease.ErrLost, "it doesn't come back: another has had the shard since")
+	require.NoError(s, s.ping("y"))
+}
+
+// exclusion lets many nodes compete for few shards.
+func exclusion(s *subject) {
+	const nodes, shards, runs = 8, 3, 5
+	ctx, cancel := context.WithTimeout(s.Context(), conform.Patience)
+	defer cancel()
+	s.split(0, shards)
+	var mu sync.Mutex
+	inside, last := map[int]string{}, map[int]uint64{}
+	var all sync.WaitGroup
+	for n := range nodes {
+		all.Go(func() {
+			m := member(fmt.Sprint("h", n))
+			for run := 0; run < runs; {
+				c, err := s.store.Claim(ctx, m, another(m.Host, run), ttl)
+				if err != nil {
+					if conform.Ignoring(err, lease.ErrHeld) != nil {
+						s.Error(err)
+						return
+					}
+					continue
+				}
+				mu.Lock()
+				if inside[c.Shard] != "" || c.Incarnation <= last[c.Shard] {
+					s.Errorf("%s and %s hold shard %d, incarnations %d and %d", m.Host, inside[c.Shard], c.Shard, c.Incarnation, last[c.Shard])
+				}
+				inside[c.Shard], last[c.Shard] = m.Host, c.Incarnation
+				mu.Unlock()
+				if err := s.store.Ping(s.Context(), m, another(m.Host, run), ttl, true); err != nil {
+					s.Error(err)
+				}
+				mu.Lock()
+				delete(inside, c.Shard)
+				mu.Unlock()
+				if err := s.store.Leave(s.Context(), m, another(m.Host, run)); err != nil {
+					s.Error(err)
+				}
+				run++
+			}
+		})
+	}
+	all.Wait()
+}
