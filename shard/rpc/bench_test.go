@@ -30,10 +30,7 @@ func runServer() error {
 	if err != nil {
 		return err
 	}
-	payload := make([]byte, 25*100)
-	s := rpc.NewServer(rpc.ServerOptions{Logger: slog.New(slog.DiscardHandler), Handler: handler(func(context.Context, *shard.Request) (shard.Response, error) {
-		return shard.Response{Payload: payload, AllMatched: true, Assigned: true, Shard: shard.All, Incarnation: 1}, nil
-	})})
+	s := rpc.NewServer(rpc.ServerOptions{Logger: slog.New(slog.DiscardHandler), Handler: found(make([]byte, 25*100))})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = s.Drain(context.Background())

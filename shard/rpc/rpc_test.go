@@ -1,6 +1,7 @@
 package rpc_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
@@ -30,15 +33,34 @@ type handler func(ctx context.Context, r *shard.Request) (shard.Response, error)
 
 func (h handler) Get(ctx context.Context, r *shard.Request) (shard.Response, error) { return h(ctx, r) }
 
-// patience is how long a test waits for what should happen at once.
-const patience = 20 * time.Second
+// found answers with a payload.
+func found(payload []byte) handler {
+	return func(context.Context, *shard.Request) (shard.Response, error) {
+		return shard.Response{Payload: payload, AllMatched: true, Assigned: true, Shard: shard.All, Incarnation: 1}, nil
+	}
+}
 
-// serve serves until the test ends, and returns the address.
-func serve(t testing.TB, s *rpc.Server) string {
+// patience is how long a test waits for what should happen soon, and step how long between two looks.
+const (
+	patience = 20 * time.Second
+	step     = 5 * time.Millisecond
+)
+
+// start serves until the test ends, and returns the server and its address.
+func start(t testing.TB, h handler, changes ...func(*rpc.ServerOptions)) (*rpc.Server, string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	ended := make(chan error, 1)
+	return serve(t, l, h, changes...), l.Addr().String()
+}
+
+func serve(t testing.TB, l net.Listener, h handler, changes ...func(*rpc.ServerOptions)) *rpc.Server {
+	t.Helper()
+	o := rpc.ServerOptions{Handler: h, Logger: slog.New(slog.DiscardHandler)}
+	for _, change := range changes {
+		change(&o)
+	}
+	s, ended := rpc.NewServer(o), make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
@@ -46,7 +68,11 @@ func serve(t testing.TB, s *rpc.Server) string {
 		require.NoError(t, s.Drain(ctx))
 		require.NoError(t, <-ended)
 	})
-	return l.Addr().String()
+	return s
+}
+
+func withLimits(l rpc.Limits) func(*rpc.ServerOptions) {
+	return func(o *rpc.ServerOptions) { o.Limits = l }
 }
 
 // dial returns a client that is closed when the test ends.
@@ -57,6 +83,23 @@ func dial(t testing.TB, o rpc.ClientOptions) *rpc.Client {
 	return c
 }
 
+// foreign returns a connection of another gRPC client.
+func foreign(t testing.TB, address string, options ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient("passthrough:///"+address, append([]grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())}, options...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return conn
+}
+
+// call makes a call that must end soon.
+func call(t testing.TB, c *rpc.Client, address string, r *shard.Request) (shard.Response, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return c.Call(ctx, address, cmp.Or(r, &shard.Request{Cache: "authors"}))
+}
+
 // TestCalls: requests and answers arrive as they were.
 func TestCalls(t *testing.T) {
 	t.Parallel()
@@ -65,16 +108,19 @@ func TestCalls(t *testing.T) {
 		"first":   {Assigned: true, Shard: shard.Interval{}, Incarnation: 1, AllMatched: true},
 		"all":     {Assigned: true, Shard: shard.All, Incarnation: 1<<64 - 1, AllMatched: true, Payload: []byte("payload")},
 		"another": {Assigned: true, Shard: shard.Interval{First: 5, Last: 6}, Incarnation: 7},
+		"large":   {Assigned: true, Shard: shard.All, Incarnation: 1, AllMatched: true, Payload: make([]byte, 200<<10)},
 	}
 	var got *shard.Request
 	c := dial(t, rpc.ClientOptions{})
-	address := serve(t, rpc.NewServer(rpc.ServerOptions{Logger: slog.New(slog.DiscardHandler), Handler: handler(func(_ context.Context, r *shard.Request) (shard.Response, error) {
+	_, address := start(t, func(_ context.Context, r *shard.Request) (shard.Response, error) {
 		got = r
 		return answers[r.Cache], nil
-	})}))
+	})
+	most := make([]uint64, shard.MaxKeys)
+	most[1], most[2] = 1, 1<<64-1
 	for cache, want := range answers {
-		for _, r := range []shard.Request{{Cache: cache}, {Cache: cache, Payload: []byte{0, 255}, Keys: []uint64{0, 1, 1<<64 - 1}}} {
-			answer, err := c.Call(t.Context(), address, &r)
+		for _, r := range []shard.Request{{Cache: cache}, {Cache: cache, Payload: make([]byte, 200<<10), Keys: most}} {
+			answer, err := call(t, c, address, &r)
 			require.NoError(t, err)
 			require.Equal(t, want, answer)
 			require.Equal(t, r, *got)

@@ -1,0 +1,168 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/shard/rpc"
+)
+
+// TestErrors: a client's caller can tell errors apart, and a node can't put much into their texts.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	wrapped := func(err error) error { return errors.Join(errors.New("the cause"), err) }
+	other := errors.New("others")
+	for _, told := range []struct {
+		told, heard error
+	}{
+		{wrapped(shard.ErrOtherCache), shard.ErrOtherCache},
+		{wrapped(shard.ErrUndecodable), shard.ErrUndecodable},
+		{wrapped(context.DeadlineExceeded), shard.ErrUnavailable},
+		{wrapped(context.Canceled), shard.ErrUnavailable},
+		{wrapped(io.ErrUnexpectedEOF), shard.ErrUnavailable},
+		{status.Error(codes.ResourceExhausted, "the cause"), other},
+		{status.Error(codes.PermissionDenied, "the cause"), other},
+		{status.Error(codes.Aborted, "the cause"), shard.ErrUnavailable},
+	} {
+		_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) { return shard.Response{}, told.told })
+		_, err := call(t, dial(t, rpc.ClientOptions{}), address, nil)
+		require.ErrorContains(t, err, "the cause")
+		for _, kind := range []error{shard.ErrOtherCache, shard.ErrUndecodable, shard.ErrUnavailable} {
+			require.Equal(t, errors.Is(told.heard, kind), errors.Is(err, kind), "%s: %s", told.told, err)
+		}
+	}
+	_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) {
+		return shard.Response{}, errors.New("\x1b[31m\n" + strings.Repeat("x", 4<<10))
+	})
+	_, err := call(t, dial(t, rpc.ClientOptions{}), address, nil)
+	require.Contains(t, err.Error(), `\x1b[31m\nxxx`)
+	require.Less(t, len(err.Error()), 600)
+}
+
+// TestLargeAnswers of a node are refused.
+func TestLargeAnswers(t *testing.T) {
+	t.Parallel()
+	_, address := start(t, found(make([]byte, 10<<10)))
+	_, err := call(t, dial(t, rpc.ClientOptions{MaxBytes: 5 << 10}), address, nil)
+	require.ErrorContains(t, err, "ResourceExhausted")
+	require.NotErrorIs(t, err, shard.ErrUnavailable)
+}
+
+// swallow accepts connections, and never answers. It returns the address, and the connections.
+func swallow(t *testing.T) (address string, accepted <-chan net.Conn) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	conns, done := make(chan net.Conn, 100), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns <- conn
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+		close(conns)
+		for conn := range conns {
+			_ = conn.Close()
+		}
+	})
+	return l.Addr().String(), conns
+}
+
+// TestBlackHole: calls of a node that doesn't answer end with their contexts, too many fail at once, and those of other nodes
+// don't notice.
+func TestBlackHole(t *testing.T) {
+	t.Parallel()
+	const most = 2
+	hole, _ := swallow(t)
+	_, address := start(t, found(nil))
+	c, ended := dial(t, rpc.ClientOptions{MaxCalls: most}), make(chan error)
+	cause := errors.New("the cause")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	for range most + 1 {
+		go func() {
+			_, err := c.Call(ctx, hole, &shard.Request{})
+			ended <- err
+		}()
+	}
+	refused := <-ended
+	require.ErrorIs(t, refused, shard.ErrUnavailable)
+	require.ErrorContains(t, refused, "too many calls")
+	_, err := call(t, c, address, nil)
+	require.NoError(t, err)
+	cancel(cause)
+	for range most {
+		require.ErrorIs(t, <-ended, cause)
+	}
+	short, cancelShort := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancelShort()
+	_, err = c.Call(short, hole, &shard.Request{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// TestRestart: calls fail at once while a node is away, and it is found when it is back.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	first, address := start(t, found(nil))
+	c := dial(t, rpc.ClientOptions{})
+	_, err := call(t, c, address, nil)
+	require.NoError(t, err)
+	require.NoError(t, first.Drain(t.Context()))
+	require.Eventually(t, func() bool {
+		_, err = call(t, c, address, nil)
+		return err != nil
+	}, patience, step)
+	require.ErrorIs(t, err, shard.ErrUnavailable)
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	serve(t, l, found(nil))
+	require.Eventually(t, func() bool {
+		_, err := call(t, c, address, nil)
+		return err == nil
+	}, patience, step)
+}
+
+// TestRetain closes connections to addresses that aren't retained. They are made again if they are needed, until Close.
+func TestRetain(t *testing.T) {
+	t.Parallel()
+	c := dial(t, rpc.ClientOptions{})
+	_, kept := start(t, found(nil))
+	hole, conns := swallow(t)
+	gone := func() {
+		t.Helper()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := call(t, c, hole, nil)
+			ended <- err
+		}()
+		conn := <-conns
+		_, err := call(t, c, kept, nil)
+		require.NoError(t, err)
+		c.Retain([]string{kept, "127.0.0.1:1"})
+		require.ErrorIs(t, <-ended, shard.ErrUnavailable)
+		_, err = io.Copy(io.Discard, conn)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+	}
+	gone()
+	gone()
+	c.Close()
+	_, err := call(t, c, kept, nil)
+	require.ErrorIs(t, err, shard.ErrUnavailable)
+}

@@ -1,0 +1,176 @@
+package rpc_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc"
+	_ "google.golang.org/grpc/encoding/gzip" // as programs have that serve other services, too
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/shard/rpc"
+	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
+)
+
+// TestBadCalls are refused, each for its reason.
+func TestBadCalls(t *testing.T) {
+	t.Parallel()
+	var logs bytes.Buffer
+	payload := make([]byte, 64<<10+1)
+	_, address := start(t, func(_ context.Context, r *shard.Request) (shard.Response, error) {
+		if r.Cache == "panic" {
+			panic("the cause")
+		}
+		return shard.Response{Payload: payload[:len(payload)-len(r.Payload)]}, nil
+	}, withLimits(rpc.Limits{MessageBytes: 64 << 10}), func(o *rpc.ServerOptions) { o.Logger = slog.New(slog.NewTextHandler(&logs, nil)) })
+	conn := foreign(t, address)
+	one := &shardpb.GetRequest{Payload: []byte{0}}
+	for want, bad := range map[string]struct {
+		method  string
+		request any
+		options []grpc.CallOption
+	}{
+		"OK":                                {request: one},
+		"ResourceExhausted: grpc: received": {request: &shardpb.GetRequest{Payload: payload}},
+		"ResourceExhausted: the answer has 65537 bytes, at most 65536 are allowed": {request: &shardpb.GetRequest{}},
+		"ResourceExhausted: a request can have at most 10000 keys":                 {request: &shardpb.GetRequest{ShardingKeys: make([]uint64, shard.MaxKeys+1)}, method: "large"},
+		"InvalidArgument: the message isn't valid protobuf":                        {request: wrapperspb.Bytes([]byte{0xff})},
+		"Unimplemented: compressed requests":                                       {request: one, options: []grpc.CallOption{grpc.UseCompressor("gzip")}},
+		"Unimplemented: unknown method Put":                                        {request: one, method: "/tidemark.shard.v1.ShardService/Put"},
+		"Unimplemented: unknown service tidemark":                                  {request: one, method: "/tidemark/Get"},
+		"Internal: the node failed to answer":                                      {request: &shardpb.GetRequest{Cache: "panic"}},
+	} {
+		to, method := conn, shardpb.ShardService_Get_FullMethodName
+		if bad.method == "large" {
+			_, address := start(t, found(nil))
+			to = foreign(t, address)
+		} else if bad.method != "" {
+			method = bad.method
+		}
+		got := status.Convert(to.Invoke(t.Context(), method, bad.request, &shardpb.GetResponse{}, bad.options...))
+		text := got.Code().String() + ": " + got.Message()
+		require.Equal(t, want, text[:min(len(want), len(text))], text)
+	}
+	require.Contains(t, logs.String(), "the cause")
+}
+
+// TestTooManyCalls are refused at once, and connections beyond their number are closed.
+func TestTooManyCalls(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) {
+		select {
+		case entered <- struct{}{}:
+			<-leave
+		case <-leave:
+		}
+		return shard.Response{}, nil
+	}, withLimits(rpc.Limits{Calls: 2, Connections: 1}))
+	c, ended := dial(t, rpc.ClientOptions{}), make(chan error)
+	for range 2 {
+		go func() {
+			_, err := call(t, c, address, nil)
+			ended <- err
+		}()
+		<-entered
+	}
+	_, err := call(t, c, address, nil)
+	require.ErrorIs(t, err, shard.ErrUnavailable)
+	require.ErrorContains(t, err, "too many calls in progress")
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, conn)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	close(leave)
+	for range 2 {
+		require.NoError(t, <-ended)
+	}
+	c.Close()
+	another := dial(t, rpc.ClientOptions{})
+	require.Eventually(t, func() bool { // the connection was counted no longer than it was open
+		_, err := call(t, another, address, nil)
+		return err == nil
+	}, patience, step)
+}
+
+// TestSlowRequests end when they take too long. As many are waited for as there is memory for the largest; others go on.
+func TestSlowRequests(t *testing.T) {
+	t.Parallel()
+	_, address := start(t, found(nil), withLimits(rpc.Limits{MessageBytes: 1 << 20, Memory: 1, CallTime: 300 * time.Millisecond}))
+	slow := dialRaw(t, address)
+	for range 4 {
+		slow.get(1<<20, make([]byte, 1<<10), false)
+	}
+	first := slow.ends(2)
+	_, err := call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, 10<<10)})
+	require.NoError(t, err, "a small call")
+	require.Equal(t, []string{"14", "14"}, first, "there is memory for two")
+	require.Equal(t, []string{"4", "4"}, slow.ends(2))
+	_, err = call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, 1<<20-100)})
+	require.NoError(t, err, "a large call: the memory is free")
+}
+
+// TestUnreadAnswers count for the memory until their connection is closed.
+func TestUnreadAnswers(t *testing.T) {
+	t.Parallel()
+	const size = 100 << 10
+	_, address := start(t, found(make([]byte, size)), withLimits(rpc.Limits{MessageBytes: size, Memory: 1, CallTime: 500 * time.Millisecond}))
+	unread := dialRaw(t, address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	unread.get(0, nil, true)
+	unread.get(0, nil, true)
+	unread.answered(2)
+	c := dial(t, rpc.ClientOptions{})
+	_, err := call(t, c, address, nil)
+	require.ErrorContains(t, err, "too many large messages")
+	require.Equal(t, []string{"closed"}, unread.ends(1))
+	require.Eventually(t, func() bool {
+		_, err := call(t, c, address, nil)
+		return err == nil
+	}, patience, step)
+}
+
+// TestLateHandlers: their calls end, and their contexts.
+func TestLateHandlers(t *testing.T) {
+	t.Parallel()
+	_, address := start(t, func(ctx context.Context, _ *shard.Request) (shard.Response, error) {
+		<-ctx.Done()
+		return shard.Response{}, ctx.Err()
+	}, withLimits(rpc.Limits{CallTime: 50 * time.Millisecond}))
+	_, err := call(t, dial(t, rpc.ClientOptions{}), address, nil)
+	require.ErrorIs(t, err, shard.ErrUnavailable)
+	require.ErrorContains(t, err, "DeadlineExceeded: the answer took too long")
+}
+
+// TestMalformedFrames end their connections, and no others.
+func TestMalformedFrames(t *testing.T) {
+	t.Parallel()
+	_, address := start(t, found(nil))
+	c := dial(t, rpc.ClientOptions{})
+	for name, sent := range map[string]func(*raw) error{
+		"settings of half a size": func(r *raw) error { return r.framer.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
+		"too large a frame":       func(r *raw) error { return r.framer.WriteRawFrame(http2.FrameData, 0, 1, make([]byte, 1<<20)) },
+		"headers that aren't HPACK": func(r *raw) error {
+			return r.framer.WriteRawFrame(http2.FrameHeaders, 4, 1, bytes.Repeat([]byte{0xff}, 99))
+		},
+		"HTTP/1": func(r *raw) error {
+			_, err := r.conn.Write([]byte("GET / HTTP/1.1\r\n\r\n" + string(make([]byte, 1<<16))))
+			return err
+		},
+	} {
+		r := dialRaw(t, address)
+		_ = sent(r) // the server may be quicker
+		require.NotEmpty(t, r.ends(1), name)
+		_, err := call(t, c, address, nil)
+		require.NoError(t, err, name)
+	}
+}
