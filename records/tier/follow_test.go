@@ -115,6 +115,20 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// A write that was announced before a node subscribed, and whose writer dies, may be made after the node has loaded its value.
+func TestEarlierAnnouncement(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	r.announce(t, tier.Change{Write: "w", IDs: []string{"1"}})
+	run(t, r, tier.SourceOptions{}, func(t *testing.T, n *node) {
+		pass(time.Second)
+		require.Empty(t, n.get(t, "1"))
+		r.set("1", "x", 0)
+		pass(settled)
+		require.Equal(t, map[string]string{"1": "x"}, n.get(t, "1"))
+	})
+}
+
 // After a fail-over, in which an announcement may have been lost, values are loaded when its write has ended.
 func TestAnnouncementLostInFailover(t *testing.T) {
 	t.Parallel()
