@@ -77,7 +77,7 @@ func TestDefaults(t *testing.T) {
 	}
 	want.Shards = shards.Options{
 		PingPeriod: time.Second, Reads: shards.Reads{Hosts: []string{"redis"}},
-		Node: shards.Node{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second, Reload: 10 * time.Minute},
+		Node: shards.Node{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second, Reload: 10 * time.Minute, LoadRate: 50_000, MaxConnections: 1024},
 	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
@@ -145,7 +145,7 @@ func TestEverySource(t *testing.T) {
 		"shard-hosts": "a=10.0.0.7:7100,b=dns:nodes.b.internal:7100", "shard-dc": "a", "shard-ping-period": "2s", "shard-token-file": token,
 		"shard-ca-file": "nodes.pem", "shard-cert-file": "to-nodes.pem", "shard-key-file": "to-nodes-key.pem",
 		"shard-cache": "author", "shard-host-name": "node-1", "shard-listen": ":7", "shard-advertise": "node-1.a.internal:7", "shard-admin-listen": "off",
-		"shard-lease-ttl": "20s", "shard-keep-serving": "on", "shard-reload": "1h",
+		"shard-lease-ttl": "20s", "shard-keep-serving": "on", "shard-reload": "1h", "shard-load-rate": "7", "shard-memory": "1MiB", "shard-max-connections": "9",
 	}
 	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards", "shard-insecure"} // they exclude others, or must exist
 
@@ -176,6 +176,7 @@ func TestEverySource(t *testing.T) {
 		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef", Reads: shards.Reads{Hosts: []string{"redis"}},
 		Node: shards.Node{
 			Cache: "author", Host: "node-1", Listen: ":7", Advertise: "node-1.a.internal:7", LeaseTTL: 20 * time.Second, KeepServing: true, Reload: time.Hour,
+			LoadRate: 7, Memory: 1 << 20, MaxConnections: 9,
 		},
 	}, read(node).Shards)
 	fromYAML := read(serve)

@@ -21,7 +21,7 @@ func shardOptions() []option {
 		{
 			name: "shard-hosts", kind: kindList, def: shards.HostsOfRedis,
 			help: "Where nodes are: redis for those that Redis knows of, or a list of them with their data centres, such as a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.",
-			set:  into(func(c *Config) *[]string { return &c.Shards.Reads.Hosts }, values.Named(values.ListOf(shards.ParseHost))),
+			set:  into(func(c *Config) *[]string { return &c.Shards.Reads.Hosts }, shards.ParseHosts),
 		},
 		dcOption("Data centre that the service is in: its nodes are asked first, and those of others if they are slow. Not set: all nodes of a shard are asked at once.", ""),
 		pingOption(""),
@@ -95,6 +95,21 @@ func servingOptions() []option {
 			name: "shard-reload", flagOfNode: "reload", kind: "duration", def: "10m",
 			help: "How often to load everything again. It bounds how old a value is that a program has written to Redis without the service.",
 			set:  into(func(c *Config) *time.Duration { return &c.Shards.Node.Reload }, values.DurationBetween(shards.MinReload, forever)),
+		},
+		{
+			name: "shard-load-rate", flagOfNode: "load-rate", kind: "int", def: "50000",
+			help: "Maximum number of keys of Redis that the node looks at in a second while it loads.",
+			set:  into(func(c *Config) *int { return &c.Shards.Node.LoadRate }, values.IntBetween(1, 10_000_000)),
+		},
+		{
+			name: "shard-memory", flagOfNode: "memory", kind: "bytes",
+			help: "Maximum size of all values and their IDs, which take up to 64 bytes more each. What doesn't fit is read from Redis. Not set: no limit.",
+			set:  into(func(c *Config) *int { return &c.Shards.Node.Memory }, values.Bytes),
+		},
+		{
+			name: "shard-max-connections", flagOfNode: "max-connections", kind: "int", def: "1024",
+			help: "Maximum number of connections of clients. A service has one to each node.",
+			set:  into(func(c *Config) *int { return &c.Shards.Node.MaxConnections }, values.IntBetween(1, 1_000_000)),
 		},
 		tokenOption("File with the token that clients must show, also for metrics and profiles. A line end is not part of it."),
 		{

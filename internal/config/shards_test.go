@@ -41,8 +41,10 @@ func TestBadNodes(t *testing.T) {
 	for _, tt := range []struct{ name, yaml, want string }{
 		{"no cache", "shardDc: a", "shardCache: isn't set: name the cache to serve, such as author"},
 		{"no data centre", "shardCache: author", "shardDc: isn't set: name the data centre"},
-		{"cache", "shardCache: authors", `shardCache: "authors" is no kind of values of the cache that stay`},
-		{"cache that ends", "shardCache: shouts", `shardCache: "shouts" is no kind of values of the cache that stay`},
+		{"cache", "shardCache: authors", `shardCache: "authors": the kind can't be read through shards`},
+		{"memory", "shardMemory: 0", "shardMemory: 0 is too small, at least one byte is needed"},
+		{"connections", "shardMaxConnections: 0", "shardMaxConnections: 0 is too small"},
+		{"rate", "shardLoadRate: 0", "shardLoadRate: 0 is too small"},
 		{"data centre", "shardDc: a b", `shardDc: invalid name: data centre "a b" must match`},
 		{"host", "shardHostName: a:b", `shardHostName: invalid name: host "a:b" must match`},
 		{"all addresses", aNode + "shardListen: :7100", `shardAdvertise: isn't set, but shardListen is ":7100", which is every address`},
@@ -79,13 +81,13 @@ func TestBadNodes(t *testing.T) {
 func TestBadReads(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, yaml, want string }{
-		{"kind", "cacheShards: [author, shouts]", `cacheShards: "shouts" is no kind of values of the cache that stay`},
+		{"kind", "cacheShards: [author, session]", `cacheShards: "session": the kind can't be read through shards`},
 		{"none", "cacheShards: []", "cacheShards: is empty"},
 		{"no records", "cacheShards: author\nrecords: off", "cacheShards: is set, but records are off"},
-		{"no data centre", "shardHosts: 10.0.0.7:7100", `shardHosts: "10.0.0.7:7100" is neither redis nor data centre=host:port`},
-		{"bad data centre", "shardHosts: a/b=10.0.0.7:7100", `shardHosts: invalid name: data centre "a/b" must match`},
-		{"no port", "shardHosts: a=dns:nodes", `shardHosts: "nodes" isn't host:port`},
-		{"two sorts", "cacheShards: author\nshardHosts: [redis, a=h:1]", "shardHosts: redis stands alone"},
+		{"bad data centre", "shardHosts: a/b=10.0.0.7:7100", `data centre "a/b" must match`},
+		{"no port", "shardHosts: a=dns:nodes", `"a=dns:nodes" isn't host:port`},
+		{"two sorts", "shardHosts: [redis, a=h:1]", `"redis" isn't host:port`},
+		{"no hosts", "shardHosts: ''", "shardHosts: is empty"},
 		{"key without certificate", "shardKeyFile: x", "shardCertFile and shardKeyFile must be set together"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/config/values"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -39,7 +39,11 @@ type Node struct {
 	LeaseTTL    time.Duration
 	KeepServing bool          // without Redis, too
 	Reload      time.Duration // between two times that everything is loaded
-	Insecure    bool          // everybody may ask it, also on addresses that aren't loopback ones
+	LoadRate    int           // keys of Redis that it looks at in a second while it loads
+	Memory      int           // bytes of all values and their IDs; 0: no limit
+
+	MaxConnections int
+	Insecure       bool // everybody may ask it, also on addresses that aren't loopback ones
 }
 
 // Reads says what a service reads through nodes.
@@ -96,8 +100,6 @@ func (o *Options) CompleteReads() error {
 		return errors.New("shardCertFile: shardCertFile and shardKeyFile must be set together")
 	case len(r.Caches) == 0:
 		return nil
-	case slices.Contains(r.Hosts, HostsOfRedis) && len(r.Hosts) > 1:
-		return errors.New("shardHosts: redis stands alone: leave the other hosts out")
 	}
 	return o.readToken()
 }
@@ -133,11 +135,10 @@ func (o *Options) readToken() error {
 	return nil
 }
 
-// ParseCache parses the kind of values that a cache of shards can have.
+// ParseCache parses the name of a cache, which is that of a kind of its values.
 func ParseCache(text string) (string, error) {
-	kind, err := community.Find(text)
-	if err != nil || kind.TTL > 0 {
-		return "", fmt.Errorf("%.64q is no kind of values of the cache that stay until they are replaced, such as author", text)
+	if _, err := tier.Find(text); err != nil {
+		return "", fmt.Errorf("%.64q: %w", text, err)
 	}
 	return text, nil
 }
@@ -174,22 +175,13 @@ func unspecified(address string) bool {
 	return err == nil && at.IsUnspecified()
 }
 
-// ParseHost parses one of Reads.Hosts.
-func ParseHost(text string) (string, error) {
-	if text == HostsOfRedis {
-		return text, nil
+// ParseHosts parses a list of hosts: redis alone, or what shard.ParseHosts parses.
+func ParseHosts(text string) ([]string, error) {
+	hosts, err := values.Named(values.ListOf(values.Text))(text)
+	if err == nil && !slices.Equal(hosts, []string{HostsOfRedis}) {
+		_, err = shard.ParseHosts(hosts, nil)
 	}
-	dc, address, found := strings.Cut(text, "=")
-	if !found {
-		return "", fmt.Errorf("%q is neither redis nor data centre=host:port", text)
-	}
-	if err := shard.CheckName("data centre", dc); err != nil {
-		return "", err
-	}
-	if _, err := ParseAdvertise(strings.TrimPrefix(address, "dns:")); err != nil {
-		return "", err
-	}
-	return text, nil
+	return hosts, err
 }
 
 // ParseTTL parses the TTL of a lease.
