@@ -6,11 +6,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
 // Node is a shard.NodeObserver.
 type Node struct {
+	labels                      prometheus.Labels
 	requests, loads             *prometheus.CounterVec
 	keys, claims                prometheus.Counter
 	took                        prometheus.Histogram
@@ -29,16 +31,17 @@ const (
 	failed     = "failed"
 )
 
-// NewNode returns the metrics of a node, which are registered. ready is the node's.
-func NewNode(r prometheus.Registerer, of shard.Member, ready func() error) (*Node, error) {
+// NewNode returns the metrics of a node.
+func NewNode(of shard.Member) *Node {
 	labels := prometheus.Labels{"cache": of.Cache, "dc": of.DC}
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels}
 	}
-	gauge := func(name, help string) prometheus.GaugeOpts {
-		return prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels})
 	}
 	n := &Node{
+		labels:   labels,
 		requests: prometheus.NewCounterVec(counter("tidemark_shard_node_requests_total", "Requests of clients, by their outcome."), []string{"outcome"}),
 		keys:     prometheus.NewCounter(counter("tidemark_shard_node_keys_total", "Keys that were asked for.")),
 		took: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -47,9 +50,9 @@ func NewNode(r prometheus.Registerer, of shard.Member, ready func() error) (*Nod
 		}),
 		claims:      prometheus.NewCounter(counter("tidemark_shard_node_claims_total", "Shards that the node has claimed, the same one again included.")),
 		loads:       prometheus.NewCounterVec(counter("tidemark_shard_node_loads_total", "Times that the node has loaded its shard, or failed to."), []string{"outcome"}),
-		loading:     prometheus.NewGauge(gauge("tidemark_shard_node_load_seconds", "How long the last load took.")),
-		shard:       prometheus.NewGauge(gauge("tidemark_shard_node_shard", "Number of the shard that the node claimed last; -1: none yet.")),
-		incarnation: prometheus.NewGauge(gauge("tidemark_shard_node_incarnation", "Incarnation of that claim: it rises with each holder of the shard in the data centre.")),
+		loading:     gauge("tidemark_shard_node_load_seconds", "How long the last load took."),
+		shard:       gauge("tidemark_shard_node_shard", "Number of the shard that the node claimed last; -1: none yet."),
+		incarnation: gauge("tidemark_shard_node_incarnation", "Incarnation of that claim: it rises with each holder of the shard in the data centre."),
 	}
 	n.shard.Set(-1)
 	for _, outcome := range []string{ping, matched, notMatched, otherCache, undecoded, failed} {
@@ -58,14 +61,36 @@ func NewNode(r prometheus.Registerer, of shard.Member, ready func() error) (*Nod
 	for _, outcome := range []string{"loaded", failed} {
 		n.loads.WithLabelValues(outcome)
 	}
-	serving := prometheus.NewGaugeFunc(gauge("tidemark_shard_node_serving", "1 if the node answers for a shard, which it has loaded and holds."), func() float64 {
-		if ready() != nil {
-			return 0
-		}
-		return 1
-	})
-	return n, errors.Join(r.Register(n.requests), r.Register(n.keys), r.Register(n.took), r.Register(n.claims), r.Register(n.loads),
-		r.Register(n.loading), r.Register(n.shard), r.Register(n.incarnation), r.Register(serving))
+	return n
+}
+
+// Register registers the metrics. ready is the node's, and stats says what its source has in memory.
+func (n *Node) Register(r prometheus.Registerer, ready func() error, stats func() tier.Stats) error {
+	all := []prometheus.Collector{n.requests, n.keys, n.took, n.claims, n.loads, n.loading, n.shard, n.incarnation}
+	for _, one := range []struct {
+		name, help string
+		value      func() float64
+	}{
+		{"serving", "1 if the node answers for a shard, which it has loaded and holds.", func() float64 {
+			if ready() != nil {
+				return 0
+			}
+			return 1
+		}},
+		{"entries", "Values in memory.", func() float64 { return float64(stats().Entries) }},
+		{"entry_bytes", "Bytes of them and their IDs.", func() float64 { return float64(stats().Bytes) }},
+		{"entries_left_out", "Values that didn't fit into the memory since the last load, and are read from Redis.", func() float64 { return float64(stats().LeftOut) }},
+		{"behind_seconds", "For how long the oldest announced change waits to be applied.", func() float64 { return stats().Behind.Seconds() }},
+	} {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_shard_node_" + one.name, Help: one.help, ConstLabels: n.labels,
+		}, one.value))
+	}
+	var err error
+	for _, one := range all {
+		err = errors.Join(err, r.Register(one))
+	}
+	return err
 }
 
 // Answered implements shard.NodeObserver.

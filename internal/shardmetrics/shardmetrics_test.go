@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/shardmetrics"
+	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -79,8 +80,10 @@ func TestNodes(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
 	unready := errBroken
-	n, err := shardmetrics.NewNode(r, shard.Member{Cache: "author", DC: "a", Host: "node-1"}, func() error { return unready })
-	require.NoError(t, err)
+	n := shardmetrics.NewNode(shard.Member{Cache: "author", DC: "a", Host: "node-1"})
+	require.NoError(t, n.Register(r, func() error { return unready }, func() tier.Stats {
+		return tier.Stats{Entries: 7, Bytes: 70, LeftOut: 1, Behind: 2 * time.Second}
+	}))
 	require.Subset(t, shown(t, r), []string{`tidemark_shard_node_serving{cache="author",dc="a"} 0`, `tidemark_shard_node_shard{cache="author",dc="a"} -1`})
 	unready = nil
 	n.Claimed(shard.Claimed{Shard: 3, Incarnation: 1 << 50})
@@ -94,7 +97,11 @@ func TestNodes(t *testing.T) {
 	n.Answered(0, false, 0, errBroken)
 	n.Stopped(errBroken)
 	require.Equal(t, strings.Split(strings.TrimSpace(`
+tidemark_shard_node_behind_seconds{cache="author",dc="a"} 2
 tidemark_shard_node_claims_total{cache="author",dc="a"} 1
+tidemark_shard_node_entries{cache="author",dc="a"} 7
+tidemark_shard_node_entries_left_out{cache="author",dc="a"} 1
+tidemark_shard_node_entry_bytes{cache="author",dc="a"} 70
 tidemark_shard_node_incarnation{cache="author",dc="a"} 1.125899906842624e+15
 tidemark_shard_node_keys_total{cache="author",dc="a"} 101
 tidemark_shard_node_load_seconds{cache="author",dc="a"} 2
