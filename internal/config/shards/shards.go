@@ -17,6 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
+	hostlist "github.com/tidemark-dev/tidemark/shard/hosts"
 )
 
 // Options configures the tier.
@@ -175,11 +176,11 @@ func unspecified(address string) bool {
 	return err == nil && at.IsUnspecified()
 }
 
-// ParseHosts parses a list of hosts: redis alone, or what shard.ParseHosts parses.
+// ParseHosts parses a list of hosts: redis alone, or what hosts.Parse parses.
 func ParseHosts(text string) ([]string, error) {
 	hosts, err := values.Named(values.ListOf(values.Text))(text)
 	if err == nil && !slices.Equal(hosts, []string{HostsOfRedis}) {
-		_, err = shard.ParseHosts(hosts, nil)
+		_, err = hostlist.Parse(hosts, nil)
 	}
 	return hosts, err
 }
