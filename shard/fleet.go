@@ -22,6 +22,7 @@ const (
 // fleet is the nodes of a cache, as one client knows them.
 type fleet struct {
 	o       ClientOptions
+	slow    error // wraps ErrTimeout
 	ping    *Request
 	table   *routes.Table
 	flights *flight.Control
@@ -31,10 +32,10 @@ type fleet struct {
 }
 
 func newFleet(cache string, o ClientOptions) *fleet {
-	c := &fleet{o: o, ping: &Request{Cache: cache}, table: routes.New()}
+	c := &fleet{o: o, slow: fmt.Errorf("%w of %v", ErrTimeout, o.Timeout), ping: &Request{Cache: cache}, table: routes.New()}
 	c.flights = flight.NewControl(flight.Options{
 		Table: c.table, Observer: observer{o.Observer}, MaxKeys: MaxKeys,
-		Retries: o.Retries, MayPass: mayPass, RetryPause: retryPause,
+		Timeout: o.Timeout, ErrTimeout: c.slow, Retries: o.Retries, MayPass: mayPass, RetryPause: retryPause,
 		LocalDC: o.LocalDC, MaxHedge: o.MaxHedge, MaxLate: o.MaxLate,
 	})
 	if o.PingRate > 0 {
@@ -129,7 +130,9 @@ func (c *fleet) pingAll(ctx context.Context, hosts []*routes.Host) {
 		if h.Pinging.CompareAndSwap(false, true) {
 			c.pings.Go(func() {
 				defer h.Pinging.Store(false)
-				if _, err := c.ask(ctx, h, c.ping); err != nil && ctx.Err() == nil {
+				ctx, cancel := context.WithTimeoutCause(ctx, c.o.Timeout, c.slow)
+				defer cancel()
+				if _, err := c.ask(ctx, h, c.ping); err != nil && !errors.Is(err, context.Canceled) {
 					c.o.Observer.Failed(hostOf(h), err)
 				}
 			})
@@ -139,19 +142,17 @@ func (c *fleet) pingAll(ctx context.Context, hosts []*routes.Host) {
 
 func hostOf(h *routes.Host) Host { return Host{Address: h.Address, DC: h.DC} }
 
-// ask calls a node once, and learns from its answer.
+// ask calls a node once, and learns from its answer. The cause of ctx wraps ErrTimeout if that takes too long.
 func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, error) {
 	number := c.table.Number()
-	attempt, cancel := context.WithTimeout(ctx, c.o.Timeout)
-	defer cancel()
-	answer, err := c.o.Transport.Call(attempt, h.Address, r)
+	answer, err := c.o.Transport.Call(ctx, h.Address, r)
 	switch {
 	case err == nil:
 		err = check(answer, r)
-	case ctx.Err() != nil: // given up, which says nothing of the host
-		return answer, ctx.Err()
-	case attempt.Err() != nil:
-		err = fmt.Errorf("%w of %v", ErrTimeout, c.o.Timeout)
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrTimeout): // given up, which says nothing of the host
+		return answer, context.Cause(ctx)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
 	case errors.Is(err, ErrOtherCache):
 		answer = Response{}
 	}
@@ -159,7 +160,9 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 	if mayPass(err) {
 		return answer, err
 	}
-	h.Heard.Store(time.Now().UnixNano())
+	if c.o.SkipPings {
+		h.Heard.Store(time.Now().UnixNano())
+	}
 	if err != nil && !answered(err) {
 		return answer, err
 	}

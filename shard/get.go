@@ -30,7 +30,12 @@ func newGet[K any, ID comparable, V any](c *Client[K, ID, V], keys []K) *get[K, 
 	for i, k := range keys {
 		order[i] = place{c.d.ShardingKey(k), i}
 	}
-	slices.SortStableFunc(order, func(a, b place) int { return cmp.Compare(a.sharding, b.sharding) })
+	slices.SortFunc(order, func(a, b place) int {
+		if a.sharding == b.sharding {
+			return a.at - b.at
+		}
+		return cmp.Compare(a.sharding, b.sharding)
+	})
 	g := &get[K, ID, V]{c: c, keys: make([]K, len(keys)), sharding: make([]uint64, len(keys)), values: make(map[ID]V, len(keys))}
 	for i, p := range order {
 		g.keys[i], g.sharding[i] = keys[p.at], p.sharding

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -15,6 +16,7 @@ type part struct {
 	hosts    []*routes.Host
 	said     []error // what each of hosts said last
 	asked    int     // of hosts
+	wanted   int     // of hosts, in flight.ask
 	open     int     // calls of them that can bring an answer
 	start    time.Time
 	done     bool // guarded by flight.mu: it has its answer
@@ -33,49 +35,64 @@ type result struct {
 	last   bool // the call has ended, too
 }
 
-// call asks a host, and again if that may help.
-func (f *flight) call(ctx context.Context, p *part, host int) {
+// call asks a host, and again if that may help. The context of the first attempt is that of all calls that begin with it: a timer for
+// each costs more than the rest of a call.
+func (f *flight) call(ctx, first context.Context, p *part, host int) {
 	defer f.all.Done()
 	h := p.hosts[host]
+	answer, err := p.call(first, h)
+	if f.isLocal(h) && ctx.Err() == nil {
+		f.local.Add(time.Since(p.start))
+	}
 	for attempt := 0; ; attempt++ {
-		start := time.Now()
-		answer, err := p.call(ctx, h)
-		took := time.Since(start)
-		if ctx.Err() == nil && f.isLocal(h) {
-			f.local.Add(took)
-		}
-		again := attempt < f.o.Retries && err != nil && f.o.MayPass(err)
+		again := err != nil && attempt < f.o.Retries && f.o.MayPass(err)
 		if !f.report(ctx, result{part: p, host: host, answer: answer, err: err, last: !again}) {
 			return
 		}
-		if took < f.o.RetryPause { // it failed at once
-			pause(ctx, time.Duration(1+rand.Int64N(int64(f.o.RetryPause)))) //nolint:gosec // jitter
-		}
+		answer, err = f.retry(ctx, p, h, err)
 	}
+}
+
+func (f *flight) retry(ctx context.Context, p *part, h *routes.Host, err error) ([]byte, error) {
+	if !errors.Is(err, f.o.ErrTimeout) { // it failed at once
+		pause(ctx, time.Duration(1+rand.Int64N(int64(f.o.RetryPause)))) //nolint:gosec // jitter
+	}
+	attempt, cancel := f.o.attempt(ctx)
+	defer cancel()
+	return p.call(attempt, h)
 }
 
 // report delivers a result to the Get, if it waits for it. It reports whether the call is to be repeated.
 func (f *flight) report(ctx context.Context, r result) (again bool) {
+	needed, over := f.deliver(r)
+	if !needed {
+		f.observe(ctx, r)
+	}
+	if over {
+		f.cancel()
+	}
+	return needed && !r.last
+}
+
+// deliver reports whether a result was needed, and whether it is the last one of the flight, whose Get has returned.
+func (f *flight) deliver(r result) (needed, over bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	needed := !f.returned && !r.part.done
-	r.last = r.last || !needed
-	if r.last {
+	needed = !f.returned && !r.part.done
+	if r.last || !needed {
 		f.open--
 		if f.returned {
 			f.landed(f, f.open)
 		}
 	}
-	if !needed {
-		f.observe(ctx, r)
-		return false
+	if needed {
+		f.results = append(f.results, r)
+		select {
+		case f.signal <- struct{}{}:
+		default:
+		}
 	}
-	f.results = append(f.results, r)
-	select {
-	case f.signal <- struct{}{}:
-	default:
-	}
-	return !r.last
+	return needed, f.returned && f.open == 0
 }
 
 // observe reports a result that doesn't answer keys.

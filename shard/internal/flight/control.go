@@ -21,14 +21,22 @@ var ErrEnded = errors.New("ended")
 type Options struct {
 	Table    *routes.Table
 	Observer Observer
-	MaxKeys  int              // of a call
-	Retries  int              // of a call that may pass
-	MayPass  func(error) bool // reports whether a call that failed is worth a repeat
-	// RetryPause is the longest pause before a call is repeated that failed at once.
-	RetryPause time.Duration
-	LocalDC    string        // whose hosts are asked first; "": all are at once
-	MaxHedge   time.Duration // how long they are waited for at most
-	MaxLate    int           // late calls; 0: no bound
+	MaxKeys  int // of a call
+
+	Timeout    time.Duration    // of an attempt
+	ErrTimeout error            // the cause of the end of its context then
+	Retries    int              // of a call that may pass
+	MayPass    func(error) bool // reports whether a call that failed is worth a repeat
+	RetryPause time.Duration    // the longest one, before a call is repeated that failed otherwise
+
+	LocalDC  string        // whose hosts are asked first; "": all are at once
+	MaxHedge time.Duration // how long they are waited for at most
+	MaxLate  int           // late calls; 0: no bound
+}
+
+// attempt returns the context of an attempt.
+func (o *Options) attempt(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, o.Timeout, o.ErrTimeout)
 }
 
 // Observer is told what happens. Many goroutines call its methods.

@@ -79,7 +79,7 @@ func (f *flight) run(ctx context.Context) error {
 			changed, err = f.place(calls)
 		case <-f.hedged():
 			f.hedge = nil
-			err = f.askOthers(calls)
+			err = f.ask(calls, f.parts, allHosts)
 		case <-f.ended:
 			err = ErrEnded
 		case <-ctx.Done():
@@ -126,18 +126,14 @@ func (f *flight) place(ctx context.Context) (changed <-chan struct{}, err error)
 	f.unplaced = still
 	f.active += len(f.parts) - placed
 	for _, p := range f.parts[placed:] {
-		p.call, err = f.entries.Prepare(p.from, p.to)
-		if err == nil {
-			err = f.ask(ctx, p, f.firstHosts(p))
-		}
-		if err != nil {
+		if p.call, err = f.entries.Prepare(p.from, p.to); err != nil {
 			return nil, err
 		}
 	}
 	if len(still) == 0 {
 		changed = nil
 	}
-	return changed, nil
+	return changed, f.ask(ctx, f.parts[placed:], f.firstHosts)
 }
 
 // firstHosts returns how many hosts are asked at once. They stand first in p.hosts then.
@@ -169,34 +165,36 @@ func (f *flight) hedged() <-chan time.Time {
 	return f.hedge.C
 }
 
-// askOthers asks all hosts that weren't asked yet, for keys without an answer.
-func (f *flight) askOthers(ctx context.Context) error {
-	for _, p := range f.parts {
-		if p.done {
-			continue
-		}
-		if err := f.ask(ctx, p, len(p.hosts)); err != nil {
-			return err
-		}
+// allHosts returns how many hosts a part has, unless it has its answer.
+func allHosts(p *part) int {
+	if p.done {
+		return 0
 	}
-	return nil
+	return len(p.hosts)
 }
 
-// ask asks the first hosts of a part, up to a number, unless they were asked.
-func (f *flight) ask(ctx context.Context, p *part, to int) error {
-	n := to - p.asked
-	if n <= 0 {
+// ask asks the first hosts of parts, upTo a number, unless they were asked.
+func (f *flight) ask(ctx context.Context, parts []*part, upTo func(*part) int) error {
+	calls := 0
+	for _, p := range parts {
+		p.wanted = max(upTo(p), p.asked)
+		calls += p.wanted - p.asked
+	}
+	if calls == 0 {
 		return nil
 	}
-	if !f.enter(f, n) {
+	if !f.enter(f, calls) {
 		return ErrEnded
 	}
 	f.mu.Lock()
-	f.open += n
+	f.open += calls
 	f.mu.Unlock()
-	p.open += n
-	for ; p.asked < to; p.asked++ {
-		go f.call(ctx, p, p.asked)
+	first, _ := f.o.attempt(ctx) // canceled with ctx
+	for _, p := range parts {
+		p.open += p.wanted - p.asked
+		for ; p.asked < p.wanted; p.asked++ {
+			go f.call(ctx, first, p, p.asked)
+		}
 	}
 	return nil
 }
@@ -237,7 +235,7 @@ func (f *flight) takeOne(ctx context.Context, r result) error {
 	}
 	f.observe(ctx, r)
 	p.said[r.host] = r.err
-	if err := f.ask(ctx, p, len(p.hosts)); err != nil {
+	if err := f.ask(ctx, []*part{p}, allHosts); err != nil {
 		return err
 	}
 	if p.open == 0 {
@@ -256,6 +254,9 @@ func (f *flight) leave() {
 	defer f.mu.Unlock()
 	f.returned = true
 	f.Control.returned(f, f.open)
+	if f.open == 0 {
+		f.cancel()
+	}
 }
 
 func (f *flight) unanswered() (all []Unanswered) {
