@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,7 +187,7 @@ func TestLongErrors(t *testing.T) {
 		failed, ok := errors.AsType[*shard.UnansweredError[string]](err)
 		require.True(t, ok)
 		require.Len(t, failed.Keys, 1000)
-		require.Len(t, failed.Hosts, 32)
+		require.Len(t, failed.Hosts, 34)
 		require.Less(t, len(err.Error()), 9000)
 		require.Contains(t, err.Error(), "and 976 more")
 	})
@@ -243,6 +244,24 @@ func TestRun(t *testing.T) {
 		go get()
 		require.ErrorIs(t, <-got, shard.ErrNotRunning)
 	})
+}
+
+// Nodes that are set up wrong are logged, once, those that are just down aren't.
+func TestWrongHosts(t *testing.T) {
+	t.Parallel()
+	w := newWorld("ab", 1)
+	w.set(func(p *peer) { p.err = shard.ErrOtherCache }, "a0")
+	w.set(func(p *peer) { p.err = shard.ErrUnavailable }, "b0")
+	var log strings.Builder
+	inWorld(t, w, shard.ClientOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(*testing.T, *client) {
+		wait(10 * time.Second)
+		w.set(func(p *peer) { p.err = nil }, "a0")
+		wait(10 * time.Second)
+	})
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	require.Len(t, lines, 2)
+	require.Contains(t, lines[0], `a shard host can't be used" cache=numbers host=a0 dc=a error="the node serves another cache"`)
+	require.Contains(t, lines[1], `can be used again`)
 }
 
 // What a node must not say is as good as no answer: another one is taken, and the host is named.

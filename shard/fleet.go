@@ -156,7 +156,7 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 	case errors.Is(err, ErrOtherCache):
 		answer = Response{}
 	}
-	h.Failing.Store(err != nil && !errors.Is(err, ErrNotMatched))
+	c.judge(ctx, h, err)
 	if mayPass(err) {
 		return answer, err
 	}
@@ -171,6 +171,22 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 		c.o.Observer.Changed(c.table.Count())
 	}
 	return answer, err
+}
+
+// judge records how a call of a host ended. Hosts at which something is wrong are logged, and when that is over.
+func (c *fleet) judge(ctx context.Context, h *routes.Host, err error) {
+	failing := err != nil && !errors.Is(err, ErrNotMatched)
+	h.Failing.Store(failing)
+	wrong := failing && !mayPass(err)
+	if h.Wrong.Swap(wrong) == wrong {
+		return
+	}
+	log := c.o.Logger.With("cache", c.ping.Cache, "host", h.Address, "dc", h.DC)
+	if wrong {
+		log.WarnContext(ctx, "a shard host can't be used", "error", err)
+	} else {
+		log.InfoContext(ctx, "a shard host can be used again", "error", err)
+	}
 }
 
 // mayPass reports whether a call that failed is worth a repeat. What an answer said is not.

@@ -8,7 +8,7 @@ import (
 )
 
 // MaxReplicas is how many hosts of a sharding key are used: those that answered the newest requests. Each data centre has one.
-const MaxReplicas = 32
+const MaxReplicas = 64
 
 // Snapshot is the map at one time. It must not be changed.
 type Snapshot struct {

@@ -17,6 +17,7 @@ type Host struct {
 	// For the user of the table.
 	Pinging atomic.Bool  // a ping is on its way
 	Failing atomic.Bool  // its last call failed
+	Wrong   atomic.Bool  // its last call failed, and a repeat can't help
 	Heard   atomic.Int64 // when it answered last
 
 	// Guarded by Table.mu.
@@ -37,9 +38,10 @@ type Table struct {
 	numbers  atomic.Uint64
 	snapshot atomic.Pointer[Snapshot] // nil: to be made
 
-	mu      sync.Mutex
-	hosts   map[string]*Host
-	changed chan struct{} // closed and replaced with each change
+	mu       sync.Mutex
+	hosts    map[string]*Host
+	assigned int           // of hosts
+	changed  chan struct{} // closed and replaced with each change
 }
 
 // New returns an empty table.
@@ -70,15 +72,19 @@ func (t *Table) SetHosts(places []Place) (added []*Host, changed bool) {
 		}
 		stay[p.Address] = h
 	}
-	changed, lost := len(added) > 0, false
+	changed = len(added) > 0
+	before := t.assigned
 	for address, h := range t.hosts {
-		if stay[address] != h {
-			h.removed, changed = true, true
-			lost = lost || h.route.Assigned
+		if stay[address] == h {
+			continue
+		}
+		h.removed, changed = true, true
+		if h.route.Assigned {
+			t.assigned--
 		}
 	}
 	t.hosts = stay
-	if lost {
+	if t.assigned < before {
 		t.change()
 	}
 	return added, changed
@@ -108,6 +114,12 @@ func (t *Table) Learn(h *Host, number uint64, r Route) (changed bool) {
 		r = Route{}
 	}
 	changed = r.Assigned != h.route.Assigned || r.Interval != h.route.Interval
+	if h.route.Assigned {
+		t.assigned--
+	}
+	if r.Assigned {
+		t.assigned++
+	}
 	h.number, h.route = number, r
 	if changed {
 		t.change()
@@ -133,12 +145,7 @@ func (t *Table) Changed() <-chan struct{} {
 func (t *Table) Count() (hosts, assigned int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, h := range t.hosts {
-		if h.route.Assigned {
-			assigned++
-		}
-	}
-	return len(t.hosts), assigned
+	return len(t.hosts), t.assigned
 }
 
 // Snapshot returns the map as it is.
