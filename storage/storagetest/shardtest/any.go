@@ -46,7 +46,7 @@ type process struct {
 	token string
 	got   *shard.Claimed // what it was given, and believes to hold; nil: nothing
 	ends  int            // when its claim is over at the earliest
-	over  bool           // it was refused, or has left
+	over  bool           // it has left, or another has had the shard since
 }
 
 func (w *world) any() *process {
@@ -65,7 +65,6 @@ func (w *world) claim(p *process) {
 	c, err := w.s.store.Claim(w.s.Context(), p.Member, p.token, ttl)
 	if err != nil {
 		require.True(w, errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrLost), err)
-		p.over = p.over || p.got != nil && errors.Is(err, lease.ErrLost)
 		return
 	}
 	require.False(w, p.over, "%s has lost its shard", p.token)
@@ -94,7 +93,6 @@ func (w *world) ping(p *process) {
 	if err != nil {
 		require.ErrorIs(w, err, lease.ErrLost)
 		require.False(w, w.alive(p) && p.got.Generation == w.layout.Generation, "%s is alive", p.token)
-		p.over = p.over || p.got != nil && !errors.Is(err, shard.ErrMoved)
 		return
 	}
 	require.True(w, p.got != nil && !p.over && p.got.Generation == w.layout.Generation, "%s has lost its shard", p.token)
@@ -106,8 +104,9 @@ func (w *world) leave(p *process) {
 	if err != nil {
 		require.ErrorIs(w, err, lease.ErrLost)
 		require.False(w, w.alive(p), "%s is alive", p.token)
+		return
 	}
-	p.over = p.over || p.got != nil
+	p.over = true
 }
 
 func (w *world) set() {

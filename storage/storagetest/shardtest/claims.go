@@ -42,12 +42,13 @@ func ownShard(s *subject) {
 		c, err := s.try(host, another(host, 2))
 		require.NoError(s, err)
 		require.Equal(s, hosts[c.Shard], host)
+		s.pass(time.Minute)
 	}
 	s.pass(ttl)
-	require.Equal(s, 0, s.claim("new").Shard)
-	c, err := s.try("x", another("x", 3))
+	require.Equal(s, 1, s.claim("new").Shard)
+	c, err := s.try("y", another("y", 3))
 	require.NoError(s, err)
-	require.Equal(s, 1, c.Shard, "another has its shard")
+	require.Equal(s, 2, c.Shard, "another has its shard")
 }
 
 func longestUnpinged(s *subject) {
@@ -193,7 +194,10 @@ func clockSetBack(s *subject) {
 	s.claim("x")
 	s.pass(-24 * time.Hour)
 	require.LessOrEqual(s, s.held("y", token("y")), ttl, "not for a day")
+	s.pass(-24 * time.Hour)
+	require.LessOrEqual(s, s.held("x", another("x", 2)), ttl, "nor the host itself")
 	s.pass(ttl / 2)
+	require.LessOrEqual(s, s.held("x", another("x", 2)), ttl/2)
 	require.NoError(s, s.ping("x"), "alive")
 	s.pass(-24 * time.Hour)
 	require.LessOrEqual(s, s.status().Shards[0].Left, ttl)

@@ -25,7 +25,10 @@ if not generation then
 end
 generation = tonumber(generation)
 local now_us, now_ms = time()
-local until_ms, _, shard, of, rest = front(redis.call('HGET', shards_key, host), now_ms)
+local until_ms, pinged_ms, shard, of, rest, back = front(redis.call('HGET', shards_key, host), now_ms)
+if back then
+  put(shards_key, host, until_ms, pinged_ms, shard, of, rest)
+end
 if has(rest, token) then
   if until_ms <= now_ms then
     return {'LOST'}
@@ -48,8 +51,8 @@ if not shard or wait_ms > now_ms then
 end
 if seen.over[shard] then
   -- Its time is over for good: it doesn't come back when Redis's clock is set back.
-  local _, pinged_ms, _, _, its = front(redis.call('HGET', shards_key, seen.over[shard]), now_ms)
-  put(shards_key, seen.over[shard], pinged_ms, pinged_ms, shard, generation, its)
+  local _, last_ms, _, _, its = front(redis.call('HGET', shards_key, seen.over[shard]), now_ms)
+  put(shards_key, seen.over[shard], last_ms, last_ms, shard, generation, its)
 end
 local incarnation = decimal(math.max(tonumber(last or 0) + 1, now_us))
 redis.call('HSET', layout_key, 'incarnation', incarnation)
