@@ -143,3 +143,10 @@ type Invalidator interface {
 	// InvalidatePrefix removes the values whose IDs begin with a prefix, of those that were claimed as Prefixed.
 	InvalidatePrefix(ctx context.Context, kind *records.Kind, prefix string) (int, error)
 }
+
+// Announcer is told of changes of values, for whoever keeps copies of them.
+type Announcer interface {
+	// Announce calls write, which changes values in the store, between two announcements. If the first one fails, write isn't
+	// called. It must be called at most once, with ctx or one that ends earlier. Errors: write's, and those of package fault.
+	Announce(ctx context.Context, keys []Key, write func(ctx context.Context) error) error
+}

@@ -13,17 +13,29 @@ import (
 
 // Claim implements cache.Store.
 func (s *Store) Claim(ctx context.Context, key cache.Key, c cache.Claim) (cache.Claimed, error) {
-	args := []string{c.Token, redis.Milliseconds(c.TTL), string(c.Mode)}
-	reply, err := s.values.Run(ctx, claimScript, s.keys(key), args)
-	if err != nil {
-		return cache.Claimed{}, err
-	}
-	claimed, err := claimOf(reply)
+	claimed, err := s.claim(ctx, key, c)
 	if c.Mode == cache.Over && err == nil {
 		s.report(key.Kind.Name, key.ID)
 	}
 	if c.Prefixed && err == nil && claimed.Outcome == cache.Granted {
 		_, err = s.addEntry(ctx, prefixIndex(key.Kind), key, cache.MaxTaggedTTL)
+	}
+	return claimed, err
+}
+
+// claim runs the script, which removes the value if the claim is made over it.
+func (s *Store) claim(ctx context.Context, key cache.Key, c cache.Claim) (claimed cache.Claimed, err error) {
+	run := func(ctx context.Context) error {
+		reply, err := s.values.Run(ctx, claimScript, s.keys(key), []string{c.Token, redis.Milliseconds(c.TTL), string(c.Mode)})
+		if err == nil {
+			claimed, err = claimOf(reply)
+		}
+		return err
+	}
+	if c.Mode == cache.Over {
+		err = s.announced(ctx, []cache.Key{key}, run)
+	} else {
+		err = run(ctx)
 	}
 	return claimed, err
 }
@@ -72,10 +84,13 @@ func (s *Store) Store(ctx context.Context, v cache.Value) error {
 			return cache.ErrSuperseded // the tag was invalidated after the value may have been read
 		}
 	}
-	reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key), []string{v.Token, string(v.Bytes), redis.Milliseconds(v.TTL)})
-	if err == nil {
-		err = refusals.Check(reply, redis.OK)
-	}
+	err := s.announced(ctx, []cache.Key{v.Key}, func(ctx context.Context) error {
+		reply, err := s.values.Run(ctx, storeScript, s.keys(v.Key), []string{v.Token, string(v.Bytes), redis.Milliseconds(v.TTL)})
+		if err == nil {
+			err = refusals.Check(reply, redis.OK)
+		}
+		return err
+	})
 	if err == nil {
 		s.settle(ctx, v.Key)
 	}

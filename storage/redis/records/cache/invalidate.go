@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/redis/rueidis"
@@ -12,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// pageSize is how many entries an invalidation reads and removes at once.
+// pageSize is how many entries an invalidation reads, and values it removes, at once.
 const pageSize = 500
 
 // Invalidate implements cache.Store.
@@ -27,6 +28,15 @@ func (s *Store) Invalidate(ctx context.Context, kind *records.Kind, ids []string
 // remove removes values and the claims on them, with one pipeline to each node. The claim goes first: see the package comment. They
 // are two commands, since one with both keys would fail while their slot is moved.
 func (s *Store) remove(ctx context.Context, keys []cache.Key) error {
+	var errs []error
+	for some := range slices.Chunk(keys, pageSize) {
+		errs = append(errs, s.announced(ctx, some, func(ctx context.Context) error { return s.removeEach(ctx, some) }))
+	}
+	s.settle(ctx, keys...)
+	return errors.Join(errs...)
+}
+
+func (s *Store) removeEach(ctx context.Context, keys []cache.Key) error {
 	client, prefix := s.values.Client(), s.values.Prefix()
 	errs := s.values.RetryEach(ctx, "invalidate", len(keys), func(ctx context.Context, left []int) []error {
 		var commands rueidis.Commands
@@ -42,7 +52,6 @@ func (s *Store) remove(ctx context.Context, keys []cache.Key) error {
 		}
 		return errs
 	})
-	s.settle(ctx, keys...)
 	return errors.Join(errs...)
 }
 

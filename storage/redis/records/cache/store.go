@@ -38,6 +38,7 @@ type Store struct {
 	values  *redis.Conn
 	indexes *redis.Conn
 	reads   *tracked.Client
+	changes cache.Announcer // nil: nobody is told
 	stop    func()
 
 	mu        sync.RWMutex // held while listeners are called
@@ -52,6 +53,17 @@ func New(values, indexes *redis.Conn, reads *tracked.Client) *Store {
 	s := &Store{values: values, indexes: indexes, reads: reads, listeners: map[string]map[*cache.Listener]*records.Kind{}}
 	s.stop = reads.Listen(tracked.Listener{Changed: s.changed, Lost: s.lost})
 	return s
+}
+
+// Announce makes all changes of values be announced. It must be called before any.
+func (s *Store) Announce(a cache.Announcer) { s.changes = a }
+
+// announced does what changes values.
+func (s *Store) announced(ctx context.Context, keys []cache.Key, write func(ctx context.Context) error) error {
+	if s.changes == nil {
+		return write(ctx)
+	}
+	return s.changes.Announce(ctx, keys, write)
 }
 
 // Close ends the listening.
