@@ -19,24 +19,23 @@ import (
 
 const operationsPage = "../../docs/operations.md"
 
-// TestDocumentationOfMetrics compares the tables of metrics on the page with what a service with two Redis registers.
+// TestDocumentationOfMetrics compares the tables of metrics on the page with what a service with two Redis registers, and a node of
+// shards.
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
-	registry, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(), "--require-credentials", "--key-metrics=session",
+	service, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(), "--require-credentials", "--key-metrics=session",
 		`--channels=[{"pattern":"notifications:topic:.+","deliver":"copies"}]`)
 	require.NoError(t, err)
+	node := startNodeHere(t, "--redis="+channels.URL(), "--cache=author", "--dc=a")
 
-	descriptions := make(chan *prometheus.Desc)
-	go func() {
-		registry.Describe(descriptions)
-		close(descriptions)
-	}()
 	var registered []string
-	name := regexp.MustCompile(`fqName: "(tidemark_\w+)".* constLabels: {(?:(\w+)=.*)?}, variableLabels: {(.*)}}$`)
-	for d := range descriptions {
-		if found := name.FindStringSubmatch(d.String()); found != nil {
-			labels := strings.Trim(found[2]+","+found[3], ",")
+	name, value := regexp.MustCompile(`fqName: "(\w+)".* constLabels: {(.*)}, variableLabels: {(.*)}}$`), regexp.MustCompile(`="[^"]*"`)
+	for _, d := range append(described(service), described(node)...) {
+		found := name.FindStringSubmatch(d)
+		require.NotNil(t, found, d)
+		if strings.HasPrefix(found[1], "tidemark_") {
+			labels := strings.Trim(value.ReplaceAllString(found[2], "")+","+found[3], ",")
 			registered = append(registered, found[1]+strings.TrimSuffix("{"+labels+"}", "{}"))
 		}
 	}
@@ -48,6 +47,32 @@ func TestDocumentationOfMetrics(t *testing.T) {
 	}
 	slices.Sort(registered) // each metric of Redis is there twice
 	require.ElementsMatch(t, slices.Compact(registered), documented, "each metric has one row in %s", operationsPage)
+}
+
+func described(r *prometheus.Registry) (all []string) {
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		r.Describe(descriptions)
+		close(descriptions)
+	}()
+	for d := range descriptions {
+		all = append(all, d.String())
+	}
+	return all
+}
+
+// startNodeHere starts the parts of a node of shards in this process, and stops them with the test.
+func startNodeHere(t *testing.T, args ...string) *prometheus.Registry {
+	t.Helper()
+	flags := pflag.NewFlagSet("node", pflag.ContinueOnError)
+	config.AddNodeFlags(flags)
+	require.NoError(t, flags.Parse(append([]string{"--listen=127.0.0.1:0", "--admin-listen=127.0.0.1:0"}, args...)))
+	c, err := config.LoadNode(flags, nil)
+	require.NoError(t, err)
+	registry, parts := prometheus.NewRegistry(), lifecycle.New(t.Context())
+	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
+	require.NoError(t, startNode(t.Context(), c, partNeeds{log: slog.New(slog.DiscardHandler), metrics: registry, parts: parts}))
+	return registry
 }
 
 // startHere starts the parts of a service in this process, and stops them with the test.

@@ -22,30 +22,38 @@ const (
 	optionAdmin      = "admin-listen"
 )
 
-// listening is how the server listens.
+// listening is how a server listens.
 type listening struct {
-	access    config.Access
+	closed    bool              // clients need credentials
+	insecure  bool              // clients need none, on any address
+	remedy    string            // what to set if they need none
 	addresses map[string]string // by option
 	certs     *certs.Keeper     // nil: without TLS
 }
 
 // newListening returns how a server with a configuration listens. It reads the certificate.
 func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
-	on.access = c.Access
-	on.addresses = map[string]string{optionListen: c.Server.Listen}
+	on = listening{
+		closed: c.Access.Closed(), insecure: c.Access.Insecure, addresses: map[string]string{optionListen: c.Server.Listen},
+		remedy: "set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; --insecure lets everybody do everything",
+	}
 	if c.Matchmaking.On && c.GRPC.Listen != "" {
 		on.addresses[optionGRPCListen] = c.GRPC.Listen
 	}
 	if c.Server.AdminListen != "" {
 		on.addresses[optionAdmin] = c.Server.AdminListen
 	}
-	if c.TLS.Cert == "" {
-		return on, nil
+	return on, on.readCertificate(c.TLS, log)
+}
+
+func (on *listening) readCertificate(files config.TLS, log *slog.Logger) (err error) {
+	if files.Cert == "" {
+		return nil
 	}
-	if on.certs, err = certs.Open(certs.Files(c.TLS), log); err != nil {
-		return on, &cli.UsageError{Err: err}
+	if on.certs, err = certs.Open(certs.Files(files), log); err != nil {
+		return &cli.UsageError{Err: err}
 	}
-	return on, nil
+	return nil
 }
 
 // open opens the listeners.
@@ -80,7 +88,7 @@ func (on listening) check(ctx context.Context, log *slog.Logger) error {
 		if err != nil {
 			return err
 		}
-		if on.access.Closed() && on.certs == nil && !isLocal(l.Addr()) {
+		if on.closed && on.certs == nil && !isLocal(l.Addr()) {
 			log.WarnContext(ctx, "credentials and messages cross the network in plain text: set tls-cert, unless a proxy encrypts them",
 				"option", option, "address", l.Addr())
 		}
@@ -93,22 +101,28 @@ func (on listening) check(ctx context.Context, log *slog.Logger) error {
 
 // listen listens on the address of an option, for clients of the protocols.
 func (on listening) listen(ctx context.Context, option string, protocols ...string) (net.Listener, error) {
-	address := on.addresses[option]
-	if path, ok := strings.CutPrefix(address, config.UnixPrefix); ok {
+	if path, ok := strings.CutPrefix(on.addresses[option], config.UnixPrefix); ok {
 		return listenUnix(ctx, path)
 	}
+	l, err := on.bind(ctx, option)
+	if err == nil && on.certs != nil {
+		l = tls.NewListener(l, on.certs.Config(protocols...))
+	}
+	return l, err
+}
+
+// bind listens on the TCP address of an option, without TLS.
+func (on listening) bind(ctx context.Context, option string) (net.Listener, error) {
+	address := on.addresses[option]
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("listen on %s: the port is in use by another program: stop it, or set another --%s", address, option)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	case !isLocal(l.Addr()) && !on.access.Closed() && !on.access.Insecure:
-		return nil, errors.Join(&cli.UsageError{Err: fmt.Errorf("%s: other machines can reach %s, and no credentials are required: "+
-			"set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; --insecure lets everybody do everything",
-			option, address)}, l.Close())
-	case on.certs != nil:
-		return tls.NewListener(l, on.certs.Config(protocols...)), nil
+	case !isLocal(l.Addr()) && !on.closed && !on.insecure:
+		return nil, errors.Join(&cli.UsageError{Err: fmt.Errorf("%s: other machines can reach %s, and no credentials are required: %s",
+			option, address, on.remedy)}, l.Close())
 	}
 	return l, nil
 }

@@ -81,7 +81,7 @@ func newRoot(t cli.Terminal) *cobra.Command {
 	root.SetOut(t.Stdout)
 	root.SetErr(t.Stderr)
 	root.SetFlagErrorFunc(cli.FlagError)
-	root.AddCommand(newServe(t), newKeys(t), newVersion())
+	root.AddCommand(newServe(t), newKeys(t), newShards(t), newVersion())
 	root.AddCommand(commands.Clients(t)...)
 	return root
 }

@@ -45,17 +45,24 @@ func openRecordsRedis(
 		}
 		open.Sessions = conn
 	}
-	if url := c.Records.Cache.Redis; url != "" {
-		conn, found, err := openAnother(ctx, c, another{key: "cacheRedis", url: url, of: "cache"}, needs)
-		if err != nil {
-			return open, err
-		}
-		d := found.Durability
-		needs.log.InfoContext(ctx, "storage found", "of", "cache", "kind", found.Kind, "product", found.Product, "version", found.Version,
-			"eviction", d.EvictionPolicy, "maxMemory", d.MaxMemoryBytes, "meaning", "the cache may evict, and may be lost")
-		open.Cache = conn
+	return open, openCacheRedis(ctx, c, &open, needs)
+}
+
+// openCacheRedis connects to the Redis of caches, unless it is that of the channels.
+func openCacheRedis(ctx context.Context, c config.Config, open *records.Instances, needs storeNeeds) error {
+	url := c.Records.Cache.Redis
+	if url == "" {
+		return nil
 	}
-	return open, nil
+	conn, found, err := openAnother(ctx, c, another{key: "cacheRedis", url: url, of: "cache"}, needs)
+	if err != nil {
+		return err
+	}
+	d := found.Durability
+	needs.log.InfoContext(ctx, "storage found", "of", "cache", "kind", found.Kind, "product", found.Product, "version", found.Version,
+		"eviction", d.EvictionPolicy, "maxMemory", d.MaxMemoryBytes, "meaning", "the cache may evict, and may be lost")
+	open.Cache = conn
+	return nil
 }
 
 func openAnother(ctx context.Context, c config.Config, a another, needs storeNeeds) (*redis.Conn, storage.Description, error) {

@@ -62,9 +62,11 @@ func TestScriptsWithRedis(t *testing.T) {
 	locked := redistest.Start(t, redistest.Options{Username: username, Password: password})
 	addLeastUser(t, locked)
 	secure := redistest.Start(t, redistest.Options{TLS: true})
+	dir := t.TempDir()
+	issue(t, dir, "server")
 	runScripts(t, "testdata/redis", map[string]string{
 		"ADDRESS": locked.Addr(), "USERNAME": username, "PASSWORD": password,
-		"TLS_ADDRESS": secure.Addr(), "CA_FILE": secure.CAFile(),
+		"TLS_ADDRESS": secure.Addr(), "CA_FILE": secure.CAFile(), "CERTS": dir,
 	})
 }
 

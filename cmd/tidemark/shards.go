@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/lease"
+)
+
+// exitLost is the exit status of a node that has lost its shard: start it again. It is EX_TEMPFAIL of sysexits.h.
+const exitLost = 75
+
+func newShards(t cli.Terminal) *cobra.Command {
+	group := cli.NewGroup("shards", "Hold caches in memory, split into shards", newShardServe(t))
+	group.Aliases = []string{"shard"}
+	return group
+}
+
+func newShardServe(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:        "serve",
+		SuggestFor: []string{"start", "run", "server", "node"},
+		Short:      "Hold a shard of a cache in memory, and answer from it",
+		Args:       cli.Arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.LoadNode(cmd.Flags(), t.Environ)
+			if err != nil {
+				return &cli.UsageError{Err: err}
+			}
+			log := newLogger(t.Stderr, c)
+			err = untilStopped(cmd.Context(), log, func(needs partNeeds) error { return startNode(cmd.Context(), c, needs) })
+			if errors.Is(err, lease.ErrLost) {
+				log.ErrorContext(cmd.Context(), "the node has lost its shard: it must be started again", "error", err)
+				return &cli.ExitError{Status: exitLost, Err: err}
+			}
+			return err
+		},
+	}
+	config.AddNodeFlags(cmd.Flags())
+	cmd.SetHelpFunc(func(*cobra.Command, []string) {
+		if err := config.WriteNodeHelp(t.Stdout); err != nil {
+			t.Report("%v", err)
+		}
+	})
+	return cmd
+}
