@@ -10,7 +10,7 @@ import (
 // Address is where a node is reached: that of its proxy.
 func (n *Node) Address() string { return n.Proxy.Addr() }
 
-// Start starts processes, and returns when all of them listen.
+// Start starts processes, and returns when all of them listen. Until then their proxies swallow.
 func (all Nodes) Start(t testing.TB) {
 	t.Helper()
 	printed := make([]int, len(all))
@@ -18,13 +18,16 @@ func (all Nodes) Start(t testing.TB) {
 		if n.Process.PID() != 0 {
 			printed[i] = len(n.Process.Log())
 		}
+		n.Proxy.Hold() // a node may be found before it is known here where it listens
 		n.must(t, "start", n.Process.Start(t.Context()))
 	}
 	for i, n := range all {
 		await(t, func() error {
 			log := n.Process.Log()[printed[i]:]
 			if found := n.listening.FindStringSubmatch(log); found != nil {
+				n.Listens = found[1]
 				n.Proxy.SetTarget(found[1])
+				n.Proxy.Pass()
 				return nil
 			}
 			return fmt.Errorf("%s doesn't listen:\n%s", n.Host, log)
@@ -40,9 +43,12 @@ func (all Nodes) Kill(t testing.TB) {
 	}
 }
 
-// Restart ends processes with SIGTERM, one after the other, and starts them again.
+// Restart ends processes with SIGTERM, all at the same time, and starts them again.
 func (all Nodes) Restart(t testing.TB) {
 	t.Helper()
+	for _, n := range all {
+		n.must(t, "end", n.Process.Signal(syscall.SIGTERM))
+	}
 	for _, n := range all {
 		n.must(t, "end", n.Process.End(syscall.SIGTERM))
 	}

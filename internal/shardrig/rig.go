@@ -32,8 +32,10 @@ type Options struct {
 
 // Rig is the nodes of one cache.
 type Rig struct {
-	o     Options
-	nodes Nodes
+	o       Options
+	nodes   Nodes
+	ctx     context.Context //nolint:containedctx // of the proxies
+	proxies sync.WaitGroup
 }
 
 // Node is one process, which can be started again.
@@ -41,6 +43,7 @@ type Node struct {
 	DC, Host string
 	Process  *process.Process
 	Proxy    *proxy.Proxy
+	Listens  string // address of the process behind the proxy, which a test may give to the proxy of another node
 
 	listening *regexp.Regexp
 }
@@ -53,11 +56,28 @@ const (
 	step     = 10 * time.Millisecond
 )
 
-// New returns a rig without nodes.
-func New(o Options) *Rig { return &Rig{o: o} }
+// New returns a rig without nodes. Those that are added end with the test, after the loads that it starts later.
+func New(t testing.TB, o Options) *Rig {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	r := &Rig{o: o, ctx: ctx}
+	t.Cleanup(func() {
+		for _, n := range r.nodes {
+			if err := n.Process.End(syscall.SIGKILL); err != nil {
+				t.Errorf("shardrig: end %s: %v", n.Host, err)
+			}
+			if t.Failed() {
+				t.Logf("shardrig: log of %s:\n%s", n.Host, process.LastLines(n.Process.Log(), 30))
+			}
+		}
+		cancel()
+		r.proxies.Wait()
+	})
+	return r
+}
 
-// Add makes nodes of a data centre, with a proxy each, that aren't started. They end with the test. Their hosts are named after
-// the data centre and a number.
+// Add makes nodes of a data centre, with a proxy each, that aren't started. Their hosts are named after the data centre and a
+// number.
 func (r *Rig) Add(t testing.TB, dc string, n int) Nodes {
 	t.Helper()
 	var added Nodes
@@ -70,27 +90,13 @@ func (r *Rig) Add(t testing.TB, dc string, n int) Nodes {
 // AddHost makes a node as Add does.
 func (r *Rig) AddHost(t testing.TB, dc, host string) *Node {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	tcp, err := proxy.New(ctx, "127.0.0.1:1") // until the process listens
+	tcp, err := proxy.New(r.ctx, "127.0.0.1:1") // until the process listens
 	if err != nil {
-		cancel()
 		t.Fatalf("shardrig: start a proxy: %v", err)
 	}
-	var running sync.WaitGroup
-	running.Go(func() { tcp.Run(ctx) })
+	r.proxies.Go(func() { tcp.Run(r.ctx) })
 	one := &Node{DC: dc, Host: host, Proxy: tcp, Process: &process.Process{Dir: t.TempDir(), LogName: "node.log"}, listening: r.o.Listening}
 	one.Process.Program, one.Process.Args, one.Process.Env = r.o.Command(one)
-	t.Cleanup(func() {
-		err := one.Process.End(syscall.SIGKILL)
-		cancel()
-		running.Wait()
-		if err != nil {
-			t.Errorf("shardrig: end %s: %v", host, err)
-		}
-		if t.Failed() {
-			t.Logf("shardrig: log of %s:\n%s", host, process.LastLines(one.Process.Log(), 30))
-		}
-	})
 	r.nodes = append(r.nodes, one)
 	return one
 }

@@ -1,0 +1,94 @@
+package shardrig_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/proxy"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// TestReadersNoticeNothing disturbs three data centres of four shards, with two spare nodes each, one way after the other.
+func TestReadersNoticeNothing(t *testing.T) {
+	t.Parallel()
+	f := newTier(t, redistest.Standalone(t))
+	dcs := []string{"a", "b", "c"}
+	for _, dc := range dcs {
+		f.split(t, dc, 4)
+		f.Add(t, dc, 6)
+	}
+	f.All().Start(t)
+	f.AwaitWhole(t, dcs...)
+	// A Get that waited for a node that is silent would wait for an hour.
+	load := f.connect(t, shard.ClientOptions{Timeout: time.Hour}).load(t)
+	load.Await(t, 50)
+	for _, c := range []struct { //nolint:paralleltest // one after the other
+		name    string
+		disturb func(*testing.T)
+	}{
+		{"a node is killed", func(t *testing.T) {
+			killed := f.Holder(t, "a", 1)
+			f.replaced(t, "a", 1, func() { killed.Kill(t) })
+			load.Await(t, 50)
+			killed.Start(t)
+		}},
+		{"a node is stopped", func(t *testing.T) {
+			stopped := f.Holder(t, "b", 2)
+			f.replaced(t, "b", 2, func() {
+				stopped.Stop(t)
+				load.Await(t, 50)
+			})
+			load.Await(t, 50)
+			stopped.Cont(t)
+		}},
+		{"a data centre answers two seconds late", func(t *testing.T) {
+			f.DC("c").Delay(2 * time.Second)
+			load.Await(t, 100)
+		}},
+		{"a data centre never answers, and another loses a node", func(t *testing.T) {
+			f.DC("a").Swallow()
+			load.Await(t, 50)
+			killed := f.Holder(t, "c", 0)
+			killed.Kill(t)
+			load.Await(t, 50)
+			killed.Start(t)
+		}},
+		{"answers of a data centre are lost", func(t *testing.T) {
+			for _, n := range f.DC("b") {
+				n.Proxy.Hold(proxy.ToClient)
+			}
+			load.Await(t, 100)
+			f.DC("b").Cut()
+		}},
+		{"all connections break", func(t *testing.T) {
+			for range 5 {
+				f.All().Cut()
+				load.Await(t, 10)
+			}
+		}},
+		{"the nodes of a data centre are restarted", func(t *testing.T) {
+			f.DC("a").Restart(t)
+			load.Await(t, 50)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.disturb(t)
+			f.All().Pass()
+			f.AwaitWhole(t, dcs...)
+			load.Await(t, 50)
+		})
+	}
+}
+
+// replaced returns when another node than before has loaded a shard.
+func (f *tier) replaced(t *testing.T, dc string, number int, disturb func()) {
+	t.Helper()
+	var before uint64
+	f.Await(t, dc, func(state shard.DC) bool {
+		before = state.Shards[number].Incarnation
+		return true
+	})
+	disturb()
+	f.Await(t, dc, func(state shard.DC) bool { return state.Whole() && state.Shards[number].Incarnation > before })
+}

@@ -1,0 +1,58 @@
+package shardrig_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// TestCallsOfASilentDataCentre makes 10,000 Gets while one of two data centres is silent. The calls that nobody waits for any
+// more are bounded by MaxLate, or by how many begin within the time-outs. Nothing is left of them afterwards.
+func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
+	const gets, perSecond, maxLate = 10_000, 2000, 100
+	f := newTier(t, redistest.Standalone(t))
+	f.dc(t, "a", 1)
+	silent := f.dc(t, "b", 1)
+	for name, c := range map[string]struct { //nolint:paralleltest // as above
+		o     shard.ClientOptions
+		bound int // of calls
+	}{
+		"MaxLate": {shard.ClientOptions{Timeout: time.Hour, MaxLate: maxLate}, maxLate},
+		// A tenth of a second and a retry: 400 calls at that rate, on a machine that isn't late itself.
+		"time-outs": {shard.ClientOptions{Timeout: 100 * time.Millisecond}, gets / 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := f.connect(t, c.o)
+			require.NoError(t, client.check(t.Context(), edges))
+			idle, before := runtime.NumGoroutine(), heap()
+			silent.Swallow()
+			limit, most := rate.NewLimiter(perSecond, 1), 0
+			for range gets {
+				require.NoError(t, limit.Wait(t.Context()))
+				require.NoError(t, client.check(t.Context(), edges))
+				most = max(most, runtime.NumGoroutine()-idle)
+			}
+			grown := heap() - before
+			t.Logf("at most %d goroutines more than when idle, and %d KiB of memory", most, grown>>10)
+			require.Less(t, most, c.bound+20)
+			require.Less(t, grown, c.bound<<15)
+			silent.Pass()
+			idle++ // the goroutine of the condition
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= idle }, patience, 10*time.Millisecond)
+		})
+	}
+}
+
+// heap returns how many bytes are in use.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
