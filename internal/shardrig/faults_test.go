@@ -6,6 +6,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/shardrig"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -20,9 +21,20 @@ func TestReadersNoticeNothing(t *testing.T) {
 	}
 	f.All().Start(t)
 	f.AwaitWhole(t, dcs...)
-	// A Get that waited for a node that is silent would wait for an hour.
-	load := f.connect(t, shard.ClientOptions{Timeout: time.Hour}).load(t)
-	load.Await(t, 50)
+	var all shard.StaticHosts
+	for _, n := range f.All() {
+		all = append(all, shard.Host{Address: n.Address(), DC: n.DC})
+	}
+	var load shardrig.Loads
+	for _, o := range []shard.ClientOptions{
+		{},
+		{LocalDC: "a", MaxHedge: 50 * time.Millisecond, MaxLate: 100},
+		{Hosts: all, PingRate: 100, SkipPings: true},
+	} {
+		o.Timeout = time.Hour // A Get that waited for a node that is silent would wait that long.
+		load = append(load, f.connect(t, o).load(t))
+	}
+	load.Await(t, 20)
 	for _, c := range []struct { //nolint:paralleltest // one after the other
 		name    string
 		disturb func(*testing.T)
@@ -30,35 +42,35 @@ func TestReadersNoticeNothing(t *testing.T) {
 		{"a node is killed", func(t *testing.T) {
 			killed := f.Holder(t, "a", 1)
 			f.replaced(t, "a", 1, func() { killed.Kill(t) })
-			load.Await(t, 50)
+			load.Await(t, 20)
 			killed.Start(t)
 		}},
 		{"a node is stopped", func(t *testing.T) {
 			stopped := f.Holder(t, "b", 2)
 			f.replaced(t, "b", 2, func() {
 				stopped.Stop(t)
-				load.Await(t, 50)
+				load.Await(t, 20)
 			})
-			load.Await(t, 50)
+			load.Await(t, 20)
 			stopped.Cont(t)
 		}},
 		{"a data centre answers two seconds late", func(t *testing.T) {
 			f.DC("c").Delay(2 * time.Second)
-			load.Await(t, 100)
+			load.Await(t, 30)
 		}},
 		{"a data centre never answers, and another loses a node", func(t *testing.T) {
 			f.DC("a").Swallow()
-			load.Await(t, 50)
+			load.Await(t, 20)
 			killed := f.Holder(t, "c", 0)
 			killed.Kill(t)
-			load.Await(t, 50)
+			load.Await(t, 20)
 			killed.Start(t)
 		}},
 		{"answers of a data centre are lost", func(t *testing.T) {
 			for _, n := range f.DC("b") {
 				n.Proxy.Hold(proxy.ToClient)
 			}
-			load.Await(t, 100)
+			load.Await(t, 30)
 			f.DC("b").Cut()
 		}},
 		{"all connections break", func(t *testing.T) {
@@ -69,14 +81,14 @@ func TestReadersNoticeNothing(t *testing.T) {
 		}},
 		{"the nodes of a data centre are restarted", func(t *testing.T) {
 			f.DC("a").Restart(t)
-			load.Await(t, 50)
+			load.Await(t, 20)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.disturb(t)
 			f.All().Pass()
 			f.AwaitWhole(t, dcs...)
-			load.Await(t, 50)
+			load.Await(t, 20)
 		})
 	}
 }

@@ -17,9 +17,9 @@ type Load struct {
 	err   error
 }
 
-const readers = 4
+const readers = 2
 
-// StartLoad lets four readers call read, at most perSecond times a second together, until the test ends. A read returns an error
+// StartLoad lets two readers call read, at most perSecond times a second together, until the test ends. A read returns an error
 // if it fails, or its answer is wrong; that fails the test.
 func StartLoad(t testing.TB, perSecond int, read func(ctx context.Context, random *rand.Rand) error) *Load {
 	t.Helper()
@@ -62,18 +62,33 @@ func (l *Load) state() (reads int, err error) {
 	return l.reads, l.err
 }
 
+// Loads are those of several clients.
+type Loads []*Load
+
 // Await waits until n more reads have begun and succeeded.
 func (l *Load) Await(t testing.TB, n int) {
 	t.Helper()
-	before, _ := l.state()
-	await(t, func() error {
-		reads, err := l.state()
-		if err != nil {
-			t.Fatalf("shardrig: %v", err)
-		}
-		if reads < before+readers+n { // some had begun before
-			return fmt.Errorf("%d of %d reads", reads-before, n)
-		}
-		return nil
-	})
+	Loads{l}.Await(t, n)
+}
+
+// Await waits until n more reads of each have begun and succeeded.
+func (all Loads) Await(t testing.TB, n int) {
+	t.Helper()
+	enough := make([]int, len(all))
+	for i, l := range all {
+		before, _ := l.state()
+		enough[i] = before + readers + n // some have begun already
+	}
+	for i, l := range all {
+		await(t, func() error {
+			reads, err := l.state()
+			if err != nil {
+				t.Fatalf("shardrig: %v", err)
+			}
+			if reads < enough[i] {
+				return fmt.Errorf("%d of %d reads", reads, enough[i])
+			}
+			return nil
+		})
+	}
 }

@@ -143,5 +143,5 @@ func (c client) check(ctx context.Context, keys []uint64) error {
 // load reads until the test ends.
 func (c client) load(t *testing.T) *shardrig.Load {
 	t.Helper()
-	return shardrig.StartLoad(t, 50, c.read)
+	return shardrig.StartLoad(t, 25, c.read)
 }
