@@ -3,6 +3,7 @@ package tier
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -64,6 +65,11 @@ type valuesCodec struct{ most int }
 
 // Append implements shard.Codec.
 func (c valuesCodec) Append(dst []byte, entries []shard.Entry[string, []byte]) ([]byte, error) {
+	size := 0
+	for _, e := range entries {
+		size += len(e.ID) + len(e.Value) + 2*binary.MaxVarintLen32
+	}
+	dst = slices.Grow(dst, size)
 	for _, e := range entries {
 		if err := checkID(e.ID); err != nil {
 			return nil, err
