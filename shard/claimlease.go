@@ -50,9 +50,6 @@ func (c *claimLease) Acquire(ctx context.Context, r lease.Request) (fence uint64
 	defer c.mu.Unlock()
 	if c.granted {
 		err := c.claims.Ping(ctx, c.member, c.token, r.TTL, c.loaded)
-		if errors.Is(err, ErrMoved) {
-			c.keeps = false // so that it is left
-		}
 		if errors.Is(err, ErrMoved) || !errors.Is(err, lease.ErrLost) {
 			return c.claimed.Incarnation, err
 		}

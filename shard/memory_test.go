@@ -20,10 +20,18 @@ type memory struct {
 	after atomic.Pointer[func(op string) error] // is called after each call, outside of the lock: an error takes the place of its reply
 	ahead atomic.Int64                          // how much the store's clock was set forward
 
+	// travel returns how long a request of a host is on its way, how long its reply is, and after what time it arrives again. nil: no
+	// time; 0: it never arrives.
+	travel func(host string) (there, back, again time.Duration)
+	drift  float64 // how much faster the store's clock is than those of the nodes, since began
+	began  time.Time
+
 	mu       sync.Mutex
 	layout   shard.Layout
-	claims   []claim // by shard
-	last     uint64  // incarnation
+	claims   []claim  // by shard
+	former   []claim  // of earlier layouts
+	over     []string // tokens that have had a shard which another has got
+	last     uint64   // incarnation
 	watchers []*func()
 	calls    []string
 }
@@ -36,7 +44,7 @@ type claim struct {
 }
 
 func newMemory(shards int) *memory {
-	m := &memory{}
+	m := &memory{began: time.Now()}
 	if shards > 0 {
 		m.setLayout(shard.Even(shards)...)
 	}
@@ -55,16 +63,19 @@ func (m *memory) count(op string) (n int) {
 	return n
 }
 
-// setLayout gives the data centre another layout. Earlier claims are over at once.
+// setLayout gives the data centre another layout.
 func (m *memory) setLayout(starts ...uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.layout = shard.Layout{Generation: m.layout.Generation + 1, Starts: starts}
-	m.claims = make([]claim, len(starts))
+	m.former, m.claims = append(m.former, m.claims...), make([]claim, len(starts))
 	m.notify()
 }
 
-func (m *memory) now() time.Time { return time.Now().Add(time.Duration(m.ahead.Load())) }
+func (m *memory) now() time.Time {
+	drifted := float64(time.Since(m.began)) * m.drift
+	return time.Now().Add(time.Duration(m.ahead.Load()) + time.Duration(drifted))
+}
 
 // left returns how long a claim lasts.
 func (m *memory) left(c claim) time.Duration { return c.until.Sub(m.now()) }
@@ -75,51 +86,82 @@ func (m *memory) notify() {
 	}
 }
 
-// do carries out an operation, unless it fails before.
-func (m *memory) do(op string, effect func() error) error {
+// do carries out an operation, if the store isn't away.
+func (m *memory) do(ctx context.Context, who shard.Member, op string, effect func() (shard.Claimed, error)) (shard.Claimed, error) {
 	if err := m.fails.Load(); err != nil {
-		return *err
+		return shard.Claimed{}, *err
 	}
+	if m.travel == nil {
+		return m.arrive(op, effect)
+	}
+	there, back, again := m.travel(who.Host)
+	type reply struct {
+		c   shard.Claimed
+		err error
+	}
+	replies := make(chan reply, 1)
+	go func() {
+		if there > 0 {
+			<-time.After(there)
+			c, err := m.arrive(op, effect)
+			<-time.After(back)
+			replies <- reply{c, err}
+		}
+		if again > 0 {
+			<-time.After(again)
+			_, _ = m.arrive(op, effect)
+		}
+	}()
+	select {
+	case r := <-replies:
+		return r.c, r.err
+	case <-ctx.Done():
+		return shard.Claimed{}, ctx.Err()
+	}
+}
+
+func (m *memory) arrive(op string, effect func() (shard.Claimed, error)) (shard.Claimed, error) {
 	m.mu.Lock()
 	m.calls = append(m.calls, op)
-	err := effect()
+	c, err := effect()
 	m.mu.Unlock()
 	if after := m.after.Load(); after != nil {
 		if lost := (*after)(op); lost != nil {
-			return lost
+			return shard.Claimed{}, lost
 		}
 	}
-	return err
+	return c, err
 }
 
-func (m *memory) Claim(_ context.Context, who shard.Member, token string, ttl time.Duration) (c shard.Claimed, err error) {
-	err = m.do("claim", func() error {
+func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl time.Duration) (shard.Claimed, error) {
+	return m.do(ctx, who, "claim", func() (shard.Claimed, error) {
 		if len(m.layout.Starts) == 0 {
-			return shard.ErrNoLayout
+			return shard.Claimed{}, shard.ErrNoLayout
 		}
-		found := m.choose(who.Host)
-		if i := slices.IndexFunc(m.claims, func(c claim) bool { return c.token == token }); i >= 0 {
-			found = i
-			if m.left(m.claims[i]) <= 0 {
-				return lease.ErrLost
-			}
-		} else if i := slices.IndexFunc(m.claims, func(c claim) bool { return c.host == who.Host && m.left(c) > 0 }); i >= 0 {
-			return errors.Join(shard.ErrSameHost, &lease.HeldError{For: m.left(m.claims[i])})
-		} else if found < 0 {
-			return &lease.HeldError{For: ttl}
-		} else {
-			m.last++
+		own := slices.IndexFunc(m.claims, func(c claim) bool { return c.host == who.Host && m.left(c) > 0 })
+		found := slices.IndexFunc(m.claims, func(c claim) bool { return c.token == token })
+		former := slices.IndexFunc(m.former, func(c claim) bool { return m.left(c) > 0 })
+		switch {
+		case former >= 0:
+			return shard.Claimed{}, &lease.HeldError{For: m.left(m.former[former])}
+		case found < 0 && slices.Contains(m.over, token), found >= 0 && m.left(m.claims[found]) <= 0:
+			return shard.Claimed{}, lease.ErrLost
+		case found >= 0:
+			m.claims[found].until = m.now().Add(ttl)
+			return m.claims[found].Claimed, nil
+		case own >= 0:
+			return shard.Claimed{}, errors.Join(shard.ErrSameHost, &lease.HeldError{For: m.left(m.claims[own])})
 		}
-		held := &m.claims[found]
-		held.Shard, held.Interval, held.Generation = found, m.layout.Interval(found), m.layout.Generation
-		if held.token != token {
-			held.Incarnation, held.loaded = m.last, false
+		if found = m.choose(who.Host); found < 0 {
+			next := slices.MinFunc(m.claims, func(a, b claim) int { return a.until.Compare(b.until) })
+			return shard.Claimed{}, &lease.HeldError{For: m.left(next)}
 		}
-		held.host, held.token, held.until = who.Host, token, m.now().Add(ttl)
-		c = held.Claimed
-		return nil
+		m.last++
+		c := shard.Claimed{Shard: found, Interval: m.layout.Interval(found), Generation: m.layout.Generation, Incarnation: m.last}
+		m.over = append(m.over, m.claims[found].token)
+		m.claims[found] = claim{Claimed: c, host: who.Host, token: token, until: m.now().Add(ttl)}
+		return c, nil
 	})
-	return c, err
 }
 
 // choose returns the free shard that a host had last, or else the one that is free the longest; -1: none is.
@@ -137,30 +179,35 @@ func (m *memory) choose(host string) int {
 	return found
 }
 
-func (m *memory) Ping(_ context.Context, _ shard.Member, token string, ttl time.Duration, loaded bool) error {
-	return m.do("ping", func() error {
-		return m.of(token, func(c *claim) { c.until, c.loaded = m.now().Add(ttl), loaded })
-	})
-}
-
-func (m *memory) Leave(_ context.Context, _ shard.Member, token string) error {
-	return m.do("leave", func() error {
-		return m.of(token, func(c *claim) {
-			c.until = time.Time{}
-			m.notify()
-		})
-	})
-}
-
-// of changes the claim of a token.
-func (m *memory) of(token string, change func(c *claim)) error {
-	for i := range m.claims {
-		if c := &m.claims[i]; c.token == token && m.left(*c) > 0 {
-			change(c)
-			return nil
+func (m *memory) Ping(ctx context.Context, who shard.Member, token string, ttl time.Duration, loaded bool) error {
+	return m.change(ctx, who, "ping", token, func(c *claim) error {
+		if c.Generation != m.layout.Generation {
+			return shard.ErrMoved
 		}
-	}
-	return lease.ErrLost
+		c.until, c.loaded = m.now().Add(ttl), loaded
+		return nil
+	})
+}
+
+func (m *memory) Leave(ctx context.Context, who shard.Member, token string) error {
+	return m.change(ctx, who, "leave", token, func(c *claim) error {
+		c.until = time.Time{}
+		m.notify()
+		return nil
+	})
+}
+
+// change changes the claim of a token.
+func (m *memory) change(ctx context.Context, who shard.Member, op, token string, change func(c *claim) error) error {
+	_, err := m.do(ctx, who, op, func() (shard.Claimed, error) {
+		for _, claims := range [][]claim{m.claims, m.former} {
+			if i := slices.IndexFunc(claims, func(c claim) bool { return c.token == token && m.left(c) > 0 }); i >= 0 {
+				return shard.Claimed{}, change(&claims[i])
+			}
+		}
+		return shard.Claimed{}, lease.ErrLost
+	})
+	return err
 }
 
 func (m *memory) Watch(_, _ string, freed func()) (stop func()) {
@@ -189,7 +236,8 @@ func (m *memory) give(i int, host string) {
 	m.claims[i] = claim{}
 	if host != "" {
 		m.last++
-		m.claims[i] = claim{host: host, token: host, until: time.Now().Add(time.Hour), Claimed: shard.Claimed{Incarnation: m.last}}
+		c := shard.Claimed{Generation: m.layout.Generation, Incarnation: m.last}
+		m.claims[i] = claim{host: host, token: host, until: time.Now().Add(time.Hour), Claimed: c}
 	}
 }
 

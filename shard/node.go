@@ -72,11 +72,11 @@ func (u *unready) Unwrap() error { return u.err }
 // NewNode returns a node for the shards of a cache. Run makes it claim one.
 func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, ID, V], o NodeOptions) (*Node[K, ID, V], error) {
 	o.Member.Cache = d.Cache
-	if err := errors.Join(CheckName("the cache", d.Cache), CheckName("the data centre", o.Member.DC), CheckName("the host", o.Member.Host)); err != nil {
+	if err := errors.Join(d.check(), CheckName("data centre", o.Member.DC), CheckName("host", o.Member.Host)); err != nil {
 		return nil, err
 	}
 	if o.PingPeriod == 0 {
-		o.PingPeriod = time.Second
+		o.PingPeriod = DefaultPingPeriod
 	}
 	if o.TTL == 0 {
 		o.TTL = lease.DefaultTTL
@@ -105,8 +105,9 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 // If the claim can't be renewed in time Get answers for no shard, but the source goes on, so that Get answers at once when the same
 // shard was claimed again. A changed layout makes Run claim another shard and load that.
 func (n *Node[K, ID, V]) Run(ctx context.Context) error {
-	defer n.claim.leave(ctx)
 	defer n.drop()
+	defer n.claim.leave(ctx)
+	defer n.stop(errNoShard)
 	name := n.d.Cache + ":" + n.o.Member.DC + ":" + n.o.Member.Host
 	for {
 		err := n.leases.Hold(ctx, name, func(holding context.Context, _ uint64) error { return n.hold(ctx, holding) })
@@ -135,7 +136,7 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 				wait = n.o.PingPeriod / 2 // after an outage those that have loaded a shard claim theirs before others do
 			}
 		}
-		sleep(ctx, wait*3/4+rand.N(wait/2)) //nolint:gosec // it isn't a secret
+		pause(ctx, wait*3/4+rand.N(wait/2)) //nolint:gosec // it isn't a secret
 	}
 }
 
@@ -156,12 +157,8 @@ func (n *Node[K, ID, V]) hold(ctx, holding context.Context) error {
 		n.load = startLoad(ctx, n.source, c, &n.o)
 	}
 	err := n.serve(holding, c, token)
-	// The claim goes on only if it is lost for want of a renewal.
-	if ctx.Err() != nil || errors.Is(err, ErrMoved) || !n.o.KeepServing {
+	if ctx.Err() != nil || !n.o.KeepServing {
 		n.stop(err)
-	}
-	if ctx.Err() != nil || errors.Is(err, ErrMoved) {
-		n.claim.keep(false, false)
 	}
 	return err
 }
@@ -174,7 +171,7 @@ func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) err
 	case <-n.load.ready:
 	}
 	n.claim.keep(true, true)
-	if err := n.o.Claims.Ping(ctx, n.o.Member, token, n.o.TTL, true); errors.Is(err, lease.ErrLost) {
+	if err := n.announce(ctx, token); errors.Is(err, lease.ErrLost) {
 		return err
 	} // after another error the next renewal says that the shard is loaded
 	n.serving.Store(&serving[K, ID, V]{Claimed: c, load: n.load, err: ctx.Err, keep: n.o.KeepServing, until: func() time.Time {
@@ -184,6 +181,13 @@ func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) err
 	n.o.Logger.InfoContext(ctx, "the node answers for its shard", "shard", c.Shard, "incarnation", c.Incarnation)
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// announce says at once that the shard is loaded.
+func (n *Node[K, ID, V]) announce(ctx context.Context, token string) error {
+	ctx, cancel := context.WithTimeout(ctx, n.o.PingPeriod)
+	defer cancel()
+	return n.o.Claims.Ping(ctx, n.o.Member, token, n.o.TTL, true)
 }
 
 // stop makes Get answer for no shard.

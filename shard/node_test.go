@@ -25,19 +25,7 @@ const (
 // squares is a cache of the squares of numbers, whose sharding keys they are.
 var squares = shard.Description[uint64, uint64, uint64]{
 	Cache: "squares", ShardingKey: func(n uint64) uint64 { return n }, EntryID: func(n uint64) uint64 { return n },
-	Keys: asJSON[[]uint64]{}, Values: asJSON[[]shard.Entry[uint64, uint64]]{},
-}
-
-type asJSON[T any] struct{}
-
-func (asJSON[T]) Append(dst []byte, value T) ([]byte, error) {
-	data, err := json.Marshal(value)
-	return append(dst, data...), err
-}
-
-func (asJSON[T]) Decode(data []byte) (value T, err error) {
-	err = json.Unmarshal(data, &value)
-	return value, err
+	Keys: shard.JSON[[]uint64](), Values: shard.JSON[[]shard.Entry[uint64, uint64]](),
 }
 
 type run func(ctx context.Context, in shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error
@@ -200,41 +188,65 @@ func TestAnOutageOfTheStore(t *testing.T) {
 // The claim of a node is still valid in the store when the node has given it up: nobody else gets the shard.
 func TestAnOutageAsShortAsTheMargin(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(1)
-		n := start(t, m, "h1", nil)
-		start(t, m, "h2", nil)
-		back := m.away()
-		pass(ttl - ping)
-		require.Equal(t, shard.Response{}, n.ask(t, 2))
-		back()
-		pass(margin - margin/10)
-		require.EqualValues(t, 1, n.ask(t, 2).Incarnation)
-		require.Zero(t, m.count("leave"))
-	})
+	for name, loading := range map[string]time.Duration{"loaded": 0, "loading": 2 * ttl} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(1)
+				n := start(t, m, "h1", func(_ *shard.NodeOptions, s *source) {
+					s.run = func(ctx context.Context, in shard.Interval, serve func(shard.Reader[uint64, uint64, uint64])) error {
+						<-time.After(loading)
+						return serveOnce(square)(ctx, in, serve)
+					}
+				})
+				start(t, m, "h2", nil)
+				back := m.away()
+				pass(ttl - ping)
+				require.Equal(t, shard.Response{}, n.ask(t, 2))
+				back()
+				pass(margin - margin/10)
+				require.Equal(t, "h1", m.holder(0))
+				pass(loading)
+				require.EqualValues(t, 1, n.ask(t, 2).Incarnation)
+				require.Zero(t, m.count("leave"))
+			})
+		})
+	}
 }
 
-// The reply to a claim is lost: the claim is repeated by the same token, and so the node doesn't wait for itself.
+// The reply to a claim is lost. The claim is repeated by the same token, and so the node doesn't wait for itself; once its time is
+// over, by another one.
 func TestALostReply(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(1)
-		n := start(t, m, "h1", nil)
-		back := m.away()
-		pass(2 * ttl)
-		lost := func(op string) error {
-			if op == "claim" {
-				m.after.Store(nil)
-				return errAway
-			}
-			return nil
-		}
-		m.after.Store(&lost)
-		back()
-		pass(3 * ping)
-		require.EqualValues(t, 2, n.ask(t, 2).Incarnation)
-		require.Equal(t, 3, m.count("claim"))
-	})
+	for name, test := range map[string]struct {
+		again       time.Duration // from when on the store can be reached
+		incarnation int
+	}{"soon": {0, 2}, "too late": {2 * ttl, 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(1)
+				n := start(t, m, "h1", nil)
+				back := m.away()
+				pass(2 * ttl)
+				lost := func(op string) error {
+					if op != "claim" {
+						return nil
+					}
+					m.after.Store(nil)
+					m.away()
+					return errAway
+				}
+				m.after.Store(&lost)
+				back()
+				pass(ping)
+				pass(test.again)
+				back()
+				pass(ping)
+				require.EqualValues(t, test.incarnation, n.ask(t, 2).Incarnation)
+			})
+		})
+	}
 }
 
 // The clock of the store is set forward: all claims are over at once, and the nodes claim their shards again.
@@ -280,19 +292,29 @@ func TestALostShardEndsTheNode(t *testing.T) {
 	}
 }
 
+// A node whose data centre has got another layout leaves its shard, claims another, and loads that.
 func TestAnotherLayout(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := newMemory(1)
-		n := start(t, m, "h1", func(o *shard.NodeOptions, _ *source) { o.KeepServing = true })
-		m.setLayout(shard.Even(2)...)
-		pass(ping)
-		in := shard.Layout{Starts: shard.Even(2)}.Interval(0)
-		require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: in, Incarnation: 2}, n.ask(t))
-		runs, ended := n.source.ran()
-		require.Equal(t, []shard.Interval{shard.All, in}, runs)
-		require.Equal(t, 1, ended)
-	})
+	for name, away := range map[string]time.Duration{"at once": 0, "as short as the margin": ttl - ping, "after a long outage": 2 * ttl} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(1)
+				n := start(t, m, "h1", func(o *shard.NodeOptions, _ *source) { o.KeepServing = true })
+				back := m.away()
+				pass(away)
+				m.setLayout(shard.Even(2)...)
+				m.give(0, "h2")
+				back()
+				pass(3 * ping)
+				in := shard.Layout{Starts: shard.Even(2)}.Interval(1)
+				require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: in, Incarnation: 3}, n.ask(t))
+				runs, ended := n.source.ran()
+				require.Equal(t, []shard.Interval{shard.All, in}, runs)
+				require.Equal(t, 1, ended)
+			})
+		})
+	}
 }
 
 // Nodes say why they wait, and get a shard when there is one for them.

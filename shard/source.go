@@ -80,12 +80,12 @@ func (l *load[K, ID, V]) run(ctx context.Context, s Source[K, ID, V], o *NodeOpt
 		}
 		again := wait.NextBackOff()
 		o.Logger.WarnContext(ctx, "the source failed, and will be loaded again", slog.Any("error", err), slog.Duration("after", again))
-		sleep(ctx, again)
+		pause(ctx, again)
 	}
 }
 
-// sleep waits, but no longer than ctx lives.
-func sleep(ctx context.Context, d time.Duration) {
+// pause waits, but no longer than ctx lives.
+func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
