@@ -74,7 +74,7 @@ func (h *hosts) read(ctx context.Context, dcs []string) (found []shard.Host, lis
 	return found, listed, nil
 }
 
-func addresses(r redis.Result) ([]string, error) {
+func addresses(r redis.Result) (found []string, err error) {
 	switch {
 	case r.Err != nil:
 		return nil, r.Err
@@ -82,6 +82,11 @@ func addresses(r redis.Result) ([]string, error) {
 		return nil, refusals.Error(r.Reply)
 	}
 	d := r.Reply.Decoder()
-	found := d.Texts()
+	now := d.Int64()
+	for _, value := range d.Texts() {
+		if h, ok := holder(value, now); ok && h.Left > 0 {
+			found = append(found, h.Address)
+		}
+	}
 	return found, d.End()
 }

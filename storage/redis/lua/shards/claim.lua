@@ -19,24 +19,25 @@
 local layout_key, shards_key = KEYS[1], KEYS[2]
 local host, token, ttl_ms, address = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local generation, starts, last = unpack(redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation'))
+local generation, starts, latest = unpack(redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation'))
 if not generation then
   return {'NO_LAYOUT'}
 end
 generation = tonumber(generation)
 local now_us, now_ms = time()
-local until_ms, pinged_ms, shard, of, rest, back = front(redis.call('HGET', shards_key, host), now_ms)
+local own = redis.call('HGET', shards_key, host)
+local until_ms, pinged_ms, shard, of, back = front(own, now_ms)
 if back then
-  put(shards_key, host, until_ms, pinged_ms, shard, of, rest)
+  put(shards_key, host, until_ms, pinged_ms, own)
 end
-if has(rest, token) then
+if has(own, token) then
   if until_ms <= now_ms then
     return {'LOST'}
   elseif of ~= generation then
     return {'HELD', until_ms - now_ms}
   end
-  put(shards_key, host, now_ms + ttl_ms, now_ms, shard, of, rest)
-  return {'OK', decimal(of), shard, string.match(rest, '^%d+'), bounds(starts, shard)}
+  put(shards_key, host, now_ms + ttl_ms, now_ms, own)
+  return {'OK', decimal(of), shard, string.match(own, '^%d+ %d+ %d+ %d+ (%d+)'), bounds(starts, shard)}
 elseif until_ms > now_ms then
   return {'SAME_HOST', until_ms - now_ms}
 end
@@ -51,11 +52,13 @@ if not shard or wait_ms > now_ms then
 end
 if seen.over[shard] then
   -- Its time is over for good: it doesn't come back when Redis's clock is set back.
-  local _, last_ms, _, _, its = front(redis.call('HGET', shards_key, seen.over[shard]), now_ms)
-  put(shards_key, seen.over[shard], last_ms, last_ms, shard, generation, its)
+  local last = redis.call('HGET', shards_key, seen.over[shard])
+  local _, last_ms = front(last, now_ms)
+  put(shards_key, seen.over[shard], last_ms, last_ms, last)
 end
-local incarnation = decimal(math.max(tonumber(last or 0) + 1, now_us))
+local incarnation = decimal(math.max(tonumber(latest or 0) + 1, now_us))
 redis.call('HSET', layout_key, 'incarnation', incarnation)
-put(shards_key, host, now_ms + ttl_ms, now_ms, shard, generation, table.concat({incarnation, decimal(now_ms), 0, token, address}, ' '))
+local mine = {decimal(now_ms + ttl_ms), decimal(now_ms), shard, decimal(generation), incarnation, decimal(now_ms), 0, token, address}
+redis.call('HSET', shards_key, host, table.concat(mine, ' '))
 prolong(now_ms, KEEP_MS, shards_key)
 return {'OK', decimal(generation), shard, incarnation, bounds(starts, shard)}

@@ -16,15 +16,16 @@ local layout_key, shards_key = KEYS[1], KEYS[2]
 local host, token, ttl_ms, loaded = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 local _, now_ms = time()
-local until_ms, _, shard, generation, rest = front(redis.call('HGET', shards_key, host), now_ms)
-if not has(rest, token) then
+local own = redis.call('HGET', shards_key, host)
+local until_ms, _, _, generation = front(own, now_ms)
+if not has(own, token) then
   return {'LOST'}
 elseif tonumber(redis.call('HGET', layout_key, 'generation') or 0) ~= generation then
   return {'MOVED'}
 elseif until_ms <= now_ms then
   return {'LOST'}
 end
-rest = string.gsub(rest, '^(%d+ %d+) %d', '%1 ' .. loaded)
-put(shards_key, host, now_ms + ttl_ms, now_ms, shard, generation, rest)
+own = string.gsub(own, '^(%d+ %d+ %d+ %d+ %d+ %d+) %d', '%1 ' .. loaded)
+put(shards_key, host, now_ms + ttl_ms, now_ms, own)
 prolong(now_ms, KEEP_MS, shards_key)
 return {'OK'}

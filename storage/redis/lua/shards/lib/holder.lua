@@ -3,12 +3,12 @@
 -- holder has left.
 
 -- define: front
--- front returns the end, the last ping, the shard and the generation of a holder, and what follows them, and whether the ping is in
--- the future, from before Redis's clock was set back. Then it counts as one of now, so that the holder keeps its shard for its TTL,
--- and no longer. If the value isn't one of a holder the end is 0 and there is nothing else.
+-- front returns the end, the last ping, the shard and the generation of a holder, and whether the ping is in the future, from before
+-- Redis's clock was set back. Then it counts as one of now, so that the holder keeps its shard for its TTL, and no longer. If the value
+-- isn't one of a holder the end is 0 and there is nothing else.
 local function front(value, now_ms)
-  local until_ms, pinged_ms, shard, generation, rest = string.match(value or '', '^(%d+) (%d+) (%d+) (%d+) (%d+ %d+ %d .*)$')
-  if not rest then
+  local until_ms, pinged_ms, shard, generation = string.match(value or '', '^(%d+) (%d+) (%d+) (%d+) %d')
+  if not until_ms then
     return 0
   end
   until_ms, pinged_ms = tonumber(until_ms), tonumber(pinged_ms)
@@ -16,19 +16,20 @@ local function front(value, now_ms)
   if back then
     until_ms, pinged_ms = math.max(0, until_ms - pinged_ms + now_ms), now_ms
   end
-  return until_ms, pinged_ms, tonumber(shard), tonumber(generation), rest, back
+  return until_ms, pinged_ms, tonumber(shard), tonumber(generation), back
 end
 
 -- define: put
 -- uses: time.decimal
-local function put(key, host, until_ms, pinged_ms, shard, generation, rest)
-  redis.call('HSET', key, host, table.concat({decimal(until_ms), decimal(pinged_ms), shard, decimal(generation), rest}, ' '))
+-- put writes a holder with another end and another last ping.
+local function put(key, host, until_ms, pinged_ms, value)
+  redis.call('HSET', key, host, decimal(until_ms) .. ' ' .. decimal(pinged_ms) .. string.match(value, '^%d+ %d+( .*)$'))
 end
 
 -- define: has
--- has reports whether a holder has a token. rest is what front returns after the generation.
-local function has(rest, token)
-  return string.match(rest or '', '^%d+ %d+ %d (%S+) ') == token
+-- has reports whether a holder has a token.
+local function has(value, token)
+  return string.match(value or '', '^%d+ %d+ %d+ %d+ %d+ %d+ %d (%S+) ') == token
 end
 
 -- define: others

@@ -13,29 +13,29 @@ local SPARE = 100
 
 -- define: survey
 -- uses: holder.front holder.put pick.SPARE
--- survey reads all holders of a data centre. It returns the end of the last one that has a shard of another generation, and of each
--- one that has a shard of this; when each shard of this was pinged last; and the fields of shards whose holders' time is over. It
+-- survey reads all holders of a data centre. It returns the end of the last one that has a shard of another generation, and the ends of
+-- those that have one of this; when the free ones were pinged last; and the fields of those whose holders' time is over. It
 -- writes what has changed since Redis's clock was set back, and removes holders whose time is over if there are too many.
 local function survey(key, generation, shards, now_ms, host)
   local seen = {former_ms = 0, held = {}, pinged = {}, over = {}}
   local all = redis.call('HGETALL', key)
   local crowded = #all / 2 > shards + SPARE
   for i = 1, #all, 2 do
-    local until_ms, pinged_ms, shard, of, rest, back = front(all[i + 1], now_ms)
+    local until_ms, pinged_ms, shard, of, back = front(all[i + 1], now_ms)
     if until_ms <= now_ms and crowded and all[i] ~= host then
       redis.call('HDEL', key, all[i])
     elseif back then
-      put(key, all[i], until_ms, pinged_ms, shard, of, rest)
-    end
-    if of == generation then
-      seen.pinged[shard] = math.max(seen.pinged[shard] or 0, pinged_ms)
+      put(key, all[i], until_ms, pinged_ms, all[i + 1])
     end
     if until_ms > now_ms and of == generation then
       seen.held[shard] = until_ms
     elseif until_ms > now_ms then
       seen.former_ms = math.max(seen.former_ms, until_ms)
-    elseif of == generation and until_ms > pinged_ms and not crowded then
-      seen.over[shard] = all[i]
+    elseif of == generation then
+      seen.pinged[shard] = math.max(seen.pinged[shard] or 0, pinged_ms)
+      if until_ms > pinged_ms and not crowded then
+        seen.over[shard] = all[i]
+      end
     end
   end
   return seen

@@ -1,0 +1,72 @@
+package shards_test
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+var cpu = regexp.MustCompile(`used_cpu_(?:user|sys)_main_thread:([\d.]+)`)
+
+// BenchmarkScripts reports what each script costs Redis, all told, for a data centre with as many shards as there may be.
+func BenchmarkScripts(b *testing.B) {
+	node := redistest.Start(b, redistest.Options{})
+	h := open(b, node.URL())
+	_, err := h.store.SetLayout(b.Context(), "c", "a", 0, shard.Even(shard.MaxShards))
+	require.NoError(b, err)
+	member := func(i int) shard.Member {
+		return shard.Member{Cache: "c", DC: "a", Host: fmt.Sprintf("node-%04d.shards.example", i), Address: fmt.Sprintf("node-%04d.shards.example:7100", i)}
+	}
+	for i := range shard.MaxShards {
+		_, err := h.store.Claim(b.Context(), member(i), "0123456789ABCDEFGHIJKLMNOP", time.Hour)
+		require.NoError(b, err)
+	}
+	hosts := h.store.Hosts("c")
+	for name, do := range map[string]func(i int) error{
+		"ping": func(i int) error {
+			return h.store.Ping(b.Context(), member(i%shard.MaxShards), "0123456789ABCDEFGHIJKLMNOP", time.Hour, true)
+		},
+		"claim while all are held": func(int) error {
+			_, err := h.store.Claim(b.Context(), member(shard.MaxShards), "spare", time.Hour)
+			require.ErrorIs(b, err, lease.ErrHeld)
+			return nil
+		},
+		"status": func(int) error { _, err := h.store.Status(b.Context(), "c"); return err },
+		"hosts":  func(int) error { _, err := hosts.Hosts(b.Context()); return err },
+		"set refused": func(int) error {
+			_, err := h.store.SetLayout(b.Context(), "c", "a", 2, shard.Even(shard.MaxShards))
+			require.ErrorIs(b, err, shard.ErrChanged)
+			return nil
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			n, before := 0, used(b, node)
+			for b.Loop() {
+				require.NoError(b, do(n))
+				n++
+			}
+			b.ReportMetric((used(b, node)-before)*1e6/float64(n), "redis-cpu-us/op")
+		})
+	}
+}
+
+// used returns the CPU time of Redis, in seconds.
+func used(b *testing.B, node *redistest.Node) (seconds float64) {
+	b.Helper()
+	stats, err := node.Do(b, "INFO", "cpu").ToString()
+	require.NoError(b, err)
+	for _, m := range cpu.FindAllStringSubmatch(stats, -1) {
+		one, err := strconv.ParseFloat(m[1], 64)
+		require.NoError(b, err)
+		seconds += one
+	}
+	return seconds
+}
