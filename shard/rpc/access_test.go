@@ -63,10 +63,8 @@ func TestTokens(t *testing.T) {
 	require.NotErrorIs(t, err, shard.ErrUnavailable, "it can't pass")
 }
 
-// fileOf asks a node for the description of its service.
+// fileOf asks a node for the description of its service. The call lasts until ctx ends.
 func fileOf(ctx context.Context, conn *grpc.ClientConn) ([]byte, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	stream, err := grpc_reflection_v1.NewServerReflectionClient(conn).ServerReflectionInfo(ctx)
 	if err != nil {
 		return nil, err

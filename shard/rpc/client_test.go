@@ -58,8 +58,8 @@ func TestLargeAnswers(t *testing.T) {
 	require.NotErrorIs(t, err, shard.ErrUnavailable)
 }
 
-// swallow accepts connections, and never answers. It returns the address, and the connections.
-func swallow(t *testing.T) (address string, accepted <-chan net.Conn) {
+// swallow returns an address that accepts connections, and never answers.
+func swallow(t *testing.T) (address string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func swallow(t *testing.T) (address string, accepted <-chan net.Conn) {
 			_ = conn.Close()
 		}
 	})
-	return l.Addr().String(), conns
+	return l.Addr().String()
 }
 
 // TestBlackHole: calls of a node that doesn't answer end with their contexts, too many fail at once, and those of other nodes
@@ -90,7 +90,7 @@ func swallow(t *testing.T) (address string, accepted <-chan net.Conn) {
 func TestBlackHole(t *testing.T) {
 	t.Parallel()
 	const most = 2
-	hole, _ := swallow(t)
+	hole := swallow(t)
 	_, address := start(t, found(nil))
 	c, ended := dial(t, rpc.ClientOptions{MaxCalls: most}), make(chan error)
 	cause := errors.New("the cause")
@@ -141,28 +141,29 @@ func TestRestart(t *testing.T) {
 // TestRetain closes connections to addresses that aren't retained. They are made again if they are needed, until Close.
 func TestRetain(t *testing.T) {
 	t.Parallel()
-	c := dial(t, rpc.ClientOptions{})
+	c, entered := dial(t, rpc.ClientOptions{}), make(chan struct{})
 	_, kept := start(t, found(nil))
-	hole, conns := swallow(t)
-	gone := func() {
-		t.Helper()
-		ended := make(chan error, 1)
-		go func() {
-			_, err := call(t, c, hole, nil)
-			ended <- err
-		}()
-		conn := <-conns
+	_, left := start(t, func(ctx context.Context, _ *shard.Request) (shard.Response, error) {
+		entered <- struct{}{}
+		<-ctx.Done()
+		entered <- struct{}{}
+		return shard.Response{}, ctx.Err()
+	})
+	for _, leave := range []func(){
+		func() { c.Retain([]string{kept, "127.0.0.1:1"}) }, func() { c.Retain([]string{kept}) }, c.Close,
+	} {
 		_, err := call(t, c, kept, nil)
 		require.NoError(t, err)
-		c.Retain([]string{kept, "127.0.0.1:1"})
-		require.ErrorIs(t, <-ended, shard.ErrUnavailable)
-		_, err = io.Copy(io.Discard, conn)
-		require.NoError(t, err)
-		require.NoError(t, conn.Close())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := call(t, c, left, nil)
+			ended <- err
+		}()
+		<-entered
+		leave()
+		require.ErrorContains(t, <-ended, "connection is closing")
+		<-entered
 	}
-	gone()
-	gone()
-	c.Close()
 	_, err := call(t, c, kept, nil)
 	require.ErrorIs(t, err, shard.ErrUnavailable)
 }

@@ -28,7 +28,8 @@ func TestHealth(t *testing.T) {
 			return errors.New("it loads")
 		}
 	})
-	client := grpc_health_v1.NewHealthClient(foreign(t, address))
+	conn := foreign(t, address)
+	client := grpc_health_v1.NewHealthClient(conn)
 	is := func(want grpc_health_v1.HealthCheckResponse_ServingStatus) {
 		t.Helper()
 		for _, name := range []string{"", service} {
@@ -64,9 +65,27 @@ func TestHealth(t *testing.T) {
 	unknown, _ := watch("another")
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN, unknown())
 
-	require.NoError(t, s.Drain(t.Context()), "watches don't hold it up")
+	_, err = fileOf(t.Context(), conn)
+	require.NoError(t, err)
+	require.NoError(t, s.Drain(t.Context()), "neither watches nor reflection hold it up")
 	require.Equal(t, grpc_health_v1.HealthCheckResponse_NOT_SERVING, next())
 	require.Equal(t, codes.Unavailable, status.Code(end()))
+}
+
+// TestTooManyWatches are refused, and other checks aren't.
+func TestTooManyWatches(t *testing.T) {
+	t.Parallel()
+	const most = 128
+	_, address := start(t, found(nil))
+	client := grpc_health_v1.NewHealthClient(foreign(t, address))
+	for i := range most + 1 {
+		stream, err := client.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.Equal(t, i == most, status.Code(err) == codes.Unavailable)
+	}
+	_, err := client.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	require.NoError(t, err)
 }
 
 // TestDrain: calls in progress end, and those that don't are cut off.

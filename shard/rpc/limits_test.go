@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	_ "google.golang.org/grpc/encoding/gzip" // as programs have that serve other services, too
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -36,6 +39,7 @@ func TestBadCalls(t *testing.T) {
 	one := &shardpb.GetRequest{Payload: []byte{0}}
 	for want, bad := range map[string]struct {
 		method  string
+		header  string
 		request any
 		options []grpc.CallOption
 	}{
@@ -47,6 +51,7 @@ func TestBadCalls(t *testing.T) {
 		"Unimplemented: compressed requests":                                       {request: one, options: []grpc.CallOption{grpc.UseCompressor("gzip")}},
 		"Unimplemented: unknown method Put":                                        {request: one, method: "/tidemark.shard.v1.ShardService/Put"},
 		"Unimplemented: unknown service tidemark":                                  {request: one, method: "/tidemark/Get"},
+		"Internal: header list size to send violates":                              {request: one, header: strings.Repeat("x", 8<<10)},
 		"Internal: the node failed to answer":                                      {request: &shardpb.GetRequest{Cache: "panic"}},
 	} {
 		to, method := conn, shardpb.ShardService_Get_FullMethodName
@@ -56,7 +61,8 @@ func TestBadCalls(t *testing.T) {
 		} else if bad.method != "" {
 			method = bad.method
 		}
-		got := status.Convert(to.Invoke(t.Context(), method, bad.request, &shardpb.GetResponse{}, bad.options...))
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "x", bad.header)
+		got := status.Convert(to.Invoke(ctx, method, bad.request, &shardpb.GetResponse{}, bad.options...))
 		text := got.Code().String() + ": " + got.Message()
 		require.Equal(t, want, text[:min(len(want), len(text))], text)
 	}
@@ -88,8 +94,9 @@ func TestTooManyCalls(t *testing.T) {
 	require.ErrorContains(t, err, "too many calls in progress")
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 	require.NoError(t, err)
-	_, err = io.Copy(io.Discard, conn)
+	greeting, err := io.ReadAll(conn)
 	require.NoError(t, err)
+	require.Empty(t, greeting)
 	require.NoError(t, conn.Close())
 	close(leave)
 	for range 2 {
@@ -118,6 +125,10 @@ func TestSlowRequests(t *testing.T) {
 	require.Equal(t, []string{"4", "4"}, slow.ends(2))
 	_, err = call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, 1<<20-100)})
 	require.NoError(t, err, "a large call: the memory is free")
+	for _, method := range []string{grpc_health_v1.Health_Check_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName} {
+		slow.call(method, 1<<20, make([]byte, 1<<10), false)
+		require.Equal(t, []string{"4"}, slow.ends(1), method)
+	}
 }
 
 // TestUnreadAnswers count for the memory until their connection is closed.

@@ -38,8 +38,13 @@ func dialRaw(t *testing.T, address string, settings ...http2.Setting) *raw {
 	return r
 }
 
-// get begins a call whose message should have size bytes, and sends what is given of it.
+// get begins a call of Get whose message should have size bytes, and sends what is given of it.
 func (r *raw) get(size int, sent []byte, end bool) {
+	r.t.Helper()
+	r.call(shardpb.ShardService_Get_FullMethodName, size, sent, end)
+}
+
+func (r *raw) call(method string, size int, sent []byte, end bool) {
 	r.t.Helper()
 	if r.last == 0 {
 		r.last = 1
@@ -49,7 +54,7 @@ func (r *raw) get(size int, sent []byte, end bool) {
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for _, field := range [][2]string{
-		{":method", "POST"}, {":scheme", "http"}, {":path", shardpb.ShardService_Get_FullMethodName}, {":authority", "node"},
+		{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "node"},
 		{"content-type", "application/grpc"}, {"te", "trailers"},
 	} {
 		require.NoError(r.t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
@@ -88,6 +93,10 @@ func (r *raw) ends(calls int) (how []string) {
 				if field.Name == "grpc-status" {
 					how = append(how, field.Value)
 				}
+			}
+		case *http2.PingFrame: // so that the connection isn't closed for that
+			if !f.IsAck() {
+				require.NoError(r.t, r.framer.WritePing(true, f.Data))
 			}
 		case *http2.GoAwayFrame:
 			how = append(how, fmt.Sprint(f.ErrCode))
