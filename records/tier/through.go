@@ -1,0 +1,246 @@
+package tier
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+)
+
+// Client asks the nodes of one kind. *shard.Client implements it.
+type Client interface {
+	// Get returns the values that nodes have. With an error there may be some, too.
+	Get(ctx context.Context, ids []string) (map[string][]byte, error)
+}
+
+// Outcome is what became of an ID that was to be read.
+type Outcome string
+
+// The outcomes of reads.
+const (
+	Hit     Outcome = "hit"     // answered by a node
+	Missing Outcome = "missing" // no node has a value: read from Redis
+	Failed  Outcome = "failed"  // no node answered in time: read from Redis
+	Passed  Outcome = "passed"  // read from Redis without asking: nodes failed a moment ago, or the value was changed a moment ago
+)
+
+// Outcomes are all outcomes.
+var Outcomes = []Outcome{Hit, Missing, Failed, Passed}
+
+// ReadMetrics counts reads.
+type ReadMetrics interface {
+	Count(kind *records.Kind, o Outcome, n int)
+}
+
+// DefaultTimeout is the default value of ThroughOptions.Timeout.
+const DefaultTimeout = 50 * time.Millisecond
+
+// Bounds of reads.
+const (
+	answerFor  = time.Second      // how long an answer of a node may be used
+	passFor    = 5 * time.Second  // how long what this process has seen change is read from Redis: at least that, at most twice
+	maxPassed  = 10_000           // IDs of a kind for which this is known, of each passFor
+	failures   = 3                // in a row after which nodes aren't asked
+	firstBreak = time.Second      // for how long, at first
+	lastBreak  = 30 * time.Second // doubled up to this
+)
+
+// ThroughOptions configures a Through.
+type ThroughOptions struct {
+	Store   cache.Store              // has all values; needed
+	Clients map[*records.Kind]Client // of the kinds that are read through the tier
+	Timeout time.Duration            // how long nodes may take until Redis is asked; zero: DefaultTimeout
+	Metrics ReadMetrics              // nil: nothing is counted
+}
+
+// Through is a store that reads through the tier: it asks nodes, and Redis for what they don't have or don't answer in time. What
+// nodes answer isn't kept in the process.
+//
+// All else is done by the store, so that claims, loads and invalidations are what they are without the tier: nothing that a node
+// has answered is ever stored. But a reader can get a value from a node after it was replaced or invalidated, until the node has
+// read the announcement. This process doesn't get it: what it has changed itself, or was told has changed, it reads from Redis for
+// some seconds, up to 10,000 IDs of each kind.
+type Through struct {
+	backing
+
+	o     ThroughOptions
+	kinds map[*records.Kind]*through
+}
+
+// backing has the methods of a store, one of which is called Store.
+type backing interface{ cache.Store }
+
+var _ cache.Store = (*Through)(nil)
+
+// NewThrough returns a store that reads through the tier. Close ends it, before its store is closed.
+func NewThrough(o ThroughOptions) *Through {
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
+	t := &Through{backing: o.Store, o: o, kinds: map[*records.Kind]*through{}}
+	for kind, client := range o.Clients {
+		k := &through{client: client}
+		k.stop = o.Store.Listen(kind, cache.Listener{Changed: k.changed, Lost: func() {}})
+		t.kinds[kind] = k
+	}
+	return t
+}
+
+// Close ends the listening to changes.
+func (t *Through) Close() {
+	for _, k := range t.kinds {
+		k.stop()
+	}
+}
+
+// Read implements cache.Store.
+func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([]cache.Entry, error) {
+	k := t.kinds[kind]
+	if k == nil || len(ids) == 0 {
+		return t.backing.Read(ctx, kind, ids)
+	}
+	found := t.ask(ctx, kind, k, ids)
+	entries, missing, at := make([]cache.Entry, len(ids)), []string(nil), []int(nil)
+	for i, id := range ids {
+		if value, ok := found[id]; ok {
+			entries[i] = cache.Entry{Found: true, Bytes: value, Until: time.Now().Add(answerFor), Fresh: never}
+		} else {
+			missing, at = append(missing, id), append(at, i)
+		}
+	}
+	if len(missing) == 0 {
+		return entries, nil
+	}
+	rest, err := t.backing.Read(ctx, kind, missing)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range at {
+		entries[i] = rest[n]
+	}
+	return entries, nil
+}
+
+func never() bool { return false }
+
+// ask returns what nodes have of IDs.
+func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids []string) map[string][]byte {
+	wanted := k.wanted(ids, time.Now())
+	t.o.Metrics.Count(kind, Passed, len(ids)-len(wanted))
+	if len(wanted) == 0 {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, t.o.Timeout)
+	defer cancel()
+	found, err := k.client.Get(limited, wanted)
+	if ctx.Err() == nil { // otherwise it says nothing about the nodes
+		k.report(err == nil, time.Now())
+	}
+	other := Missing
+	if err != nil {
+		other = Failed
+	}
+	t.o.Metrics.Count(kind, Hit, len(found))
+	t.o.Metrics.Count(kind, other, max(0, len(wanted)-len(found)))
+	return k.unchanged(found)
+}
+
+type noMetrics struct{}
+
+func (noMetrics) Count(*records.Kind, Outcome, int) {}
+
+// through is what is known of one kind.
+type through struct {
+	client Client
+	stop   func()
+
+	mu      sync.Mutex
+	failed  int       // calls in a row
+	breakTo time.Time // until then nodes aren't asked
+	turned  time.Time // when recent became older
+	recent  map[string]struct{}
+	older   map[string]struct{}
+}
+
+// changed records that a value has changed.
+func (k *through) changed(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.turn(time.Now())
+	if k.recent == nil {
+		k.recent = map[string]struct{}{}
+	}
+	if len(k.recent) < maxPassed {
+		k.recent[id] = struct{}{}
+	}
+}
+
+// turn forgets what has changed long ago. The caller holds the lock.
+func (k *through) turn(now time.Time) {
+	switch since := now.Sub(k.turned); {
+	case since < passFor:
+	case since < 2*passFor:
+		k.older, k.recent, k.turned = k.recent, nil, now
+	default:
+		k.older, k.recent, k.turned = nil, nil, now
+	}
+}
+
+// passes reports whether an ID has changed a moment ago. The caller holds the lock.
+func (k *through) passes(id string) bool {
+	_, recent := k.recent[id]
+	_, older := k.older[id]
+	return recent || older
+}
+
+// wanted returns the IDs for which nodes are asked.
+func (k *through) wanted(ids []string, now time.Time) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now.Before(k.breakTo) {
+		return nil
+	}
+	k.turn(now)
+	if len(k.recent)+len(k.older) == 0 {
+		return ids
+	}
+	wanted := make([]string, 0, len(ids))
+	for _, id := range ids {
+		if !k.passes(id) {
+			wanted = append(wanted, id)
+		}
+	}
+	return wanted
+}
+
+// unchanged removes what has changed while nodes were asked.
+func (k *through) unchanged(found map[string][]byte) map[string][]byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.recent)+len(k.older) == 0 {
+		return found
+	}
+	for id := range found {
+		if k.passes(id) {
+			delete(found, id)
+		}
+	}
+	return found
+}
+
+// report records the outcome of a call.
+func (k *through) report(ok bool, now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if ok {
+		k.failed = 0
+		return
+	}
+	if k.failed++; k.failed >= failures {
+		k.breakTo = now.Add(min(lastBreak, firstBreak<<min(k.failed-failures, 5)))
+	}
+}

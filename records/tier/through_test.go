@@ -1,0 +1,182 @@
+package tier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/tier"
+)
+
+// behind is a store that has every value, for what is read behind the tier.
+type behind struct {
+	cache.Invalidator
+	cache.Claims
+
+	reads  [][]string
+	fail   error
+	listen cache.Listener
+}
+
+func (b *behind) Read(_ context.Context, _ *records.Kind, ids []string) (entries []cache.Entry, err error) {
+	b.reads = append(b.reads, ids)
+	for _, id := range ids {
+		entries = append(entries, cache.Entry{Found: true, Bytes: []byte("redis " + id), Fresh: func() bool { return true }})
+	}
+	return entries, b.fail
+}
+
+func (b *behind) Watch(context.Context, cache.Key) (w cache.Watched, err error) { return w, nil }
+
+func (b *behind) Listen(_ *records.Kind, l cache.Listener) (stop func()) {
+	b.listen = l
+	return func() {}
+}
+
+// nodes answers with what it has, after a time, with an error.
+type nodes struct {
+	has    map[string]bool
+	takes  time.Duration
+	fail   error
+	calls  int
+	during func()
+}
+
+func (n *nodes) Get(ctx context.Context, ids []string) (map[string][]byte, error) {
+	n.calls++
+	if n.during != nil {
+		n.during()
+	}
+	select {
+	case <-time.After(n.takes):
+	case <-ctx.Done():
+		return map[string][]byte{}, ctx.Err()
+	}
+	found := map[string][]byte{}
+	for _, id := range ids {
+		if n.has[id] {
+			found[id] = []byte("tier " + id)
+		}
+	}
+	return found, n.fail
+}
+
+// counts is how often each outcome was counted.
+type counts map[tier.Outcome]int
+
+func (c counts) Count(_ *records.Kind, o tier.Outcome, n int) { c[o] += n }
+
+// through runs a test in a bubble. read reads IDs and returns the values.
+func through(t *testing.T, n *nodes, test func(b *behind, c counts, read func(kind *records.Kind, ids ...string) []string)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b, c := &behind{}, counts{}
+		s := tier.NewThrough(tier.ThroughOptions{Store: b, Clients: map[*records.Kind]tier.Client{records.Author: n}, Metrics: c})
+		defer s.Close()
+		test(b, c, func(kind *records.Kind, ids ...string) (values []string) {
+			entries, err := s.Read(t.Context(), kind, ids)
+			require.Equal(t, b.fail != nil && len(b.reads) > 0, err != nil)
+			for i, e := range entries {
+				require.Equal(t, string(e.Bytes) != "tier "+ids[i], e.Fresh(), "what nodes answer isn't kept")
+				values = append(values, string(e.Bytes))
+			}
+			return values
+		})
+	})
+}
+
+// What nodes have isn't read from Redis, and all else is.
+func TestThrough(t *testing.T) {
+	t.Parallel()
+	down := errors.New("one shard is down")
+	for name, c := range map[string]struct {
+		nodes nodes
+		kind  *records.Kind
+		want  []string
+		reads [][]string
+		count counts
+	}{
+		"all":            {nodes{has: map[string]bool{"1": true, "2": true}}, records.Author, []string{"tier 1", "tier 2"}, nil, counts{tier.Hit: 2}},
+		"some":           {nodes{has: map[string]bool{"2": true}}, records.Author, []string{"redis 1", "tier 2"}, [][]string{{"1"}}, counts{tier.Hit: 1, tier.Missing: 1}},
+		"some fail":      {nodes{has: map[string]bool{"1": true}, fail: down}, records.Author, []string{"tier 1", "redis 2"}, [][]string{{"2"}}, counts{tier.Hit: 1, tier.Failed: 1}},
+		"late":           {nodes{has: map[string]bool{"1": true}, takes: time.Second}, records.Author, []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{tier.Failed: 2}},
+		"no tier for it": {nodes{}, records.Topic, []string{"redis 1", "redis 2"}, [][]string{{"1", "2"}}, counts{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			through(t, &c.nodes, func(b *behind, counted counts, read func(*records.Kind, ...string) []string) {
+				began := time.Now()
+				require.Equal(t, c.want, read(c.kind, "1", "2"))
+				require.LessOrEqual(t, time.Since(began), tier.DefaultTimeout)
+				require.Equal(t, c.reads, b.reads)
+				for _, o := range tier.Outcomes {
+					require.Equal(t, c.count[o], counted[o], o)
+				}
+			})
+		})
+	}
+}
+
+// Without Redis nodes answer what they have.
+func TestThroughWithoutRedis(t *testing.T) {
+	t.Parallel()
+	through(t, &nodes{has: map[string]bool{"1": true}}, func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
+		b.fail = errors.New("down")
+		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+		require.Empty(t, read(records.Author, "1", "2"))
+	})
+}
+
+// Nodes that don't answer don't delay each read.
+func TestThroughDeadTier(t *testing.T) {
+	t.Parallel()
+	n := &nodes{has: map[string]bool{"1": true}, takes: time.Hour}
+	through(t, n, func(_ *behind, c counts, read func(*records.Kind, ...string) []string) {
+		began := time.Now()
+		for range 1000 {
+			require.Equal(t, []string{"redis 1"}, read(records.Author, "1"))
+		}
+		require.Equal(t, 3*tier.DefaultTimeout, time.Since(began))
+		require.Equal(t, counts{tier.Failed: 3, tier.Passed: 997, tier.Hit: 0}, c)
+		for pause := time.Second; pause <= 64*time.Second; pause *= 2 { // asked once after each
+			pass(min(pause, 30*time.Second))
+			for range 2 {
+				read(records.Author, "1")
+			}
+		}
+		require.Equal(t, 10, n.calls)
+		n.takes = 0
+		pass(30 * time.Second)
+		for range 10 {
+			require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+		}
+	})
+}
+
+// What the process has seen change is read from Redis for a while, also if it changes while nodes are asked.
+func TestThroughReadsItsWrites(t *testing.T) {
+	t.Parallel()
+	n := &nodes{has: map[string]bool{"1": true, "2": true, "3": true}}
+	through(t, n, func(b *behind, _ counts, read func(*records.Kind, ...string) []string) {
+		b.listen.Changed("1")
+		n.during = func() { b.listen.Changed("2") }
+		require.Equal(t, []string{"redis 1", "redis 2", "tier 3"}, read(records.Author, "1", "2", "3"))
+		n.during = nil
+		pass(4 * time.Second)
+		require.Equal(t, []string{"redis 1", "redis 2", "tier 3"}, read(records.Author, "1", "2", "3"))
+		pass(10 * time.Second)
+		require.Equal(t, []string{"tier 1", "tier 2", "tier 3"}, read(records.Author, "1", "2", "3"))
+		for i := range 30_000 { // more than are remembered
+			b.listen.Changed(fmt.Sprint("another ", i))
+		}
+		b.listen.Changed("1")
+		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+	})
+}
