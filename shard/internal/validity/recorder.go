@@ -24,8 +24,9 @@ type Recorder struct {
 	Write func(Event)
 	Pause func(ctx context.Context) // is called before each read
 
-	mu   sync.Mutex
-	held Claim // that was recorded last
+	mu    sync.Mutex
+	held  Claim     // that was recorded last
+	until time.Time // that was recorded last; zero: it has stopped since
 }
 
 // Run implements shard.Source.
@@ -75,7 +76,11 @@ func (r *Recorder) look(n *Node) (c shard.Claimed, ok bool) {
 }
 
 func (r *Recorder) record(c shard.Claimed, until time.Time) {
-	r.held = Claim{DC: r.DC, Shard: c.Interval, Incarnation: c.Incarnation}
+	held := Claim{DC: r.DC, Shard: c.Interval, Incarnation: c.Incarnation}
+	if held == r.held && until.Equal(r.until) {
+		return
+	}
+	r.held, r.until = held, until
 	r.Write(Event{Kind: Holds, Claim: r.held, At: r.At(time.Now()), Until: r.At(until)})
 }
 
@@ -83,6 +88,7 @@ func (r *Recorder) record(c shard.Claimed, until time.Time) {
 func (r *Recorder) Stopped(error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.until = time.Time{}
 	r.Write(Event{Kind: Stops, Claim: r.held, At: r.At(time.Now())})
 }
 

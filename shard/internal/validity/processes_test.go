@@ -1,0 +1,303 @@
+package validity_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/tidemark-dev/tidemark/internal/process"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/shard/internal/validity"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+)
+
+// workerEnv makes a process of this test binary a node: its value is a worker in JSON.
+const workerEnv = "TIDEMARK_TEST_VALIDITY_WORKER"
+
+const (
+	ttl      = time.Second
+	margin   = 200 * time.Millisecond
+	ping     = 200 * time.Millisecond
+	patience = time.Minute // ends a test that would hang
+)
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(workerEnv); text != "" {
+		var w worker
+		if err := json.Unmarshal([]byte(text), &w); err != nil {
+			panic(err)
+		}
+		w.work()
+		return
+	}
+	redistest.Main(m)
+}
+
+// worker is a node, which is a process of its own.
+type worker struct {
+	URL, Master, Prefix, DC, Host string
+	Life                          int
+
+	process *process.Process
+	read    int // bytes of its log
+	events  []validity.Event
+}
+
+func (w *worker) name() string { return fmt.Sprintf("%s-%s-%d", w.DC, w.Host, w.Life) }
+
+// connect connects to Redis, as soon as that is there.
+func (w *worker) connect(ctx context.Context) *redis.Conn {
+	for {
+		conn, err := redis.Connect(ctx, redis.Options{
+			URL: w.URL, Sentinel: redis.Sentinel{Master: w.Master}, KeyPrefix: w.Prefix, Timeout: ttl / 2, Logger: slog.New(slog.DiscardHandler),
+		})
+		if err == nil {
+			return conn
+		}
+		fmt.Println("connect:", err)
+	}
+}
+
+// work is the program of a worker: it prints what it records. A node that has lost its shard is followed by another one.
+func (w *worker) work() {
+	ctx := context.Background()
+	store := shards.New(w.connect(ctx))
+	for {
+		r := &validity.Recorder{
+			DC: w.DC, At: onMachine,
+			Write: func(e validity.Event) {
+				line, err := json.Marshal(e)
+				if err != nil {
+					panic(err)
+				}
+				_, _ = os.Stdout.Write(append(line, '\n'))
+			},
+			Pause: func(context.Context) { <-time.After(rand.N(10 * time.Millisecond)) },
+		}
+		n, err := shard.NewNode(validity.Cache, r, shard.NodeOptions{
+			Member: shard.Member{DC: w.DC, Host: w.Host, Address: w.Host + ":1"}, Claims: store, Observer: r,
+			PingPeriod: ping, TTL: ttl, Margin: margin, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+		})
+		if err != nil {
+			panic(err)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		var asking sync.WaitGroup
+		for range 2 {
+			asking.Go(func() { ask(ctx, r, n) })
+		}
+		fmt.Println("the node has ended:", n.Run(ctx))
+		cancel()
+		asking.Wait()
+	}
+}
+
+// ask asks a node until ctx ends.
+func ask(ctx context.Context, r *validity.Recorder, n *validity.Node) {
+	for ctx.Err() == nil {
+		if _, err := r.Ask(ctx, n); err != nil {
+			panic(err)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// onMachine converts to the monotonic clock that the processes of a machine share.
+func onMachine(at time.Time) time.Duration {
+	for {
+		before := monotonic()
+		until := time.Until(at)
+		if after := monotonic(); after-before < 100*time.Microsecond {
+			return before + until
+		}
+	}
+}
+
+func monotonic() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// fleet is the nodes of a cache.
+type fleet struct {
+	starts []uint64
+	alive  []*worker
+	former []*worker // that were killed
+}
+
+// startFleet starts nodes for each shard of the data centres, and a spare one each.
+func startFleet(t *testing.T, conn redis.Options, dcs []string, n int) *fleet {
+	t.Helper()
+	f := &fleet{starts: shard.Even(n)}
+	c, err := redis.Connect(t.Context(), conn)
+	require.NoError(t, err)
+	defer c.Close()
+	for _, dc := range dcs {
+		_, err := shards.New(c).SetLayout(t.Context(), validity.Cache.Cache, dc, 0, f.starts)
+		require.NoError(t, err)
+		for host := range n + 1 {
+			w := &worker{URL: conn.URL, Master: conn.Sentinel.Master, Prefix: conn.KeyPrefix, DC: dc, Host: fmt.Sprint("h", host)}
+			w.start(t)
+			f.alive = append(f.alive, w)
+		}
+	}
+	return f
+}
+
+func (w *worker) start(t *testing.T) {
+	t.Helper()
+	text, err := json.Marshal(w)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	w.process = &process.Process{Program: self, Env: append(os.Environ(), workerEnv+"="+string(text)), Dir: t.TempDir(), LogName: "worker.log"}
+	require.NoError(t, w.process.Start(t.Context()))
+	t.Cleanup(func() {
+		if err := w.process.End(syscall.SIGKILL); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// follow reads what a worker has printed.
+func (w *worker) follow(t *testing.T) {
+	t.Helper()
+	printed, err := os.ReadFile(filepath.Join(w.process.Dir, w.process.LogName))
+	require.NoError(t, err)
+	for {
+		line, _, whole := bytes.Cut(printed[w.read:], []byte("\n"))
+		if !whole {
+			return
+		}
+		w.read += len(line) + 1
+		require.NotContains(t, string(line), "DATA RACE")
+		if e := (validity.Event{}); bytes.HasPrefix(line, []byte("{")) {
+			require.NoError(t, json.Unmarshal(line, &e))
+			w.events = append(w.events, e)
+		}
+	}
+}
+
+// reads returns how often a worker has read the values of a shard since a time.
+func (w *worker) reads(c validity.Claim, since time.Duration) (n int) {
+	for _, e := range w.events {
+		if e.Kind == validity.Reads && e.Claim.DC == c.DC && e.Claim.Shard == c.Shard && e.At > since {
+			n++
+		}
+	}
+	return n
+}
+
+// await waits until workers other than one have read the values of a shard n times. It returns one that has.
+func (f *fleet) await(t *testing.T, c validity.Claim, not *worker, n int) (found *worker) {
+	t.Helper()
+	since := monotonic()
+	require.Eventually(t, func() bool {
+		for _, w := range f.alive {
+			w.follow(t)
+			if w != not && w.reads(c, since) >= n {
+				found = w
+				return true
+			}
+		}
+		return false
+	}, patience, 10*time.Millisecond, "no node answers for %v", c)
+	return found
+}
+
+// awaitWhole waits until all shards are answered for.
+func (f *fleet) awaitWhole(t *testing.T, dcs []string) {
+	t.Helper()
+	for _, dc := range dcs {
+		for i := range f.starts {
+			f.await(t, f.shard(dc, i), nil, 1)
+		}
+	}
+}
+
+func (f *fleet) shard(dc string, i int) validity.Claim {
+	return validity.Claim{DC: dc, Shard: shard.Layout{Starts: f.starts}.Interval(i)}
+}
+
+// restart kills a worker and starts it again.
+func (f *fleet) restart(t *testing.T, w *worker) {
+	t.Helper()
+	require.NoError(t, w.process.End(syscall.SIGKILL))
+	f.former = append(f.former, w)
+	again := &worker{URL: w.URL, Master: w.Master, Prefix: w.Prefix, DC: w.DC, Host: w.Host, Life: w.Life + 1}
+	again.start(t)
+	for i := range f.alive {
+		if f.alive[i] == w {
+			f.alive[i] = again
+		}
+	}
+}
+
+// check stops all workers and holds what they have recorded against each other.
+func (f *fleet) check(t *testing.T) {
+	t.Helper()
+	records, reads := map[string][]validity.Event{}, 0
+	for _, w := range append(f.former, f.alive...) {
+		require.NoError(t, w.process.End(syscall.SIGKILL))
+		w.follow(t)
+		records[w.name()] = w.events
+		reads += len(w.events)
+	}
+	require.Empty(t, strings.Join(validity.Check(records), "\n"))
+	t.Logf("%d events of %d processes", reads, len(records))
+}
+
+// TestNodesAsProcesses stops and kills nodes at any time, and their Redis in between.
+func TestNodesAsProcesses(t *testing.T) {
+	t.Parallel()
+	const rounds, size = 12, 3
+	dcs := []string{"a", "b"}
+	sentinels := redistest.StartSentinel(t, redistest.Options{})
+	f := startFleet(t, redis.Options{
+		URL: strings.Join(sentinels.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName},
+		KeyPrefix: redistest.Prefix(t), Logger: slog.New(slog.DiscardHandler),
+	}, dcs, size)
+	f.awaitWhole(t, dcs)
+	random := rand.New(rand.NewPCG(1, 2))
+	for round := range rounds {
+		c := f.shard(dcs[random.IntN(len(dcs))], random.IntN(size))
+		other := f.shard(dcs[random.IntN(len(dcs))], random.IntN(size))
+		w := f.await(t, c, nil, 1)
+		switch {
+		case round == rounds/2:
+			require.NoError(t, w.process.Signal(syscall.SIGSTOP))
+			sentinels.Failover(t)
+			require.NoError(t, w.process.Signal(syscall.SIGCONT))
+		case random.IntN(3) == 0:
+			f.restart(t, w)
+		default:
+			require.NoError(t, w.process.Signal(syscall.SIGSTOP))
+			if round%2 == 0 {
+				f.await(t, c, w, 1) // longer than the claim lasts
+			} else {
+				f.await(t, other, w, random.IntN(20)) // a moment
+			}
+			require.NoError(t, w.process.Signal(syscall.SIGCONT))
+		}
+	}
+	f.awaitWhole(t, dcs)
+	f.check(t)
+}
