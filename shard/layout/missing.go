@@ -1,0 +1,54 @@
+package layout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// Missing returns what data centres need to be whole, a line each: shards that nobody holds, and those that aren't loaded. Without a
+// line each sharding key has a node in each of them.
+func Missing(dcs []shard.DC) []string {
+	var lines []string
+	for _, dc := range dcs {
+		if dc.Layout.Generation == 0 {
+			lines = append(lines, dc.Name+": it has no layout")
+		}
+		for _, h := range dc.Shards {
+			which := fmt.Sprintf("%s: shard %d (%s)", dc.Name, h.Shard, dc.Layout.Interval(h.Shard))
+			switch {
+			case h.Left == 0 && h.Host == "":
+				lines = append(lines, which+": no node has ever held it")
+			case h.Left == 0:
+				lines = append(lines, fmt.Sprintf("%s: no node holds it; %s (%s) was the last one", which, h.Host, h.Address))
+			case !h.Loaded:
+				lines = append(lines, fmt.Sprintf("%s: %s (%s) hasn't loaded it yet", which, h.Host, h.Address))
+			}
+		}
+	}
+	return lines
+}
+
+// Unsettled returns what shows that layouts are being changed, a line each: holders of earlier layouts, and data centres that are split
+// otherwise than the first one.
+func Unsettled(dcs []shard.DC) []string {
+	var lines []string
+	for i, dc := range dcs {
+		lines = append(lines, former(dc)...)
+		if i > 0 && !slices.Equal(dc.Layout.Starts, dcs[0].Layout.Starts) {
+			lines = append(lines, fmt.Sprintf("%s: split otherwise than %s, into %d shards and not %d: a change isn't over",
+				dc.Name, dcs[0].Name, len(dc.Layout.Starts), len(dcs[0].Layout.Starts)))
+		}
+	}
+	return lines
+}
+
+// former returns the holders of earlier layouts of a data centre.
+func former(dc shard.DC) []string {
+	var lines []string
+	for _, h := range dc.Former {
+		lines = append(lines, fmt.Sprintf("%s: %s (%s) still holds shard %d of the layout before", dc.Name, h.Host, h.Address, h.Shard))
+	}
+	return lines
+}
