@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -30,7 +29,7 @@ func runServer() error {
 	if err != nil {
 		return err
 	}
-	s := rpc.NewServer(rpc.ServerOptions{Logger: slog.New(slog.DiscardHandler), Handler: found(make([]byte, 25*100))})
+	s := rpc.NewServer(rpc.ServerOptions{Handler: found(make([]byte, 25*100))})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		_ = s.Drain(context.Background())

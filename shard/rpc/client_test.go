@@ -116,6 +116,26 @@ func TestBlackHole(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
+// TestDeadline: a node learns that a call has ended when it has, and doesn't watch its time.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	dated, ended := make(chan bool, 1), make(chan struct{})
+	_, address := start(t, func(ctx context.Context, _ *shard.Request) (shard.Response, error) {
+		_, is := ctx.Deadline()
+		dated <- is
+		<-ctx.Done()
+		close(ended)
+		return shard.Response{}, ctx.Err()
+	})
+	cause := errors.New("the cause")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, cause)
+	defer cancel()
+	_, err := dial(t, rpc.ClientOptions{}).Call(ctx, address, &shard.Request{})
+	require.ErrorIs(t, err, cause)
+	require.False(t, <-dated)
+	<-ended
+}
+
 // TestRestart: calls fail at once while a node is away, and it is found when it is back.
 func TestRestart(t *testing.T) {
 	t.Parallel()

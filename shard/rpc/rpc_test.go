@@ -3,7 +3,6 @@ package rpc_test
 import (
 	"cmp"
 	"context"
-	"log/slog"
 	"net"
 	"os"
 	"testing"
@@ -56,7 +55,7 @@ func start(t testing.TB, h handler, changes ...func(*rpc.ServerOptions)) (*rpc.S
 
 func serve(t testing.TB, l net.Listener, h handler, changes ...func(*rpc.ServerOptions)) *rpc.Server {
 	t.Helper()
-	o := rpc.ServerOptions{Handler: h, Logger: slog.New(slog.DiscardHandler)}
+	o := rpc.ServerOptions{Handler: h}
 	for _, change := range changes {
 		change(&o)
 	}

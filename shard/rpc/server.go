@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -20,14 +21,14 @@ import (
 	"github.com/tidemark-dev/tidemark/shard/rpc/shardpb"
 )
 
-// ServerOptions configures a server. Handler and Logger are required.
+// ServerOptions configures a server. Handler is required.
 type ServerOptions struct {
 	Handler shard.Handler // answers calls
 	Ready   func() error  // whether the handler can answer, for health checks; nil: always
 	TLS     *tls.Config   // nil: without TLS. It must have the protocol h2.
 	Token   string        // that calls must have; "": none
 	Limits  Limits
-	Logger  *slog.Logger
+	Logger  *slog.Logger // nil: nothing is logged
 }
 
 // Server answers calls for a node, and serves health checks and reflection. All methods may be called by several goroutines.
@@ -49,7 +50,7 @@ type Server struct {
 func NewServer(o ServerOptions) *Server {
 	limits := o.Limits.withDefaults()
 	s := &Server{
-		handler: o.Handler, limits: limits, log: o.Logger, memory: semaphore.NewWeighted(limits.Memory), drained: make(chan struct{}),
+		handler: o.Handler, limits: limits, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), memory: semaphore.NewWeighted(limits.Memory), drained: make(chan struct{}),
 	}
 	s.drain = sync.OnceFunc(func() { close(s.drained) })
 	s.served = sync.OnceValue(func() *grpc.Server { return s.server(o) })
