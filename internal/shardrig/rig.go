@@ -34,6 +34,7 @@ type Options struct {
 type Rig struct {
 	o       Options
 	nodes   Nodes
+	dir     string          // of logs
 	ctx     context.Context //nolint:containedctx // of the proxies
 	proxies sync.WaitGroup
 }
@@ -60,7 +61,7 @@ const (
 func New(t testing.TB, o Options) *Rig {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	r := &Rig{o: o, ctx: ctx}
+	r := &Rig{o: o, ctx: ctx, dir: t.TempDir()} // the folder is removed after the processes have ended
 	t.Cleanup(func() {
 		for _, n := range r.nodes {
 			if err := n.Process.End(syscall.SIGKILL); err != nil {
@@ -95,7 +96,8 @@ func (r *Rig) AddHost(t testing.TB, dc, host string) *Node {
 		t.Fatalf("shardrig: start a proxy: %v", err)
 	}
 	r.proxies.Go(func() { tcp.Run(r.ctx) })
-	one := &Node{DC: dc, Host: host, Proxy: tcp, Process: &process.Process{Dir: t.TempDir(), LogName: "node.log"}, listening: r.o.Listening}
+	one := &Node{DC: dc, Host: host, Proxy: tcp, listening: r.o.Listening}
+	one.Process = &process.Process{Dir: r.dir, LogName: fmt.Sprintf("%d.log", len(r.nodes))}
 	one.Process.Program, one.Process.Args, one.Process.Env = r.o.Command(one)
 	r.nodes = append(r.nodes, one)
 	return one
