@@ -25,6 +25,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/bench/players"
 	"github.com/tidemark-dev/tidemark/internal/bench/records"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/shards"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
 
@@ -35,7 +36,7 @@ var parts = []struct {
 }{
 	{"requests", channels.Requests}, {"many", channels.Many}, {"credentials", channels.Credentials}, {"fanout", channels.FanOut}, {"waiting", channels.Waiting}, {"large", channels.Large},
 	{"duels", matchmaking.Duels}, {"crowds", matchmaking.Crowds}, {"takeovers", matchmaking.Takeovers}, {"cluster", matchmaking.Cluster},
-	{"idle", idle.Measure}, {"abuse", idle.Abuse}, {"records", records.Measure},
+	{"idle", idle.Measure}, {"abuse", idle.Abuse}, {"records", records.Measure}, {"shards", shards.Measure},
 }
 
 // options are the command line.
@@ -46,6 +47,7 @@ type options struct {
 	load  frontends       // to measure instead
 	floor floor.Addresses // of a floor to run instead, in a process of its own
 	loads string          // the Redis of callers of a cache to run instead, in a process of its own
+	reads string          // clients of shards to run instead, in a process of its own
 }
 
 func main() {
@@ -54,10 +56,11 @@ func main() {
 	flag.StringVar(&o.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
 	flag.IntVar(&o.Rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&o.Requests, "requests", 20000, "requests in a round")
-	flag.StringVar(&o.only, "only", "", "measure one part: requests, many, credentials, fanout, waiting, large, duels, crowds, takeovers, cluster, idle, abuse or records; nothing is written")
+	flag.StringVar(&o.only, "only", "", "measure one part: requests, many, credentials, fanout, waiting, large, duels, crowds, takeovers, cluster, idle, abuse, records or shards; nothing is written")
 	flag.StringVar(&o.floor.HTTP, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.StringVar(&o.floor.Frontend, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
 	flag.StringVar(&o.loads, "loads", "", "load a value through a cache in the Redis at this URL; used by bench itself")
+	flag.StringVar(&o.reads, "shards", "", "read from the nodes that this JSON text names; used by bench itself")
 	flag.StringVar(&o.load.addresses, "frontend", "", "measure these Open Match frontends instead, host:port separated by commas; nothing is written")
 	flag.IntVar(&o.load.Players, "players", 64, "with -frontend: players who have a ticket at the same time")
 	flag.IntVar(&o.load.Share, "share", players.DefaultShare, "with -frontend: players that share a connection")
@@ -82,6 +85,9 @@ func run(ctx context.Context, o options) error {
 	}
 	if o.loads != "" {
 		return records.CallAtOnce(ctx, o.loads)
+	}
+	if o.reads != "" {
+		return shards.RunClients(ctx, o.reads)
 	}
 	debug.SetGCPercent(400) // the load costs as little as it can, since it shares the cores with what is measured
 	if o.load.addresses != "" {

@@ -22,7 +22,7 @@ import (
 // Process is a service or a floor.
 type Process struct {
 	HTTP     string // address
-	Frontend string // address of Open Match's frontend, over gRPC
+	Frontend string // address for gRPC: of Open Match's frontend, or of a node of shards
 	Admin    string // address of the admin listener, which has the metrics
 	cmd      *exec.Cmd
 	ended    chan struct{}
@@ -81,6 +81,9 @@ func (p *Process) End(signal syscall.Signal) {
 	<-p.ended
 }
 
+// Signal sends the process a signal that doesn't end it.
+func (p *Process) Signal(signal syscall.Signal) error { return p.cmd.Process.Signal(signal) }
+
 // CPU returns the CPU time that the process has used.
 func (p *Process) CPU() (time.Duration, error) { return CPU(p.cmd.Process.Pid) }
 
@@ -128,4 +131,14 @@ func (p *Process) Labelled(ctx context.Context, name, label string) (map[string]
 		found[value] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
 	}
 	return found, nil
+}
+
+// Live returns the bytes that the process's last garbage collection has left in memory, about.
+func (p *Process) Live(ctx context.Context) (float64, error) {
+	next, err := p.Metric(ctx, "go_memstats_next_gc_bytes")
+	if err != nil {
+		return 0, err
+	}
+	percent, err := p.Metric(ctx, "go_gc_gogc_percent")
+	return next / (1 + percent/100), err
 }

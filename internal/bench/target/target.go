@@ -80,15 +80,19 @@ func (u *Target) AddServer(ctx context.Context, args ...string) (*Process, error
 	return p, nil
 }
 
-// Live returns the bytes that the server's last garbage collection has left in memory, about.
-func (u *Target) Live(ctx context.Context) (float64, error) {
-	next, err := u.Server.Metric(ctx, "go_memstats_next_gc_bytes")
+// AddNode starts a node of a sharded cache on the same Redis.
+func (u *Target) AddNode(ctx context.Context, args ...string) (*Process, error) {
+	args = append(append([]string{"shards", "serve", "--log-level", "error"}, u.Redis.args...), args...)
+	p, err := startProcess(ctx, u.binary, []string{"--admin-listen", "--listen"}, args...)
 	if err != nil {
-		return 0, err
+		return nil, fmt.Errorf("start a node: %w", err)
 	}
-	percent, err := u.Server.Metric(ctx, "go_gc_gogc_percent")
-	return next / (1 + percent/100), err
+	u.undo = append(u.undo, func() { p.End(syscall.SIGTERM) })
+	return p, nil
 }
+
+// Live returns the bytes that the server's last garbage collection has left in memory, about.
+func (u *Target) Live(ctx context.Context) (float64, error) { return u.Server.Live(ctx) }
 
 // Memory returns the resident memory of the server and the memory that Redis uses, in bytes.
 func (u *Target) Memory(ctx context.Context) (server, store float64, err error) {

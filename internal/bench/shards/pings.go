@@ -1,0 +1,68 @@
+package shards
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/bench/target"
+)
+
+// Pings are counted of so many clients, for so long. They ping more often than usual, so that their CPU time can be measured.
+const (
+	pingClients = 8
+	pingPeriod  = 100 * time.Millisecond
+	pingTime    = 5 * time.Second
+)
+
+// measurePings counts the pings of clients that read nothing, and computes those of a large tier.
+func measurePings(ctx context.Context, _ target.Settings, _ *target.Target, r *report.Report, all nodes) (err error) {
+	c, err := startClients(ctx, all, setup{Clients: pingClients, Period: pingPeriod})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.end()) }()
+	if _, err := c.carryOut(order{For: pingTime / 5}); err != nil { // connections
+		return err
+	}
+	begun := time.Now()
+	before, err := all.requests(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := readFrom(c, order{For: pingTime}, all.cpu)
+	if err != nil {
+		return err
+	}
+	between := time.Since(begun) // two readings of the same node
+	after, err := all.requests(ctx)
+	if err != nil {
+		return err
+	}
+	pings, hosts := after-before, len(all)
+	perSecond := pings / between.Seconds()
+	want := float64(hosts*pingClients) / pingPeriod.Seconds()
+	ofClient, ofNode := found.CPU.Seconds()/pings, found.nodes.Seconds()/pings
+	r.Printf("\n%d clients ping %d nodes: %.1f pings a second were counted at the nodes. Nodes times clients by the ping period, %s, is %.1f (%s). A ping\n"+
+		"costs the client %s of CPU time, and the node %s, with all else that processes do which are idle.\n", pingClients, hosts, perSecond, pingPeriod, want,
+		report.Verdict(math.Abs(perSecond-want) <= want/20), report.Micros(time.Duration(ofClient*1e9)), report.Micros(time.Duration(ofNode*1e9)))
+	r.Printf("\nOn paper, with 1000 nodes:\n\n| clients | options of the clients | pings/s, each client and all | each node | of a core: client | node |\n|---:|---|---:|---:|---:|---:|\n")
+	for _, row := range []struct {
+		clients float64
+		options string
+		each    float64 // pings a second, of a client
+	}{
+		{100, "PingPeriod 1 s, the default", 1000},
+		{1000, "PingPeriod 1 s, the default", 1000},
+		{1000, "PingPeriod 10 s", 100},
+		{1000, "PingRate 50: a node is pinged every 20 s", 50},
+	} {
+		perNode := row.each * row.clients / 1000
+		r.Printf("| %.0f | %s | %.0f, %.0f | %.0f | %.1f%% | %.1f%% |\n", row.clients, row.options, row.each, row.each*row.clients, perNode,
+			100*row.each*ofClient, 100*perNode*ofNode)
+	}
+	r.Printf("\nEach answer to a Get says as much as a ping: with SkipPings nodes that a client has heard of within PingPeriod aren't pinged.\n")
+	return nil
+}
