@@ -72,8 +72,10 @@ func TestLateAnswersTeach(t *testing.T) {
 	w := newWorld("ab", 2)
 	inWorld(t, w, shard.ClientOptions{PingPeriod: time.Hour}, func(t *testing.T, c *client) {
 		w.set(func(p *peer) { p.delay, p.interval = 100*time.Millisecond, shard.All }, "a0")
-		_, err := c.Get(t.Context(), []string{"0"})
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := c.Get(ctx, []string{"0"})
 		require.NoError(t, err)
+		cancel() // as callers do
 		wait(200 * time.Millisecond)
 		w.set(func(p *peer) { p.delay = 0 }, "a0")
 		w.sorted(&w.calls)
@@ -114,16 +116,20 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// An answer that nobody needs any more isn't asked for again.
+// An answer that nobody needs any more isn't asked for again, also while other keys wait.
 func TestNoRetryAfterAnAnswer(t *testing.T) {
 	t.Parallel()
-	w := newWorld("ab", 1)
+	w := newWorld("ab", 2)
+	w.set(func(p *peer) { p.err = shard.ErrUnavailable }, "a1", "b1")
 	inWorld(t, w, shard.ClientOptions{PingPeriod: time.Hour}, func(t *testing.T, c *client) {
 		w.set(func(p *peer) { p.delay = time.Hour }, "a0")
-		_, err := c.Get(t.Context(), ends)
+		_, err := c.Get(t.Context(), ends[:1])
 		require.NoError(t, err)
-		wait(10 * time.Second)
-		require.Len(t, w.sorted(&w.calls), 2)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err = c.Get(ctx, ends)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, w.sorted(&w.calls), 4)
 	})
 }
 
@@ -220,7 +226,7 @@ func TestContextEnds(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld("a", 1)
+		w := newWorld("ab", 1)
 		c, err := shard.NewClient(numbers(), shard.ClientOptions{Hosts: w, Transport: w})
 		require.NoError(t, err)
 		got := make(chan error, 1)
@@ -237,9 +243,14 @@ func TestRun(t *testing.T) {
 
 		w.set(func(p *peer) { p.delay = time.Hour }, "a0")
 		go get()
+		require.NoError(t, <-got) // with a late call
+		w.set(func(p *peer) { p.delay = time.Hour }, "b0")
+		go get()
 		synctest.Wait()
+		start := time.Now()
 		stop()
 		require.NoError(t, <-ended)
+		require.Zero(t, time.Since(start))
 		require.ErrorIs(t, <-got, shard.ErrNotRunning)
 		go get()
 		require.ErrorIs(t, <-got, shard.ErrNotRunning)

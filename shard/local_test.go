@@ -78,10 +78,10 @@ func TestMaxLate(t *testing.T) {
 			require.NoError(t, err)
 			w.sorted(&w.seen)
 		}
+		get(500 * time.Millisecond)
 		get(10 * time.Millisecond)
 		wait(20 * time.Millisecond)
 		require.Equal(t, []string{"late b0", "late c0"}, w.sorted(&w.seen)) // they don't count any more
-		get(500 * time.Millisecond)
 		get(600 * time.Millisecond)
 		w.set(func(p *peer) { p.delay = 700 * time.Millisecond }, "b0", "c0")
 		_, err := c.Get(t.Context(), ends)

@@ -127,10 +127,7 @@ func (w *world) Call(ctx context.Context, address string, r *shard.Request) (sha
 			return shard.Response{}, ctx.Err()
 		}
 	}
-	if n.err != nil {
-		return shard.Response{}, n.err
-	}
-	return n.get(r), nil
+	return n.get(r), n.err
 }
 
 func (n *peer) get(r *shard.Request) shard.Response {
