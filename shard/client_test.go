@@ -264,8 +264,11 @@ func TestWrongHosts(t *testing.T) {
 	w.set(func(p *peer) { p.err = shard.ErrOtherCache }, "a0")
 	w.set(func(p *peer) { p.err = shard.ErrUnavailable }, "b0")
 	var log strings.Builder
-	inWorld(t, w, shard.ClientOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(*testing.T, *client) {
-		wait(10 * time.Second)
+	inWorld(t, w, shard.ClientOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, c *client) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := c.Get(ctx, ends)
+		require.ErrorContains(t, err, "no host has the shard of 6 of them") // whatever the node of another cache says of its shard
 		w.set(func(p *peer) { p.err = nil }, "a0")
 		wait(10 * time.Second)
 	})
