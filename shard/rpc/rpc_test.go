@@ -18,8 +18,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asServer) != "" {
-		if err := runServer(); err != nil {
+	if which := os.Getenv(asServer); which != "" {
+		if err := runServer(which); err != nil {
 			panic(err)
 		}
 		return
