@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"math"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,8 @@ const (
 	// isn't acknowledged for keepaliveTimeout. grpc-go allows no shorter times between PINGs.
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 5 * time.Second
+
+	answerHeaderBytes = 16 << 10 // of headers and trailers of an answer
 
 	// A node that was restarted is found within the sum of both. Meanwhile calls fail at once.
 	maxBackoff     = time.Second
@@ -71,6 +74,7 @@ func NewClient(o ClientOptions) *Client {
 	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport(o.TLS)),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithNoProxy(), grpc.WithIdleTimeout(0),
+		grpc.WithContextDialer(dialTCP), grpc.WithMaxHeaderListSize(answerHeaderBytes),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(window), grpc.StaticMethod()),
 		// Windows of a fixed size make grpc-go send no PINGs to find a better one, and few updates.
 		grpc.WithStaticStreamWindowSize(int32(window)), grpc.WithStaticConnWindowSize(int32(window)),
@@ -86,6 +90,11 @@ func NewClient(o ClientOptions) *Client {
 		options = append(options, grpc.WithPerRPCCredentials(newToken(o.Token)))
 	}
 	return &Client{options: options, maxCalls: int64(cmp.Or(o.MaxCalls, DefaultMaxCalls)), hosts: map[string]*host{}}
+}
+
+// dialTCP connects to an address of a host: grpc-go's own dialer would also know Unix sockets.
+func dialTCP(ctx context.Context, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // Call asks a node. Errors: those of shard.Transport; others, if a node refuses the call for good: a wrong token, or an answer that

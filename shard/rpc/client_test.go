@@ -3,13 +3,16 @@ package rpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -42,11 +45,36 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	_, address := start(t, func(context.Context, *shard.Request) (shard.Response, error) {
-		return shard.Response{}, errors.New("\x1b[31m\n" + strings.Repeat("x", 4<<10))
+		return shard.Response{}, fmt.Errorf("\x1b[31m\n%s %w", strings.Repeat("ü", 64<<10), shard.ErrOtherCache)
 	})
 	_, err := call(t, dial(t, rpc.ClientOptions{}), address, nil)
-	require.Contains(t, err.Error(), `\x1b[31m\nxxx`)
+	require.ErrorIs(t, err, shard.ErrOtherCache)
+	require.Contains(t, err.Error(), `\x1b[31m\nüüü`)
 	require.Less(t, len(err.Error()), 600)
+}
+
+// TestHostileNodes: what a node answers is bounded, too, and calls go to TCP ports only.
+func TestHostileNodes(t *testing.T) {
+	t.Parallel()
+	listen := func(network, address string) net.Listener {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
+		require.NoError(t, err)
+		return l
+	}
+	hostile := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
+		return status.Error(codes.NotFound, strings.Repeat("x", 64<<10))
+	}))
+	t.Cleanup(hostile.Stop)
+	l := listen("tcp", "127.0.0.1:0")
+	go func() { _ = hostile.Serve(l) }()
+	_, err := call(t, dial(t, rpc.ClientOptions{}), l.Addr().String(), nil)
+	require.ErrorIs(t, err, shard.ErrUnavailable, "the text isn't read")
+	require.Less(t, len(err.Error()), 600)
+
+	socket := filepath.Join(t.TempDir(), "s")
+	serve(t, listen("unix", socket), found(nil))
+	_, err = call(t, dial(t, rpc.ClientOptions{}), "unix:"+socket, nil)
+	require.ErrorIs(t, err, shard.ErrUnavailable)
 }
 
 // TestLargeAnswers of a node are refused.

@@ -15,6 +15,7 @@
 //   - There are at most 128 watches of health, 128 other calls of health and reflection, whose requests must arrive within 1 s, and a
 //     call of reflection lasts at most a minute.
 //
-// A client bounds the answers of a node (ClientOptions.MaxBytes), and the calls that wait for it (MaxCalls), so that a node that
-// swallows calls costs no more memory than these. It keeps 512 bytes of the text of an error, with what isn't printable quoted.
+// A client bounds the answers of a node (ClientOptions.MaxBytes, and 16 KiB of headers), and the calls that wait for it (MaxCalls), so
+// that a node that swallows calls costs no more memory than these. It keeps 512 bytes of the text of an error, with what isn't
+// printable quoted.
 package rpc

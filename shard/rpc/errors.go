@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// maxText is how many bytes of the text of a node's error are kept.
+// maxText is how many bytes of the text of a handler's error are sent, and of that of a node's are kept.
 const maxText = 512
 
 // told returns what a client is told about an error of a handler.
@@ -31,7 +32,7 @@ func told(err error) error {
 	case errors.Is(err, context.Canceled):
 		code = codes.Canceled
 	}
-	return status.Error(code, err.Error())
+	return status.Error(code, cut(err.Error()))
 }
 
 // heard returns the error of a call: that of ctx if it has ended, or else one of package shard.
@@ -55,6 +56,11 @@ func heard(ctx context.Context, err error) error {
 
 // printable returns the beginning of a text that a node has sent, with all that isn't printable quoted.
 func printable(text string) string {
-	quoted := strconv.Quote(text[:min(len(text), maxText)])
+	quoted := strconv.Quote(cut(text))
 	return quoted[1 : len(quoted)-1]
+}
+
+// cut returns the beginning of a text.
+func cut(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxText)], "")
 }
