@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cespare/xxhash/v2"
-
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -22,15 +20,12 @@ func Describe(kind *records.Kind) (Description, error) {
 	}
 	return Description{
 		Cache:       kind.Name,
-		ShardingKey: ShardingKey,
+		ShardingKey: shard.HashString,
 		EntryID:     func(id string) string { return id },
 		Keys:        keysCodec{},
 		Values:      valuesCodec{most: kind.MaxBytes},
 	}, nil
 }
-
-// ShardingKey returns the sharding key of an ID.
-func ShardingKey(id string) uint64 { return xxhash.Sum64String(id) }
 
 // keysCodec encodes IDs: the length of each as a varint, and the ID.
 type keysCodec struct{}

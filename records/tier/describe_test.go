@@ -37,7 +37,7 @@ func TestKinds(t *testing.T) {
 		_, err = tier.Find(kind.Name)
 		require.ErrorIs(t, err, tier.ErrKind)
 	}
-	require.Equal(t, uint64(0xef46db3751d8e999), tier.ShardingKey(""), "xxhash with seed 0: clients in other languages make the same")
+	require.Equal(t, uint64(0xef46db3751d8e999), shard.HashString(""), "xxhash with seed 0: clients in other languages make the same")
 }
 
 // What is too long isn't encoded, and all else that isn't encoded like this isn't decoded.

@@ -181,7 +181,7 @@ func (f *follower) note(ctx context.Context, m *channel.Message) error {
 	}
 	for _, c := range changes {
 		f.end(c.Write)
-		mine := slices.DeleteFunc(c.IDs, func(id string) bool { return !f.in.Contains(ShardingKey(id)) })
+		mine := slices.DeleteFunc(c.IDs, func(id string) bool { return !f.in.Contains(shard.HashString(id)) })
 		switch {
 		case len(mine) == 0:
 		case c.Over:
@@ -292,7 +292,7 @@ func (f *follower) load(ctx context.Context) error {
 		}
 		f.next = time.Now().Add(time.Duration(looked) * time.Second / time.Duration(f.o.Rate))
 		f.left = slices.DeleteFunc(ids, func(id string) bool {
-			return !f.in.Contains(ShardingKey(id)) || records.CheckQuery("id", id) != nil
+			return !f.in.Contains(shard.HashString(id)) || records.CheckQuery("id", id) != nil
 		})
 	}
 	for len(f.left) > 0 {

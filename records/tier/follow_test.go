@@ -45,7 +45,7 @@ func TestFollows(t *testing.T) {
 			pass(settled)
 			want := map[string]string{}
 			for _, id := range ids {
-				if value, _, ok := r.get(id); ok && in.Contains(tier.ShardingKey(id)) {
+				if value, _, ok := r.get(id); ok && in.Contains(shard.HashString(id)) {
 					want[id] = value
 				}
 			}

@@ -265,7 +265,7 @@ func (w *world) inRedis(t *testing.T, kind *records.Kind, in shard.Interval) map
 		for _, id := range ids {
 			read, err := values.Read(t.Context(), kind, []string{id})
 			require.NoError(t, err)
-			if read[0].Found && in.Contains(domain.ShardingKey(id)) {
+			if read[0].Found && in.Contains(shard.HashString(id)) {
 				found[id] = string(read[0].Bytes)
 			}
 		}
