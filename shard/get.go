@@ -51,15 +51,15 @@ func (e *encodeError) Unwrap() error { return e.err }
 
 // Prepare implements flight.Entries.
 func (g *get[K, ID, V]) Prepare(from, to int) (flight.Call, error) {
-	n := int64(to - from)
-	payload, err := g.c.d.Keys.Append(make([]byte, 0, (n+1)*g.c.bytesPerKey.Load()), g.keys[from:to:to])
+	c, n := g.c, int64(to-from)
+	payload, err := c.d.Keys.Append(make([]byte, 0, (n+1)*c.bytesPerKey.Load()), g.keys[from:to:to])
 	if err != nil {
 		return nil, &encodeError{err}
 	}
-	g.c.bytesPerKey.Store(int64(len(payload))/n + 1)
-	r := &Request{Cache: g.c.d.Cache, Payload: payload, Keys: g.sharding[from:to:to]}
-	return func(ctx context.Context, h *routes.Host) ([]byte, error) {
-		answer, err := g.c.fleet.ask(ctx, h, r)
+	c.bytesPerKey.Store(int64(len(payload))/n + 1)
+	r := &Request{Cache: c.d.Cache, Payload: payload, Keys: g.sharding[from:to:to]}
+	return func(ctx context.Context, h *routes.Host) ([]byte, error) { // it may outlive the Get, and so doesn't keep g
+		answer, err := c.fleet.ask(ctx, h, r)
 		return answer.Payload, err
 	}, nil
 }

@@ -1,8 +1,12 @@
 package shard_test
 
 import (
+	"runtime"
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,5 +93,24 @@ func TestMaxLate(t *testing.T) {
 		require.Equal(t, []string{"first a0 0s", "given up b0", "given up c0"}, w.sorted(&w.seen))
 		wait(time.Second)
 		require.Equal(t, []string{"late b0", "late b0", "late c0", "late c0"}, w.sorted(&w.seen))
+	})
+}
+
+// The memory of values is free while calls go on that weren't needed: there are many of them while nodes hang.
+func TestLateCallsKeepNoValues(t *testing.T) {
+	t.Parallel()
+	w := newWorld("ab", 1)
+	inWorld(t, w, shard.ClientOptions{PingPeriod: time.Hour}, func(t *testing.T, c *client) {
+		w.set(func(p *peer) { p.delay = 500 * time.Millisecond }, "b0")
+		key := strings.Repeat("0", 100) + "1"
+		got, err := c.Get(t.Context(), []string{key})
+		require.NoError(t, err)
+		value := weak.Make(unsafe.StringData(got[key]))
+		require.NotNil(t, value.Value())
+		runtime.KeepAlive(got)
+		runtime.GC()
+		require.Nil(t, value.Value())
+		wait(time.Second)
+		require.Equal(t, []string{"first a0 0s", "late b0"}, w.sorted(&w.seen))
 	})
 }

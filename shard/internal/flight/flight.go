@@ -245,14 +245,16 @@ func (f *flight) takeOne(ctx context.Context, r result) error {
 	return nil
 }
 
-// leave ends the flight for its Get. Calls that are open go on, so that the map learns from them, unless they were cancelled.
+// leave ends the flight for its Get. Calls that are open go on, so that the map learns from them, unless they were cancelled. They
+// don't keep the keys and values of the Get.
 func (f *flight) leave() {
 	if f.hedge != nil {
 		f.hedge.Stop()
 	}
+	f.entries = nil
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.returned = true
+	f.returned, f.results = true, nil
 	f.Control.returned(f, f.open)
 	if f.open == 0 {
 		f.cancel()
