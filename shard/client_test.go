@@ -257,6 +257,21 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// Run returns once all calls and pings have.
+func TestRunWaits(t *testing.T) {
+	t.Parallel()
+	for _, linger := range [][2]time.Duration{{time.Second, 0}, {0, time.Second}} {
+		w := newWorld("ab", 1)
+		inWorld(t, w, shard.ClientOptions{}, func(t *testing.T, c *client) {
+			w.set(func(p *peer) { p.delay, p.linger = time.Hour, linger }, "b0")
+			_, err := c.Get(t.Context(), ends)
+			require.NoError(t, err)
+			wait(1500 * time.Millisecond)
+			require.NotZero(t, w.busy.Load()) // inWorld checks that nothing is left
+		})
+	}
+}
+
 // Nodes that are set up wrong are logged, once, those that are just down aren't.
 func TestWrongHosts(t *testing.T) {
 	t.Parallel()

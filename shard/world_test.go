@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,6 +53,8 @@ func valuesOf(keys ...string) map[string]string {
 
 // world is nodes in memory, and the network in front of them.
 type world struct {
+	busy atomic.Int64 // calls and pings
+
 	mu       sync.Mutex
 	hosts    []shard.Host
 	hostsErr error
@@ -66,6 +69,7 @@ type world struct {
 type peer struct {
 	interval shard.Interval
 	delay    time.Duration
+	linger   [2]time.Duration // of pings and of calls that are given up
 	err      error
 	answer   func(*shard.Response) // changes an answer to keys
 }
@@ -108,6 +112,8 @@ func (w *world) Hosts(context.Context) ([]shard.Host, error) {
 
 // Call implements shard.Transport.
 func (w *world) Call(ctx context.Context, address string, r *shard.Request) (shard.Response, error) {
+	w.busy.Add(1)
+	defer w.busy.Add(-1)
 	w.mu.Lock()
 	n := peer{err: shard.ErrUnavailable}
 	if there := w.nodes[address]; there != nil {
@@ -123,6 +129,7 @@ func (w *world) Call(ctx context.Context, address string, r *shard.Request) (sha
 		select {
 		case <-time.After(n.delay):
 		case <-ctx.Done():
+			<-time.After(n.linger[min(len(r.Keys), 1)])
 			w.see("given up %s", address)
 			return shard.Response{}, ctx.Err()
 		}
@@ -196,7 +203,10 @@ func inWorld(t *testing.T, w *world, o shard.ClientOptions, test func(t *testing
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- c.Run(ctx) }()
-		defer func() { require.NoError(t, <-done) }()
+		defer func() {
+			require.NoError(t, <-done)
+			require.Zero(t, w.busy.Load())
+		}()
 		defer stop()
 		w.sorted(&w.seen)
 		test(t, c)
