@@ -13,7 +13,7 @@ const MaxReplicas = 64
 // Snapshot is the map at one time. It must not be changed.
 type Snapshot struct {
 	starts []uint64  // ascending; the first is 0
-	hosts  [][]*Host // of the sharding keys from each start to the next, sorted by address
+	hosts  [][]*Host // of the sharding keys from each start to the next
 }
 
 // Group is the part [From, To) of the keys of a Get, which the same hosts have.
@@ -62,12 +62,13 @@ func (t *Table) build() *Snapshot {
 	}
 	slices.SortFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	s := &Snapshot{starts: []uint64{0}, hosts: [][]*Host{nil}}
-	var have []*Host
+	var have []*Host // the newest first
 	for i, e := range events {
+		at, _ := slices.BinarySearchFunc(have, e.host, newer)
 		if e.ends {
-			have = slices.DeleteFunc(have, func(h *Host) bool { return h == e.host })
+			have = slices.Delete(have, at, at+1)
 		} else {
-			have = append(have, e.host)
+			have = slices.Insert(have, at, e.host)
 		}
 		if i+1 < len(events) && events[i+1].at == e.at {
 			continue
@@ -75,19 +76,12 @@ func (t *Table) build() *Snapshot {
 		if e.at > 0 {
 			s.starts, s.hosts = append(s.starts, e.at), append(s.hosts, nil)
 		}
-		s.hosts[len(s.hosts)-1] = replicas(have)
+		s.hosts[len(s.hosts)-1] = slices.Clone(have[:min(len(have), MaxReplicas)])
 	}
 	return s
 }
 
-func replicas(have []*Host) []*Host {
-	hosts := slices.Clone(have)
-	if len(hosts) > MaxReplicas {
-		slices.SortFunc(hosts, func(a, b *Host) int { return cmp.Compare(b.number, a.number) })
-		hosts = hosts[:MaxReplicas:MaxReplicas]
-	}
-	slices.SortFunc(hosts, byAddress)
-	return hosts
-}
+// newer orders hosts by the requests that they have answered. No two have the same number.
+func newer(a, b *Host) int { return cmp.Compare(b.number, a.number) }
 
 func byAddress(a, b *Host) int { return strings.Compare(a.Address, b.Address) }
