@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 
 // ErrList is wrapped by the errors of lists of hosts that can't be parsed.
 var ErrList = errors.New("invalid list of shard hosts")
+
+var hostPattern = regexp.MustCompile(`^[-0-9A-Za-z_.:%]{1,253}$`)
 
 // Resolver looks up the addresses of a name. *net.Resolver is one.
 type Resolver interface {
@@ -78,8 +81,8 @@ func (h *list) parse(text string) error {
 	if err != nil {
 		return fmt.Errorf("%q isn't host:port: %w", text, err)
 	}
-	if host == "" {
-		return fmt.Errorf("%q has no host", text)
+	if !hostPattern.MatchString(host) {
+		return fmt.Errorf("%q has the host %q, which is neither a name nor an address", text, host)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return fmt.Errorf("%q has the port %q, which isn't a number from 1 to 65535", text, port)

@@ -3,6 +3,8 @@ package hosts_test
 import (
 	"context"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +52,7 @@ func TestBadLists(t *testing.T) {
 		"a=":          `"a=" isn't host:port`,
 		"host":        `"host" isn't host:port`,
 		"a b=host:1":  `data centre "a b" must match`,
-		"a=:7100":     `"a=:7100" has no host`,
+		"a=:7100":     `"a=:7100" has the host "", which is neither a name nor an address`,
 		"a=host:":     `has the port "", which isn't a number from 1 to 65535`,
 		"host:0":      "from 1 to 65535",
 		"host:65536":  "from 1 to 65535",
@@ -58,6 +60,7 @@ func TestBadLists(t *testing.T) {
 		"a=dns:host":  `"a=dns:host" isn't host:port`,
 		"::1:7100":    "too many colons",
 		"a=n:1,a=n:2": "isn't host:port",
+		"a=my host:1": `the host "my host"`,
 		"again:1":     "again:1 is there twice",
 	} {
 		_, err := hosts.Parse([]string{"b=again:1", text}, nil)
@@ -69,4 +72,31 @@ func TestBadLists(t *testing.T) {
 		require.ErrorIs(t, err, hosts.ErrList)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// A list is refused as a whole, or each of its entries is a host, which can be dialed.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{"a=10.0.0.7:7100", "[::1]:65535,nodes:1", "b=dns:b.example:7100", "a=:1", "=h:1", "a=b=c:1", "dns:dns:1"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		entries := strings.Split(text, ",")
+		list, err := hosts.Parse(entries, names{})
+		if err != nil {
+			require.ErrorIs(t, err, hosts.ErrList)
+			return
+		}
+		found, err := list.Hosts(t.Context())
+		require.Equal(t, slices.ContainsFunc(entries, func(e string) bool { return strings.HasPrefix(strings.TrimSpace(e[strings.Index(e, "=")+1:]), "dns:") }), err != nil)
+		require.LessOrEqual(t, len(found), len(entries))
+		for _, h := range found {
+			host, port, err := net.SplitHostPort(h.Address)
+			require.NoError(t, err)
+			require.NotEmpty(t, host)
+			require.NotEmpty(t, port)
+			if h.DC != "" {
+				require.NoError(t, shard.CheckName("data centre", h.DC))
+			}
+		}
+	})
 }
