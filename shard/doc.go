@@ -30,4 +30,30 @@
 // hosts, 1,000 clients and the default of 1 s that is 3,000 a second for each client and 1,000 for each host. PingRate bounds the
 // first, and a longer PingPeriod both; then a client learns later of a node that has begun to answer, while it has no effect on Gets
 // whose keys have another host. SkipPings leaves out the pings of hosts that answer Gets.
+//
+// # What a node does
+//
+// A node claims a shard, loads it, says that it has, and answers, while it renews its claim every PingPeriod. Its claim is a lease, as
+// in package lease: the node may answer until TTL − Margin after the last renewal that succeeded was sent, by its monotonic clock. It
+// looks at that clock before it reads values and again afterwards, so that values that were read after a pause of the process are
+// not sent. Errors of [Node.Ready] and the log say why a node doesn't answer.
+//
+//	what happens                          what the node does
+//	no layout; all shards have nodes      it waits, and gets the next shard that is free
+//	another process has its host name     it waits until that process ends
+//	the source fails before it has loaded it is run again after 0.1 s to 10 s, while the claim is renewed
+//	the source fails later                the same; what was loaded last answers meanwhile
+//	the claims can't be reached           until the claim ends it answers; then no longer, but the source goes on. As soon as it can it
+//	                                      renews the claim or claims the same shard again, and answers at once
+//	the same with KeepServing             it answers all the time, until a claim is refused: others may answer meanwhile with newer values
+//	another node has got its shard        Run returns an error that wraps lease.ErrLost, so that a supervisor starts it anew
+//	the layout has changed                it leaves its shard, claims another one and loads that
+//	the process is paused                 as if the claims couldn't be reached
+//	ctx of Run ends                       it answers for no shard; then it leaves its shard, and another node gets it at once
+//	the clock of a node's machine is set  nothing: only the monotonic clock counts
+//	the clock of the claims is set        forward: a claim may end early, and until its next ping a node may answer beside another one
+//	the claims lose a claim, in a fail-   another node may get the shard. The first one stops with its next ping, so that both answer for
+//	over of Redis                         PingPeriod and the time of a call; if it reaches no primary, until TTL − Margin after its last
+//	                                      successful ping. Answers say their incarnation: the higher one has the shard. With
+//	                                      min-replicas-to-write 1, Redis refuses claims while it has no replica to lose them
 package shard

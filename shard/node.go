@@ -75,6 +75,9 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 	if err := errors.Join(d.check(), CheckName("data centre", o.Member.DC), CheckName("host", o.Member.Host)); err != nil {
 		return nil, err
 	}
+	if s == nil || o.Claims == nil || o.Member.Address == "" {
+		return nil, errors.New("shard: a node needs a source, claims and an address")
+	}
 	if o.PingPeriod == 0 {
 		o.PingPeriod = DefaultPingPeriod
 	}
@@ -111,7 +114,7 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 	name := n.d.Cache + ":" + n.o.Member.DC + ":" + n.o.Member.Host
 	for {
 		err := n.leases.Hold(ctx, name, func(holding context.Context, _ uint64) error { return n.hold(ctx, holding) })
-		wait := n.o.PingPeriod
+		wait := n.o.PingPeriod / 4
 		switch {
 		case ctx.Err() != nil:
 			n.report(ctx, "the node was stopped", nil)
@@ -123,17 +126,16 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 		case errors.Is(err, ErrMoved):
 			n.drop()
 			n.report(ctx, "the layout of the data centre has changed", nil)
-			continue
 		case errors.Is(err, lease.ErrLost):
 			n.report(ctx, "the claim wasn't renewed in time", err)
-			continue
 		case errors.Is(err, ErrNoLayout):
 			n.report(ctx, "the data centre has no layout for this cache yet", nil)
+			wait = n.o.PingPeriod
 		default:
 			n.report(ctx, "no shard can be claimed", err)
-			wait = n.o.TTL / 2
-			if n.load != nil {
-				wait = n.o.PingPeriod / 2 // after an outage those that have loaded a shard claim theirs before others do
+			wait = n.o.PingPeriod / 2
+			if n.load == nil {
+				wait = n.o.TTL / 2 // after an outage those that have loaded a shard claim theirs before others do
 			}
 		}
 		pause(ctx, wait*3/4+rand.N(wait/2)) //nolint:gosec // it isn't a secret

@@ -1,9 +1,13 @@
 package shard_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -66,6 +70,23 @@ func square(_ context.Context, keys []uint64) (entries []shard.Entry[uint64, uin
 	return entries, nil
 }
 
+// seen is what a node tells its observer.
+type seen []string
+
+func (s *seen) add(what string, err error) {
+	if err != nil {
+		what += ": " + err.Error()
+	}
+	*s = append(*s, what)
+}
+
+func (s *seen) Answered(keys int, matched bool, _ time.Duration, err error) {
+	s.add(fmt.Sprint("answered ", keys, matched), err)
+}
+func (s *seen) Claimed(c shard.Claimed)           { s.add(fmt.Sprint("claimed ", c.Incarnation), nil) }
+func (s *seen) Loaded(_ time.Duration, err error) { s.add("loaded", err) }
+func (s *seen) Stopped(why error)                 { s.add("stopped", why) }
+
 // node is a Node that runs.
 type node struct {
 	*shard.Node[uint64, uint64, uint64]
@@ -126,7 +147,8 @@ func TestANodeAnswersForItsShard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory(2)
-		n := start(t, m, "h1", nil)
+		var observed seen
+		n := start(t, m, "h1", func(o *shard.NodeOptions, _ *source) { o.Observer = &observed })
 		require.NoError(t, n.Ready())
 		require.True(t, m.at(0).loaded)
 		low := shard.Layout{Starts: shard.Even(2)}.Interval(0)
@@ -148,6 +170,10 @@ func TestANodeAnswersForItsShard(t *testing.T) {
 		require.NoError(t, n.err)
 		require.Equal(t, shard.Response{}, n.ask(t, 0))
 		require.Zero(t, m.at(0).until, "the shard was left")
+		require.Equal(t, seen{
+			"claimed 1", "loaded", "answered 0 true", "answered 4 true", "answered 1 false", "answered 2 false", "answered 0 false: " + shard.ErrOtherCache.Error(),
+			"stopped: context canceled", "answered 1 false",
+		}, observed)
 		_, ended := n.source.ran()
 		require.Equal(t, 1, ended)
 	})
@@ -256,7 +282,7 @@ func TestTheClockOfTheStoreIsSetForward(t *testing.T) {
 		m := newMemory(2)
 		nodes := []*node{start(t, m, "h1", nil), start(t, m, "h2", nil)}
 		m.ahead.Store(int64(time.Hour))
-		pass(ping)
+		pass(2 * ping)
 		for i, n := range nodes {
 			require.True(t, n.ask(t).Assigned)
 			runs, _ := n.source.ran()
@@ -339,9 +365,11 @@ func TestNodesThatWait(t *testing.T) {
 				if name == "the store is away" {
 					m.away()
 				}
-				n := start(t, m, test.host, nil)
+				var log bytes.Buffer
+				n := start(t, m, test.host, func(o *shard.NodeOptions, _ *source) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 				pass(2 * ttl)
 				require.ErrorContains(t, n.Ready(), test.why)
+				require.Equal(t, 1, strings.Count(log.String(), test.why), "it is logged once")
 				require.Equal(t, shard.Response{}, n.ask(t, 2))
 				runs, _ := n.source.ran()
 				require.Empty(t, runs)
@@ -470,4 +498,21 @@ func TestBadRequests(t *testing.T) {
 			require.Zero(t, got)
 		}
 	})
+}
+
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*shard.NodeOptions){
+		"host":              func(o *shard.NodeOptions) { o.Member.Host = "h 1" },
+		"data centre":       func(o *shard.NodeOptions) { o.Member.DC = "" },
+		"an address":        func(o *shard.NodeOptions) { o.Member.Address = "" },
+		"claims":            func(o *shard.NodeOptions) { o.Claims = nil },
+		"an interval of 5s": func(o *shard.NodeOptions) { o.PingPeriod = ttl / 2 },
+		"a margin of -1ns":  func(o *shard.NodeOptions) { o.Margin = -1 },
+	} {
+		o := shard.NodeOptions{Member: shard.Member{DC: "a", Host: "h1", Address: "h1:1"}, Claims: newMemory(1)}
+		change(&o)
+		_, err := shard.NewNode(squares, &source{}, o)
+		require.ErrorContains(t, err, name)
+	}
 }
