@@ -53,7 +53,7 @@
 //	the clock of a node's machine is set  nothing: only the monotonic clock counts
 //	the clock of the claims is set        forward: a claim may end early, and until its next ping a node may answer beside another one
 //	the claims lose a claim, in a fail-   another node may get the shard. The first one stops with its next ping, so that both answer for
-//	over of Redis                         PingPeriod and the time of a call; if it reaches no primary, until TTL − Margin after its last
-//	                                      successful ping. Answers say their incarnation: the higher one has the shard. With
-//	                                      min-replicas-to-write 1, Redis refuses claims while it has no replica to lose them
+//	over of Redis                         PingPeriod and the time of a call; if it reaches the old primary only, or none, until TTL − Margin
+//	                                      after the last ping that this has answered. Answers say their incarnation: the higher one has
+//	                                      the shard. With min-replicas-to-write 1, Redis refuses claims while it has no replica
 package shard
