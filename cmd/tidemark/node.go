@@ -22,7 +22,6 @@ import (
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
-	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 	stored "github.com/tidemark-dev/tidemark/storage/redis/records/tier"
@@ -167,17 +166,7 @@ type nodeStores struct {
 // openNodeStores connects to Redis. Without a URL it is the one that a service on this machine runs.
 func openNodeStores(ctx context.Context, c config.Config, needs partNeeds) (open nodeStores, err error) {
 	s := storeNeeds{log: needs.log, metrics: needs.metrics, parts: needs.parts}
-	o, err := channelsOptions(c, s)
-	if err != nil {
-		return open, err
-	}
-	if o.URL == "" {
-		if o.URL, err = managed.Find(c.Managed.DataDir); err != nil {
-			return open, err
-		}
-		o.Kind = "managed"
-	}
-	conn, err := connect(ctx, "redis", o, c.Redis.ConnectTimeout)
+	conn, o, err := connectRunning(ctx, c, s)
 	if err != nil {
 		return open, err
 	}

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
+	commands "github.com/tidemark-dev/tidemark/internal/commands/shards"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
 // exitLost is the exit status of a node that has lost its shard: start it again. It is EX_TEMPFAIL of sysexits.h.
@@ -15,6 +20,13 @@ const exitLost = 75
 
 func newShards(t cli.Terminal) *cobra.Command {
 	group := cli.NewGroup("shards", "Hold caches in memory, split into shards", newShardServe(t))
+	group.AddCommand(commands.New(t, func(ctx context.Context, c config.Config) (shard.Layouts, func(), error) {
+		conn, _, err := connectRunning(ctx, c, storeNeeds{log: newLogger(t.Stderr, c), metrics: prometheus.NewRegistry()})
+		if err != nil {
+			return nil, nil, err
+		}
+		return shards.New(conn), conn.Close, nil
+	})...)
 	group.Aliases = []string{"shard"}
 	return group
 }

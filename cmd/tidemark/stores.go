@@ -201,6 +201,21 @@ func connectChannels(ctx context.Context, c config.Config, needs storeNeeds) (*r
 	return conn, o, err
 }
 
+// connectRunning connects to the configured Redis, or to the one that a service on this machine runs. It returns the options to connect
+// again.
+func connectRunning(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, redis.Options, error) {
+	o, err := channelsOptions(c, needs)
+	if err == nil && o.URL == "" {
+		o.Kind = "managed"
+		o.URL, err = managed.Find(c.Managed.DataDir)
+	}
+	if err != nil {
+		return nil, o, err
+	}
+	conn, err := connect(ctx, "redis", o, c.Redis.ConnectTimeout)
+	return conn, o, err
+}
+
 // connect connects to a Redis, and gives up after patience. key is the YAML key of the option that names its Redis.
 func connect(ctx context.Context, key string, o redis.Options, patience time.Duration) (*redis.Conn, error) {
 	reach, cancel := context.WithTimeout(ctx, patience)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -17,8 +18,14 @@ func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options()) }
 
 // AddRedisFlags adds the options that say which Redis there are.
 func AddRedisFlags(flags *pflag.FlagSet) {
-	all := append(redisOptions(), redisAccessOptions()...)
-	serve.addFlags(flags, append(all, named("data-dir", "tickets-redis", "sessions-redis", "cache-redis")...))
+	serve.addFlags(flags, append(channelsRedis(), named("tickets-redis", "sessions-redis", "cache-redis")...))
+}
+
+// AddChannelsRedisFlags adds the options that say which Redis is that of the channels.
+func AddChannelsRedisFlags(flags *pflag.FlagSet) { serve.addFlags(flags, channelsRedis()) }
+
+func channelsRedis() []option {
+	return slices.Concat(redisOptions(), redisAccessOptions(), named("data-dir"))
 }
 
 func (cmd command) addFlags(flags *pflag.FlagSet, options []option) {
