@@ -68,7 +68,8 @@ func newRoot(t cli.Terminal) *cobra.Command {
 		Short: "Durable publish/subscribe channels over HTTP, kept in Redis",
 		Long: `Durable publish/subscribe channels over HTTP, kept in Redis.
 
-"tidemark serve" runs the service, "tidemark keys" looks at Redis; all other commands are clients of a service.`,
+"tidemark serve" runs the service, "tidemark shards" nodes that hold caches in memory, and "tidemark keys" looks at Redis; all other
+commands are clients of a service.`,
 		Version:       thisBuild().version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
