@@ -132,7 +132,7 @@ func (c *call) overdue() {
 	case answering:
 		finish(c.stream.Context(), errLate)
 	case sending: // an error would wait behind the answer
-		disconnect(c.stream.Context())
+		_ = connection(c.stream.Context()).conn.Close() // fails only if it is closed
 	case ended:
 	}
 }
@@ -162,7 +162,7 @@ func (c *call) receive() (*shard.Request, error) {
 	return &shard.Request{Cache: q.GetCache(), Payload: q.GetPayload(), Keys: q.GetShardingKeys()}, nil
 }
 
-// send sends the answer. A large one counts for the memory until it was sent: grpc-go keeps it when SendMsg has returned.
+// send sends the answer. A large one, or one to a client that reads slowly, is in progress until it was sent.
 func (c *call) send(r shard.Response) error {
 	out := &shardpb.GetResponse{Payload: r.Payload, AllMatched: r.AllMatched}
 	if r.Assigned {
@@ -175,15 +175,18 @@ func (c *call) send(r shard.Response) error {
 	if !c.enter(sending, size) {
 		return errMemory
 	}
-	if size <= smallBytes {
+	if size < countedBytes {
 		return c.stream.SendMsg(out)
 	}
-	sent := make(signal)
-	if err := c.stream.SendMsg(&answer{GetResponse: out, sent: sent}); err != nil {
+	d := &delivery{unread: connection(c.stream.Context()).unread, size: int64(size)}
+	if !d.begin() || size > smallBytes {
+		d.sent = make(chan struct{})
+	}
+	if err := c.stream.SendMsg(&answer{GetResponse: out, delivery: d}); err != nil || d.sent == nil {
 		return err
 	}
 	select {
-	case <-sent:
+	case <-d.sent:
 	case <-c.stream.Context().Done():
 	}
 	return nil

@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"sync/atomic"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto"
@@ -24,10 +26,10 @@ type question struct {
 	err  error
 }
 
-// answer is a large response.
+// answer is a response that the connection counts until it was sent: grpc-go keeps it when SendMsg has returned.
 type answer struct {
 	*shardpb.GetResponse
-	sent signal // closed when grpc-go needs the message no more
+	delivery *delivery
 }
 
 var errNotProtobuf = status.Error(codes.InvalidArgument, "the message isn't valid protobuf")
@@ -51,18 +53,33 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	if !ok {
 		return c.CodecV2.Marshal(v)
 	}
-	message, err := proto.Marshal(a.GetResponse)
-	return mem.BufferSlice{mem.NewBuffer(&message, a.sent)}, err
+	message := mem.DefaultBufferPool().Get(proto.Size(a.GetResponse))
+	var err error
+	*message, err = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend((*message)[:0], a.GetResponse)
+	return mem.BufferSlice{mem.NewBuffer(message, a.delivery)}, err
 }
 
-// signal is a mem.BufferPool of one message.
-type signal chan struct{}
+// delivery is a mem.BufferPool of one message.
+type delivery struct {
+	unread *atomic.Int64 // bytes of the connection
+	size   int64
+	sent   chan struct{} // closed when the message was; nil: nobody waits for it
+}
+
+// countedBytes is the smallest payload whose message grpc-go gives back.
+const countedBytes = 1 << 10
+
+// begin counts the message, and reports whether the client has left little unread.
+func (d *delivery) begin() bool { return d.unread.Add(d.size) <= mostUnread }
 
 // Get is never called.
-func (s signal) Get(length int) *[]byte {
-	b := make([]byte, length)
-	return &b
-}
+func (d *delivery) Get(length int) *[]byte { return mem.DefaultBufferPool().Get(length) }
 
 // Put is called when nothing refers to the message any more.
-func (s signal) Put(*[]byte) { close(s) }
+func (d *delivery) Put(message *[]byte) {
+	mem.DefaultBufferPool().Put(message)
+	d.unread.Add(-d.size)
+	if d.sent != nil {
+		close(d.sent)
+	}
+}

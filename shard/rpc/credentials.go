@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"net"
 	"strings"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -62,13 +63,14 @@ type handshakes struct {
 // connected is a connection, and what is known of its client.
 type connected struct {
 	credentials.AuthInfo
-	conn net.Conn
+	conn   net.Conn
+	unread *atomic.Int64 // bytes of answers that weren't sent yet, since the client doesn't read
 }
 
 // ServerHandshake runs the handshake of a connection.
 func (h handshakes) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	secure, info, err := h.TransportCredentials.ServerHandshake(conn)
-	return secure, connected{AuthInfo: info, conn: conn}, err
+	return secure, connected{AuthInfo: info, conn: conn, unread: new(atomic.Int64)}, err
 }
 
 // Clone returns a copy.

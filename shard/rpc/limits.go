@@ -22,7 +22,7 @@ type Limits struct {
 	Memory int64
 	// Calls is how many calls can be in progress: 4096. More are refused: UNAVAILABLE.
 	Calls int
-	// Streams is how many calls can be in progress on one connection: 1024. Clients know it, and wait.
+	// Streams is how many calls can be in progress on one connection: 256. Clients know it, and wait.
 	Streams int
 	// Connections is how many there can be: 1024. More are closed at once.
 	Connections int
@@ -36,7 +36,7 @@ func (l Limits) withDefaults() Limits {
 	l.MessageBytes = cmp.Or(l.MessageBytes, DefaultMaxBytes)
 	l.Memory = max(cmp.Or(l.Memory, 256<<20), 2*int64(l.MessageBytes))
 	l.Calls = cmp.Or(l.Calls, 4096)
-	l.Streams = min(cmp.Or(l.Streams, 1024), math.MaxInt32)
+	l.Streams = min(cmp.Or(l.Streams, 256), math.MaxInt32)
 	l.Connections = cmp.Or(l.Connections, 1024)
 	l.CallTime = cmp.Or(l.CallTime, 10*time.Second)
 	return l
@@ -45,6 +45,7 @@ func (l Limits) withDefaults() Limits {
 const (
 	smallBytes  = 16 << 10               // messages up to this size don't count for Memory
 	arrivalSlow = 100 * time.Millisecond // a request that takes longer counts as the largest
+	mostUnread  = 256 << 10              // of answers on a connection; beyond it calls are in progress until theirs is sent
 	mostWatches = 128                    // of health
 	mostOthers  = 128                    // other calls of health, and those of reflection
 	otherSlow   = time.Second            // for the first message of these to arrive

@@ -150,6 +150,17 @@ func TestUnreadAnswers(t *testing.T) {
 	}, patience, step)
 }
 
+// TestManyUnreadAnswers on a connection close it, too, if they are small.
+func TestManyUnreadAnswers(t *testing.T) {
+	t.Parallel()
+	_, address := start(t, found(make([]byte, 10<<10)), withLimits(rpc.Limits{CallTime: 100 * time.Millisecond}))
+	unread := dialRaw(t, address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
+	for range 26 {
+		unread.get(0, nil, true)
+	}
+	require.Equal(t, []string{"closed"}, unread.ends(1))
+}
+
 // TestLateHandlers: their calls end, and their contexts.
 func TestLateHandlers(t *testing.T) {
 	t.Parallel()

@@ -110,9 +110,8 @@ func finish(ctx context.Context, err error) {
 	_ = transportOf(ctx).WriteStatus(status.Convert(err)) // fails only if the client has gone
 }
 
-// disconnect closes the connection of a call.
-func disconnect(ctx context.Context) {
-	if p, ok := peer.FromContext(ctx); ok {
-		_ = p.AuthInfo.(connected).conn.Close() // fails only if it is closed
-	}
+// connection returns the connection of a call.
+func connection(ctx context.Context) connected {
+	p, _ := peer.FromContext(ctx)
+	return p.AuthInfo.(connected)
 }
