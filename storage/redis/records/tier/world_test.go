@@ -119,7 +119,7 @@ type world struct {
 }
 
 // newWorld has values in the Redis of o, and channels in that of others.
-func newWorld(t *testing.T, o, others redis.Options, rule channel.Rule) *world {
+func newWorld(t testing.TB, o, others redis.Options, rule channel.Rule) *world {
 	t.Helper()
 	w := &world{url: o.URL, values: rig.Connect(t, o), others: rig.Connect(t, others)}
 	service, err := newService(w.others, rule)
@@ -136,7 +136,7 @@ func newWorld(t *testing.T, o, others redis.Options, rule channel.Rule) *world {
 }
 
 // process returns the caches of one process.
-func (w *world) process(t *testing.T) (authors, shouts *cache.Cache[string]) {
+func (w *world) process(t testing.TB) (authors, shouts *cache.Cache[string]) {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), w.values, tracked.Options{})
 	require.NoError(t, err)
@@ -194,7 +194,7 @@ type node struct {
 	gaps int // runs that ended
 }
 
-func (w *world) follow(t *testing.T, kind *records.Kind, in shard.Interval) *node {
+func (w *world) follow(t testing.TB, kind *records.Kind, in shard.Interval) *node {
 	t.Helper()
 	n := &node{kind: kind, in: in}
 	source := domain.NewSource(domain.SourceOptions{
@@ -236,7 +236,7 @@ func (n *node) hadGap() bool {
 }
 
 // answer returns what the node has of IDs.
-func (n *node) answer(t *testing.T, ids []string) map[string]string {
+func (n *node) answer(t testing.TB, ids []string) map[string]string {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
