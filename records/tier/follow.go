@@ -181,7 +181,7 @@ func (f *follower) note(ctx context.Context, m *channel.Message) error {
 	}
 	for _, c := range changes {
 		f.end(c.Write)
-		mine := slices.DeleteFunc(c.IDs, func(id string) bool { return !f.in.Contains(shard.HashString(id)) })
+		mine := slices.DeleteFunc(c.IDs, f.others)
 		switch {
 		case len(mine) == 0:
 		case c.Over:
@@ -195,6 +195,11 @@ func (f *follower) note(ctx context.Context, m *channel.Message) error {
 		return fmt.Errorf("%w: more than %d values are written at once", ErrGap, maxWaiting)
 	}
 	return nil
+}
+
+// others reports whether an ID isn't one of the interval, or is none that package cache has.
+func (f *follower) others(id string) bool {
+	return !f.in.Contains(shard.HashString(id)) || records.CheckQuery("id", id) != nil
 }
 
 // end forgets a write.
@@ -291,9 +296,7 @@ func (f *follower) load(ctx context.Context) error {
 			return err
 		}
 		f.next = time.Now().Add(time.Duration(looked) * time.Second / time.Duration(f.o.Rate))
-		f.left = slices.DeleteFunc(ids, func(id string) bool {
-			return !f.in.Contains(shard.HashString(id)) || records.CheckQuery("id", id) != nil
-		})
+		f.left = slices.DeleteFunc(ids, f.others)
 	}
 	for len(f.left) > 0 {
 		some := f.left[:min(MaxRead, len(f.left))]

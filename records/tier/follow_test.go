@@ -15,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -215,6 +216,10 @@ func TestBounds(t *testing.T) {
 		for i := range 12 {
 			ids = append(ids, strconv.Itoa(i))
 			r.set(ids[i], large, 0)
+		}
+		for _, no := range []string{"", strings.Repeat("x", records.MaxQueryBytes+1), "\n"} {
+			ids = append(ids, no)
+			r.set(no, "x", 0)
 		}
 		r.announce(t, tier.Change{Write: "w", IDs: ids, Over: true})
 		pass(time.Second)

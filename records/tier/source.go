@@ -79,7 +79,7 @@ type SourceOptions struct {
 // Source loads the values of an interval and follows their changes. It may be used by one node at a time.
 type Source struct {
 	o       SourceOptions
-	present atomic.Pointer[follower] // the last one that was run
+	present atomic.Pointer[follower] // the last one that has loaded, or the first one
 
 	mu    sync.Mutex
 	lives string // of Redis, when the last run began; "": none has
@@ -122,14 +122,18 @@ var ErrGap = errors.New("announcements of changes may have been missed")
 // can't be reached. Errors: those that wrap ErrGap.
 func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[string, string, []byte])) error {
 	f := &follower{
-		o: &s.o, in: in, table: table.New(), subscriber: "node." + id.New(), serve: serve,
+		o: &s.o, in: in, table: table.New(), subscriber: "node." + id.New(),
 		announced: announced{writes: map[string]write{}, dirty: map[string]struct{}{}},
 	}
 	if err := s.begin(ctx, f); err != nil {
 		return err
 	}
 	defer f.unsubscribe(ctx)
-	s.present.Store(f)
+	s.present.CompareAndSwap(nil, f)
+	f.serve = func(r shard.Reader[string, string, []byte]) {
+		s.present.Store(f)
+		serve(r)
+	}
 	return f.run(ctx)
 }
 
