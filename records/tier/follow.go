@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -61,17 +60,6 @@ type announced struct {
 type write struct {
 	ids []string
 	due time.Time // when it has ended in any case
-}
-
-// loading is a walk over all values. It also runs while there are values already: what it doesn't find is removed at its end.
-type loading struct {
-	walk    Walk      // nil: there is none
-	reload  time.Time // when the next one begins
-	left    []string  // IDs to be read
-	next    time.Time // when the walk goes on
-	fetched time.Time // when announcements were fetched last during it
-	round   uint8
-	served  bool
 }
 
 func (f *follower) run(ctx context.Context) error {
@@ -250,82 +238,6 @@ func (f *follower) apply(ctx context.Context) error {
 	return nil
 }
 
-// read reads values and puts them into the table.
-func (f *follower) read(ctx context.Context, ids []string) error {
-	began := time.Now() // their times are counted from here, so that none lives longer than in Redis
-	values, err := f.o.Values.Read(ctx, f.o.Kind, ids)
-	if err != nil {
-		return err
-	}
-	took := time.Since(began)
-	for i, v := range values {
-		left := v.Left - took
-		switch {
-		case !v.Found, v.Left > 0 && left <= 0:
-			f.table.Delete(ids[i])
-		case !f.fits(ids[i], len(v.Bytes)):
-			f.table.Delete(ids[i])
-			f.leftOut.Add(1)
-		default:
-			f.table.Put(ids[i], v.Bytes, max(0, left), f.round)
-		}
-	}
-	return nil
-}
-
-// fits reports whether there is room for a value, instead of the one that its ID has.
-func (f *follower) fits(id string, size int) bool {
-	if f.o.MaxBytes == 0 {
-		return true
-	}
-	if old, ok := f.table.Get(id); ok {
-		size -= len(id) + len(old)
-	}
-	return f.table.Bytes()+int64(len(id)+size) <= f.o.MaxBytes
-}
-
-// load reads the next values of the walk.
-func (f *follower) load(ctx context.Context) error {
-	if len(f.left) == 0 {
-		sleep(ctx, time.Until(f.next))
-		ids, looked, err := f.walk.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return f.loaded(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		f.next = time.Now().Add(time.Duration(looked) * time.Second / time.Duration(f.o.Rate))
-		f.left = slices.DeleteFunc(ids, f.others)
-	}
-	for len(f.left) > 0 {
-		some := f.left[:min(MaxRead, len(f.left))]
-		if err := f.read(ctx, some); err != nil {
-			return err
-		}
-		f.left = f.left[len(some):]
-	}
-	return nil
-}
-
-// loaded ends a walk. One that a fail-over has interrupted may have missed keys.
-func (f *follower) loaded(ctx context.Context) error {
-	if err := f.look(ctx); err != nil {
-		return err
-	}
-	for part := range table.Parts {
-		f.table.Sweep(part, true, f.round)
-	}
-	f.walk, f.reload = nil, time.Now().Add(jittered(f.o.Reload))
-	if f.served {
-		return nil
-	}
-	f.served = true
-	f.o.Logger.InfoContext(ctx, "the values of a shard are loaded", "cache", f.o.Kind.Name, "shard", f.in, "entries", f.table.Len(), "bytes", f.table.Bytes())
-	f.serve(f.get)
-	return nil
-}
-
 // look looks for another life of Redis, and removes some of the values that have ended.
 func (f *follower) look(ctx context.Context) error {
 	f.looked = time.Now()
@@ -354,32 +266,6 @@ func (f *follower) unsubscribe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	_ = f.o.Channels.Unsubscribe(ctx, Channel(f.o.Kind), f.subscriber) // or it ends by itself
-}
-
-// maxAnswer is how many bytes of values an answer has. One value is always returned; what is left out must be read from Redis.
-const maxAnswer = 8 << 20
-
-// get implements shard.Reader.
-func (f *follower) get(_ context.Context, ids []string) ([]shard.Entry[string, []byte], error) {
-	entries, values, size := make([]shard.Entry[string, []byte], 0, len(ids)), make([]string, 0, len(ids)), 0
-	for _, id := range ids {
-		value, ok := f.table.Get(id)
-		if !ok {
-			continue
-		}
-		if size += len(value); size > maxAnswer && len(values) > 0 {
-			size -= len(value)
-			break
-		}
-		entries, values = append(entries, shard.Entry[string, []byte]{ID: id}), append(values, value)
-	}
-	bytes := make([]byte, 0, size)
-	for i, value := range values {
-		from := len(bytes)
-		bytes = append(bytes, value...)
-		entries[i].Value = bytes[from:len(bytes):len(bytes)]
-	}
-	return entries, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) {
