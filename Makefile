@@ -32,8 +32,9 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 	@[ -n '$(RACE)' ] || echo 'test: the race detector is off, since there is no C compiler (Debian: gcc and libc6-dev)'
 	go test $(RACE) -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
 
-lint: ## check style, comments and the import rules
+lint: ## check style, comments, the import rules, and the dashboards
 	$(GOLANGCI) run
+	go -C tools/dashboards test ./...
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
 	else echo 'lint: scripts are not checked, since there is no shellcheck on PATH'; fi
 
