@@ -22,8 +22,6 @@ var (
 	// ErrTooManyQueues is the error of defining a queue when the limit of queues is reached.
 	ErrTooManyQueues = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugTooManyQueues, Detail: "the limit of queues is reached: delete one, or raise max-queues"}
 	ErrQueueFixed    = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugQueueFixed, Detail: "the queue is part of the service's configuration"}
-	// ErrReserved is the error of a client that writes to a ticket's channel or changes its subscribers.
-	ErrReserved = &fault.Error{Kind: fault.Forbidden, Slug: fault.SlugReserved, Field: "channel", Detail: "channels whose names start with " + ChannelPrefix + " are written by the service only"}
 )
 
 // Errors of a store that no client is told.

@@ -291,10 +291,11 @@ func TestHeartbeat(t *testing.T) {
 	expires(here.ID)
 }
 
-// TestChannelsOfTicketsAreReserved: assignments can't be forged, since clients can't write to a ticket's channel.
-func TestChannelsOfTicketsAreReserved(t *testing.T) {
+// TestReservedChannels: assignments can't be forged, since clients can't write to a ticket's channel, and neither can what else the service
+// keeps for itself.
+func TestReservedChannels(t *testing.T) {
 	t.Parallel()
-	h := start(t, withQueues())
+	h := start(t, withQueues(), func(s *setup) { s.Reserved = []string{"cache:"} })
 	ann := h.create(`{"queue":"duel","id":"ann"}`)
 	polls := h.waiting(t.Context(), 1, "GET "+ann.MessagesURL+"?wait=1m")
 	for _, call := range []string{
@@ -304,6 +305,8 @@ func TestChannelsOfTicketsAreReserved(t *testing.T) {
 		`PUT /v1/channels/ticket.ann/messages/assignment-m {"ticketId":"ann","matchId":"m"}`,
 		`PUT /v1/channels/ticket.ann/subscribers/player {"from":"earliest"}`,
 		`DELETE /v1/channels/ticket.ann/subscribers/player`,
+		`POST /v1/channels/cache:author/messages {"content":1}`,
+		`PUT /v1/channels/cache%3Aauthor/subscribers/ann`,
 	} {
 		method, path, body := cut(call)
 		require.Equal(t, "channel", h.do(method, path, body).problem(403, fault.SlugReserved).Field, call)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -123,15 +124,20 @@ func (c *ticketChannels) open(ctx context.Context, id string) (made bool, err er
 	return err == nil, err
 }
 
-// refuseTicketChannels wraps the handlers that write to a channel: only the service writes to the channels of tickets.
-func refuseTicketChannels(next web.Handler) web.Handler {
-	return func(c *web.Call) error {
-		if strings.HasPrefix(c.Param(0), matchmaking.ChannelPrefix) {
-			return matchmaking.ErrReserved
+// refuseChannels returns what wraps the handlers that write to a channel: only the service writes to those whose names begin with one of
+// the prefixes.
+func refuseChannels(prefixes []string) func(web.Handler) web.Handler {
+	return func(next web.Handler) web.Handler {
+		return func(c *web.Call) error {
+			for _, prefix := range prefixes {
+				if strings.HasPrefix(c.Param(0), prefix) {
+					return &fault.Error{
+						Kind: fault.Forbidden, Slug: fault.SlugReserved, Field: "channel",
+						Detail: "channels whose names start with " + prefix + " are written by the service only",
+					}
+				}
+			}
+			return next(c)
 		}
-		return next(c)
 	}
 }
-
-// unwrapped wraps nothing.
-func unwrapped(next web.Handler) web.Handler { return next }

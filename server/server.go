@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
@@ -55,6 +57,7 @@ type Options struct {
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
 	Records     *records.Options // nil: there are no calls for records
 	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
+	Reserved    []string         // what the names of channels begin with that only the service writes to, besides those of tickets
 	Clients     Clients
 
 	Version string
@@ -165,15 +168,17 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	if o.Guard != nil {
 		who = "credentials"
 	}
-	write := unwrapped
+	reserved := o.Reserved
 	if o.Matchmaking != nil {
-		channels, write = &ticketChannels{Channels: channels, players: o.Matchmaking, guard: o.Guard}, refuseTicketChannels
+		channels = &ticketChannels{Channels: channels, players: o.Matchmaking, guard: o.Guard}
+		reserved = append(slices.Clone(reserved), matchmaking.ChannelPrefix)
 		s.services = grpc.New(grpc.Options{
 			Router: s.router, Matchmaking: o.Matchmaking,
 			Limits: grpc.Limits{MessageBytes: o.Limits.MaxGRPCBytes, SlowMessages: o.slowMessages(), Streams: o.Limits.MaxStreams, QueryPage: o.Limits.QueryPage},
 		})
 		s.services.AddRoutes()
 	}
+	write := refuseChannels(reserved)
 	v1.Register(s.router, v1.Options{
 		Channels: channels, Matchmaking: o.Matchmaking, Write: write,
 		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},

@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,25 +21,28 @@ import (
 const operationsPage = "../../docs/operations.md"
 
 // TestDocumentationOfMetrics compares the tables of metrics on the page with what a service with two Redis registers, and a node of
-// shards.
+// shards. Dashboards show no others.
 func TestDocumentationOfMetrics(t *testing.T) {
 	t.Parallel()
 	channels, tickets := redistest.Start(t, redistest.Options{}), redistest.Start(t, redistest.Options{})
 	service, err := startHere(t, slog.DiscardHandler, "--redis="+channels.URL(), "--tickets-redis="+tickets.URL(), "--require-credentials", "--key-metrics=session",
-		`--channels=[{"pattern":"notifications:topic:.+","deliver":"copies"}]`)
+		`--channels=[{"pattern":"notifications:topic:.+","deliver":"copies"}]`, "--cache-shards=author")
 	require.NoError(t, err)
 	node := startNodeHere(t, "--redis="+channels.URL(), "--cache=author", "--dc=a")
 
 	var registered []string
+	shown := make(map[string]bool)
 	name, value := regexp.MustCompile(`fqName: "(\w+)".* constLabels: {(.*)}, variableLabels: {(.*)}}$`), regexp.MustCompile(`="[^"]*"`)
 	for _, d := range append(described(service), described(node)...) {
 		found := name.FindStringSubmatch(d)
 		require.NotNil(t, found, d)
+		shown[found[1]] = true
 		if strings.HasPrefix(found[1], "tidemark_") {
 			labels := strings.Trim(value.ReplaceAllString(found[2], "")+","+found[3], ",")
 			registered = append(registered, found[1]+strings.TrimSuffix("{"+labels+"}", "{}"))
 		}
 	}
+	requireDashboards(t, shown)
 	page, err := os.ReadFile(operationsPage)
 	require.NoError(t, err)
 	var documented []string
@@ -59,6 +63,22 @@ func described(r *prometheus.Registry) (all []string) {
 		all = append(all, d.String())
 	}
 	return all
+}
+
+// requireDashboards finds all metrics of the dashboards among those that are shown.
+func requireDashboards(t *testing.T, shown map[string]bool) {
+	t.Helper()
+	files, err := filepath.Glob("../../deploy/grafana/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	part := regexp.MustCompile("_(bucket|sum|count)$")
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, metric := range regexp.MustCompile(`\b(?:tidemark|process|go)_\w+`).FindAllString(string(content), -1) {
+			require.True(t, shown[metric] || shown[part.ReplaceAllString(metric, "")], "nobody shows %s", metric)
+		}
+	}
 }
 
 // startNodeHere starts the parts of a node of shards in this process, and stops them with the test.

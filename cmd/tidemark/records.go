@@ -130,7 +130,7 @@ func startRecords(
 		return nil, err
 	}
 	n := compose.Needs{
-		Config: c.Records, Redis: s.records, Channels: channels, Copies: copies(c), Parts: needs.parts,
+		Config: c.Records, Shards: c.Shards, Redis: s.records, Channels: channels, Copies: copies(c), Parts: needs.parts,
 		Log: needs.log, Metrics: needs.metrics,
 	}
 	if known == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/hostlimits"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
 	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
@@ -112,11 +113,16 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 
 // serverOptions returns the options of the server, but for the services that it serves.
 func serverOptions(ctx context.Context, c config.Config, s stores, needs partNeeds) server.Options {
+	var reserved []string
+	if len(c.Shards.Reads.Caches) > 0 {
+		reserved = []string{tier.ChannelPrefix}
+	}
 	return server.Options{
-		Storage: func() storage.Description { return s.storage },
-		Ready:   s.ready,
-		Version: thisBuild().version,
-		CORS:    server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
+		Reserved: reserved,
+		Storage:  func() storage.Description { return s.storage },
+		Ready:    s.ready,
+		Version:  thisBuild().version,
+		CORS:     server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
 		Limits: server.Limits{
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
 			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, needs.log), MaxStreams: c.Server.MaxStreams,

@@ -76,7 +76,7 @@ func TestDefaults(t *testing.T) {
 		OAuth:    records.OAuth{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}},
 	}
 	want.Shards = shards.Options{
-		PingPeriod: time.Second, Reads: shards.Reads{Hosts: []string{"redis"}},
+		PingPeriod: time.Second, Reads: shards.Reads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
 		Node: shards.Node{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second, Reload: 10 * time.Minute, LoadRate: 50_000, MaxConnections: 1024},
 	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
@@ -143,7 +143,7 @@ func TestEverySource(t *testing.T) {
 		"key-metrics": "session,unknown", "key-metrics-pause": "1m", "key-metrics-rate": "7",
 		"lease-ttl": "1s", "max-queues": "7", "ticket-replicas": "2", "callout-allow": "fn.example:9000,10.0.0.0/8",
 		"shard-hosts": "a=10.0.0.7:7100,b=dns:nodes.b.internal:7100", "shard-dc": "a", "shard-ping-period": "2s", "shard-token-file": token,
-		"shard-ca-file": "nodes.pem", "shard-cert-file": "to-nodes.pem", "shard-key-file": "to-nodes-key.pem",
+		"shard-timeout": "9ms", "shard-ca-file": "nodes.pem", "shard-server-name": "node", "shard-cert-file": "to-nodes.pem", "shard-key-file": "to-nodes-key.pem",
 		"shard-cache": "author", "shard-host-name": "node-1", "shard-listen": ":7", "shard-advertise": "node-1.a.internal:7", "shard-admin-listen": "off",
 		"shard-lease-ttl": "20s", "shard-keep-serving": "on", "shard-reload": "1h", "shard-load-rate": "7", "shard-memory": "1MiB", "shard-max-connections": "9",
 	}
@@ -173,7 +173,7 @@ func TestEverySource(t *testing.T) {
 		return fromYAML
 	}
 	require.Equal(t, shards.Options{
-		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef", Reads: shards.Reads{Hosts: []string{"redis"}},
+		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef", Reads: shards.Reads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
 		Node: shards.Node{
 			Cache: "author", Host: "node-1", Listen: ":7", Advertise: "node-1.a.internal:7", LeaseTTL: 20 * time.Second, KeepServing: true, Reload: time.Hour,
 			LoadRate: 7, Memory: 1 << 20, MaxConnections: 9,
@@ -211,7 +211,8 @@ func TestEverySource(t *testing.T) {
 	require.False(t, kept.On || kept.Sessions.Legacy)
 	require.Equal(t, records.KeyMetrics{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7}, kept.Metrics)
 	require.Equal(t, shards.Reads{
-		Hosts: []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"}, CAFile: "nodes.pem", CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem",
+		Timeout: 9 * time.Millisecond,
+		Hosts:   []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"}, CAFile: "nodes.pem", Name: "node", CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem",
 	}, fromYAML.Shards.Reads)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/config/shards"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
+	"github.com/tidemark-dev/tidemark/records/tier"
 )
 
 // shardOptions are those of a service that reads through nodes of shards.
@@ -23,6 +24,11 @@ func shardOptions() []option {
 			help: "Where nodes are: redis for those that Redis knows of, or a list of them with their data centres, such as a=10.0.0.7:7100,b=dns:nodes.b.internal:7100.",
 			set:  into(func(c *Config) *[]string { return &c.Shards.Reads.Hosts }, shards.ParseHosts),
 		},
+		{
+			name: "shard-timeout", kind: "duration", def: tier.DefaultTimeout.String(),
+			help: "How long nodes may take to answer until a value is read from Redis.",
+			set:  into(func(c *Config) *time.Duration { return &c.Shards.Reads.Timeout }, values.DurationBetween(time.Millisecond, time.Second)),
+		},
 		dcOption("Data centre that the service is in: its nodes are asked first, and those of others if they are slow. Not set: all nodes of a shard are asked at once.", ""),
 		pingOption(""),
 		tokenOption("File with the token to show to nodes. A line end is not part of it."),
@@ -30,6 +36,10 @@ func shardOptions() []option {
 			name: "shard-ca-file", kind: "file",
 			help: "PEM file with the authorities that sign the nodes' certificates. Turns TLS to nodes on.",
 			set:  reads(func(r *shards.Reads) *string { return &r.CAFile }),
+		},
+		{
+			name: "shard-server-name", kind: "text", help: "Name that the certificates of all nodes have. Not set: the host of each node's address.",
+			set: reads(func(r *shards.Reads) *string { return &r.Name }),
 		},
 		{
 			name: "shard-cert-file", kind: "file", help: "PEM file with the certificate to show to nodes that ask for one. Turns TLS to nodes on.",

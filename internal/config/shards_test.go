@@ -88,6 +88,7 @@ func TestBadReads(t *testing.T) {
 		{"no port", "shardHosts: a=dns:nodes", `"a=dns:nodes" isn't host:port`},
 		{"two sorts", "shardHosts: [redis, a=h:1]", `"redis" isn't host:port`},
 		{"no hosts", "shardHosts: ''", "shardHosts: is empty"},
+		{"authorities", "cacheShards: author\nshardCaFile: missing.pem", "shardCaFile: open missing.pem"},
 		{"key without certificate", "shardKeyFile: x", "shardCertFile and shardKeyFile must be set together"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

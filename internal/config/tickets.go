@@ -9,6 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config/rules"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/records/tier"
 )
 
 const (
@@ -28,10 +29,13 @@ func (c Config) TicketLife() time.Duration {
 	return life
 }
 
-// ChannelRules returns the rules of the configuration, before them that of the channels of tickets, and after them those that are
-// built in.
+// ChannelRules returns the rules of the configuration, before them those of the channels of tickets and of changes of caches, and after
+// them those that are built in.
 func (c Config) ChannelRules() []channel.Rule {
 	configured := append(slices.Clone(c.Rules), rules.BuiltIn()...)
+	if len(c.Shards.Reads.Caches) > 0 {
+		configured = append([]channel.Rule{tier.ChannelRule}, configured...)
+	}
 	if !c.Matchmaking.On {
 		return configured
 	}

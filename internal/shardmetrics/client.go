@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -18,6 +20,7 @@ type Clients struct {
 	answers          *prometheus.HistogramVec
 	failures, late   *prometheus.CounterVec
 	noShard, changes *prometheus.CounterVec
+	reads            *prometheus.CounterVec
 	hosts, assigned  *prometheus.GaugeVec
 	centres          names
 }
@@ -42,19 +45,28 @@ func NewClients(r prometheus.Registerer) (*Clients, error) {
 		late:     counter("tidemark_shard_client_late_answers_total", "Answers that nobody needed any more.", "dc"),
 		noShard:  counter("tidemark_shard_client_keys_without_shard_total", "Keys that no node had when they were asked for."),
 		changes:  counter("tidemark_shard_client_map_changes_total", "Changes of what the client knows of who has which shard."),
+		reads:    counter("tidemark_shard_reads_total", "Values of the cache that were to be read through nodes, by their outcome.", "outcome"),
 		hosts:    gauge("tidemark_shard_client_hosts", "Nodes that the client knows."),
 		assigned: gauge("tidemark_shard_client_hosts_with_shard", "Nodes that the client knows to have a shard."),
 	}
 	return m, errors.Join(r.Register(m.answers), r.Register(m.failures), r.Register(m.late), r.Register(m.noShard), r.Register(m.changes),
-		r.Register(m.hosts), r.Register(m.assigned))
+		r.Register(m.reads), r.Register(m.hosts), r.Register(m.assigned))
 }
 
 // Of returns what the client of a cache is observed by.
 func (m *Clients) Of(cache string) *Client {
+	for _, o := range tier.Outcomes {
+		m.reads.WithLabelValues(cache, string(o))
+	}
 	return &Client{
 		of: m, cache: cache, noShard: m.noShard.WithLabelValues(cache), changes: m.changes.WithLabelValues(cache),
 		hosts: m.hosts.WithLabelValues(cache), assigned: m.assigned.WithLabelValues(cache),
 	}
+}
+
+// Count implements tier.ReadMetrics.
+func (m *Clients) Count(kind *records.Kind, o tier.Outcome, n int) {
+	m.reads.WithLabelValues(kind.Name, string(o)).Add(float64(n))
 }
 
 // Client is a shard.Observer.

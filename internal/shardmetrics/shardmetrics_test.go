@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/shardmetrics"
+	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -41,6 +42,7 @@ func TestClients(t *testing.T) {
 	c.NoShard(3)
 	c.Changed(12, 11)
 	c.Changed(12, 12)
+	clients.Count(records.Author, tier.Hit, 5)
 	require.Equal(t, strings.Split(strings.TrimSpace(`
 tidemark_shard_client_answer_seconds_sum{cache="author",dc="a"} 0.0003
 tidemark_shard_client_answer_seconds_count{cache="author",dc="a"} 1
@@ -60,6 +62,14 @@ tidemark_shard_client_keys_without_shard_total{cache="topic"} 0
 tidemark_shard_client_late_answers_total{cache="author",dc="unknown"} 1
 tidemark_shard_client_map_changes_total{cache="author"} 2
 tidemark_shard_client_map_changes_total{cache="topic"} 1
+tidemark_shard_reads_total{cache="author",outcome="failed"} 0
+tidemark_shard_reads_total{cache="author",outcome="hit"} 5
+tidemark_shard_reads_total{cache="author",outcome="missing"} 0
+tidemark_shard_reads_total{cache="author",outcome="passed"} 0
+tidemark_shard_reads_total{cache="topic",outcome="failed"} 0
+tidemark_shard_reads_total{cache="topic",outcome="hit"} 0
+tidemark_shard_reads_total{cache="topic",outcome="missing"} 0
+tidemark_shard_reads_total{cache="topic",outcome="passed"} 0
 `), "\n"), shown(t, r))
 }
 

@@ -17,6 +17,10 @@ func (r *Records) openCache(ctx context.Context, n Needs) error {
 	n.Parts.OnStop(reads.Close)
 	store := cachestore.New(n.Redis.Cache, n.Redis.Records, reads)
 	n.Parts.OnStop(store.Close)
-	r.API.Cache = community.NewValues(store, r.metrics)
-	return r.openFollowers(ctx, n, store)
+	through, err := throughShards(ctx, n, store)
+	if err != nil {
+		return err
+	}
+	r.API.Cache = community.NewValues(through, r.metrics)
+	return r.openFollowers(ctx, n, through)
 }

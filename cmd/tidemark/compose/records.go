@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
 	config "github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/config/shards"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/recordmetrics"
 	"github.com/tidemark-dev/tidemark/records"
@@ -30,6 +31,7 @@ import (
 // Needs is what the services of records are built on.
 type Needs struct {
 	Config   config.Options
+	Shards   shards.Options
 	Redis    stores.Instances
 	Channels *channel.Service
 	Copies   bool               // messages of channels must be copied to followers

@@ -2,6 +2,7 @@
 package shards
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
@@ -49,11 +51,35 @@ type Node struct {
 
 // Reads says what a service reads through nodes.
 type Reads struct {
-	Caches   []string // kinds of values of the cache; none: it reads none through nodes
-	Hosts    []string // where nodes are: "redis" alone, or a=host:port and a=dns:name:port for data centre a
-	CAFile   string   // with the authorities of the nodes' certificates; turns TLS on
-	CertFile string   // that it shows to nodes; turns TLS on
+	Caches   []string      // kinds of values of the cache; none: it reads none through nodes
+	Timeout  time.Duration // how long nodes may take until Redis is asked
+	Hosts    []string      // where nodes are: "redis" alone, or a=host:port and a=dns:name:port for data centre a
+	CAFile   string        // with the authorities of the nodes' certificates; turns TLS on
+	CertFile string        // that it shows to nodes; turns TLS on
 	KeyFile  string
+	Name     string // of all nodes, in their certificates; "": the host of each address
+}
+
+// TLSConfig returns how nodes are connected to, or nil if that is without TLS.
+func (r Reads) TLSConfig() (*tls.Config, error) {
+	if r.CAFile == "" && r.CertFile == "" {
+		return nil, nil
+	}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: r.Name}
+	var err error
+	if r.CAFile != "" {
+		if t.RootCAs, err = certs.ReadAuthorities(r.CAFile); err != nil {
+			return nil, fmt.Errorf("shardCaFile: %w", err)
+		}
+	}
+	if r.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(r.CertFile, r.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("shardCertFile: %w", err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
 }
 
 // HostsOfRedis is the value of Reads.Hosts for the nodes that Redis knows of.
@@ -101,6 +127,9 @@ func (o *Options) CompleteReads() error {
 		return errors.New("shardCertFile: shardCertFile and shardKeyFile must be set together")
 	case len(r.Caches) == 0:
 		return nil
+	}
+	if _, err := r.TLSConfig(); err != nil {
+		return err
 	}
 	return o.readToken()
 }

@@ -1,0 +1,97 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/config/shards"
+	"github.com/tidemark-dev/tidemark/internal/shardmetrics"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	"github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/shard/hosts"
+	"github.com/tidemark-dev/tidemark/shard/rpc"
+	cachestore "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	tierstore "github.com/tidemark-dev/tidemark/storage/redis/records/tier"
+	claims "github.com/tidemark-dev/tidemark/storage/redis/shards"
+)
+
+const (
+	// nodeTimeout is how long a node may take to answer. Redis is asked long before, so nothing is tried again.
+	nodeTimeout = time.Second
+	// maxLate is how many calls of a client go on when they aren't needed any more, to learn from their answers.
+	maxLate = 1000
+)
+
+// throughShards returns a store that reads through nodes of shards what is to be read through them, and makes the changes of it be
+// announced to these.
+func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache.Store, error) {
+	if len(n.Shards.Reads.Caches) == 0 {
+		return store, nil
+	}
+	metrics, err := shardmetrics.NewClients(n.Metrics)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of shards: %w", err)
+	}
+	var kinds []*records.Kind
+	clients := make(map[*records.Kind]tier.Client)
+	for _, name := range n.Shards.Reads.Caches {
+		kind, err := tier.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(kinds, kind) {
+			continue
+		}
+		kinds = append(kinds, kind)
+		if clients[kind], err = openClient(ctx, n, kind, metrics.Of(kind.Name)); err != nil {
+			return nil, fmt.Errorf("read %s through shards: %w", kind.Name, err)
+		}
+	}
+	announcer := tierstore.NewAnnouncer(n.Channels, kinds, n.Redis.Records.Timeout())
+	n.Parts.OnStop(announcer.Close)
+	store.Announce(announcer)
+	through := tier.NewThrough(tier.ThroughOptions{Store: store, Clients: clients, Timeout: n.Shards.Reads.Timeout, Metrics: metrics})
+	n.Parts.OnStop(through.Close)
+	return through, nil
+}
+
+// openClient starts a client of the nodes of a kind. It has connections of its own.
+func openClient(ctx context.Context, n Needs, kind *records.Kind, observer shard.Observer) (tier.Client, error) {
+	o := n.Shards
+	d, err := tier.Describe(kind)
+	if err != nil {
+		return nil, err
+	}
+	at, err := hostsOf(o.Reads, kind, n)
+	if err != nil {
+		return nil, err
+	}
+	encrypted, err := o.Reads.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	transport := rpc.NewClient(rpc.ClientOptions{TLS: encrypted, Token: o.Token})
+	n.Parts.OnStop(transport.Close)
+	client, err := shard.NewClient(d, shard.ClientOptions{
+		Hosts: at, Transport: transport, PingPeriod: o.PingPeriod, Timeout: nodeTimeout, Retries: -1, LocalDC: o.DC,
+		MaxLate: maxLate, SkipPings: true, Observer: observer, Logger: n.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.Parts.Run(ctx, "client of shards", client.Run)
+	return client, nil
+}
+
+// hostsOf returns where the nodes of a kind are.
+func hostsOf(r shards.Reads, kind *records.Kind, n Needs) (shard.Hosts, error) {
+	if slices.Equal(r.Hosts, []string{shards.HostsOfRedis}) {
+		return claims.New(n.Redis.Records).Hosts(kind.Name), nil
+	}
+	return hosts.Parse(r.Hosts, net.DefaultResolver)
+}
