@@ -1,13 +1,17 @@
 package shardrig_test
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/internal/shardrig"
 	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/shard/layout"
 )
 
 // TestReadersNoticeNothing disturbs three data centres of four shards, with two spare nodes each, one way after the other.
@@ -83,6 +87,11 @@ func TestReadersNoticeNothing(t *testing.T) {
 			f.DC("a").Restart(t)
 			load.Await(t, 20)
 		}},
+		{"four shards become six, and a data centre never answers", func(t *testing.T) {
+			f.DC("c").Swallow()
+			f.reshard(t, 6)
+		}},
+		{"six shards become four", func(t *testing.T) { f.reshard(t, 4) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.disturb(t)
@@ -103,4 +112,13 @@ func (f *tier) replaced(t *testing.T, dc string, number int, disturb func()) {
 	})
 	disturb()
 	f.Await(t, dc, func(state shard.DC) bool { return state.Whole() && state.Shards[number].Incarnation > before })
+}
+
+// reshard splits all data centres anew.
+func (f *tier) reshard(t *testing.T, shardCount int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	plan := layout.Plan{Cache: "numbers", Starts: shard.Even(shardCount), Settle: 5 * pingPeriod, Poll: pingPeriod / 4}
+	require.NoError(t, layout.Change(ctx, f.store, plan, func(p layout.Progress) { t.Log(p.DC, p.Step) }))
 }
