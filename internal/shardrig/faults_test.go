@@ -62,9 +62,15 @@ func TestReadersNoticeNothing(t *testing.T) {
 			f.DC("c").Delay(2 * time.Second)
 			load.Await(t, 30)
 		}},
+		{"a data centre never answers", func(t *testing.T) {
+			for _, dc := range dcs {
+				f.DC(dc).Swallow()
+				load.Await(t, 20)
+				f.DC(dc).Pass()
+			}
+		}},
 		{"a data centre never answers, and another loses a node", func(t *testing.T) {
 			f.DC("a").Swallow()
-			load.Await(t, 20)
 			killed := f.Holder(t, "c", 0)
 			killed.Kill(t)
 			load.Await(t, 20)
