@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
@@ -32,11 +31,7 @@ func measureSize(ctx context.Context, u *target.Target, r *report.Report, n int)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		for _, one := range all {
-			one.End(syscall.SIGTERM)
-		}
-	}()
+	defer all.end()
 	if err := all.awaitReady(ctx); err != nil {
 		return err
 	}

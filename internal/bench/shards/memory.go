@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"strconv"
-	"syscall"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
@@ -52,7 +51,7 @@ func memoryOf(ctx context.Context, u *target.Target, dc string) (m memory, err e
 	if err := errors.Join(err, os.Unsetenv("GOGC")); err != nil {
 		return m, err
 	}
-	defer all[0].End(syscall.SIGTERM)
+	defer all.end()
 	if err := all.awaitReady(ctx); err != nil {
 		return m, err
 	}

@@ -45,10 +45,10 @@ func measurePings(ctx context.Context, _ target.Settings, _ *target.Target, r *r
 	perSecond := pings / between.Seconds()
 	want := float64(hosts*pingClients) / pingPeriod.Seconds()
 	ofClient, ofNode := found.CPU.Seconds()/pings, found.nodes.Seconds()/pings
-	r.Printf("\n%d clients ping %d nodes: %.1f pings a second were counted at the nodes. Nodes times clients by the ping period, %s, is %.1f (%s). A ping\n"+
-		"costs the client %s of CPU time, and the node %s, with all else that processes do which are idle.\n", pingClients, hosts, perSecond, pingPeriod, want,
+	r.Printf("\n%d clients ping %d nodes every %s, which is %.1f pings a second: nodes times clients by the period. The nodes counted %.1f (%s). A ping costs\n"+
+		"the client %s of CPU time, and a node %s, with what idle processes do.\n", pingClients, hosts, pingPeriod, want, perSecond,
 		report.Verdict(math.Abs(perSecond-want) <= want/20), report.Micros(time.Duration(ofClient*1e9)), report.Micros(time.Duration(ofNode*1e9)))
-	r.Printf("\nOn paper, with 1000 nodes:\n\n| clients | options of the clients | pings/s, each client and all | each node | of a core: client | node |\n|---:|---|---:|---:|---:|---:|\n")
+	r.Printf("\nOn paper, with 1000 nodes (a ping is a request and an answer):\n\n| clients | options of the clients | pings/s, each client and all | each node | of a core: client | node |\n|---:|---|---:|---:|---:|---:|\n")
 	for _, row := range []struct {
 		clients float64
 		options string

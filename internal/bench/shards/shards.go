@@ -53,6 +53,7 @@ func Measure(ctx context.Context, s target.Settings, r *report.Report) error {
 // measureTier measures Gets, and pings, of three data centres.
 func measureTier(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	var all nodes
+	defer func() { all.end() }()
 	for _, dc := range dcs {
 		started, err := start(ctx, u, dc, perDC)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/bench/drive"
@@ -98,6 +99,13 @@ func (all nodes) awaitReady(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// end ends the nodes.
+func (all nodes) end() {
+	for _, n := range all {
+		n.End(syscall.SIGTERM)
+	}
 }
 
 // cpu returns the CPU time that the nodes have used together.
