@@ -113,20 +113,21 @@ func TestTooManyCalls(t *testing.T) {
 // TestSlowRequests end when they take too long. As many are waited for as there is memory for the largest; others go on.
 func TestSlowRequests(t *testing.T) {
 	t.Parallel()
-	_, address := start(t, found(nil), withLimits(rpc.Limits{MessageBytes: 1 << 20, Memory: 1, CallTime: 300 * time.Millisecond}))
+	const size = 64 << 10
+	_, address := start(t, found(nil), withLimits(rpc.Limits{MessageBytes: size, Memory: 1, CallTime: time.Second}))
 	slow := dialRaw(t, address)
 	for range 4 {
-		slow.get(1<<20, make([]byte, 1<<10), false)
+		slow.get(size, make([]byte, 1<<10), false)
 	}
 	first := slow.ends(2)
 	_, err := call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, 10<<10)})
 	require.NoError(t, err, "a small call")
 	require.Equal(t, []string{"14", "14"}, first, "there is memory for two")
 	require.Equal(t, []string{"4", "4"}, slow.ends(2))
-	_, err = call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, 1<<20-100)})
+	_, err = call(t, dial(t, rpc.ClientOptions{}), address, &shard.Request{Payload: make([]byte, size-100)})
 	require.NoError(t, err, "a large call: the memory is free")
 	for _, method := range []string{grpc_health_v1.Health_Check_FullMethodName, grpc_health_v1.Health_Watch_FullMethodName} {
-		slow.call(method, 1<<20, make([]byte, 1<<10), false)
+		slow.call(method, size, make([]byte, 1<<10), false)
 		require.Equal(t, []string{"4"}, slow.ends(1), method)
 	}
 }
@@ -135,7 +136,7 @@ func TestSlowRequests(t *testing.T) {
 func TestUnreadAnswers(t *testing.T) {
 	t.Parallel()
 	const size = 100 << 10
-	_, address := start(t, found(make([]byte, size)), withLimits(rpc.Limits{MessageBytes: size, Memory: 1, CallTime: 500 * time.Millisecond}))
+	_, address := start(t, found(make([]byte, size)), withLimits(rpc.Limits{MessageBytes: size, Memory: 1, CallTime: 2 * time.Second}))
 	unread := dialRaw(t, address, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
 	unread.get(0, nil, true)
 	unread.get(0, nil, true)
