@@ -63,7 +63,7 @@ func ExampleClient() {
 			fmt.Println(err)
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
 		go func() { _ = client.Run(ctx) }()
 		found, err := client.Get(ctx, []string{"1", "2", "3", "none"})

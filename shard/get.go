@@ -136,9 +136,11 @@ func (g *get[K, ID, V]) unanswered(parts []flight.Unanswered, err error) *Unansw
 		if len(p.Hosts) == 0 {
 			e.Lost += p.To - p.From
 		}
+		asked := len(e.Hosts)
 		for i, said := range p.Said {
 			e.Hosts = append(e.Hosts, HostError{Host: hostOf(p.Hosts[i]), Keys: p.To - p.From, Err: cmp.Or(said, errSilent)})
 		}
+		slices.SortFunc(e.Hosts[asked:], func(a, b HostError) int { return cmp.Compare(a.Host.Address, b.Host.Address) })
 	}
 	return e
 }
