@@ -132,7 +132,7 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 // environOf is the script's environment as far as programs need it, since testscript shows single variables only.
 func environOf(ts *testscript.TestScript) []string {
 	var environ []string
-	for _, name := range []string{"TIDEMARK_GRPC_LISTEN", "TIDEMARK_ADMIN_LISTEN", "PATH", "HOME", "WORK", "TMPDIR", "TIDEMARK_SERVER", "TIDEMARK_ADMIN", "TIDEMARK_TOKEN"} {
+	for _, name := range []string{"TIDEMARK_GRPC_LISTEN", "TIDEMARK_ADMIN_LISTEN", "PATH", "HOME", "WORK", "TMPDIR", "TIDEMARK_SERVER", "TIDEMARK_ADMIN", "TIDEMARK_TOKEN", "TIDEMARK_DATA_DIR"} {
 		if value := ts.Getenv(name); value != "" {
 			environ = append(environ, name+"="+value)
 		}

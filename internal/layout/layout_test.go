@@ -59,6 +59,12 @@ func functionsOf(t *testing.T, file string) (names []string) {
 			if pointer, ok := receiver.(*ast.StarExpr); ok {
 				receiver = pointer.X
 			}
+			switch generic := receiver.(type) {
+			case *ast.IndexExpr:
+				receiver = generic.X
+			case *ast.IndexListExpr:
+				receiver = generic.X
+			}
 			name = receiver.(*ast.Ident).Name + "." + name
 		}
 		names = append(names, name)
