@@ -92,6 +92,18 @@ func TestManyHosts(t *testing.T) {
 	require.NoError(t, h.store.Ping(t.Context(), member("alive"), "alive", time.Minute, true))
 }
 
+// After Redis's clock was set back the last incarnation is in the future.
+func TestIncarnationsRiseWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
+	h := open(t, redistest.Standalone(t).URL())
+	h.split(t, 0, 2)
+	later := time.Now().Add(24 * time.Hour).UnixMicro()
+	h.do(t, "HSET", h.key("c", "layout.a"), "incarnation", fmt.Sprint(later))
+	for i, host := range []string{"x", "y"} {
+		require.EqualValues(t, later+int64(i)+1, h.claim(t, host).Incarnation)
+	}
+}
+
 // Fields that no script has written count as none.
 func TestOddFields(t *testing.T) {
 	t.Parallel()
