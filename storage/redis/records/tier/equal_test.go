@@ -124,3 +124,23 @@ func TestLossyFailover(t *testing.T) {
 	w.requireEqual(t, ids, n)
 	require.True(t, n.hadGap())
 }
+
+// TestLostValues: the Redis of the values loses some that a node has read already.
+func TestLostValues(t *testing.T) {
+	t.Parallel()
+	cluster, standalone, ids := redistest.StartCluster(t, redistest.Options{}), redistest.Standalone(t), idsOf(3)
+	w := newWorld(t, redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: time.Minute},
+		redis.Options{URL: standalone.URL(), KeyPrefix: redistest.Prefix(t)}, domain.ChannelRule)
+	authors, _ := w.process(t)
+	n := w.follow(t, records.Author, shard.All)
+	require.NoError(t, authors.Put(t.Context(), ids[0], "old"))
+	w.requireEqual(t, ids, n)
+
+	cluster.FailoverThatLoses(t, cluster.Slot("{"+ids[0]+"}"), func() {
+		require.NoError(t, authors.Put(t.Context(), ids[0], "new"))
+		w.requireEqual(t, ids, n)
+	})
+	require.Equal(t, map[string]string{ids[0]: `"old"`}, w.inRedis(t, records.Author, shard.All))
+	w.requireEqual(t, ids, n)
+	require.True(t, n.hadGap())
+}
