@@ -53,6 +53,7 @@ type announced struct {
 	waiting int                       // IDs of writes
 	dirty   map[string]struct{}       // IDs to be read
 	receipt string                    // of what was fetched and isn't acknowledged
+	more    bool                      // there is more to fetch: it goes before all else
 	oldest  atomic.Pointer[time.Time] // when the first message was published that isn't applied yet; nil: there is none
 }
 
@@ -102,16 +103,16 @@ func (f *follower) step(ctx context.Context) error {
 	if f.walk == nil && !now.Before(f.reload) {
 		f.walk, f.round = f.o.Values.Walk(f.o.Kind), f.round+1
 	}
-	if f.walk == nil {
-		return f.fetch(ctx, f.idle(now))
+	wait := time.Duration(0)
+	switch {
+	case f.more:
+	case f.walk == nil:
+		wait = f.idle(now)
+	case now.Sub(f.fetched) < fetchEvery:
+		return f.load(ctx)
 	}
-	if now.Sub(f.fetched) >= fetchEvery {
-		f.fetched = now
-		if err := f.fetch(ctx, 0); err != nil {
-			return err
-		}
-	}
-	return f.load(ctx)
+	f.fetched = now
+	return f.fetch(ctx, wait)
 }
 
 // idle returns how long there is nothing to do but to wait for announcements.
@@ -145,7 +146,7 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 	case d.Expired > 0:
 		return fmt.Errorf("%w: %d messages expired before they were read", ErrGap, d.Expired)
 	}
-	f.receipt = d.Receipt
+	f.receipt, f.more = d.Receipt, d.More
 	for i := range d.Messages {
 		if err := f.note(ctx, &d.Messages[i]); err != nil {
 			return err

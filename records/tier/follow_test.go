@@ -130,6 +130,23 @@ func TestEarlierAnnouncement(t *testing.T) {
 	})
 }
 
+// However slowly values are loaded, announcements don't have to wait.
+func TestManyAnnouncementsWhileLoading(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	for i := range 2000 {
+		r.set(strconv.Itoa(i%50), "x", 0)
+		r.announce(t, tier.Change{Write: "w", IDs: []string{"1"}, Over: true})
+	}
+	run(t, r, tier.SourceOptions{Rate: 1}, func(t *testing.T, n *node) {
+		pass(2 * time.Second)
+		require.Less(t, n.Stats().Entries, int64(10), "most of them aren't loaded yet")
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		require.Equal(t, 2000, r.acked)
+	})
+}
+
 // After a fail-over, in which an announcement may have been lost, values are loaded when its write has ended.
 func TestAnnouncementLostInFailover(t *testing.T) {
 	t.Parallel()
