@@ -155,8 +155,11 @@ func TestAnnouncementLostInFailover(t *testing.T) {
 		s := sourceOf(r, tier.SourceOptions{})
 		startNode(t, s, shard.All).stop()
 		r.life = "2"
+		again := startNode(t, s, shard.All)
+		pass(time.Second)
+		again.stop()
 		n := startNode(t, s, shard.All)
-		pass(tier.MaxWrite - time.Second)
+		pass(tier.MaxWrite - 2*time.Second)
 		r.set("1", "written by one that died", 0)
 		pass(settled)
 		require.Equal(t, map[string]string{"1": "written by one that died"}, n.get(t, "1"))

@@ -82,7 +82,8 @@ type Source struct {
 	present atomic.Pointer[follower] // the last one that has loaded, or the first one
 
 	mu    sync.Mutex
-	lives string // of Redis, when the last run began; "": none has
+	lives string    // of Redis, when the last run began; "": none has
+	after time.Time // when all has ended that was announced before another life began
 }
 
 // NewSource returns the source of a node.
@@ -150,11 +151,14 @@ func (s *Source) begin(ctx context.Context, f *follower) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	f.known, f.looked, f.reload = lives, now, now
 	if s.lives != "" && s.lives != lives {
-		f.reload = now.Add(MaxWrite)
+		s.after = now.Add(MaxWrite)
 	}
 	s.lives = lives
+	f.known, f.looked, f.reload = lives, now, now
+	if s.after.After(now) {
+		f.reload = s.after
+	}
 	return nil
 }
 
