@@ -20,12 +20,13 @@ import (
 //
 //	http STATUS METHOD URL [BODY]         sends a request and prints the body of its answer, which has that status
 //	await-status STATUS URL               asks until the answer has that status, and prints its body
+//	await-body URL PATTERN                asks until the body of the answer has the pattern in a line
 //	capture VARIABLE PATTERN              puts the first submatch in the last standard output into a variable
 //	clean FILE                            writes the last standard output to a file, with fixed IDs and times
 //	await-mark CHANNEL SUBSCRIBER [MARK]  waits until there is such a subscriber, at that mark
 func apiCommands() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
-		"http": sendRequest, "await-status": awaitStatus, "capture": capture, "clean": clean, "await-mark": awaitMark,
+		"http": sendRequest, "await-status": awaitStatus, "await-body": awaitBody, "capture": capture, "clean": clean, "await-mark": awaitMark,
 	}
 }
 
@@ -54,19 +55,29 @@ func roundTrip(ts *testscript.TestScript, request *http.Request) (status string,
 }
 
 func awaitStatus(ts *testscript.TestScript, _ bool, args []string) {
+	awaitAnswer(ts, args[1], func(status string, _ []byte) bool { return status == args[0] })
+}
+
+func awaitBody(ts *testscript.TestScript, _ bool, args []string) {
+	pattern := regexp.MustCompile("(?m)" + args[1])
+	awaitAnswer(ts, args[0], func(_ string, body []byte) bool { return pattern.Match(body) })
+}
+
+// awaitAnswer asks until it gets an answer that is wanted, and prints it.
+func awaitAnswer(ts *testscript.TestScript, url string, wanted func(status string, body []byte) bool) {
 	limit := time.After(scriptLimit)
 	for {
-		request, err := http.NewRequest(http.MethodGet, args[1], nil)
+		request, err := http.NewRequest(http.MethodGet, url, nil)
 		ts.Check(err)
 		status, answer := roundTrip(ts, request)
-		if status == args[0] {
+		if wanted(status, answer) {
 			_, err := ts.Stdout().Write(answer)
 			ts.Check(err)
 			return
 		}
 		select {
 		case <-limit:
-			ts.Fatalf("%s is still answered %s: %s", args[1], status, answer)
+			ts.Fatalf("%s is still answered %s: %s", url, status, answer)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -78,7 +78,7 @@ type processesKey struct{}
 //	start NAME [VARIABLE=VALUE...] PROGRAM [ARG...]
 //	await NAME PATTERN [VARIABLE]   waits until it has printed PATTERN, and puts the first submatch into VARIABLE
 //	send NAME TEXT                  writes a line to its standard input; without TEXT it closes it
-//	signal NAME TERM|INT|KILL
+//	signal NAME TERM|INT|KILL|STOP|CONT
 //	finish NAME [STATUS]            waits until it has ended; its exit status must be STATUS, or else 0
 //	status STATUS PROGRAM [ARG...]  runs it, and its exit status must be that
 func backgroundCommands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -174,7 +174,9 @@ func send(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func sendSignal(ts *testscript.TestScript, _ bool, args []string) {
-	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL}
+	signals := map[string]syscall.Signal{
+		"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT,
+	}
 	sig, ok := signals[args[1]]
 	if !ok {
 		ts.Fatalf("there is no signal %s", args[1])
