@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/access/tokens"
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/config/queues"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/internal/parts"
 	oauth "github.com/tidemark-dev/tidemark/records/tokens"
@@ -104,7 +105,7 @@ func (m *Matchmaking) complete() error {
 	build := parts.Builder(slog.New(slog.DiscardHandler), nil)
 	for _, d := range m.Queues {
 		if _, err := build(d); err != nil {
-			return inQueue(d.Name, err)
+			return queues.In(d.Name, err)
 		}
 	}
 	return nil

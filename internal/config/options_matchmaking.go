@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/config/queues"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
@@ -18,9 +19,9 @@ func matchmakingOptions() []option {
 		{
 			name: "queues", kind: kindQueues,
 			help: "Queues of tickets: a mapping from name to definition. The queue default always exists. In a flag or variable: a JSON object.",
-			set:  into(func(c *Config) *[]matchmaking.Definition { return &c.Matchmaking.Queues }, parseQueues),
+			set:  into(func(c *Config) *[]matchmaking.Definition { return &c.Matchmaking.Queues }, queues.Parse),
 			setTree: func(c *Config, tree map[string]any) (err error) {
-				c.Matchmaking.Queues, err = queuesOf(tree)
+				c.Matchmaking.Queues, err = queues.Of(tree)
 				return err
 			},
 		},

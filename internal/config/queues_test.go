@@ -63,6 +63,20 @@ func TestChannelsOfTickets(t *testing.T) {
 	require.Equal(t, c.Rules, c.ChannelRules()[:1])
 }
 
+// TestChannelsOfCaches: the rules of an operator neither shorten nor bound the channels of changes, if there are any.
+func TestChannelsOfCaches(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]time.Duration{"": 2 * time.Second, "cacheShards: author\n": 2 * time.Minute} {
+		c, err := load(t, yaml+"channels: [{pattern: '.*', ttl: 2s, maxMessageBytes: 1}]", nil, nil)
+		require.NoError(t, err)
+		policies, err := channel.NewPolicies(c.Channel, c.ChannelRules())
+		require.NoError(t, err)
+		got, err := policies.For("cache:author")
+		require.NoError(t, err)
+		require.Equal(t, want, got.TTL)
+	}
+}
+
 // TestChannelsOfNotifications: the rule that is built in holds for them unless one of the configuration matches.
 func TestChannelsOfNotifications(t *testing.T) {
 	t.Parallel()
