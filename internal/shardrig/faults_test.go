@@ -45,13 +45,13 @@ func TestReadersNoticeNothing(t *testing.T) {
 	}{
 		{"a node is killed", func(t *testing.T) {
 			killed := f.Holder(t, "a", 1)
-			f.replaced(t, "a", 1, func() { killed.Kill(t) })
+			f.AwaitNext(t, "a", 1, func() { killed.Kill(t) })
 			load.Await(t, 20)
 			killed.Start(t)
 		}},
 		{"a node is stopped", func(t *testing.T) {
 			stopped := f.Holder(t, "b", 2)
-			f.replaced(t, "b", 2, func() {
+			f.AwaitNext(t, "b", 2, func() {
 				stopped.Stop(t)
 				load.Await(t, 20)
 			})
@@ -106,18 +106,6 @@ func TestReadersNoticeNothing(t *testing.T) {
 			load.Await(t, 20)
 		})
 	}
-}
-
-// replaced returns when another node than before has loaded a shard.
-func (f *tier) replaced(t *testing.T, dc string, number int, disturb func()) {
-	t.Helper()
-	var before uint64
-	f.Await(t, dc, func(state shard.DC) bool {
-		before = state.Shards[number].Incarnation
-		return true
-	})
-	disturb()
-	f.Await(t, dc, func(state shard.DC) bool { return state.Whole() && state.Shards[number].Incarnation > before })
 }
 
 // reshard splits all data centres anew.

@@ -12,6 +12,9 @@ import (
 
 // Load reads without a pause, and remembers the first read that failed.
 type Load struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
 	mu    sync.Mutex
 	reads int
 	err   error
@@ -23,12 +26,11 @@ const readers = 2
 // if it fails, or its answer is wrong; that fails the test.
 func StartLoad(t testing.TB, perSecond int, read func(ctx context.Context, random *rand.Rand) error) *Load {
 	t.Helper()
-	l := new(Load)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	l := &Load{cancel: cancel}
 	limit := rate.NewLimiter(rate.Limit(perSecond), 1)
-	var running sync.WaitGroup
 	for range readers {
-		running.Go(func() {
+		l.running.Go(func() {
 			random := rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // keys of a test
 			for limit.Wait(ctx) == nil {
 				l.done(ctx, read(ctx, random))
@@ -36,13 +38,18 @@ func StartLoad(t testing.TB, perSecond int, read func(ctx context.Context, rando
 		})
 	}
 	t.Cleanup(func() {
-		cancel()
-		running.Wait()
+		l.Stop()
 		if _, err := l.state(); err != nil {
 			t.Errorf("shardrig: %v", err)
 		}
 	})
 	return l
+}
+
+// Stop ends the reads before the test ends.
+func (l *Load) Stop() {
+	l.cancel()
+	l.running.Wait()
 }
 
 func (l *Load) done(ctx context.Context, err error) {

@@ -67,7 +67,7 @@ func New(t testing.TB, o Options) *Rig {
 			if err := n.Process.End(syscall.SIGKILL); err != nil {
 				t.Errorf("shardrig: end %s: %v", n.Host, err)
 			}
-			if t.Failed() {
+			if t.Failed() && n.Process.PID() != 0 {
 				t.Logf("shardrig: log of %s:\n%s", n.Host, process.LastLines(n.Process.Log(), 30))
 			}
 		}
@@ -156,6 +156,14 @@ func (r *Rig) AwaitWhole(t testing.TB, dcs ...string) {
 	for _, dc := range dcs {
 		r.Await(t, dc, shard.DC.Whole)
 	}
+}
+
+// AwaitNext returns when another node than before has loaded a shard, and the data centre is whole.
+func (r *Rig) AwaitNext(t testing.TB, dc string, number int, disturb func()) {
+	t.Helper()
+	before := r.status(t, dc).Shards[number].Incarnation
+	disturb()
+	r.Await(t, dc, func(state shard.DC) bool { return state.Whole() && state.Shards[number].Incarnation > before })
 }
 
 // await calls check until it returns nil.
