@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/shardrig"
+	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/shards"
+)
+
+// TestReadTier runs three data centres of four nodes each, with two spare ones, as processes behind proxies. Authors are written and
+// read through services all the while: no read fails, and nodes go on answering. In the end each data centre alone has what was
+// written last.
+func TestReadTier(t *testing.T) {
+	t.Parallel()
+	server, dcs := redistest.Start(t, redistest.Options{}), []string{"a", "b", "c"}
+	shardsCommand(t, server, "layout", "--dc", strings.Join(dcs, ","), "--shards", "4")
+	rig := newTierRig(t, server)
+	for _, dc := range dcs {
+		rig.Add(t, dc, 6)
+	}
+	seen := redistest.NewProxy(t, server) // what the service that reads asks Redis
+	through := []string{"--cache-shards", "author", "--shard-ping-period", "200ms", "--shard-timeout", "1s"}
+	a := &authors{
+		writer: startServer(t, append(through, "--redis", server.URL())...),
+		reader: startServer(t, append(through, "--redis", "redis://"+seen.Addr())...),
+	}
+	for id := range authorCount {
+		require.NoError(t, a.write(t.Context(), id))
+	}
+	rig.All().Start(t)
+	rig.AwaitWhole(t, dcs...)
+	a.awaitSettled(t, seen)
+	reads := shardrig.StartLoad(t, 50, func(ctx context.Context, random *rand.Rand) error { return a.read(ctx, random.IntN(authorCount)) })
+	writes := shardrig.StartLoad(t, 20, func(ctx context.Context, random *rand.Rand) error { return a.write(ctx, random.IntN(authorCount/2)) })
+	await := func() {
+		reads.Await(t, 30)
+		a.awaitHits(t, 30)
+	}
+	await()
+
+	killed := rig.Holder(t, "a", 0)
+	rig.AwaitNext(t, "a", 0, func() { killed.Kill(t) })
+	await()
+	killed.Start(t)
+
+	stopped := rig.Holder(t, "b", 1)
+	rig.AwaitNext(t, "b", 1, func() {
+		stopped.Stop(t)
+		await()
+	})
+	stopped.Cont(t)
+	<-stopped[0].Process.Exited() // it has lost its shard
+	require.Equal(t, exitLost, stopped[0].Process.ExitCode())
+	stopped.Start(t)
+
+	rig.DC("c").Delay(2 * time.Second)
+	await()
+	rig.DC("c").Pass()
+
+	for _, shardCount := range []string{"6", "4"} {
+		shardsCommand(t, server, "reshard", "--shards", shardCount, "--settle", "1s", "--timeout", "2m")
+		await()
+	}
+
+	writes.Stop()
+	for _, dc := range dcs {
+		rig.All().Swallow()
+		rig.DC(dc).Pass()
+		a.awaitSettled(t, seen)
+	}
+}
+
+// newTierRig returns a rig for nodes of authors.
+func newTierRig(t *testing.T, server *redistest.Node) *shardrig.Rig {
+	t.Helper()
+	conn, err := redis.Connect(t.Context(), redis.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	program, err := exec.LookPath("tidemark")
+	require.NoError(t, err)
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB"}
+	return shardrig.New(t, shardrig.Options{
+		Cache: "author", Layouts: shards.New(conn), Listening: regexp.MustCompile(`msg="tidemark is ready" shards=(\S+) `),
+		Command: func(n *shardrig.Node) (string, []string, []string) {
+			return program, []string{
+				"shard", "serve", "--redis", server.URL(), "--cache", "author", "--dc", n.DC, "--host", n.Host, "--listen", "127.0.0.1:0",
+				"--advertise", n.Address(), "--admin-listen", "off", "--ping-period", "200ms", "--lease-ttl", "2s",
+			}, env
+		},
+	})
+}
+
+// shardsCommand runs `tidemark shards` for authors, which must succeed.
+func shardsCommand(t *testing.T, server *redistest.Node, args ...string) {
+	t.Helper()
+	args = append([]string{"shards"}, append(args, "--redis", server.URL(), "--cache", "author")...)
+	out, err := exec.CommandContext(t.Context(), "tidemark", args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+const authorCount = 64
+
+// authors are written through one service and read through another.
+type authors struct {
+	writer, reader *serverProcess
+	all            [authorCount]author
+}
+
+// author is an author, whose versions are counted.
+type author struct {
+	writing sync.Mutex // held by its writer
+	mu      sync.Mutex
+	begun   int // version that was written last, or is being written
+	written int
+}
+
+func (a *author) versions() (begun, written int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.begun, a.written
+}
+
+// write writes a new version of an author.
+func (a *authors) write(ctx context.Context, id int) error {
+	one := &a.all[id]
+	one.writing.Lock()
+	defer one.writing.Unlock()
+	one.mu.Lock()
+	one.begun++
+	version := one.begun
+	one.mu.Unlock()
+	body, err := json.Marshal(community.Author{ID: community.ID(strconv.Itoa(id)), Name: strconv.Itoa(version)})
+	if err != nil {
+		return err
+	}
+	if _, err := requestAuthor(ctx, http.MethodPut, a.writer.url, id, http.StatusNoContent, body); err != nil {
+		return err
+	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.written = version
+	return nil
+}
+
+// read reads an author, which must have a version that was written.
+func (a *authors) read(ctx context.Context, id int) error {
+	version, err := a.version(ctx, id)
+	if begun, _ := a.all[id].versions(); err == nil && (version < 1 || version > begun) {
+		return fmt.Errorf("author %d has version %d, and %d was written last", id, version, begun)
+	}
+	return err
+}
+
+func (a *authors) version(ctx context.Context, id int) (int, error) {
+	text, err := requestAuthor(ctx, http.MethodGet, a.reader.url, id, http.StatusOK, nil)
+	if err != nil {
+		return 0, err
+	}
+	var got community.Author
+	if err := json.Unmarshal(text, &got); err != nil || string(got.ID) != strconv.Itoa(id) {
+		return 0, fmt.Errorf("author %d is %s: %w", id, text, err)
+	}
+	return strconv.Atoi(got.Name)
+}
+
+// awaitHits waits until nodes have answered so many reads more.
+func (a *authors) awaitHits(t *testing.T, n float64) {
+	t.Helper()
+	hits := func() float64 {
+		return a.reader.metric(t, `tidemark_shard_reads_total\{cache="author",outcome="hit"\}`)
+	}
+	before := hits()
+	require.Eventually(t, func() bool { return hits() >= before+n }, scriptLimit, 100*scriptStep)
+}
+
+// awaitSettled waits until nodes answer for all authors, each with what was written last.
+func (a *authors) awaitSettled(t *testing.T, seen *redistest.Proxy) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		before := seen.Count()
+		for id := range a.all {
+			version, err := a.version(t.Context(), id)
+			require.NoError(t, err)
+			if _, written := a.all[id].versions(); version != written {
+				return false
+			}
+		}
+		return !slices.ContainsFunc(seen.Sent(before), func(command []string) bool {
+			return slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, "author:id:") })
+		})
+	}, scriptLimit, scriptStep)
+}
+
+// requestAuthor sends a request for an author to a service, and returns the body of the answer.
+func requestAuthor(ctx context.Context, method, url string, id, status int, body []byte) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, method, fmt.Sprintf("%s/v1/cache/author/%d", url, id), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	r.Close = true
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(response.Body)
+	_ = response.Body.Close() // it was read
+	if err == nil && response.StatusCode != status {
+		err = fmt.Errorf("%s author %d: %s: %s", method, id, response.Status, text)
+	}
+	return text, err
+}
