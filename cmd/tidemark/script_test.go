@@ -63,7 +63,7 @@ func TestScriptsWithRedis(t *testing.T) {
 	addLeastUser(t, locked)
 	secure := redistest.Start(t, redistest.Options{TLS: true})
 	dir := t.TempDir()
-	issue(t, dir, "server")
+	issue(t, dir, "server", "client")
 	runScripts(t, "testdata/redis", map[string]string{
 		"ADDRESS": locked.Addr(), "USERNAME": username, "PASSWORD": password,
 		"TLS_ADDRESS": secure.Addr(), "CA_FILE": secure.CAFile(), "CERTS": dir,
