@@ -34,7 +34,7 @@ test: ## run the tests; PKG and TESTFLAGS select some, such as PKG=./clock TESTF
 
 lint: ## check style, comments, the import rules, and the dashboards
 	$(GOLANGCI) run
-	go -C tools/dashboards test ./...
+	go -C tools/dashboards test -count=1 ./...
 	@if command -v shellcheck >/dev/null; then shellcheck -x $$(git ls-files '*.sh') .ci/run; \
 	else echo 'lint: scripts are not checked, since there is no shellcheck on PATH'; fi
 
