@@ -100,6 +100,10 @@ func TestSlowConnectionsDeliverEverything(t *testing.T) {
 	_, err = io.ReadFull(conn, got)
 	require.NoError(t, err)
 	require.Equal(t, all, string(got))
+	p.Slow(time.Hour, 0)
+	_, err = io.WriteString(conn, "late\n")
+	require.NoError(t, err)
+	requireSilence(t, conn)
 }
 
 func TestSetTargetMovesNewConnections(t *testing.T) {
