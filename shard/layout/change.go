@@ -34,7 +34,8 @@ type Plan struct {
 	DCs    []string // which data centres, and in which order; none: all, by name
 	Starts []uint64 // first sharding key of each shard
 	// Settle is how long the other data centres must be whole before one is split anew: clients must have learnt where shards are. It
-	// must be longer than their ping period. Default: DefaultSettle.
+	// must be longer than a client needs for that: its PingPeriod, twice that with SkipPings, or the number of hosts divided by its
+	// PingRate. Default: DefaultSettle.
 	Settle time.Duration
 	Poll   time.Duration // between two looks at the cache. Default: DefaultPoll.
 	// Force splits data centres without waiting for the others: readers may find shards that nobody holds.
@@ -60,8 +61,8 @@ const (
 	Whole   Step = "whole"
 )
 
-// Change gives data centres a layout, one after the other: it waits until all others have been whole for a while, sets the layout, and
-// waits until the data centre is whole. It calls progress for each step, and when what it waits for has changed. What was done stays
+// Change gives data centres a layout, one after the other: it waits until all others have been whole for a while, in which each of their
+// nodes has pinged, sets the layout, and waits until the data centre is whole. It calls progress for each step, and when what it waits for has changed. What was done stays
 // if it fails or ctx ends: the same change can be started again, and goes on where it was. While the storage is unavailable it waits.
 // Errors: ErrAlone, ErrNoDC, those of shard.CheckStarts and of the store's; the cause of ctx.
 func Change(ctx context.Context, store shard.Layouts, p Plan, progress func(Progress)) error {
@@ -94,6 +95,7 @@ type change struct {
 	progress   func(Progress)
 	last       Progress
 	wholeSince time.Time // that the other data centres are; zero: they aren't, as far as is known
+	pings      lastPings // of the other data centres then
 }
 
 // plan returns the data centres to split, in order.
@@ -147,9 +149,13 @@ func (c *change) split(ctx context.Context, name string) error {
 			return false, nil
 		}
 		if c.wholeSince.IsZero() {
-			c.wholeSince = time.Now()
+			c.wholeSince, c.pings = time.Now(), lastPingsOf(others)
 		}
 		if !c.Force && time.Since(c.wholeSince) < c.Settle {
+			return false, nil
+		}
+		if silent := c.pings.silent(others); !c.Force && len(silent) > 0 {
+			c.report(name, Waiting, silent) // until they ping, or their claims end
 			return false, nil
 		}
 		_, err = c.store.SetLayout(ctx, c.Cache, name, dc.Layout.Generation, c.Starts)

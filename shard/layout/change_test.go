@@ -25,6 +25,7 @@ type fleet struct {
 	down    [2]time.Time         // between them it is unavailable
 	refused error                // of SetLayout, once
 	set     []string             // what was set
+	silent  time.Time            // since then the nodes of b, which hold their shards, haven't pinged; zero: they ping
 }
 
 func newFleet(t *testing.T, shards int, names ...string) *fleet {
@@ -47,7 +48,10 @@ func (f *fleet) Status(context.Context, string) ([]shard.DC, error) {
 		age := time.Since(f.begun[dc.Name])
 		all[i].Shards = make([]shard.Holder, len(dc.Layout.Starts))
 		for n := range all[i].Shards {
-			h := shard.Holder{Shard: n, Generation: dc.Layout.Generation, Host: "h", Address: "h:1"}
+			h := shard.Holder{Shard: n, Generation: dc.Layout.Generation, Host: "h", Address: "h:1", Pinged: time.Now()}
+			if dc.Name == "b" && !f.silent.IsZero() {
+				h.Pinged = f.silent
+			}
 			if f.load > 0 && age >= f.load/2 {
 				h.Left, h.Loaded = time.Second, age >= f.load
 			}
@@ -160,6 +164,21 @@ func TestWaiting(t *testing.T) {
 		_, err = f.run(ctx, layout.Plan{Starts: shard.Even(4), Force: true})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, []string{"a", "while b isn't whole"}, f.set, "and the next one waits for this one")
+	})
+}
+
+// A node that has just died or been paused holds its shard until its claim ends: nobody may rely on it meanwhile.
+func TestSilentNodes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, "a", "b")
+		f.silent = time.Now()
+		time.AfterFunc(time.Minute, func() { f.silent = time.Time{} })
+		begun := time.Now()
+		steps, err := f.run(t.Context(), layout.Plan{Starts: shard.Even(2), DCs: []string{"a"}})
+		require.NoError(t, err)
+		require.Equal(t, "a waiting b: h (h:1) holds shard 0, but hasn't pinged lately", steps[0])
+		require.GreaterOrEqual(t, f.begun["a"].Sub(begun), time.Minute)
 	})
 }
 

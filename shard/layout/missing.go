@@ -3,6 +3,7 @@ package layout
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -49,6 +50,32 @@ func former(dc shard.DC) []string {
 	var lines []string
 	for _, h := range dc.Former {
 		lines = append(lines, fmt.Sprintf("%s: %s (%s) still holds shard %d of the layout before", dc.Name, h.Host, h.Address, h.Shard))
+	}
+	return lines
+}
+
+// lastPings is when the hosts of data centres pinged last.
+type lastPings map[[2]string]time.Time // by data centre and host
+
+func lastPingsOf(dcs []shard.DC) lastPings {
+	last := lastPings{}
+	for _, dc := range dcs {
+		for _, h := range dc.Shards {
+			last[[2]string{dc.Name, h.Host}] = h.Pinged
+		}
+	}
+	return last
+}
+
+// silent returns the holders of data centres that haven't pinged since, a line each. They may have died: their claims go on for a while.
+func (last lastPings) silent(dcs []shard.DC) []string {
+	var lines []string
+	for _, dc := range dcs {
+		for _, h := range dc.Shards {
+			if last[[2]string{dc.Name, h.Host}].Equal(h.Pinged) {
+				lines = append(lines, fmt.Sprintf("%s: %s (%s) holds shard %d, but hasn't pinged lately", dc.Name, h.Host, h.Address, h.Shard))
+			}
+		}
 	}
 	return lines
 }
