@@ -34,10 +34,12 @@ func TestRedisIsAway(t *testing.T) {
 			f := newTier(t, server)
 			f.next.KeepServing = keep
 			nodes := append(f.dc(t, "a", 2), f.dc(t, "b", 2)...)
-			c := f.connect(t, shard.ClientOptions{})
+			waited := make(chan struct{}, 1)
+			c := f.connect(t, shard.ClientOptions{Observer: observer{noShard: func(int) { notify(waited) }}})
 			require.NoError(t, c.check(t.Context(), edges))
 			server.Kill(t)
 			if keep {
+				drain(waited) // of before the client knew all nodes
 				load := c.load(t)
 				awaitLogged(t, nodes, "wasn't renewed in time")
 				load.Await(t, 50)
@@ -52,6 +54,7 @@ func TestRedisIsAway(t *testing.T) {
 			f.AwaitWhole(t, "a", "b")
 			require.Eventually(t, func() bool { return c.check(t.Context(), edges) == nil }, patience, 10*time.Millisecond)
 			c.load(t).Await(t, 50)
+			require.False(t, keep && drain(waited), "nodes that went on were asked all the time, also while they claimed their shards again")
 			for _, n := range nodes {
 				require.Equal(t, 1, strings.Count(n.Process.Log(), loading), "the shard wasn't loaded again")
 			}
@@ -121,10 +124,7 @@ func TestFewerNodesThanShards(t *testing.T) {
 	waiting := make(chan struct{}, 1)
 	c := f.connect(t, shard.ClientOptions{Observer: observer{noShard: func(int) { notify(waiting) }}})
 	require.NoError(t, c.check(t.Context(), present)) // from now on the client knows the other shards
-	select {
-	case <-waiting:
-	default:
-	}
+	drain(waiting)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
@@ -241,5 +241,15 @@ func notify(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// drain takes a notification, and reports whether there was one.
+func drain(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

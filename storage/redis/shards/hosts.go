@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -17,11 +18,13 @@ type hosts struct {
 	store *Store
 	cache string
 
-	mu  sync.Mutex
-	dcs []string // sorted
+	mu   sync.Mutex
+	dcs  []string // sorted
+	kept kept
 }
 
-// Hosts returns the nodes of a cache that hold shards, for a client.
+// Hosts returns the nodes of a cache that hold shards, for a client. After a failure, which may have been so long that their claims have
+// ended, it also returns those that held shards before, for 10 s: they claim their shards again, and some answer meanwhile.
 func (s *Store) Hosts(cache string) shard.Hosts { return &hosts{store: s, cache: cache} }
 
 // Hosts implements shard.Hosts.
@@ -29,6 +32,18 @@ func (h *hosts) Hosts(ctx context.Context) ([]shard.Host, error) {
 	if err := shard.CheckName("cache", h.cache); err != nil {
 		return nil, fmt.Errorf("hosts: %w", err)
 	}
+	found, err := h.list(ctx)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.kept.fail()
+		return nil, fmt.Errorf("hosts: %w", err)
+	}
+	return h.kept.add(found), nil
+}
+
+// list lists the nodes that hold shards.
+func (h *hosts) list(ctx context.Context) ([]shard.Host, error) {
 	for {
 		h.mu.Lock()
 		dcs := h.dcs
@@ -40,7 +55,7 @@ func (h *hosts) Hosts(ctx context.Context) ([]shard.Host, error) {
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("hosts: %w", err)
+			return nil, err
 		}
 		if slices.Equal(dcs, listed) {
 			return found, nil
@@ -49,6 +64,35 @@ func (h *hosts) Hosts(ctx context.Context) ([]shard.Host, error) {
 		h.dcs = listed
 		h.mu.Unlock()
 	}
+}
+
+// recovery is how long nodes may take to claim their shards again after a failure.
+const recovery = 10 * time.Second
+
+// kept is the hosts that were listed last.
+type kept struct {
+	hosts  []shard.Host
+	failed bool      // the last read did
+	until  time.Time // from before the last failure, they stay
+}
+
+func (k *kept) fail() { k.failed = true }
+
+// add returns hosts that were read, and those that are kept.
+func (k *kept) add(found []shard.Host) []shard.Host {
+	now := time.Now()
+	if k.failed {
+		k.failed, k.until = false, now.Add(recovery)
+	}
+	if now.Before(k.until) {
+		for _, host := range k.hosts {
+			if !slices.Contains(found, host) {
+				found = append(found, host)
+			}
+		}
+	}
+	k.hosts = slices.Clone(found)
+	return found
 }
 
 // read reads the holders of some data centres, and which data centres there are.

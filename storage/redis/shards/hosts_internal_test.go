@@ -1,0 +1,34 @@
+package shards
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/shard"
+)
+
+// Nodes whose claims have ended while Redis was away are listed until they have had the time to claim again.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x, y, z := shard.Host{Address: "x:1"}, shard.Host{Address: "y:1"}, shard.Host{Address: "z:1"}
+		all := func(hosts ...shard.Host) []shard.Host { return hosts }
+		var k kept
+		k.fail()
+		require.Equal(t, all(x, y), k.add(all(x, y)), "there were none")
+		<-time.After(recovery)
+		require.Equal(t, all(x), k.add(all(x)), "no failure")
+		require.Equal(t, all(x, y), k.add(all(x, y)))
+		<-time.After(time.Hour)
+		k.fail()
+		k.fail()
+		require.Equal(t, all(x, y), k.add(nil))
+		<-time.After(recovery / 2)
+		require.Equal(t, all(z, x, y), k.add(all(z, x)))
+		<-time.After(recovery / 2)
+		require.Equal(t, all(z, x), k.add(all(z, x)))
+	})
+}
