@@ -19,6 +19,9 @@ const (
 	retryPause   = 50 * time.Millisecond // at most, before a call is repeated
 )
 
+// errRemoved is the error of a host that has left the list while a Get, or a ping, was going to call it.
+var errRemoved = errors.New("the host was removed from the list")
+
 // fleet is the nodes of a cache, as one client knows them.
 type fleet struct {
 	o       ClientOptions
@@ -121,7 +124,7 @@ func (c *fleet) setHosts(ctx context.Context, hosts []Host) {
 
 func (c *fleet) pingAll(ctx context.Context, hosts []*routes.Host) {
 	for _, h := range hosts {
-		if c.o.SkipPings && time.Since(time.Unix(0, h.Heard.Load())) < c.o.PingPeriod {
+		if h.Removed() || c.o.SkipPings && time.Since(time.Unix(0, h.Heard.Load())) < c.o.PingPeriod {
 			continue
 		}
 		if c.pace != nil && c.pace.Wait(ctx) != nil {
@@ -144,6 +147,9 @@ func hostOf(h *routes.Host) Host { return Host{Address: h.Address, DC: h.DC} }
 
 // ask calls a node once, and learns from its answer. The cause of ctx wraps ErrTimeout if that takes too long.
 func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, error) {
+	if h.Removed() { // a call would open a connection that nobody closes
+		return Response{}, errRemoved
+	}
 	number := c.table.Number()
 	answer, err := c.o.Transport.Call(ctx, h.Address, r)
 	switch {

@@ -103,3 +103,22 @@ func TestHostsChange(t *testing.T) {
 		require.Equal(t, times, strings.Count(log.String(), text), text)
 	}
 }
+
+// A host that has left the list isn't called any more: that would open a connection which nobody closes.
+func TestARemovedHostIsNotCalled(t *testing.T) {
+	t.Parallel()
+	w := newWorld("ab", 1)
+	inWorld(t, w, shard.ClientOptions{Retries: 3, Timeout: 1500 * time.Millisecond}, func(t *testing.T, c *client) {
+		w.set(func(p *peer) { p.delay = time.Hour }, "a0", "b0")
+		time.AfterFunc(500*time.Millisecond, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.hosts = w.hosts[:1]
+		})
+		_, err := c.Get(t.Context(), ends)
+		require.ErrorContains(t, err, "b=b0: the host was removed from the list")
+		calls := w.sorted(&w.calls)
+		require.Len(t, calls, 4+1)
+		require.Contains(t, calls[3], "a0")
+	})
+}

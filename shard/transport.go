@@ -40,7 +40,8 @@ func (h Host) String() string {
 type Transport interface {
 	// Call asks a node. Errors: ErrOtherCache, ErrUndecodable; ErrUnavailable if it may pass; that of ctx.
 	Call(ctx context.Context, address string, r *Request) (Response, error)
-	// Retain closes connections to all other addresses. Calls on them may fail.
+	// Retain closes connections to all other addresses. Calls on them may fail. A Client calls none of these addresses afterwards until they
+	// are retained again.
 	Retain(addresses []string)
 }
 

@@ -20,11 +20,15 @@ type Host struct {
 	Wrong   atomic.Bool  // its last call failed, and a repeat can't help
 	Heard   atomic.Int64 // when it answered last
 
+	removed atomic.Bool // from the list; set with Table.mu held
+
 	// Guarded by Table.mu.
-	route   Route
-	number  uint64 // of the request from which the route was learnt
-	removed bool
+	route  Route
+	number uint64 // of the request from which the route was learnt
 }
+
+// Removed reports whether the host has left the list.
+func (h *Host) Removed() bool { return h.removed.Load() }
 
 // Route is what a host says of itself.
 type Route struct {
@@ -78,7 +82,8 @@ func (t *Table) SetHosts(places []Place) (added []*Host, changed bool) {
 		if stay[address] == h {
 			continue
 		}
-		h.removed, changed = true, true
+		h.removed.Store(true)
+		changed = true
 		if h.route.Assigned {
 			t.assigned--
 		}
@@ -107,7 +112,7 @@ func (t *Table) Hosts() []*Host {
 func (t *Table) Learn(h *Host, number uint64, r Route) (changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if h.removed || number <= h.number {
+	if h.Removed() || number <= h.number {
 		return false
 	}
 	if !r.Assigned || r.Interval.First > r.Interval.Last {
