@@ -7,6 +7,7 @@ package flight
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ type Control struct {
 	mu      sync.Mutex
 	over    bool
 	flights map[*flight]struct{} // that have calls
-	late    []*flight            // of them, those whose Get has returned, and maybe some that have ended; the oldest first
+	late    []*flight            // if MaxLate is set: those whose Get has returned, and some that have ended, at most 2*MaxLate; the oldest first
 	calls   int                  // of late
 	all     sync.WaitGroup       // calls
 }
@@ -110,6 +111,9 @@ func (c *Control) returned(f *flight, calls int) {
 		c.calls -= oldest.late
 		oldest.late = 0
 		oldest.cancel()
+	}
+	if len(c.late) > 2*c.o.MaxLate { // at most half of them have late calls
+		c.late = slices.DeleteFunc(c.late, func(f *flight) bool { return f.late == 0 })
 	}
 }
 
