@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -28,23 +28,23 @@ const (
 	adminBodyBytes   = 1 << 10
 )
 
-// nodeAdmin serves the probes of a node, its metrics, and the profiles of its process.
-type nodeAdmin struct {
+// administration serves the probes of a node, its metrics, and the profiles of its process.
+type administration struct {
 	router *web.Router
 	log    *slog.Logger
 }
 
-// newNodeAdmin returns what is served to administrators. With a token they must show it, but not for probes.
-func newNodeAdmin(ready func() error, token string, needs partNeeds) (*nodeAdmin, error) {
+// newAdministration returns what is served to administrators. With a token they must show it, but not for probes.
+func newAdministration(ready func() error, n Needs) (*administration, error) {
 	var guard *access.Guard
-	if token != "" {
+	if token := n.Config.Token; token != "" {
 		var err error
 		if guard, err = access.New(access.Options{Authenticators: []access.Authenticator{tokenOfNodes(sha256.Sum256([]byte(token)))}}); err != nil {
 			return nil, err
 		}
 	}
-	a := &nodeAdmin{log: needs.log, router: web.New(web.Options{
-		Logger: needs.log, Metrics: needs.metrics, Guard: guard, MaxBodyBytes: adminBodyBytes, BodyMemory: adminConnections * adminBodyBytes,
+	a := &administration{log: n.Log, router: web.New(web.Options{
+		Logger: n.Log, Metrics: n.Metrics, Guard: guard, MaxBodyBytes: adminBodyBytes, BodyMemory: adminConnections * adminBodyBytes,
 		ReadTimeout: adminRequestTime,
 		Ready: func(context.Context) error {
 			if err := ready(); err != nil {
@@ -53,13 +53,13 @@ func newNodeAdmin(ready func() error, token string, needs partNeeds) (*nodeAdmin
 			return nil
 		},
 	})}
-	admin.Register(a.router, admin.Options{Metrics: needs.metrics})
+	admin.Register(a.router, admin.Options{Metrics: n.Metrics})
 	probes.Register(a.router)
 	return a, nil
 }
 
 // serve serves on a listener until ctx ends, and finishes the requests in flight.
-func (a *nodeAdmin) serve(ctx context.Context, l net.Listener) error {
+func (a *administration) serve(ctx context.Context, l net.Listener) error {
 	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		a.router.AdminLoopback()
 	}
