@@ -58,13 +58,18 @@ func decode(left, text rueidis.RedisResult, most int) (tier.Value, error) {
 	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "WRONGTYPE ") {
 		return tier.Value{}, nil
 	}
-	return tier.Value{
-		Found: ms != noKey && len(data) > 0 && len(data) <= most, Bytes: data, Left: time.Duration(max(0, ms)) * time.Millisecond,
-	}, err
+	return valueOf(ms, data, most), err
 }
 
-// noKey is what PTTL replies if there is no such key. -1 means that it has no end.
+// noKey is what PTTL replies if there is no such key. -1 means that it has no end, and 0 that it ends within the same millisecond.
 const noKey = -2
+
+// valueOf returns a value from the reply to PTTL and its text.
+func valueOf(ms int64, data []byte, most int) tier.Value {
+	return tier.Value{
+		Found: ms != noKey && ms != 0 && len(data) > 0 && len(data) <= most, Bytes: data, Left: time.Duration(max(0, ms)) * time.Millisecond,
+	}
+}
 
 // Walk implements tier.Values.
 func (v *Values) Walk(kind *records.Kind) tier.Walk {

@@ -131,19 +131,13 @@ func TestWalkWhileSlotsMove(t *testing.T) {
 	require.Equal(t, want, rest(t, w))
 }
 
-// A primary that was restarted, or promoted, has another life.
-func TestLives(t *testing.T) {
+// A value that ends within the millisecond in which it is read isn't one without an end.
+func TestValueThatEndsNow(t *testing.T) {
 	t.Parallel()
-	sentinel := redistest.StartSentinel(t, redistest.Options{})
-	conn := rig.Connect(t, redis.Options{
-		URL: strings.Join(sentinel.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: time.Minute,
-	})
-	life := func() string {
-		life, err := tier.Life(t.Context(), conn)
-		require.NoError(t, err)
-		return life
+	for ms, want := range map[int64]domain.Value{
+		-2: {}, 0: {}, -1: {Found: true}, 1: {Found: true, Left: time.Millisecond},
+	} {
+		want.Bytes = []byte("x")
+		require.Equal(t, want, tier.ValueOf(ms, []byte("x"), 1), ms)
 	}
-	before := life()
-	sentinel.Failover(t)
-	require.NotEqual(t, before, life())
 }
