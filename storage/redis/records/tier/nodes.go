@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -27,12 +28,13 @@ type topology struct {
 
 // member is what a node of a Cluster says of itself.
 type member struct {
+	node            rueidis.Client
 	primary, moving bool
 	slots           int
 	text            string // its ID, its epoch and its slots
 }
 
-// topologyOf asks all nodes. While not all slots have a node that answers, the error is one that may pass.
+// topologyOf asks all nodes; replicas that hang are left out. While not all slots have a node that answers, the error is one that may pass.
 func topologyOf(ctx context.Context, conn *redis.Conn) (t topology, err error) {
 	err = conn.Retry(ctx, "look at the nodes", func(ctx context.Context) error {
 		t, err = tryTopology(ctx, conn.Client())
@@ -47,27 +49,51 @@ func tryTopology(ctx context.Context, client rueidis.Client) (t topology, err er
 	}
 	var texts []string
 	served := 0
-	for _, node := range client.Nodes() {
-		text, err := node.Do(ctx, node.B().ClusterNodes().Build()).ToString()
-		if err != nil {
-			return topology{}, err
-		}
-		m, err := myself(text)
-		if err != nil {
-			return topology{}, err
-		}
+	members, failed := membersOf(ctx, client)
+	for _, m := range members {
 		if !m.primary {
 			continue
 		}
-		t.primaries, texts = append(t.primaries, node), append(texts, m.text)
+		t.primaries, texts = append(t.primaries, m.node), append(texts, m.text)
 		t.moving, served = t.moving || m.moving, served+m.slots
 	}
 	if served != slots {
-		return topology{}, fault.ErrUnavailable.WithCause(fmt.Errorf("the nodes that answer have %d of the Cluster's %d slots", served, slots))
+		return topology{}, fault.ErrUnavailable.WithCause(errors.Join(
+			fmt.Errorf("the nodes that answer have %d of the Cluster's %d slots", served, slots), failed))
 	}
 	slices.Sort(texts)
 	t.epochs = strings.Join(texts, "\n")
 	return t, nil
+}
+
+// memberTimeout is how long a node may take to say what it is: one that hangs may be a replica, which doesn't matter.
+const memberTimeout = time.Second
+
+// membersOf returns the nodes that answer, and the errors of the others.
+func membersOf(ctx context.Context, client rueidis.Client) (members []member, failed error) {
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	for _, node := range client.Nodes() {
+		asked.Go(func() {
+			text, err := node.Do(ctx, node.B().ClusterNodes().Build()).ToString()
+			var m member
+			if err == nil {
+				m, err = myself(text)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed = errors.Join(failed, err)
+				return
+			}
+			m.node = node
+			members = append(members, m)
+		})
+	}
+	asked.Wait()
+	return members, failed
 }
 
 // myself parses the reply to CLUSTER NODES, in which a node marks its own line: only there it tells of slots that are moving.
@@ -102,17 +128,16 @@ func myself(text string) (m member, err error) {
 }
 
 // Life returns text that changes when a Redis may have lost its last writes: each primary has the ID of its data's history, and
-// gets another one when it is promoted or started. It costs one small command for each node.
+// gets another one when it is promoted or started. It costs two small commands for each node.
 func Life(ctx context.Context, conn *redis.Conn) (string, error) {
-	client := conn.Client()
-	nodes := []rueidis.Client{client}
-	if client.Mode() == rueidis.ClientModeCluster {
-		nodes = slices.Collect(maps.Values(client.Nodes()))
-	}
 	var lives []string
 	err := conn.Retry(ctx, "look at the lives of nodes", func(ctx context.Context) error {
+		t, err := tryTopology(ctx, conn.Client())
+		if err != nil {
+			return err
+		}
 		lives = nil
-		for _, node := range nodes {
+		for _, node := range t.primaries {
 			text, err := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
 			if err != nil {
 				return err
