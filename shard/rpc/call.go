@@ -66,11 +66,35 @@ func (s *Server) answer(stream grpc.ServerStream) (err error) {
 	if err != nil {
 		return err
 	}
-	response, err := s.handler.Get(stream.Context(), r)
+	response, err := c.handle(r)
 	if err != nil {
-		return told(err)
+		return err
 	}
 	return c.send(response)
+}
+
+// handle calls the handler when it is the turn of the call. The answer counts for the memory before the turn of the next one begins:
+// a small request can have a large answer.
+func (c *call) handle(r *shard.Request) (response shard.Response, err error) {
+	if len(r.Keys) > 0 { // others have no values
+		select {
+		case c.server.turns <- struct{}{}:
+			defer func() { <-c.server.turns }()
+		case <-c.stream.Context().Done():
+			return response, errLate
+		}
+	}
+	if response, err = c.server.handler.Get(c.stream.Context(), r); err != nil {
+		return response, told(err)
+	}
+	size := len(response.Payload)
+	if most := c.server.limits.MessageBytes; size > most {
+		return response, status.Errorf(codes.ResourceExhausted, "the answer has %d bytes, at most %d are allowed: ask for fewer keys", size, most)
+	}
+	if !c.enter(sending, size) {
+		return response, errMemory
+	}
+	return response, nil
 }
 
 func (c *call) begin() {
@@ -169,12 +193,6 @@ func (c *call) send(r shard.Response) error {
 		out.Shard, out.Incarnation = &shardpb.Shard{First: r.Shard.First, Last: r.Shard.Last}, r.Incarnation
 	}
 	size := len(r.Payload)
-	if most := c.server.limits.MessageBytes; size > most {
-		return status.Errorf(codes.ResourceExhausted, "the answer has %d bytes, at most %d are allowed: ask for fewer keys", size, most)
-	}
-	if !c.enter(sending, size) {
-		return errMemory
-	}
 	if size < countedBytes {
 		return c.stream.SendMsg(out)
 	}

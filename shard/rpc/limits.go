@@ -22,6 +22,9 @@ type Limits struct {
 	Memory int64
 	// Calls is how many calls can be in progress: 4096. More are refused: UNAVAILABLE.
 	Calls int
+	// Handlers is how many calls with keys are handled at a time: 16, or four for each processor if that is more. Others wait for
+	// their turn, as part of their CallTime. The answers of so many calls don't count for Memory yet.
+	Handlers int
 	// Streams is how many calls can be in progress on one connection: 256. Clients know it, and wait.
 	Streams int
 	// Connections is how many there can be: 1024. More are closed at once.
@@ -36,6 +39,7 @@ func (l Limits) withDefaults() Limits {
 	l.MessageBytes = cmp.Or(l.MessageBytes, DefaultMaxBytes)
 	l.Memory = max(cmp.Or(l.Memory, 256<<20), 2*int64(l.MessageBytes))
 	l.Calls = cmp.Or(l.Calls, 4096)
+	l.Handlers = cmp.Or(l.Handlers, max(16, 4*runtime.GOMAXPROCS(0)))
 	l.Streams = min(cmp.Or(l.Streams, 256), math.MaxInt32)
 	l.Connections = cmp.Or(l.Connections, 1024)
 	l.CallTime = cmp.Or(l.CallTime, 10*time.Second)

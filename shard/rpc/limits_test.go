@@ -162,6 +162,37 @@ func TestManyUnreadAnswers(t *testing.T) {
 	require.Equal(t, []string{"closed"}, unread.ends(1))
 }
 
+// TestTurns: calls with keys wait for their turn, so that not all of them make their answers before one counts for the memory.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	entered, leave := make(chan struct{}), make(chan struct{})
+	_, address := start(t, func(_ context.Context, r *shard.Request) (shard.Response, error) {
+		if len(r.Keys) > 0 {
+			entered <- struct{}{}
+			<-leave
+		}
+		return shard.Response{}, nil
+	}, withLimits(rpc.Limits{Handlers: 1, CallTime: time.Second}))
+	c, ended := dial(t, rpc.ClientOptions{}), make(chan error, 2)
+	for range 2 {
+		go func() {
+			_, err := call(t, c, address, &shard.Request{Keys: []uint64{1}})
+			ended <- err
+		}()
+	}
+	<-entered
+	_, err := call(t, c, address, nil)
+	require.NoError(t, err, "a ping doesn't wait")
+	select {
+	case err := <-ended:
+		require.ErrorContains(t, err, "the answer took too long", "both wait for a second at most")
+	case <-entered:
+		require.Fail(t, "two are handled at a time")
+	}
+	close(leave)
+	require.Error(t, <-ended)
+}
+
 // TestLateHandlers: their calls end, and their contexts.
 func TestLateHandlers(t *testing.T) {
 	t.Parallel()

@@ -42,6 +42,7 @@ type Server struct {
 	watches atomic.Int64 // of health
 	others  atomic.Int64 // all other calls
 	memory  *semaphore.Weighted
+	turns   chan struct{} // one of each call that is handled
 	drained chan struct{} // closed when the server drains
 	drain   func()        // closes it
 }
@@ -50,7 +51,8 @@ type Server struct {
 func NewServer(o ServerOptions) *Server {
 	limits := o.Limits.withDefaults()
 	s := &Server{
-		handler: o.Handler, limits: limits, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), memory: semaphore.NewWeighted(limits.Memory), drained: make(chan struct{}),
+		handler: o.Handler, limits: limits, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
+		memory: semaphore.NewWeighted(limits.Memory), turns: make(chan struct{}, limits.Handlers), drained: make(chan struct{}),
 	}
 	s.drain = sync.OnceFunc(func() { close(s.drained) })
 	s.served = sync.OnceValue(func() *grpc.Server { return s.server(o) })
