@@ -37,7 +37,7 @@ func (c *claimLease) current() (claimed Claimed, token string) {
 	return c.claimed, c.token
 }
 
-// keep says whether the node keeps its shard, and has loaded it.
+// keep records whether the node keeps its shard, and whether it has loaded it.
 func (c *claimLease) keep(keeps, loaded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -45,7 +45,7 @@ type Claims interface {
 	// token; ErrNoLayout; lease.ErrLost for a token whose claim has ended: it never gets another shard. After any other error it may
 	// be claimed.
 	Claim(ctx context.Context, m Member, token string, ttl time.Duration) (Claimed, error)
-	// Ping renews a claim, and says whether the node has loaded its shard. Errors: ErrMoved, lease.ErrLost.
+	// Ping renews a claim, and records whether the node has loaded its shard. Errors: ErrMoved, lease.ErrLost.
 	Ping(ctx context.Context, m Member, token string, ttl time.Duration, loaded bool) error
 	// Leave ends a claim, and notifies those who watch. A repeat succeeds. Errors: lease.ErrLost.
 	Leave(ctx context.Context, m Member, token string) error

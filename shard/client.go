@@ -38,18 +38,18 @@ type ClientOptions struct {
 	PingRate  float64 // pings a second, of all hosts. Default: no bound
 	SkipPings bool    // of hosts that answered anything within PingPeriod
 
-	Observer Observer     // Default: nobody is told
+	Observer Observer     // Default: none
 	Logger   *slog.Logger // Default: nothing is logged
 }
 
-// Observer is told what a Client sees. Many goroutines call its methods, which must return at once.
+// Observer receives the events of a Client, for metrics. Its methods may be called by many goroutines, and must not block.
 type Observer interface {
 	// First reports the first answer for some keys of a Get, and how long after the Get had asked for them.
 	First(h Host, took time.Duration)
 	// Failed reports a call without a usable answer: ErrNotMatched, ErrUnavailable, ErrTimeout, ErrBadAnswer, ErrOtherCache,
 	// ErrUndecodable, and others.
 	Failed(h Host, err error)
-	// Late reports an answer that nobody needed any more.
+	// Late reports an answer that came after another one for the same keys.
 	Late(h Host)
 	// NoShard reports keys of a Get that no host has, when it begins to wait for one.
 	NoShard(keys int)
@@ -82,7 +82,8 @@ func (c *Client[K, ID, V]) Run(ctx context.Context) error { return c.fleet.run(c
 
 // Get returns the values of keys, by ID. Keys without a value are absent. It asks all replicas of each shard concerned, and returns
 // with the first answer for the last key. Keys that are in no shard wait for one until ctx ends, so that ctx should have a deadline.
-// Before Run is called no key is in a shard.
+// Before Run is called no key is in a shard. A node's answer for all of its keys must fit into a message of the transport, which has 16 MiB
+// with package rpc: read keys with large values in several Gets.
 //
 // Errors: *UnansweredError[K], with the values that were found; those of the codec of keys.
 func (c *Client[K, ID, V]) Get(ctx context.Context, keys []K) (map[ID]V, error) {
@@ -130,7 +131,7 @@ func (o ClientOptions) withDefaults() (ClientOptions, error) {
 		o.MaxHedge = o.Timeout / 10
 	}
 	if o.Observer == nil {
-		o.Observer = nobody{}
+		o.Observer = unobservedClient{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -138,11 +139,10 @@ func (o ClientOptions) withDefaults() (ClientOptions, error) {
 	return o, nil
 }
 
-// nobody is an Observer.
-type nobody struct{}
+type unobservedClient struct{}
 
-func (nobody) First(Host, time.Duration) {}
-func (nobody) Failed(Host, error)        {}
-func (nobody) Late(Host)                 {}
-func (nobody) NoShard(int)               {}
-func (nobody) Changed(int, int)          {}
+func (unobservedClient) First(Host, time.Duration) {}
+func (unobservedClient) Failed(Host, error)        {}
+func (unobservedClient) Late(Host)                 {}
+func (unobservedClient) NoShard(int)               {}
+func (unobservedClient) Changed(int, int)          {}

@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Description says how the keys and values of a cache travel. Nodes and clients of a cache need the same one. Its functions may be
+// Description defines how the keys and values of a cache are sharded, named and encoded. Nodes and clients of a cache need the same one. Its functions may be
 // called by many goroutines.
 type Description[K any, ID comparable, V any] struct {
 	// Cache names the cache: it matches NamePattern.

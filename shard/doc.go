@@ -17,8 +17,8 @@
 // # What a client does
 //
 // The client has a map: which host has which interval. It is learnt from every answer, also from those that come too late for their
-// Get. What was said last counts, by the order in which requests were sent. A host that leaves the list of hosts is forgotten. One
-// that doesn't answer isn't: it is asked by each Get until it says otherwise.
+// Get. Of several answers of a host the one to the newest request counts. A host that leaves the list of hosts is removed. A host
+// that stops answering isn't, as it may only be slow: each Get of its keys asks it, until it answers otherwise or leaves the list.
 //
 // A Get asks all hosts that have a key, up to 64, each once for all keys that the same hosts have, up to [MaxKeys]. Calls that time out
 // or can't reach their host are repeated, each for itself, while their keys have no answer. There is no bound on Gets that run at a time;
@@ -33,7 +33,7 @@
 //
 // # What a node does
 //
-// A node claims a shard, loads it, says that it has, and answers, while it renews its claim every PingPeriod. Its claim is a lease, as
+// A node claims a shard, loads it, announces that, and answers, while it renews its claim every PingPeriod. Its claim is a lease, as
 // in package lease: the node may answer until TTL − Margin after the last renewal that succeeded was sent, by its monotonic clock. It
 // looks at that clock before it reads values and again afterwards, so that values that were read after a pause of the process are
 // not sent. Errors of [Node.Ready] and the log say why a node doesn't answer.

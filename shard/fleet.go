@@ -155,7 +155,7 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 	switch {
 	case err == nil:
 		err = check(answer, r)
-	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrTimeout): // given up, which says nothing of the host
+	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrTimeout): // cancelled, which is no failure of the host
 		return answer, context.Cause(ctx)
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
@@ -195,7 +195,7 @@ func (c *fleet) judge(ctx context.Context, h *routes.Host, err error) {
 	}
 }
 
-// mayPass reports whether a call that failed is worth a repeat. What an answer said is not.
+// mayPass reports whether a call that failed may succeed if it is repeated: the host didn't answer.
 func mayPass(err error) bool { return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrTimeout) }
 
 // answered reports whether an error is made of an answer, from which the map can learn.
@@ -220,7 +220,7 @@ func check(a Response, r *Request) error {
 	return nil
 }
 
-// observer tells an Observer what happens to flights.
+// observer reports the events of flights to an Observer.
 type observer struct{ o Observer }
 
 func (o observer) First(h *routes.Host, took time.Duration) { o.o.First(hostOf(h), took) }

@@ -110,20 +110,20 @@ func (c *Client[K, ID, V]) askedInAnyOrder(keys []K, found []Entry[ID, V]) bool 
 // UnansweredError is the error of a Get that has no answer for some keys.
 type UnansweredError[K any] struct {
 	Keys  []K         // without an answer
-	Hosts []HostError // what each host said that was asked for some of them
+	Hosts []HostError // of each host that was asked for some of them; one for each set of keys that it was asked for
 	Asked int         // how many keys the Get had
 	Lost  int         // how many of Keys no host has
 	Err   error       // why the Get ended: that of its context, or ErrNotRunning; nil: all hosts had answered or failed
 }
 
-// HostError is what a host said to a Get.
+// HostError is the failure of a host to answer a Get.
 type HostError struct {
 	Host Host
 	Keys int // that it was asked for
 	Err  error
 }
 
-// errSilent is what a host said that hadn't answered when the Get ended.
+// errSilent is the error of a host that hadn't answered when the Get ended.
 var errSilent = errors.New("no answer yet")
 
 func (g *get[K, ID, V]) unanswered(parts []flight.Unanswered, err error) *UnansweredError[K] {
@@ -152,7 +152,7 @@ const (
 	maxSaidBytes = 256
 )
 
-// Error names the first keys, and what the first hosts said.
+// Error names the first keys, and the errors of the first hosts.
 func (e *UnansweredError[K]) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "shard: no answer for %d of %d keys", len(e.Keys), e.Asked)

@@ -22,7 +22,7 @@ func (i Interval) Contains(key uint64) bool { return i.First <= key && key <= i.
 // String returns both ends in hexadecimal.
 func (i Interval) String() string { return fmt.Sprintf("%016x-%016x", i.First, i.Last) }
 
-// Layout says how the sharding keys of a cache are split in one data centre. It must not be changed.
+// Layout is how the sharding keys of a cache are split in one data centre. It must not be changed.
 type Layout struct {
 	Generation uint64   // counts the changes of the data centre's layout; 0: it has none
 	Starts     []uint64 // first sharding key of each shard, in ascending order; the first is 0

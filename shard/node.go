@@ -29,7 +29,7 @@ type NodeOptions struct {
 	Observer    NodeObserver // default: none
 }
 
-// NodeObserver is told what a node does, for metrics. Its methods may be called by many goroutines, and must not block.
+// NodeObserver receives the events of a Node, for metrics. Its methods may be called by many goroutines, and must not block.
 type NodeObserver interface {
 	// Answered is called after each Get. matched: all of its keys were in the shard. err: what Get returned.
 	Answered(keys int, matched bool, took time.Duration, err error)
@@ -89,7 +89,7 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 	}
 	o.Logger = o.Logger.With("cache", d.Cache, "dc", o.Member.DC, "host", o.Member.Host)
 	if o.Observer == nil {
-		o.Observer = unobserved{}
+		o.Observer = unobservedNode{}
 	}
 	n := &Node[K, ID, V]{d: d, source: s, o: o}
 	n.claim = &claimLease{claims: o.Claims, member: o.Member, refused: n.refused}
@@ -106,7 +106,8 @@ func NewNode[K any, ID comparable, V any](d Description[K, ID, V], s Source[K, I
 // has lost its shard to another one it returns an error that wraps lease.ErrLost.
 //
 // If the claim can't be renewed in time Get answers for no shard, but the source goes on, so that Get answers at once when the same
-// shard was claimed again. A changed layout makes Run claim another shard and load that.
+// shard was claimed again. A changed layout makes Run claim another shard and load that. Run may be called again once it has
+// returned.
 func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 	defer n.drop()
 	defer n.claim.leave(ctx)
@@ -175,7 +176,7 @@ func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) err
 	n.claim.keep(true, true)
 	if err := n.announce(ctx, token); errors.Is(err, lease.ErrLost) {
 		return err
-	} // after another error the next renewal says that the shard is loaded
+	} // after another error the next renewal announces it
 	n.serving.Store(&serving[K, ID, V]{Claimed: c, load: n.load, err: ctx.Err, keep: n.o.KeepServing, until: func() time.Time {
 		until, _ := lease.Deadline(ctx)
 		return until
@@ -185,7 +186,7 @@ func (n *Node[K, ID, V]) serve(ctx context.Context, c Claimed, token string) err
 	return context.Cause(ctx)
 }
 
-// announce says at once that the shard is loaded.
+// announce renews the claim, which records that the shard is loaded.
 func (n *Node[K, ID, V]) announce(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, n.o.PingPeriod)
 	defer cancel()
@@ -236,7 +237,8 @@ func (n *Node[K, ID, V]) Ready() error {
 	return n.why.Load()
 }
 
-// Held returns the shard that the node answers for, and until when it does unless the claim is renewed. ok: there is one.
+// Held returns the shard that the node answers for, and when its claim ends unless it is renewed; with KeepServing that can be in the
+// past. ok reports whether there is a shard.
 func (n *Node[K, ID, V]) Held() (c Claimed, until time.Time, ok bool) {
 	s := n.serving.Load()
 	if s == nil || s.check() != nil {
@@ -245,9 +247,9 @@ func (n *Node[K, ID, V]) Held() (c Claimed, until time.Time, ok bool) {
 	return s.Claimed, s.until(), true
 }
 
-type unobserved struct{}
+type unobservedNode struct{}
 
-func (unobserved) Answered(int, bool, time.Duration, error) {}
-func (unobserved) Claimed(Claimed)                          {}
-func (unobserved) Loaded(time.Duration, error)              {}
-func (unobserved) Stopped(error)                            {}
+func (unobservedNode) Answered(int, bool, time.Duration, error) {}
+func (unobservedNode) Claimed(Claimed)                          {}
+func (unobservedNode) Loaded(time.Duration, error)              {}
+func (unobservedNode) Stopped(error)                            {}

@@ -51,7 +51,7 @@ type Handler interface {
 	Get(ctx context.Context, r *Request) (Response, error)
 }
 
-// Hosts tells a client where nodes may listen.
+// Hosts is a list of the addresses at which nodes may listen.
 type Hosts interface {
 	// Hosts returns all hosts, also those that are down. If it returns an error, too, that is logged. A client keeps the hosts that it
 	// has if there are none in the result, and uses the first MaxHosts if there are more.

@@ -1,4 +1,4 @@
-// Package hosts tells clients of shards where nodes listen: by lists, and by DNS.
+// Package hosts finds the nodes of shards for clients: in lists, and by DNS.
 package hosts
 
 import (
@@ -92,7 +92,7 @@ func (h *list) parse(text string) error {
 		return nil
 	}
 	if slices.ContainsFunc(h.static, func(s shard.Host) bool { return s.Address == address }) {
-		return fmt.Errorf("%s is there twice", address)
+		return fmt.Errorf("duplicate address %s", address)
 	}
 	h.static = append(h.static, shard.Host{Address: address, DC: dc})
 	return nil

@@ -61,7 +61,7 @@ func TestBadLists(t *testing.T) {
 		"::1:7100":    "too many colons",
 		"a=n:1,a=n:2": "isn't host:port",
 		"a=my host:1": `the host "my host"`,
-		"again:1":     "again:1 is there twice",
+		"again:1":     "duplicate address again:1",
 	} {
 		_, err := hosts.Parse([]string{"b=again:1", text}, nil)
 		require.ErrorIs(t, err, hosts.ErrList, text)

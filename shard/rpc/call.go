@@ -85,7 +85,7 @@ func (c *call) handle(r *shard.Request) (response shard.Response, err error) {
 		}
 	}
 	if response, err = c.server.handler.Get(c.stream.Context(), r); err != nil {
-		return response, told(err)
+		return response, statusOf(err)
 	}
 	size := len(response.Payload)
 	if most := c.server.limits.MessageBytes; size > most {

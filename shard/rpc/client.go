@@ -111,7 +111,7 @@ func (c *Client) Call(ctx context.Context, address string, r *shard.Request) (sh
 	defer h.calls.Add(-1)
 	in, out := &shardpb.GetRequest{Cache: r.Cache, Payload: r.Payload, ShardingKeys: r.Keys}, &shardpb.GetResponse{}
 	if err := h.conn.Invoke(undated{ctx}, shardpb.ShardService_Get_FullMethodName, in, out); err != nil {
-		return shard.Response{}, heard(ctx, err)
+		return shard.Response{}, errorOf(ctx, err)
 	}
 	return shard.Response{
 		Payload: out.GetPayload(), AllMatched: out.GetAllMatched(), Incarnation: out.GetIncarnation(), Assigned: out.GetShard() != nil,

@@ -52,7 +52,7 @@ func (t token) GetRequestMetadata(context.Context, ...string) (map[string]string
 	return t, nil
 }
 
-// RequireTransportSecurity returns false: whoever configures a token without TLS means it.
+// RequireTransportSecurity returns false: a token may be configured without TLS.
 func (t token) RequireTransportSecurity() bool { return false }
 
 // handshakes are credentials whose connections can be had from the contexts of their calls.

@@ -16,8 +16,8 @@ import (
 // maxText is how many bytes of the text of a handler's error are sent, and of that of a node's are kept.
 const maxText = 512
 
-// told returns what a client is told about an error of a handler.
-func told(err error) error {
+// statusOf returns the status that a client gets for an error of a handler.
+func statusOf(err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
@@ -35,8 +35,8 @@ func told(err error) error {
 	return status.Error(code, cut(err.Error()))
 }
 
-// heard returns the error of a call: that of ctx if it has ended, or else one of package shard.
-func heard(ctx context.Context, err error) error {
+// errorOf returns the error of a call: that of ctx if it has ended, or else one of package shard.
+func errorOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -14,7 +14,7 @@ type part struct {
 	from, to int
 	call     Call
 	hosts    []*routes.Host
-	said     []error // what each of hosts said last
+	said     []error // the last error of each of hosts
 	asked    int     // of hosts
 	wanted   int     // of hosts, in flight.ask
 	open     int     // calls of them that can bring an answer

@@ -40,12 +40,12 @@ func (o *Options) attempt(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, o.Timeout, o.ErrTimeout)
 }
 
-// Observer is told what happens. Many goroutines call its methods.
+// Observer receives the events of flights. Many goroutines call its methods.
 type Observer interface {
-	First(h *routes.Host, took time.Duration) // answer for some keys
-	Failed(h *routes.Host, err error)         // to answer
-	Late(h *routes.Host)                      // answer
-	NoShard(keys int)
+	First(h *routes.Host, took time.Duration) // the first answer for some keys
+	Failed(h *routes.Host, err error)         // a call without a usable answer
+	Late(h *routes.Host)                      // an answer after the first
+	NoShard(keys int)                         // keys that begin to wait for a host
 }
 
 // Control has the flights of a client. Its methods may be called by many goroutines.

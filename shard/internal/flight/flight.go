@@ -24,7 +24,7 @@ type Call func(ctx context.Context, h *routes.Host) (answer []byte, err error)
 type Unanswered struct {
 	From, To int
 	Hosts    []*routes.Host // that were asked; none: no host has the keys
-	Said     []error        // what each of them said; nil: nothing
+	Said     []error        // the error of each of them; nil: it hasn't answered
 }
 
 // flight is the calls of one Get.
@@ -45,7 +45,7 @@ type flight struct {
 
 	mu       sync.Mutex
 	open     int  // calls
-	returned bool // nobody waits for results
+	returned bool // the Get has: results are late
 	results  []result
 }
 

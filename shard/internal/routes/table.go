@@ -30,7 +30,7 @@ type Host struct {
 // Removed reports whether the host has left the list.
 func (h *Host) Removed() bool { return h.removed.Load() }
 
-// Route is what a host says of itself.
+// Route is what a host has answered: which sharding keys it has.
 type Route struct {
 	Assigned    bool
 	Interval    Interval // if Assigned; First is at most Last
@@ -60,7 +60,7 @@ func (t *Table) Number() uint64 { return t.numbers.Add(1) }
 type Place struct{ Address, DC string }
 
 // SetHosts replaces the list of hosts. It returns those that weren't in it, and reports whether the list changed. What is known of
-// those that stay is kept. Of an address that is there twice, the first entry counts.
+// those that stay is kept. Of duplicate addresses the first entry counts.
 func (t *Table) SetHosts(places []Place) (added []*Host, changed bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
