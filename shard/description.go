@@ -6,8 +6,8 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Description defines how the keys and values of a cache are sharded, named and encoded. Nodes and clients of a cache need the same one. Its functions may be
-// called by many goroutines.
+// Description defines how the keys and values of a cache are sharded, named and encoded. Nodes and clients of a cache need the same
+// one. Its functions may be called by many goroutines.
 type Description[K any, ID comparable, V any] struct {
 	// Cache names the cache: it matches NamePattern.
 	Cache string

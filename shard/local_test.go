@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -53,6 +54,28 @@ func TestLocalDataCentre(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A host that fails at once says nothing about how long answers take.
+func TestFailuresOfTheLocalDataCentre(t *testing.T) {
+	t.Parallel()
+	w := newWorld("ab", 1)
+	inWorld(t, w, shard.ClientOptions{LocalDC: "b", PingPeriod: time.Hour}, func(t *testing.T, c *client) {
+		gets := func(n int, change func(*peer)) (calls int) {
+			w.set(change, "b0")
+			for range n {
+				_, err := c.Get(t.Context(), ends)
+				require.NoError(t, err)
+				wait(time.Second)
+			}
+			return len(w.sorted(&w.calls))
+		}
+		require.Equal(t, 16, gets(16, func(p *peer) { p.delay = 20 * time.Millisecond }))
+		answers := func(p *peer) { p.err, p.delay = nil, 10*time.Millisecond }
+		gets(200, func(p *peer) { p.err, p.delay = errors.New("no token"), time.Microsecond })
+		require.Equal(t, 2, gets(1, answers), "it failed the last time")
+		require.Equal(t, 1, gets(1, answers))
+	})
 }
 
 // While nothing is known of the own data centre, others are asked after MaxHedge. A host that failed isn't waited for.

@@ -41,7 +41,7 @@ func (f *flight) call(ctx, first context.Context, p *part, host int) {
 	defer f.all.Done()
 	h := p.hosts[host]
 	answer, err := p.call(first, h)
-	if f.isLocal(h) && ctx.Err() == nil {
+	if f.isLocal(h) && ctx.Err() == nil && (err == nil || errors.Is(err, f.o.ErrTimeout)) {
 		f.local.Add(time.Since(p.start))
 	}
 	for attempt := 0; ; attempt++ {
