@@ -199,7 +199,11 @@ func (c *change) until(ctx context.Context, name string, look func(dc shard.DC, 
 			return context.Cause(ctx)
 		case errors.Is(err, fault.ErrUnavailable):
 			c.wholeSince = time.Time{}
-			c.report(name, c.last.Step, []string{err.Error()})
+			step := Waiting
+			if c.last.DC == name {
+				step = c.last.Step
+			}
+			c.report(name, step, []string{err.Error()})
 		case err != nil || done:
 			return err
 		}

@@ -167,6 +167,18 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
+// A storage that is unavailable before there is anything to report is waited for, too.
+func TestUnavailableAtFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, 1, "a", "b")
+		f.down = [2]time.Time{time.Now(), time.Now().Add(10 * time.Second)}
+		steps, err := f.run(t.Context(), layout.Plan{Starts: shard.Even(2)})
+		require.NoError(t, err)
+		require.Equal(t, []string{"a waiting " + fault.ErrUnavailable.Error(), "a changed"}, steps[:2])
+	})
+}
+
 // A node that has just died or been paused holds its shard until its claim ends: nobody may rely on it meanwhile.
 func TestSilentNodes(t *testing.T) {
 	t.Parallel()
