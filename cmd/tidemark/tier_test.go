@@ -40,10 +40,10 @@ func TestReadTier(t *testing.T) {
 		rig.Add(t, dc, 6)
 	}
 	seen := redistest.NewProxy(t, server) // what the service that reads asks Redis
-	through := []string{"--cache-shards", "author", "--shard-ping-period", "200ms", "--shard-timeout", "1s"}
+	through := []string{"--cache-shards", "author", "--shard-ping-period", "200ms"}
 	a := &authors{
 		writer: startServer(t, append(through, "--redis", server.URL())...),
-		reader: startServer(t, append(through, "--redis", "redis://"+seen.Addr())...),
+		reader: startServer(t, append(through, "--redis", "redis://"+seen.Addr(), "--shard-timeout", "1s")...),
 	}
 	for id := range authorCount {
 		require.NoError(t, a.write(t.Context(), id))
@@ -83,6 +83,7 @@ func TestReadTier(t *testing.T) {
 		await()
 	}
 
+	require.Zero(t, a.reader.metric(t, `tidemark_shard_reads_total\{cache="author",outcome="failed"\}`), "nodes have answered all the time, so that nothing was read from Redis instead")
 	writes.Stop()
 	for _, dc := range dcs {
 		rig.All().Swallow()
