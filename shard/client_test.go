@@ -218,6 +218,7 @@ func TestContextEnds(t *testing.T) {
 
 		_, err = c.Get(ctx, ends) // ended already
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotContains(t, err.Error(), "no host has")
 		require.Empty(t, w.sorted(&w.calls))
 	})
 }
@@ -252,8 +253,9 @@ func TestRun(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.Zero(t, time.Since(start))
 		require.ErrorIs(t, <-got, shard.ErrNotRunning)
-		go get()
-		require.ErrorIs(t, <-got, shard.ErrNotRunning)
+		_, err = c.Get(t.Context(), []string{"1"})
+		require.EqualError(t, err, "shard: no answer for 1 of 1 keys: the client isn't running any more: keys 1")
+		require.ErrorIs(t, err, shard.ErrNotRunning)
 	})
 }
 

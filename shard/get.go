@@ -133,7 +133,7 @@ func (g *get[K, ID, V]) unanswered(parts []flight.Unanswered, err error) *Unansw
 	e := &UnansweredError[K]{Err: err, Asked: len(g.keys)}
 	for _, p := range parts {
 		e.Keys = append(e.Keys, g.keys[p.From:p.To]...)
-		if len(p.Hosts) == 0 {
+		if p.NoHost {
 			e.Lost += p.To - p.From
 		}
 		asked := len(e.Hosts)

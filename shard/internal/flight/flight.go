@@ -23,8 +23,9 @@ type Call func(ctx context.Context, h *routes.Host) (answer []byte, err error)
 // Unanswered is the keys [From, To) that have no answer, of those that the same hosts have.
 type Unanswered struct {
 	From, To int
-	Hosts    []*routes.Host // that were asked; none: no host has the keys
+	Hosts    []*routes.Host // that were asked
 	Said     []error        // the error of each of them; nil: it hasn't answered
+	NoHost   bool           // no host has the keys
 }
 
 // flight is the calls of one Get.
@@ -62,6 +63,7 @@ func (c *Control) Get(ctx context.Context, keys []uint64, e Entries) ([]Unanswer
 
 func (f *flight) run(ctx context.Context) error {
 	if ctx.Err() != nil {
+		f.parts, f.unplaced = []*part{newPart(0, len(f.keys), nil)}, nil // nobody was asked
 		return context.Cause(ctx)
 	}
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -268,7 +270,7 @@ func (f *flight) unanswered() (all []Unanswered) {
 		}
 	}
 	for _, u := range f.unplaced {
-		all = append(all, Unanswered{From: u.From, To: u.To})
+		all = append(all, Unanswered{From: u.From, To: u.To, NoHost: true})
 	}
 	return all
 }
