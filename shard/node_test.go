@@ -163,8 +163,10 @@ func TestANodeAnswersForItsShard(t *testing.T) {
 		_, err := n.Get(t.Context(), &shard.Request{Cache: "cubes"})
 		require.ErrorIs(t, err, shard.ErrOtherCache)
 
+		before := m.count("ping")
 		pass(5 * ttl)
 		require.NoError(t, n.Ready())
+		require.InDelta(t, 58, m.count("ping")-before, 9, "every PingPeriod, or up to a quarter earlier")
 		n.end()
 		synctest.Wait()
 		require.NoError(t, n.err)
