@@ -106,7 +106,7 @@ func (f *follower) step(ctx context.Context) error {
 	wait := time.Duration(0)
 	switch {
 	case f.more:
-	case f.walk == nil:
+	case f.walk == nil, f.rests(now):
 		wait = f.idle(now)
 	case now.Sub(f.fetched) < fetchEvery:
 		return f.load(ctx)
@@ -121,7 +121,11 @@ func (f *follower) idle(now time.Time) time.Duration {
 	if len(f.queue) > 0 {
 		until = earlier(until, f.writes[f.queue[0]].due)
 	}
-	return max(time.Millisecond, earlier(earlier(until, f.reload), f.looked.Add(lookEvery)).Sub(now))
+	next := f.reload
+	if f.walk != nil {
+		next = f.next
+	}
+	return max(time.Millisecond, earlier(earlier(until, next), f.looked.Add(lookEvery)).Sub(now))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -147,6 +147,26 @@ func TestManyAnnouncementsWhileLoading(t *testing.T) {
 	})
 }
 
+// However slowly values are loaded, those that change meanwhile are up to date.
+func TestChangesWhileLoadingSlowly(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	run(t, r, tier.SourceOptions{Rate: 1, Reload: time.Minute}, func(t *testing.T, n *node) {
+		pass(time.Second)
+		for i := range 100 {
+			r.set(strconv.Itoa(i), "old", 0)
+		}
+		pass(time.Minute + time.Second) // it loads again, one value a second
+		for i := range 5 {
+			r.set("7", fmt.Sprint(i), 0)
+			r.announce(t, tier.Change{Write: "w", IDs: []string{"7"}, Over: true})
+			pass(time.Millisecond)
+			require.Equal(t, map[string]string{"7": fmt.Sprint(i)}, n.get(t, "7"))
+			pass(time.Second / 3)
+		}
+	})
+}
+
 // After a fail-over, in which an announcement may have been lost, values are loaded when its write has ended.
 func TestAnnouncementLostInFailover(t *testing.T) {
 	t.Parallel()

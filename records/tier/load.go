@@ -22,6 +22,9 @@ type loading struct {
 	served  bool
 }
 
+// rests reports whether the walk goes on later, and there is time to wait for announcements.
+func (f *follower) rests(now time.Time) bool { return len(f.left) == 0 && f.next.Sub(now) > fetchEvery }
+
 // load reads the next values of the walk.
 func (f *follower) load(ctx context.Context) error {
 	if len(f.left) == 0 {
