@@ -167,6 +167,27 @@ func TestChangesWhileLoadingSlowly(t *testing.T) {
 	})
 }
 
+// A node that gets another shard doesn't keep the values of the one that it had while it loads.
+func TestAnotherInterval(t *testing.T) {
+	t.Parallel()
+	r := newRedis()
+	r.set("1", "x", 0)
+	r.set("2", "x", 0)
+	run(t, r, tier.SourceOptions{Rate: 1}, func(t *testing.T, n *node) {
+		pass(settled)
+		require.EqualValues(t, 2, n.Stats().Entries)
+		n.stop()
+		same := startNode(t, n.Source, n.in)
+		pass(time.Second / 2)
+		require.EqualValues(t, 2, n.Stats().Entries, "they are still answered")
+		same.stop()
+		other := startNode(t, n.Source, shard.Interval{First: 1, Last: 1 << 63})
+		pass(time.Second / 2)
+		require.Less(t, n.Stats().Entries, int64(2))
+		other.stop()
+	})
+}
+
 // After a fail-over, in which an announcement may have been lost, values are loaded when its write has ended.
 func TestAnnouncementLostInFailover(t *testing.T) {
 	t.Parallel()

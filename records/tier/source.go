@@ -116,11 +116,12 @@ func (s *Source) Stats() Stats {
 	return st
 }
 
-// ErrGap is wrapped by the errors of Run after which values must be loaded again: announcements may have been missed.
+// ErrGap is wrapped by the errors of Run if announcements may have been missed.
 var ErrGap = errors.New("announcements of changes may have been missed")
 
 // Run loads the values of an interval, calls serve, and applies announced changes until ctx ends. It outlasts times in which Redis
-// can't be reached. Errors: those that wrap ErrGap.
+// can't be reached, unless that is so when it begins. After any error values must be loaded again; it wraps ErrGap if announcements may
+// have been missed.
 func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[string, string, []byte])) error {
 	f := &follower{
 		o: &s.o, in: in, table: table.New(), subscriber: "node." + id.New(),
@@ -130,7 +131,9 @@ func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Re
 		return err
 	}
 	defer f.unsubscribe(ctx)
-	s.present.CompareAndSwap(nil, f)
+	if last := s.present.Load(); last == nil || last.in != in { // nothing is answered any more from what it had of another interval
+		s.present.Store(f)
+	}
 	f.serve = func(r shard.Reader[string, string, []byte]) {
 		s.present.Store(f)
 		serve(r)
