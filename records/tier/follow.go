@@ -102,6 +102,7 @@ func (f *follower) step(ctx context.Context) error {
 	now := time.Now()
 	if f.walk == nil && !now.Before(f.reload) {
 		f.walk, f.round = f.o.Values.Walk(f.o.Kind), f.round+1
+		f.leftOut.Store(0)
 	}
 	wait := time.Duration(0)
 	switch {

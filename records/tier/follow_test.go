@@ -286,6 +286,8 @@ func TestBounds(t *testing.T) {
 		pass(time.Second)
 		require.EqualValues(t, 9, n.Stats().Entries)
 		require.EqualValues(t, 3, n.Stats().LeftOut)
+		pass(tier.DefaultReload)
+		require.EqualValues(t, 3, n.Stats().LeftOut, "also after another load")
 		require.Len(t, n.get(t, ids...), 8)
 	})
 }

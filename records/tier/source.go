@@ -99,7 +99,7 @@ func NewSource(o SourceOptions) *Source {
 type Stats struct {
 	Entries int64
 	Bytes   int64         // of their IDs and values
-	LeftOut int64         // values that didn't fit into SourceOptions.MaxBytes when they were read
+	LeftOut int64         // values that were read since the last full load began, and didn't fit into SourceOptions.MaxBytes
 	Behind  time.Duration // for how long the oldest announcement that was read waits to be applied
 }
 
