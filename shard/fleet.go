@@ -101,7 +101,7 @@ func (c *fleet) readHosts(ctx context.Context) ([]Host, error) {
 	case err != nil:
 		return hosts, err
 	case n == 0:
-		return nil, errors.New("it is empty")
+		return nil, errors.New("it has no hosts: are nodes running?")
 	case n > MaxHosts:
 		return hosts[:MaxHosts], fmt.Errorf("it has %d hosts, only the first %d are used", n, MaxHosts)
 	}

@@ -35,7 +35,7 @@ func (c *Config) complete() error {
 		return err
 	}
 	if len(c.Shards.Reads.Caches) > 0 && !c.Records.On {
-		return errors.New("cacheShards: is set, but records are off, and the cache with them")
+		return errors.New("cacheShards: is set, but records are off, and the cache with them: turn records on, or leave cacheShards out")
 	}
 	c.Limits.DefaultMax = min(c.Limits.DefaultMax, c.Limits.MaxMax)
 	if err := c.Redis.Complete(); err != nil {

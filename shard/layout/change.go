@@ -111,7 +111,7 @@ func (c *change) plan(ctx context.Context) ([]string, error) {
 		}
 	}
 	if len(dcs) == 0 {
-		return nil, fmt.Errorf("%w: %s has none; set the layout of each first", ErrNoDC, c.Cache)
+		return nil, fmt.Errorf("%w: no data centre of %s has a layout yet", ErrNoDC, c.Cache)
 	}
 	for i, name := range dcs {
 		if at(all, name) < 0 {

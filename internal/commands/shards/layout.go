@@ -160,6 +160,8 @@ func (r *reshardCommand) run(ctx context.Context, store shard.Layouts) error {
 	var failed error
 	err := layout.Change(ctx, store, r.plan, func(p layout.Progress) { failed = errors.Join(failed, r.print(p)) })
 	switch {
+	case errors.Is(err, layout.ErrNoDC) && len(r.plan.DCs) == 0:
+		return errNoCache(r.cache)
 	case errors.Is(err, layout.ErrAlone):
 		return fmt.Errorf("%w; --force does it all the same", err)
 	case errors.Is(err, shard.ErrChanged):
