@@ -363,7 +363,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugReserved, Kinds: []Kind{Forbidden}, Title: "Channel of the service",
-		Cause:  "Only the service writes to the channels of tickets (`ticket.…`), and with `cache-shards` to those of changes of the cache (`cache:…`), and changes their subscribers. Only it reads as the subscriber `copies` of a channel whose rule has `deliver: copies`.",
+		Cause:  "Only the service writes to the channels of tickets (`ticket.…`), and with `cache-shards` to those of changes of the cache (`cache:…`), and changes their subscribers. Only it fetches from the latter, and acknowledges. Only it reads as the subscriber `copies` of a channel whose rule has `deliver: copies`.",
 		Remedy: "Use another channel, or another subscriber. Fetching from the channel of a ticket is allowed.",
 	},
 	{

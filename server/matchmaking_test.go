@@ -307,6 +307,10 @@ func TestReservedChannels(t *testing.T) {
 		`DELETE /v1/channels/ticket.ann/subscribers/player`,
 		`POST /v1/channels/cache:author/messages {"content":1}`,
 		`PUT /v1/channels/cache%3Aauthor/subscribers/ann`,
+		`GET /v1/channels/cache:author/subscribers/node.1/messages`,
+		`POST /v1/channels/cache:author/subscribers/node.1/next {}`,
+		`POST /v1/channels/cache:author/subscribers/node.1/ack {"receiptHandle":"` + strings.Repeat("A", 64) + `"}`,
+		`POST /v1/fetch {"from":[{"channel":"lobby","subscriber":"ann"},{"channel":"cache:author","subscriber":"node.1"}]}`,
 	} {
 		method, path, body := cut(call)
 		require.Equal(t, "channel", h.do(method, path, body).problem(403, fault.SlugReserved).Field, call)
@@ -315,6 +319,8 @@ func TestReservedChannels(t *testing.T) {
 		`PUT /channel/ticket.ann/message/assignment-m {"ticketId":"ann","matchId":"m"}`,
 		`PUT /channel/ticket.ann/subscription/polling/player`,
 		`DELETE /channel/ticket.ann/subscription/polling/player`,
+		`GET /channel/cache:author/subscription/polling/node.1`,
+		`DELETE /channel/cache:author/subscription/polling/node.1/message?ackHandle=x`,
 	} {
 		method, path, body := cut(call)
 		h.do(method, path, body).oldError(403, "")
@@ -323,7 +329,7 @@ func TestReservedChannels(t *testing.T) {
 	h.create(`{"queue":"duel","id":"bob"}`)
 	require.Len(t, decode[wire.Delivery](<-polls).Messages, 1, "the assignment alone")
 
-	// Reading is open: describe, fetch, next and ack.
+	// Reading of tickets is open: describe, fetch, next and ack.
 	require.Equal(t, http.StatusOK, h.do("GET", ann.ChannelURL, "").status)
 	next := strings.TrimSuffix(ann.MessagesURL, "messages") + "next"
 	handle := decode[wire.Delivery](h.do("POST", next, `{}`)).ReceiptHandle

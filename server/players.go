@@ -10,10 +10,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
-	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 // players is told which players wait for a match, and makes the channels that they ask for.
@@ -122,22 +120,4 @@ func (c *ticketChannels) open(ctx context.Context, id string) (made bool, err er
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// refuseChannels returns what wraps the handlers that write to a channel: only the service writes to those whose names begin with one of
-// the prefixes.
-func refuseChannels(prefixes []string) func(web.Handler) web.Handler {
-	return func(next web.Handler) web.Handler {
-		return func(c *web.Call) error {
-			for _, prefix := range prefixes {
-				if strings.HasPrefix(c.Param(0), prefix) {
-					return &fault.Error{
-						Kind: fault.Forbidden, Slug: fault.SlugReserved, Field: "channel",
-						Detail: "channels whose names start with " + prefix + " are written by the service only",
-					}
-				}
-			}
-			return next(c)
-		}
-	}
 }

@@ -57,7 +57,7 @@ type Options struct {
 	Matchmaking Matchmaking      // nil: there are no calls for tickets and queues
 	Records     *records.Options // nil: there are no calls for records
 	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
-	Reserved    []string         // what the names of channels begin with that only the service writes to, besides those of tickets
+	Reserved    []string         // what the names of channels begin with that only the service writes to and reads, besides those of tickets
 	Clients     Clients
 
 	Version string
@@ -168,7 +168,8 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	if o.Guard != nil {
 		who = "credentials"
 	}
-	reserved := o.Reserved
+	reserved := prefixes(o.Reserved)
+	channels = &keptChannels{channels, reserved}
 	if o.Matchmaking != nil {
 		channels = &ticketChannels{Channels: channels, players: o.Matchmaking, guard: o.Guard}
 		reserved = append(slices.Clone(reserved), matchmaking.ChannelPrefix)
@@ -178,7 +179,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		})
 		s.services.AddRoutes()
 	}
-	write := refuseChannels(reserved)
+	write := reserved.refuse
 	v1.Register(s.router, v1.Options{
 		Channels: channels, Matchmaking: o.Matchmaking, Write: write,
 		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
