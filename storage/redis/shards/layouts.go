@@ -77,6 +77,7 @@ func (s *Store) Status(ctx context.Context, cache string) ([]shard.DC, error) {
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
+	names = slices.DeleteFunc(names, func(dc string) bool { return shard.CheckName("data centre", dc) != nil }) // something else has written them
 	slices.Sort(names)
 	found, calls := make([]shard.DC, len(names)), make([]redis.Call, len(names))
 	for i, dc := range names {
@@ -106,13 +107,16 @@ func status(reply redis.Reply) (dc shard.DC, err error) {
 		d.Fail(err)
 		dc.Layout.Starts = append(dc.Layout.Starts, start)
 	}
+	if dc.Layout.Generation > 0 {
+		d.Fail(shard.CheckStarts(dc.Layout.Starts))
+	}
 	dc.Shards = make([]shard.Holder, len(dc.Layout.Starts))
 	for i := range dc.Shards {
 		dc.Shards[i] = shard.Holder{Shard: i, Generation: dc.Layout.Generation}
 	}
 	d.Each(func(list *redis.Decoder) {
 		host := list.Text()
-		if h, ok := holder(list.Text(), now); ok {
+		if h, ok := holder(list.Text(), now); ok && shard.CheckName("host", host) == nil {
 			h.Host = host
 			add(&dc, h)
 		}
@@ -134,7 +138,7 @@ func add(dc *shard.DC, h shard.Holder) {
 // holder parses a field of a data centre's hash. A value of another form counts as none, as it does for the scripts.
 func holder(value string, now int64) (h shard.Holder, ok bool) {
 	parts := strings.Fields(value)
-	if len(parts) != 9 {
+	if len(parts) != 9 || !printable.MatchString(parts[8]) {
 		return h, false
 	}
 	var numbers [7]int64

@@ -112,13 +112,23 @@ func TestOddFields(t *testing.T) {
 	for i, odd := range []string{"", "x", "1 2 3", "-1 2 0 1 5 6 0 t a:1", "99999999999999 1 0 1 x 6 0 t a:1", "99999999999999 1 7 1 5 6 0 t"} {
 		h.do(t, "HSET", h.key("c", "shards.a"), fmt.Sprint("odd", i), odd)
 	}
+	h.do(t, "SADD", h.key("c", "dcs"), "odd\n")
 	found, err := h.store.Status(t.Context(), "c")
 	require.NoError(t, err)
+	require.Len(t, found, 1)
 	require.Equal(t, shard.Holder{Generation: 1}, found[0].Shards[0])
 	hosts, err := h.store.Hosts("c").Hosts(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, hosts)
 	require.Equal(t, 0, h.claim(t, "odd1").Shard)
+	h.do(t, "HSET", h.key("c", "shards.a"), "\x1b[2J", "99999999999999 1 0 1 9007199254740992 6 1 t a:1",
+		"y", "99999999999999 1 0 1 9007199254740992 6 1 t \x1b[2J:1")
+	found, err = h.store.Status(t.Context(), "c")
+	require.NoError(t, err)
+	require.Equal(t, "odd1", found[0].Shards[0].Host)
+	h.do(t, "HSET", h.key("c", "layout.a"), "starts", "4000000000000000")
+	_, err = h.store.Status(t.Context(), "c")
+	require.ErrorIs(t, err, shard.ErrLayout, "a gap")
 }
 
 // Of former holders only the last one wakes those that wait.
