@@ -33,7 +33,7 @@ then claim the shards. All data centres of a cache are split in the same way: ti
   tidemark shards layout --cache author`,
 	}, l.check, l.run)
 	l.add(cmd)
-	cmd.Flags().StringSliceVar(&l.dcs, "dc", nil, "`NAME` of a data centre; repeatable")
+	cmd.Flags().StringArrayVar(&l.dcs, "dc", nil, "`NAME` of a data centre; repeatable")
 	cmd.Flags().BoolVar(&l.json, "json", false, "print one line of JSON for each data centre")
 	return cmd
 }
@@ -129,7 +129,7 @@ It can be interrupted at any time, and goes on where it was if it is started aga
 	}, r.check, r.run)
 	r.add(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&r.plan.DCs, "dc", nil, "`NAME` of a data centre to split, in the order in which they are named; repeatable (default all, by name)")
+	flags.StringArrayVar(&r.plan.DCs, "dc", nil, "`NAME` of a data centre to split, in the order in which they are named; repeatable (default all, by name)")
 	flags.DurationVar(&r.plan.Settle, "settle", layout.DefaultSettle, "how long the others must hold all their shards before; at least twice the ping period of the clients")
 	flags.BoolVar(&r.plan.Force, "force", false, "don't wait for other data centres: readers may find shards that nobody holds")
 	flags.DurationVar(&r.timeout, "timeout", 0, "give up after this time; 0: never")
@@ -146,6 +146,8 @@ func (r *reshardCommand) check() (err error) {
 		return cli.Usagef("--shards or --starts must be set")
 	case r.plan.Settle <= 0:
 		return cli.Usagef("--settle: %v is too short", r.plan.Settle)
+	case r.timeout < 0:
+		return cli.Usagef("--timeout: %v is negative", r.timeout)
 	}
 	r.plan.Cache = r.cache
 	return r.checkNames(r.plan.DCs)

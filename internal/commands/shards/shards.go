@@ -89,9 +89,11 @@ func (b *base) printf(format string, args ...any) error {
 type split struct {
 	shards int
 	starts []string
+	given  func() bool // whether one of them is
 }
 
 func (s *split) add(cmd *cobra.Command) {
+	s.given = func() bool { return cmd.Flags().Changed("shards") || cmd.Flags().Changed("starts") }
 	cmd.Flags().IntVar(&s.shards, "shards", 0, "split into `N` shards of the same size, at most 1024")
 	cmd.Flags().StringSliceVar(&s.starts, "starts", nil, "split into shards that begin with these sharding `KEYS`, such as 0,0x4000000000000000,0xc000000000000000: the first is 0, and they ascend")
 }
@@ -99,18 +101,23 @@ func (s *split) add(cmd *cobra.Command) {
 // parse returns the starts, or nil if none are given.
 func (s *split) parse() ([]uint64, error) {
 	switch {
+	case !s.given():
+		return nil, nil
 	case s.shards != 0 && len(s.starts) > 0:
 		return nil, cli.Usagef("--shards and --starts: give one of them")
-	case s.shards < 0 || s.shards > shard.MaxShards:
+	case len(s.starts) > 0:
+	case s.shards < 1 || s.shards > shard.MaxShards:
 		return nil, cli.Usagef("--shards: %d isn't from 1 to %d", s.shards, shard.MaxShards)
-	case s.shards > 0:
+	default:
 		return shard.Even(s.shards), nil
-	case len(s.starts) == 0:
-		return nil, nil
 	}
 	starts := make([]uint64, len(s.starts))
 	for i, text := range s.starts {
-		n, err := strconv.ParseUint(strings.TrimSpace(text), 0, 64)
+		digits, base := strings.TrimSpace(text), 10
+		if hex, ok := strings.CutPrefix(digits, "0x"); ok {
+			digits, base = hex, 16
+		}
+		n, err := strconv.ParseUint(digits, base, 64)
 		if err != nil {
 			return nil, cli.Usagef("--starts: %q isn't a whole number from 0 to 18446744073709551615, decimal or hexadecimal with 0x", text)
 		}
