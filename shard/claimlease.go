@@ -64,7 +64,7 @@ func (c *claimLease) Acquire(ctx context.Context, r lease.Request) (fence uint64
 		c.granted, c.claimed = true, claimed
 	case errors.Is(err, lease.ErrLost):
 		c.token = "" // it never gets another shard
-	case c.keeps && (errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrRefused)):
+	case c.keeps && !errors.Is(err, ErrUnsure) && (errors.Is(err, lease.ErrHeld) || errors.Is(err, lease.ErrRefused)):
 		return 0, fmt.Errorf("%w: %v", errOusted, err) //nolint:errorlint // a *lease.HeldError would be waited for
 	case errors.Is(err, lease.ErrHeld):
 		c.refused(ctx, err)

@@ -44,7 +44,7 @@
 //	the source fails before it has loaded it is run again after 0.1 s to 10 s, while the claim is renewed
 //	the source fails later                the same; what was loaded last answers meanwhile
 //	the claims can't be reached           until the claim ends it answers; then no longer, but the source goes on. As soon as it can it
-//	                                      renews the claim or claims the same shard again, and answers at once
+//	                                      renews the claim or claims the same shard again, and answers at once; but see lost claims
 //	the same with KeepServing             it answers all the time, until a claim is refused: others may answer meanwhile with newer values
 //	another node has got its shard        Run returns an error that wraps lease.ErrLost, so that a supervisor starts it anew
 //	the layout has changed                it leaves its shard, claims another one and loads that
@@ -52,8 +52,11 @@
 //	ctx of Run ends                       it answers for no shard; then it leaves its shard, and another node gets it at once
 //	the clock of a node's machine is set  nothing: only the monotonic clock counts
 //	the clock of the claims is set        forward: a claim may end early, and until its next ping a node may answer beside another one
-//	the claims lose a claim, in a fail-   another node may get the shard. The first one stops with its next ping, so that both answer for
-//	over of Redis                         PingPeriod and the time of a call; if it reaches the old primary only, or none, until TTL − Margin
-//	                                      after the last ping that this has answered. Answers say their incarnation: the higher one has
-//	                                      the shard. With min-replicas-to-write 1, Redis refuses claims while it has no replica
+//	the claims may be lost, as in a fail- claims that are still known go on. Nobody gets a shard until all that may be lost have ended: for a
+//	over or a restart of Redis            TTL. A node whose claim was lost stops with its next ping, or with its claim, and one whose claim is over
+//	                                      waits too. Both keep what they have loaded. Hosts that are known to have had a shard claim first
+//	Redis's old primary goes on beside    a node that reaches the old one only goes on until TTL − Margin after the last ping that this has
+//	the new one, in a partition           answered: longer than another one waits, if that ping was later than the first claim at the new
+//	                                      one. Answers say their incarnation: the higher one has the shard. With min-replicas-to-write 1
+//	                                      the old primary answers no pings once it has missed its replica for min-replicas-max-lag
 package shard

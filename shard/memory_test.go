@@ -28,10 +28,11 @@ type memory struct {
 
 	mu       sync.Mutex
 	layout   shard.Layout
-	claims   []claim  // by shard
-	former   []claim  // of earlier layouts
-	over     []string // tokens that have had a shard which another has got
-	last     uint64   // incarnation
+	unsure   time.Time // until when no shard is given out
+	claims   []claim   // by shard
+	former   []claim   // of earlier layouts
+	over     []string  // tokens that have had a shard which another has got
+	last     uint64    // incarnation
 	watchers []*func()
 	calls    []string
 }
@@ -152,6 +153,9 @@ func (m *memory) Claim(ctx context.Context, who shard.Member, token string, ttl 
 		case own >= 0:
 			return shard.Claimed{}, errors.Join(shard.ErrSameHost, &lease.HeldError{For: m.left(m.claims[own])})
 		}
+		if wait := m.unsure.Sub(m.now()); wait > 0 {
+			return shard.Claimed{}, errors.Join(shard.ErrUnsure, &lease.HeldError{For: wait})
+		}
 		if found = m.choose(who.Host); found < 0 {
 			next := slices.MinFunc(m.claims, func(a, b claim) int { return a.until.Compare(b.until) })
 			return shard.Claimed{}, &lease.HeldError{For: m.left(next)}
@@ -239,6 +243,13 @@ func (m *memory) give(i int, host string) {
 		c := shard.Claimed{Generation: m.layout.Generation, Incarnation: m.last}
 		m.claims[i] = claim{host: host, token: host, until: time.Now().Add(time.Hour), Claimed: c}
 	}
+}
+
+// failOver makes the store one that may have lost claims, and has lost those that it has.
+func (m *memory) failOver() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.claims, m.unsure = make([]claim, len(m.claims)), m.now().Add(ttl)
 }
 
 // holder returns the host that holds a shard, or "".

@@ -214,9 +214,11 @@ var errNoShard = errors.New("the node has no shard")
 
 // refused records why there is no shard for now.
 func (n *Node[K, ID, V]) refused(ctx context.Context, why error) {
-	if errors.Is(why, ErrSameHost) {
-		n.report(ctx, ErrSameHost.Error(), nil)
-		return
+	for _, reason := range []error{ErrSameHost, ErrUnsure} {
+		if errors.Is(why, reason) {
+			n.report(ctx, reason.Error(), nil)
+			return
+		}
 	}
 	n.report(ctx, "all shards of the data centre have nodes: this one is spare", nil)
 }

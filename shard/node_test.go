@@ -213,6 +213,31 @@ func TestAnOutageOfTheStore(t *testing.T) {
 	}
 }
 
+// The store fails over and loses all claims: nodes that have loaded a shard wait until it gives out shards again, with what they have.
+func TestAStoreThatMayHaveLostClaims(t *testing.T) {
+	t.Parallel()
+	for name, keep := range map[string]bool{"it stops": false, "it goes on": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m := newMemory(1)
+				n := start(t, m, "h1", func(o *shard.NodeOptions, _ *source) { o.KeepServing = keep })
+				m.failOver()
+				pass(2 * ping)
+				require.Equal(t, keep, n.ask(t, 2).AllMatched)
+				if !keep {
+					require.EqualError(t, n.Ready(), shard.ErrUnsure.Error())
+				}
+				pass(ttl)
+				require.Equal(t, shard.Response{Assigned: true, AllMatched: true, Shard: shard.All, Incarnation: 2}, n.ask(t))
+				runs, ended := n.source.ran()
+				require.Len(t, runs, 1, "what is loaded was kept")
+				require.Zero(t, ended)
+			})
+		})
+	}
+}
+
 // The claim of a node is still valid in the store when the node has given it up: nobody else gets the shard.
 func TestAnOutageAsShortAsTheMargin(t *testing.T) {
 	t.Parallel()

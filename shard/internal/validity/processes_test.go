@@ -303,8 +303,8 @@ func TestNodesAsProcesses(t *testing.T) {
 	require.Empty(t, strings.Join(validity.Check(f.records(t)), "\n"))
 }
 
-// TestAFailoverThatLosesAClaim shows what Redis can't prevent: the new primary has never heard of the claim of the first node, and so
-// another one gets the shard. The first one learns that by its next ping, and then stops.
+// TestAFailoverThatLosesAClaim: the new primary has never heard of the claim of the first node, but gives its shard to another one only
+// when the claim is over.
 func TestAFailoverThatLosesAClaim(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})
@@ -319,15 +319,6 @@ func TestAFailoverThatLosesAClaim(t *testing.T) {
 	})
 	f.await(t, c, first, 1)
 	require.NoError(t, first.process.Signal(syscall.SIGCONT))
-	require.Eventually(t, func() bool {
-		first.follow(t)
-		return first.events[len(first.events)-1].Kind == validity.Stops
-	}, patience, 10*time.Millisecond)
 	f.await(t, c, first, 10)
-	faults := validity.Check(f.records(t))
-	require.LessOrEqual(t, len(faults), 1)
-	for _, fault := range faults {
-		require.Contains(t, fault, "two nodes for", "until the ping; values are read by a node that believes to hold the shard")
-		t.Log(fault)
-	}
+	require.Empty(t, strings.Join(validity.Check(f.records(t)), "\n"))
 }

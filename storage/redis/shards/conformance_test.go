@@ -44,9 +44,22 @@ func (h *harness) Store() shardtest.Store { return h.store }
 // key spells a key of docs/redis-internals.md out, so that it doesn't follow a mistake of the store.
 func (h *harness) key(cache, what string) string { return h.prefix + "sc.{" + cache + "}." + what }
 
-// Pass moves the end and the last ping of each holder.
+// Replace makes the primary another one than that of the claims.
+func (h *harness) Replace(ctx context.Context, cache, dc string) error {
+	return h.client.Do(ctx, h.client.B().Hset().Key(h.key(cache, "layout."+dc)).FieldValue().FieldValue("run", "another").Build()).Error()
+}
+
+// Pass moves the end and the last ping of each holder, and when the primary was found to be another one.
 func (h *harness) Pass(ctx context.Context, cache, dc string, d time.Duration) error {
 	key := h.key(cache, "shards."+dc)
+	layout := h.key(cache, "layout."+dc)
+	since, err := h.client.Do(ctx, h.client.B().Hget().Key(layout).Field("since").Build()).AsInt64()
+	if err == nil && since > 0 {
+		err = h.client.Do(ctx, h.client.B().Hincrby().Key(layout).Field("since").Increment(-d.Milliseconds()).Build()).Error()
+	}
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return err
+	}
 	holders, err := h.client.Do(ctx, h.client.B().Hgetall().Key(key).Build()).AsStrMap()
 	if err != nil || len(holders) == 0 {
 		return err

@@ -24,7 +24,7 @@ type hosts struct {
 }
 
 // Hosts returns the nodes of a cache that hold shards, for a client. After a failure, which may have been so long that their claims have
-// ended, it also returns those that held shards before, for 10 s: they claim their shards again, and some answer meanwhile.
+// ended, it also returns those that held shards before, for 30 s: they claim their shards again, and some answer meanwhile.
 func (s *Store) Hosts(cache string) shard.Hosts { return &hosts{store: s, cache: cache} }
 
 // Hosts implements shard.Hosts.
@@ -32,7 +32,11 @@ func (h *hosts) Hosts(ctx context.Context) ([]shard.Host, error) {
 	if err := shard.CheckName("cache", h.cache); err != nil {
 		return nil, fmt.Errorf("hosts: %w", err)
 	}
-	found, err := h.list(ctx)
+	var found []shard.Host
+	err := h.store.conn.Retry(ctx, hostsScript.Name(), func(ctx context.Context) (err error) {
+		found, err = h.list(ctx)
+		return err
+	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil {
@@ -48,12 +52,7 @@ func (h *hosts) list(ctx context.Context) ([]shard.Host, error) {
 		h.mu.Lock()
 		dcs := h.dcs
 		h.mu.Unlock()
-		var found []shard.Host
-		var listed []string
-		err := h.store.conn.Retry(ctx, hostsScript.Name(), func(ctx context.Context) (err error) {
-			found, listed, err = h.read(ctx, dcs)
-			return err
-		})
+		found, listed, err := h.read(ctx, dcs)
 		if err != nil {
 			return nil, err
 		}
@@ -66,8 +65,8 @@ func (h *hosts) list(ctx context.Context) ([]shard.Host, error) {
 	}
 }
 
-// recovery is how long nodes may take to claim their shards again after a failure.
-const recovery = 10 * time.Second
+// recovery is how long nodes may take to claim their shards again after a failure: after a fail-over, one and a half times their TTL.
+const recovery = 30 * time.Second
 
 // kept is the hosts that were listed last.
 type kept struct {

@@ -31,7 +31,11 @@ var (
 const (
 	statusHeld     redis.Status = "HELD"
 	statusSameHost redis.Status = "SAME_HOST"
+	statusUnsure   redis.Status = "UNSURE"
 )
+
+// whyHeld says more about a claim that is refused for a while.
+var whyHeld = map[redis.Status]error{statusSameHost: shard.ErrSameHost, statusUnsure: shard.ErrUnsure}
 
 var refusals = redis.Refusals{
 	"NO_LAYOUT": shard.ErrNoLayout, "LOST": lease.ErrLost, "MOVED": shard.ErrMoved,
@@ -96,11 +100,8 @@ func claimed(reply redis.Reply) (c shard.Claimed, err error) {
 		c.Generation, c.Shard, c.Incarnation = uint64(d.Int64()), int(d.Int64()), uint64(d.Int64())
 		c.Interval = interval(d)
 		return c, d.End()
-	case statusHeld, statusSameHost:
-		err = &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond}
-		if reply.Status == statusSameHost {
-			err = errors.Join(shard.ErrSameHost, err)
-		}
+	case statusHeld, statusSameHost, statusUnsure:
+		err = errors.Join(whyHeld[reply.Status], &lease.HeldError{For: time.Duration(d.Int64()) * time.Millisecond})
 		return c, cmp.Or(d.End(), err)
 	default:
 		return c, refusals.Error(reply)

@@ -48,7 +48,7 @@ func TestValues(t *testing.T) {
 	h := open(t, redistest.Standalone(t).URL())
 	h.split(t, 0, 2)
 	c := h.claim(t, "x")
-	require.Equal(t, fmt.Sprintf("map[generation:1 incarnation:%d starts:0000000000000000 8000000000000000]", c.Incarnation),
+	require.Regexp(t, fmt.Sprintf(`^map\[generation:1 incarnation:%d run:[0-9a-f]{40} since:0 starts:0{16} 80{15}\]$`, c.Incarnation),
 		h.do(t, "HGETALL", h.key("c", "layout.a")))
 	own := func(loaded int) string {
 		return fmt.Sprintf(`^\d{13} \d{13} 0 1 %d \d{13} %d x x:1$`, c.Incarnation, loaded)
@@ -101,6 +101,37 @@ func TestIncarnationsRiseWhenTheClockIsSetBack(t *testing.T) {
 	h.do(t, "HSET", h.key("c", "layout.a"), "incarnation", fmt.Sprint(later))
 	for i, host := range []string{"x", "y"} {
 		require.EqualValues(t, later+int64(i)+1, h.claim(t, host).Incarnation)
+	}
+}
+
+// A primary that was promoted or started gives out no shard for a while.
+func TestAnotherPrimary(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes"}})
+	replica := redistest.StartReplica(t, node)
+	h := open(t, node.URL())
+	h.split(t, 0, 3)
+	x := h.claim(t, "x")
+	rig.WaitFor(t, "the replica has the claim", func() bool {
+		has, err := replica.Do(t, "HEXISTS", h.key("c", "shards.a"), "x").AsBool()
+		return err == nil && has
+	})
+	require.NoError(t, replica.Do(t, "REPLICAOF", "NO", "ONE").Error())
+	conn := rig.Connect(t, redis.Options{URL: replica.URL(), KeyPrefix: h.prefix})
+	promoted := &harness{store: shards.New(conn), client: conn.Client(), prefix: h.prefix}
+	h.claim(t, "y")
+	node.Stop(t)
+	node.Restart(t)
+	for name, h := range map[string]*harness{"promoted": promoted, "started": h} {
+		require.Equal(t, x, h.claim(t, "x"), name)
+		require.NoError(t, h.store.Ping(t.Context(), member("x"), "x", time.Minute, true), name)
+		for range 2 {
+			_, err := h.store.Claim(t.Context(), member("z"), "z", time.Minute)
+			require.ErrorIs(t, err, shard.ErrUnsure, name)
+		}
+		require.NoError(t, h.Pass(t.Context(), "c", "a", 90*time.Second))
+		h.claim(t, "z")
+		h.claim(t, "w")
 	}
 }
 

@@ -210,6 +210,41 @@ func clockSetBack(s *subject) {
 	require.NoError(s, s.ping("y"))
 }
 
+// lostClaims: one that may be lost is over after the longest TTL at most.
+func lostClaims(s *subject) {
+	unsure := func(host, token string) time.Duration {
+		s.Helper()
+		require.ErrorIs(s, conform.ErrorOf(s.try(host, token)), shard.ErrUnsure)
+		return s.held(host, token)
+	}
+	s.split(0, 4)
+	x := s.claim("x")
+	s.claim("y")
+	require.Equal(s, 2, s.claim("z").Shard)
+	s.leave("z")
+	require.NoError(s, s.h.Replace(s.Context(), cache, dc))
+	require.NoError(s, s.ping("x"), "a claim that is known goes on")
+	require.Equal(s, x, s.claim("x"))
+	require.ErrorIs(s, conform.ErrorOf(s.try("y", another("y", 2))), shard.ErrSameHost)
+	s.pass(ttl / 4)
+	require.InDelta(s, ttl*3/4, unsure("z", another("z", 2)), float64(time.Minute), "others may have had its shard since; any claim begins the wait")
+	require.InDelta(s, ttl*5/4, unsure("new", token("new")), float64(time.Minute), "it comes after those that had a shard")
+	_, err := s.store.Claim(s.Context(), member("short"), token("short"), time.Minute)
+	require.ErrorIs(s, err, shard.ErrUnsure, "the longest TTL counts")
+	s.pass(-24 * time.Hour)
+	require.InDelta(s, ttl, unsure("z", another("z", 2)), float64(time.Minute), "not for a day")
+	require.NoError(s, s.ping("x"))
+	require.NoError(s, s.ping("y"))
+	s.pass(ttl - time.Minute)
+	unsure("z", another("z", 2))
+	s.pass(time.Minute)
+	_, err = s.try("z", another("z", 2))
+	require.NoError(s, err)
+	unsure("new", token("new"))
+	s.pass(ttl / 2)
+	s.claim("new")
+}
+
 // exclusion lets many nodes compete for few shards.
 func exclusion(s *subject) {
 	const nodes, shards, runs = 8, 3, 5

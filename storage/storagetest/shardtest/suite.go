@@ -31,6 +31,8 @@ type Harness interface {
 	// Pass makes the holders of a data centre as old as if some time had passed. A negative time makes them what they are after the
 	// store's clock was set back.
 	Pass(ctx context.Context, cache, dc string, d time.Duration) error
+	// Replace makes the store one that may have lost claims of a data centre, as after a fail-over.
+	Replace(ctx context.Context, cache, dc string) error
 }
 
 var cases = []conform.Case[*subject]{
@@ -49,6 +51,7 @@ var cases = []conform.Case[*subject]{
 	{Name: "watchers are notified", Notice: "a waiting node waits for the end of a claim that was left", Run: watchers},
 	{Name: "incarnations rise", Notice: "a client believes an earlier holder", Run: incarnations},
 	{Name: "the clock is set back", Notice: "a node that died keeps its shard for as long as the clock was set back", Run: clockSetBack},
+	{Name: "claims may be lost", Notice: "after a fail-over two nodes answer for a shard", Run: lostClaims},
 	{Name: "the status shows who holds what", Notice: "an operator can't see what is missing", Run: status},
 	{Name: "hosts are those that hold shards", Notice: "clients ask nodes that are gone", Run: hosts},
 	{Name: "bounds", Notice: "somebody fills the store", Run: bounds},

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
 -- claim.lua gives a token a free shard of a data centre: the one that its host had last, or else the one that was pinged the
--- longest time ago. It may run when Redis is out of memory.
+-- longest time ago. A primary that may have lost claims gives none until those are over. It may run when Redis is out of memory.
 -- uses: time.time time.decimal time.prolong holder.front holder.put holder.has holder.KEEP_MS pick.survey pick.free pick.bounds
+-- uses: primary.unsure
 --
--- KEYS[1] layout  hash  generation, starts, and last incarnation of the data centre
+-- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] host     string  of the caller
@@ -13,13 +14,14 @@
 --
 -- Returns {"OK", generation, shard, incarnation, first, next}: the first sharding keys of the shard and of the one after it, or ''
 -- if there is none. Otherwise no shard was given: {"HELD", left_ms}, with the time until one may be free: holders of an earlier
--- layout are left, or all shards are held; {"SAME_HOST", left_ms} if another token holds one for the host; {"NO_LAYOUT"}; {"LOST"}
--- if the token had a shard, and its time is over.
+-- layout are left, or all shards are held; {"SAME_HOST", left_ms} if another token holds one for the host; {"UNSURE", left_ms} if
+-- claims may have been lost; {"NO_LAYOUT"}; {"LOST"} if the token had a shard, and its time is over.
 -- Safe to run twice: yes, while the token holds its shard it gets the same one.
 local layout_key, shards_key = KEYS[1], KEYS[2]
 local host, token, ttl_ms, address = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local generation, starts, latest = unpack(redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation'))
+local layout = redis.call('HMGET', layout_key, 'generation', 'starts', 'incarnation', 'run', 'since')
+local generation, starts, latest, run, since = unpack(layout)
 if not generation then
   return {'NO_LAYOUT'}
 end
@@ -38,17 +40,25 @@ if has(own, token) then
   end
   put(shards_key, host, now_ms + ttl_ms, now_ms, own)
   return {'OK', decimal(of), shard, string.match(own, '^%d+ %d+ %d+ %d+ (%d+)'), bounds(starts, shard)}
-elseif until_ms > now_ms then
+end
+local unsure_ms = unsure(layout_key, run, since, now_ms)
+if until_ms > now_ms then
   return {'SAME_HOST', until_ms - now_ms}
 end
+local had = of == generation
 local shards = (#starts + 1) / 17
 local seen = survey(shards_key, generation, shards, now_ms, host)
 local wait_ms = seen.former_ms
-if wait_ms <= now_ms and (of ~= generation or seen.held[shard]) then
+if wait_ms <= now_ms and (not had or seen.held[shard]) then
   shard, wait_ms = free(seen, shards)
 end
 if not shard or wait_ms > now_ms then
   return {'HELD', wait_ms - now_ms}
+end
+-- Hosts that had a shard come first, so that they get it again.
+wait_ms = unsure_ms + math.max(ttl_ms, seen.ttl_ms) + (had and 0 or math.floor(ttl_ms / 2))
+if wait_ms > now_ms then
+  return {'UNSURE', wait_ms - now_ms}
 end
 if seen.over[shard] then
   -- Its time is over for good: it doesn't come back when Redis's clock is set back.

@@ -3,7 +3,7 @@
 -- don't wake them, except for the last. It may run when Redis is out of memory.
 -- uses: time.time holder.front holder.put holder.has holder.others rights.demand_topic
 --
--- KEYS[1] layout  hash  generation, starts, and last incarnation of the data centre
+-- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] host   string  of the holder

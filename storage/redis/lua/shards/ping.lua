@@ -2,7 +2,7 @@
 -- ping.lua prolongs the claim of a token. It may run when Redis is out of memory.
 -- uses: time.time time.prolong holder.front holder.put holder.has holder.KEEP_MS
 --
--- KEYS[1] layout  hash  generation, starts, and last incarnation of the data centre
+-- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] host    string  of the holder

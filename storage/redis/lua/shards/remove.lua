@@ -4,7 +4,7 @@
 -- uses: time.time holder.others rights.demand_topic
 --
 -- KEYS[1] dcs     set   data centres of the cache
--- KEYS[2] layout  hash  generation, starts, and last incarnation of the data centre
+-- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[3] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] dc     string  the data centre

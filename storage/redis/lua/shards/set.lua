@@ -1,9 +1,9 @@
 #!lua
 -- set.lua gives a data centre a layout, and notifies those that wait for one.
--- uses: time.time time.decimal holder.others rights.demand_topic
+-- uses: time.time time.decimal holder.others rights.demand_topic primary.history
 --
 -- KEYS[1] dcs     set   data centres of the cache
--- KEYS[2] layout  hash  generation, starts, and last incarnation of the data centre
+-- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[3] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] dc          string  the data centre
@@ -34,6 +34,7 @@ end
 demand_topic(topic)
 if current == 0 then
   redis.call('DEL', shards_key) -- of a layout that is gone: generations begin again
+  redis.call('HSET', layout_key, 'run', history(), 'since', 0)
 end
 redis.call('SADD', dcs_key, dc)
 redis.call('HSET', layout_key, 'generation', decimal(current + 1), 'starts', starts)

@@ -2,7 +2,7 @@
 -- status.lua reads the layout and the holders of a data centre.
 -- uses: time.time
 --
--- KEYS[1] layout  hash  generation, starts, and last incarnation of the data centre
+-- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
 --
 -- Returns {"OK", now_ms, generation, starts, holders}: generation 0 and '' if there is no layout; holders is hosts and their

@@ -12,16 +12,20 @@ end
 local SPARE = 100
 
 -- define: survey
--- uses: holder.front holder.put pick.SPARE
+-- uses: holder.front holder.put pick.SPARE time.DAY_MS
 -- survey reads all holders of a data centre. It returns the end of the last one that has a shard of another generation, and the ends of
--- those that have one of this; when the free ones were pinged last; and the fields of those whose holders' time is over. It
--- writes what has changed since Redis's clock was set back, and removes holders whose time is over if there are too many.
+-- those that have one of this; when the free ones were pinged last; the fields of those whose holders' time is over; and the longest
+-- TTL of all. It writes what has changed since Redis's clock was set back, and removes holders whose time is over if there are too many.
 local function survey(key, generation, shards, now_ms, host)
-  local seen = {former_ms = 0, held = {}, pinged = {}, over = {}}
+  local seen = {former_ms = 0, ttl_ms = 0, held = {}, pinged = {}, over = {}}
   local all = redis.call('HGETALL', key)
   local crowded = #all / 2 > shards + SPARE
   for i = 1, #all, 2 do
     local until_ms, pinged_ms, shard, of, back = front(all[i + 1], now_ms)
+    local ttl_ms = until_ms - (pinged_ms or 0)
+    if ttl_ms > seen.ttl_ms and ttl_ms <= DAY_MS then
+      seen.ttl_ms = ttl_ms
+    end
     if until_ms <= now_ms and crowded and all[i] ~= host then
       redis.call('HDEL', key, all[i])
     elseif back then
