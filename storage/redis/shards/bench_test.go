@@ -39,8 +39,9 @@ func BenchmarkScripts(b *testing.B) {
 			require.ErrorIs(b, err, lease.ErrHeld)
 			return nil
 		},
-		"status": func(int) error { _, err := h.store.Status(b.Context(), "c"); return err },
-		"hosts":  func(int) error { _, err := hosts.Hosts(b.Context()); return err },
+		"status":      func(int) error { _, err := h.store.Status(b.Context(), "c"); return err },
+		"hosts":       func(int) error { _, err := h.store.Hosts("c").Hosts(b.Context()); return err },
+		"hosts again": func(int) error { _, err := hosts.Hosts(b.Context()); return err },
 		"set refused": func(int) error {
 			_, err := h.store.SetLayout(b.Context(), "c", "a", 2, shard.Even(shard.MaxShards))
 			require.ErrorIs(b, err, shard.ErrChanged)

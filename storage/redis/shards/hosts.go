@@ -13,14 +13,34 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
-// hosts lists the nodes of a cache. It remembers the data centres, and so reads them and their holders in one round trip.
+// hosts lists the nodes of a cache. It remembers the data centres, and so reads them and their holders in one round trip; and the
+// holders, which it reads again if there are others.
 type hosts struct {
 	store *Store
 	cache string
 
 	mu   sync.Mutex
-	dcs  []string // sorted
+	dcs  []*dcHosts // sorted; they aren't changed
 	kept kept
+}
+
+// dcHosts is what was read last of a data centre.
+type dcHosts struct {
+	name      string
+	version   string // "": nothing was read
+	read      time.Time
+	addresses []string
+}
+
+// fresh is how long a version stands for its holders: a claim that ends by itself doesn't change it.
+const fresh = 10 * time.Second
+
+// known returns the version that needn't be read again.
+func (d *dcHosts) known() string {
+	if time.Since(d.read) > fresh {
+		return ""
+	}
+	return d.version
 }
 
 // Hosts returns the nodes of a cache that hold shards, for a client. After a failure, which may have been so long that their claims have
@@ -47,22 +67,33 @@ func (h *hosts) Hosts(ctx context.Context) ([]shard.Host, error) {
 }
 
 // list lists the nodes that hold shards.
-func (h *hosts) list(ctx context.Context) ([]shard.Host, error) {
+func (h *hosts) list(ctx context.Context) (found []shard.Host, err error) {
+	h.mu.Lock()
+	dcs := h.dcs
+	h.mu.Unlock()
 	for {
-		h.mu.Lock()
-		dcs := h.dcs
-		h.mu.Unlock()
-		found, listed, err := h.read(ctx, dcs)
+		read, listed, err := h.read(ctx, dcs)
 		if err != nil {
 			return nil, err
 		}
-		if slices.Equal(dcs, listed) {
-			return found, nil
+		if slices.EqualFunc(read, listed, func(d *dcHosts, name string) bool { return d.name == name }) {
+			dcs = read
+			break
 		}
-		h.mu.Lock()
-		h.dcs = listed
-		h.mu.Unlock()
+		dcs = nil
+		for _, name := range listed {
+			dcs = append(dcs, &dcHosts{name: name})
+		}
 	}
+	h.mu.Lock()
+	h.dcs = dcs
+	h.mu.Unlock()
+	for _, d := range dcs {
+		for _, address := range d.addresses {
+			found = append(found, shard.Host{Address: address, DC: d.name})
+		}
+	}
+	return found, nil
 }
 
 // recovery is how long nodes may take to claim their shards again after a failure: after a fail-over, one and a half times their TTL.
@@ -95,41 +126,43 @@ func (k *kept) add(found []shard.Host) []shard.Host {
 }
 
 // read reads the holders of some data centres, and which data centres there are.
-func (h *hosts) read(ctx context.Context, dcs []string) (found []shard.Host, listed []string, err error) {
+func (h *hosts) read(ctx context.Context, dcs []*dcHosts) (read []*dcHosts, listed []string, err error) {
 	conn, k, calls := h.store.conn, h.store.keys(h.cache), make([]redis.Call, len(dcs))
-	for i, dc := range dcs {
-		calls[i].Keys = []string{k.shards(dc)}
+	for i, d := range dcs {
+		calls[i] = redis.Call{Keys: []string{k.layout(d.name), k.shards(d.name)}, Args: []string{d.known()}}
 	}
 	results, answers := conn.TryMany(ctx, hostsScript, calls, rueidis.Commands{conn.Client().B().Smembers().Key(k.dcs()).Build()})
 	for i, r := range results {
-		addresses, err := addresses(r)
+		now, err := dcs[i].next(r)
 		if err != nil {
 			return nil, nil, err
 		}
-		for _, address := range addresses {
-			found = append(found, shard.Host{Address: address, DC: dcs[i]})
-		}
+		read = append(read, now)
 	}
 	if listed, err = answers[0].AsStrSlice(); err != nil {
 		return nil, nil, err
 	}
 	slices.Sort(listed)
-	return found, listed, nil
+	return read, listed, nil
 }
 
-func addresses(r redis.Result) (found []string, err error) {
+// next returns what a data centre has after an answer.
+func (d *dcHosts) next(r redis.Result) (*dcHosts, error) {
 	switch {
 	case r.Err != nil:
 		return nil, r.Err
+	case r.Reply.Status == statusSame:
+		return d, nil
 	case r.Reply.Status != redis.OK:
 		return nil, refusals.Error(r.Reply)
 	}
-	d := r.Reply.Decoder()
-	now := d.Int64()
-	for _, value := range d.Texts() {
+	reply := r.Reply.Decoder()
+	next := &dcHosts{name: d.name, version: reply.Text(), read: time.Now()}
+	now := reply.Int64()
+	for _, value := range reply.Texts() {
 		if h, ok := holder(value, now); ok && h.Left > 0 {
-			found = append(found, h.Address)
+			next.addresses = append(next.addresses, h.Address)
 		}
 	}
-	return found, d.End()
+	return next, reply.End()
 }

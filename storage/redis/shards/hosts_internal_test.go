@@ -10,6 +10,17 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
+func TestAVersionGetsOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &dcHosts{version: "1 0", read: time.Now()}
+		<-time.After(fresh)
+		require.Equal(t, "1 0", d.known())
+		<-time.After(time.Nanosecond)
+		require.Empty(t, d.known(), "claims may have ended by themselves")
+	})
+}
+
 // Nodes whose claims have ended while Redis was away are listed until they have had the time to claim again.
 func TestKept(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,7 @@ const (
 	statusHeld     redis.Status = "HELD"
 	statusSameHost redis.Status = "SAME_HOST"
 	statusUnsure   redis.Status = "UNSURE"
+	statusSame     redis.Status = "SAME"
 )
 
 // whyHeld says more about a claim that is refused for a while.

@@ -104,6 +104,35 @@ func TestIncarnationsRiseWhenTheClockIsSetBack(t *testing.T) {
 	}
 }
 
+// Holders that haven't changed aren't read again.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	h := open(t, redistest.Standalone(t).URL())
+	list := h.store.Hosts("c")
+	expect := func(addresses ...string) {
+		t.Helper()
+		found, err := list.Hosts(t.Context())
+		require.NoError(t, err)
+		var got []string
+		for _, host := range found {
+			got = append(got, host.Address)
+		}
+		require.ElementsMatch(t, addresses, got)
+	}
+	h.split(t, 0, 3)
+	h.claim(t, "x")
+	expect("x:1")
+	x := h.do(t, "HGET", h.key("c", "shards.a"), "x")
+	h.do(t, "HSET", h.key("c", "shards.a"), "odd", strings.ReplaceAll(x, " 0 x x:1", " 0 odd odd:1"))
+	expect("x:1")
+	h.claim(t, "y")
+	expect("x:1", "y:1", "odd:1")
+	require.NoError(t, h.store.Leave(t.Context(), member("x"), "x"))
+	expect("y:1", "odd:1")
+	h.do(t, "DEL", h.key("c", "layout.a"), h.key("c", "shards.a"))
+	expect()
+}
+
 // A primary that was promoted or started gives out no shard for a while.
 func TestAnotherPrimary(t *testing.T) {
 	t.Parallel()

@@ -25,6 +25,9 @@ if until_ms > 0 then
   demand_topic(topic)
   put(shards_key, host, 0, pinged_ms, own)
   local current = tonumber(redis.call('HGET', layout_key, 'generation') or 0)
+  if current > 0 then
+    redis.call('HINCRBY', layout_key, 'left', 1)
+  end
   if generation == current or not others(shards_key, current, now_ms) then
     redis.call('SPUBLISH', topic, 'free')
   end
