@@ -77,18 +77,22 @@ func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 // first all, then those whose errors may pass. try returns an error for each, in the same order. RetryEach returns the
 // errors of all operations.
 func (c *Conn) RetryEach(ctx context.Context, name string, n int, try func(ctx context.Context, left []int) []error) []error {
-	errs := make([]error, n)
 	if n == 0 {
-		return errs
+		return nil
 	}
 	left := make([]int, n)
 	for i := range left {
 		left[i] = i
 	}
+	var errs []error
 	err := c.Retry(ctx, name, func(ctx context.Context) error {
 		var again []int
 		var failed error
-		for i, err := range try(ctx, left) {
+		tried := try(ctx, left)
+		if errs == nil {
+			errs = tried // of all, in order
+		}
+		for i, err := range tried {
 			switch {
 			case err == nil:
 				errs[left[i]] = nil
