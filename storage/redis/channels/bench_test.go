@@ -2,6 +2,7 @@ package channels
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -101,6 +102,35 @@ func BenchmarkPublishEach(b *testing.B) {
 	per := func(total time.Duration) float64 { return float64(total.Nanoseconds()) / 1000 / float64(n) }
 	b.ReportMetric(per(cpuTime(b)-mine), "cpu-us/op")
 	b.ReportMetric(per(redisUse(b, node)-redisBefore), "redis-us/op")
+}
+
+// BenchmarkPositions reads the positions of 256 channels, as the backstop of waiting does. All figures are for one channel.
+func BenchmarkPositions(b *testing.B) {
+	const together = 256
+	s, _ := openStandalone(b)
+	names := make([]string, together)
+	for i := range names {
+		names[i] = fmt.Sprintf("ticket.01ARZ3NDEKTSV4RRFF%08d.duel", i)
+		_, err := s.Subscribe(b.Context(), channel.SubscribeRequest{
+			Channel: names[i], Subscriber: "s", Policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 1 << 20},
+		})
+		require.NoError(b, err)
+		b.Cleanup(s.Listen(names[i], func(channel.Event) {}))
+	}
+	n := 0
+	mine := cpuTime(b)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for b.Loop() {
+		n += together
+		for _, r := range s.Positions(b.Context(), names) {
+			require.NoError(b, r.Err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64((cpuTime(b)-mine).Nanoseconds())/1000/float64(n), "cpu-us/channel")
+	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(n), "B/channel")
+	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(n), "allocs/channel")
 }
 
 // redisUse returns the CPU time that a Redis has used.

@@ -58,22 +58,23 @@ func description(r redis.Reply) (channel.Description, error) {
 	return about, nil
 }
 
-// Positions reads the clock and the epoch of each channel with one command, or two if its slot is being moved, all of them in
-// one pipeline.
+// Positions reads the clock and the epoch of each channel: see mget. While a slot is being moved, it reads key by key.
 func (s *Store) Positions(ctx context.Context, names []string) []channel.PositionResult {
 	results := make([]channel.PositionResult, len(names))
-	client := s.conn.Client()
+	reads := mget{client: s.conn.Client(), keys: make([]string, 0, 2*len(names)), each: 2}
+	for _, name := range names {
+		reads.keys = append(reads.keys, s.positionKeys(name)...)
+	}
 	errs := s.conn.RetryEach(ctx, "positions", len(names), func(ctx context.Context, left []int) []error {
-		commands := make(rueidis.Commands, len(left))
-		for i, at := range left {
-			ch := s.keys(names[at])
-			commands[i] = client.B().Mget().Key(ch.Clock(), ch.Epoch()).Build()
-		}
-		errs := make([]error, len(left))
-		for i, reply := range client.DoMulti(ctx, commands...) {
-			results[left[i]].Position, errs[i] = s.position(ctx, names[left[i]], reply)
-		}
-		return errs
+		read := reads.client.DoMulti(ctx, reads.commands(left)...)
+		return reads.decode(left, read, func(i int, values []rueidis.RedisMessage, err error) error {
+			if redis.SlotMoving(err) {
+				results[i].Position, err = singleReads{store: s, keys: s.keys(names[i])}.channelPosition(ctx)
+			} else if err == nil {
+				results[i].Position, err = position(values)
+			}
+			return err
+		})
 	})
 	for i, err := range errs {
 		results[i].Err = err
@@ -82,16 +83,7 @@ func (s *Store) Positions(ctx context.Context, names []string) []channel.Positio
 }
 
 // position decodes the values of a channel's clock and epoch.
-func (s *Store) position(ctx context.Context, name string, reply rueidis.RedisResult) (channel.Position, error) {
-	values, err := reply.ToArray()
-	switch {
-	case redis.SlotMoving(err):
-		return singleReads{store: s, keys: s.keys(name)}.channelPosition(ctx)
-	case err != nil:
-		return channel.Position{}, err
-	case len(values) != 2:
-		return channel.Position{}, fmt.Errorf("%w: MGET of 2 keys returned %d values", redis.ErrReply, len(values))
-	}
+func position(values []rueidis.RedisMessage) (channel.Position, error) {
 	var at channel.Position
 	text, err := values[0].ToString()
 	if err != nil {

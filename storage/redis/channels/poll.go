@@ -33,43 +33,38 @@ type polling struct {
 	store    *Store
 	requests []channel.PollRequest
 	results  []channel.PollResult
-	keys     []string // of all requests: see of
-	perEach  int      // keys of a request
+	reads    mget // of positions
 }
 
 // makeKeys makes the keys of all positions: clock and mark and, if a request may wait, epoch.
 func (p *polling) makeKeys() {
 	prefix, size := p.store.conn.Prefix(), 0
-	p.perEach = 2
+	p.reads = mget{client: p.store.conn.Client(), each: 2}
 	for i := range p.requests {
 		r := &p.requests[i]
 		size += 4*(len(prefix)+len(beforeChannel)+len(r.Channel)+len(afterChannel)) + len(clockSuffix+markInfix+epochSuffix) + len(r.Subscriber)
 		if r.Wait > 0 {
-			p.perEach = 3
+			p.reads.each = 3
 		}
 	}
 	var space keySpace
 	space.text.Grow(size)
-	p.keys = make([]string, 0, p.perEach*len(p.requests))
+	p.reads.keys = make([]string, 0, p.reads.each*len(p.requests))
 	for i := range p.requests {
 		r := &p.requests[i]
 		base := space.join(prefix, beforeChannel, r.Channel, afterChannel)
-		p.keys = append(p.keys, space.join(base, clockSuffix), space.join(base, markInfix, r.Subscriber))
-		if p.perEach == 3 {
-			p.keys = append(p.keys, space.join(base, epochSuffix))
+		p.reads.keys = append(p.reads.keys, space.join(base, clockSuffix), space.join(base, markInfix, r.Subscriber))
+		if p.reads.each == 3 {
+			p.reads.keys = append(p.reads.keys, space.join(base, epochSuffix))
 		}
 	}
 }
 
-// of returns the keys of a request.
-func (p *polling) of(i int) []string { return p.keys[p.perEach*i : p.perEach*(i+1)] }
-
-func (p *polling) mark(i int) string { return p.keys[p.perEach*i+1] }
+func (p *polling) mark(i int) string { return p.reads.of(i)[1] }
 
 // try does what is left, once.
 func (p *polling) try(ctx context.Context, left []int) []error {
-	client := p.store.conn.Client()
-	commands, now := p.reads(left), time.Now()
+	commands, now := p.reads.commands(left), time.Now()
 	reads := len(commands)
 	var acks, lives []int
 	var calls []redis.Call
@@ -78,11 +73,11 @@ func (p *polling) try(ctx context.Context, left []int) []error {
 		if r.Receipt != nil {
 			acks, calls = append(acks, n), append(calls, p.ackCall(r))
 		} else if !p.store.lives.Lasts(p.mark(i), now, leastLife(&r.FetchRequest), r.Policy.TTL/10) {
-			lives, commands = append(lives, i), append(commands, client.B().Pttl().Key(p.mark(i)).Build())
+			lives, commands = append(lives, i), append(commands, p.reads.client.B().Pttl().Key(p.mark(i)).Build())
 		}
 	}
 	acked, read := p.store.conn.TryMany(ctx, ackScript, calls, commands)
-	errs := p.positions(ctx, left, read[:reads])
+	errs := p.reads.decode(left, read[:reads], p.one(ctx))
 	for n, i := range lives {
 		p.life(i, now, read[reads+n])
 	}
@@ -94,65 +89,19 @@ func (p *polling) try(ctx context.Context, left []int) []error {
 	return errs
 }
 
-// reads returns the commands that read positions: one, or one for each channel of a Cluster.
-func (p *polling) reads(left []int) rueidis.Commands {
-	client := p.store.conn.Client()
-	if client.Mode() != rueidis.ClientModeCluster {
-		keys := p.keys
-		if len(left) < len(p.requests) {
-			keys = make([]string, 0, p.perEach*len(left))
-			for _, i := range left {
-				keys = append(keys, p.of(i)...)
-			}
+// one decodes the position of one channel. If its slot is being moved, it reads key by key.
+func (p *polling) one(ctx context.Context) func(int, []rueidis.RedisMessage, error) error {
+	return func(i int, values []rueidis.RedisMessage, err error) error {
+		if err == nil {
+			return p.position(i, values)
 		}
-		return rueidis.Commands{client.B().Mget().Key(keys...).Build()}
-	}
-	commands := make(rueidis.Commands, len(left))
-	for n, i := range left {
-		commands[n] = client.B().Mget().Key(p.of(i)...).Build()
-	}
-	return commands
-}
-
-// positions decodes the results of reads.
-func (p *polling) positions(ctx context.Context, left []int, read []rueidis.RedisResult) []error {
-	errs := make([]error, len(left))
-	if len(read) == len(left) { // a command for each
-		for n, i := range left {
-			errs[n] = p.single(ctx, i, read[n])
+		if redis.SlotMoving(err) {
+			var b channel.Batch
+			b, err = singleReads{store: p.store, keys: p.store.keys(p.requests[i].Channel)}.position(ctx, p.requests[i].Subscriber)
+			p.results[i].Position, p.results[i].Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock}, b.Mark
 		}
-		return errs
-	}
-	values, err := p.values(read[0], len(left))
-	for n, i := range left {
-		if errs[n] = err; err == nil {
-			errs[n] = p.position(i, values[p.perEach*n:p.perEach*(n+1)])
-		}
-	}
-	return errs
-}
-
-// values returns the values of the positions of n channels.
-func (p *polling) values(read rueidis.RedisResult, n int) ([]rueidis.RedisMessage, error) {
-	values, err := read.ToArray()
-	if err == nil && len(values) != p.perEach*n {
-		err = fmt.Errorf("%w: MGET returned %d values", redis.ErrReply, len(values))
-	}
-	return values, err
-}
-
-// single decodes the position of one channel. If its slot is being moved, it reads key by key.
-func (p *polling) single(ctx context.Context, i int, read rueidis.RedisResult) error {
-	values, err := p.values(read, 1)
-	switch {
-	case redis.SlotMoving(err):
-		b, err := singleReads{store: p.store, keys: p.store.keys(p.requests[i].Channel)}.position(ctx, p.requests[i].Subscriber)
-		p.results[i].Position, p.results[i].Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock}, b.Mark
-		return err
-	case err != nil:
 		return err
 	}
-	return p.position(i, values)
 }
 
 // position decodes clock, mark and, if it was read, epoch.

@@ -2,6 +2,7 @@ package channels
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,6 +16,7 @@ type Store struct {
 	conn        *redis.Conn
 	notifyBytes int
 	lives       *lives.Lives
+	listened    sync.Map               // positionKeys by channel, while it is listened to
 	keyChanges  *prometheus.CounterVec // of receipt keys; nil: not counted
 }
 
