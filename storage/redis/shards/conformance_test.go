@@ -2,6 +2,7 @@ package shards_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,9 +45,12 @@ func (h *harness) Store() shardtest.Store { return h.store }
 // key spells a key of docs/redis-internals.md out, so that it doesn't follow a mistake of the store.
 func (h *harness) key(cache, what string) string { return h.prefix + "sc.{" + cache + "}." + what }
 
-// Replace makes the primary another one than that of the claims.
-func (h *harness) Replace(ctx context.Context, cache, dc string) error {
-	return h.client.Do(ctx, h.client.B().Hset().Key(h.key(cache, "layout."+dc)).FieldValue().FieldValue("run", "another").Build()).Error()
+// Lose makes the primary another one than that of the claims.
+func (h *harness) Lose(ctx context.Context, cache, dc, host string) error {
+	return errors.Join(
+		h.client.Do(ctx, h.client.B().Hset().Key(h.key(cache, "layout."+dc)).FieldValue().FieldValue("run", "another").Build()).Error(),
+		h.client.Do(ctx, h.client.B().Hdel().Key(h.key(cache, "shards."+dc)).Field(host).Build()).Error(),
+	)
 }
 
 // Pass moves the end and the last ping of each holder, and when the primary was found to be another one.

@@ -3,6 +3,8 @@ package shardtest
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,8 +14,8 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// anyOrder sends requests of any process at any time, also late ones and repeats, and lets time pass and the store's clock be set
-// back. It holds the answers against what was true.
+// anyOrder sends requests of any process at any time, also late ones and repeats, and lets time pass, the store's clock be set
+// back, and claims be lost in fail-overs. It holds the answers against what was true.
 func anyOrder(s *subject) {
 	n := 0
 	rapid.Check(s, func(t *rapid.T) {
@@ -25,6 +27,7 @@ func anyOrder(s *subject) {
 			"pass": func(*rapid.T) { w.pass(rapid.IntRange(1, 4).Draw(t, "quarters")) },
 			"back": func(*rapid.T) { w.back(rapid.IntRange(1, 9).Draw(t, "quarters")) },
 			"set":  func(*rapid.T) { w.set() },
+			"lose": func(*rapid.T) { w.lose() },
 		})
 		w.end()
 	})
@@ -37,6 +40,7 @@ type world struct {
 	cache  string
 	layout shard.Layout
 	now    int // quarters of a TTL that have passed
+	losses int
 	all    map[string]*process
 }
 
@@ -47,6 +51,7 @@ type process struct {
 	got   *shard.Claimed // what it was given, and believes to hold; nil: nothing
 	ends  int            // when its claim is over at the earliest
 	over  bool           // it has left, or another has had the shard since
+	lost  bool           // its claim was: it asks for nothing any longer
 }
 
 func (w *world) any() *process {
@@ -117,7 +122,7 @@ func (w *world) set() {
 		return
 	}
 	for _, p := range w.all {
-		require.False(w, w.alive(p) && p.got.Generation != w.layout.Generation, "%s is alive", p.token)
+		require.False(w, w.alive(p) && !p.lost && p.got.Generation != w.layout.Generation, "%s is alive", p.token)
 	}
 	w.layout = l
 }
@@ -131,12 +136,26 @@ func (w *world) back(quarters int) {
 	require.NoError(w, w.s.h.Pass(w.s.Context(), w.cache, dc, -time.Duration(quarters)*ttl/4))
 }
 
-// end expects all shards to be free a TTL after the last request.
+// lose loses the claims of a host. Its processes may believe that they hold their shards until these are over.
+func (w *world) lose() {
+	host := w.any().Host
+	w.losses++
+	for _, token := range slices.Collect(maps.Keys(w.all)) {
+		if p := w.all[token]; p.Host == host {
+			delete(w.all, token)
+			p.token, p.lost = fmt.Sprint("lost ", w.losses, token), true
+			w.all[p.token] = p
+		}
+	}
+	require.NoError(w, w.s.h.Lose(w.s.Context(), w.cache, dc, host))
+}
+
+// end expects all shards to be free a TTL after the last request, or half of it later if claims were lost.
 func (w *world) end() {
 	last := shard.Member{Cache: w.cache, DC: dc, Host: "last0", Address: "last:1"}
 	_, err := w.s.store.Claim(w.s.Context(), last, "last0", ttl)
 	require.True(w, err == nil || errors.Is(err, lease.ErrHeld), err)
-	w.pass(4)
+	w.pass(4 + 2*min(w.losses, 1))
 	for i := range w.layout.Starts {
 		last.Host = fmt.Sprint("last", i+1)
 		_, err := w.s.store.Claim(w.s.Context(), last, "last", ttl)

@@ -222,7 +222,7 @@ func lostClaims(s *subject) {
 	s.claim("y")
 	require.Equal(s, 2, s.claim("z").Shard)
 	s.leave("z")
-	require.NoError(s, s.h.Replace(s.Context(), cache, dc))
+	require.NoError(s, s.h.Lose(s.Context(), cache, dc, "lost"))
 	require.NoError(s, s.ping("x"), "a claim that is known goes on")
 	require.Equal(s, x, s.claim("x"))
 	require.ErrorIs(s, conform.ErrorOf(s.try("y", another("y", 2))), shard.ErrSameHost)

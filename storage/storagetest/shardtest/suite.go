@@ -31,8 +31,8 @@ type Harness interface {
 	// Pass makes the holders of a data centre as old as if some time had passed. A negative time makes them what they are after the
 	// store's clock was set back.
 	Pass(ctx context.Context, cache, dc string, d time.Duration) error
-	// Replace makes the store one that may have lost claims of a data centre, as after a fail-over.
-	Replace(ctx context.Context, cache, dc string) error
+	// Lose makes the store one that has lost the claims of a host, and may have lost others, as in a fail-over.
+	Lose(ctx context.Context, cache, dc, host string) error
 }
 
 var cases = []conform.Case[*subject]{
