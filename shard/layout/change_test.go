@@ -25,7 +25,7 @@ type fleet struct {
 	down    [2]time.Time         // between them it is unavailable
 	refused error                // of SetLayout, once
 	set     []string             // what was set
-	silent  time.Time            // since then the nodes of b, which hold their shards, haven't pinged; zero: they ping
+	silent  [2]time.Time         // between them the nodes of b, which hold their shards, don't ping
 }
 
 func newFleet(t *testing.T, shards int, names ...string) *fleet {
@@ -49,8 +49,8 @@ func (f *fleet) Status(context.Context, string) ([]shard.DC, error) {
 		all[i].Shards = make([]shard.Holder, len(dc.Layout.Starts))
 		for n := range all[i].Shards {
 			h := shard.Holder{Shard: n, Generation: dc.Layout.Generation, Host: "h", Address: "h:1", Pinged: time.Now()}
-			if dc.Name == "b" && !f.silent.IsZero() {
-				h.Pinged = f.silent
+			if dc.Name == "b" && time.Now().Before(f.silent[1]) {
+				h.Pinged = f.silent[0]
 			}
 			if f.load > 0 && age >= f.load/2 {
 				h.Left, h.Loaded = time.Second, age >= f.load
@@ -184,9 +184,8 @@ func TestSilentNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, 1, "a", "b")
-		f.silent = time.Now()
-		time.AfterFunc(time.Minute, func() { f.silent = time.Time{} })
 		begun := time.Now()
+		f.silent = [2]time.Time{begun, begun.Add(time.Minute)}
 		steps, err := f.run(t.Context(), layout.Plan{Starts: shard.Even(2), DCs: []string{"a"}})
 		require.NoError(t, err)
 		require.Equal(t, "a waiting b: h (h:1) holds shard 0, but hasn't pinged lately", steps[0])
