@@ -113,12 +113,8 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 
 // serverOptions returns the options of the server, but for the services that it serves.
 func serverOptions(ctx context.Context, c config.Config, s stores, needs partNeeds) server.Options {
-	var reserved []string
-	if len(c.Shards.Reads.Caches) > 0 {
-		reserved = []string{tier.ChannelPrefix}
-	}
 	return server.Options{
-		Reserved: reserved,
+		Reserved: []string{tier.ChannelPrefix}, // other services on the same Redis may announce there
 		Storage:  func() storage.Description { return s.storage },
 		Ready:    s.ready,
 		Version:  thisBuild().version,
