@@ -236,8 +236,11 @@ func (k *through) unchanged(found map[string][]byte) map[string][]byte {
 func (k *through) report(ok bool, now time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if ok {
+	switch {
+	case ok:
 		k.failed = 0
+		return
+	case now.Before(k.breakTo): // it was asked before the break
 		return
 	}
 	if k.failed++; k.failed >= failures {

@@ -160,6 +160,25 @@ func TestThroughDeadTier(t *testing.T) {
 	})
 }
 
+// Reads that fail together are one failure of the nodes: a hiccup under load doesn't turn them off for long.
+func TestThroughFailsTogether(t *testing.T) {
+	t.Parallel()
+	n := &nodes{has: map[string]bool{"1": true}, takes: time.Hour}
+	through(t, n, func(_ *behind, _ counts, read func(*records.Kind, ...string) []string) {
+		n.during = func() { // the next read begins while this one waits
+			if n.calls < 100 {
+				read(records.Author, "1")
+			}
+		}
+		read(records.Author, "1")
+		require.Equal(t, 100, n.calls)
+		n.takes, n.during = 0, nil
+		require.Equal(t, []string{"redis 1"}, read(records.Author, "1"))
+		pass(time.Second)
+		require.Equal(t, []string{"tier 1"}, read(records.Author, "1"))
+	})
+}
+
 // What the process has seen change is read from Redis for a while, also if it changes while nodes are asked.
 func TestThroughReadsItsWrites(t *testing.T) {
 	t.Parallel()
