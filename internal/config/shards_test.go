@@ -41,7 +41,7 @@ func TestBadNodes(t *testing.T) {
 	for _, tt := range []struct{ name, yaml, want string }{
 		{"no cache", "shardDc: a", "shardCache: isn't set: name the cache to serve, such as author"},
 		{"no data centre", "shardCache: author", "shardDc: isn't set: name the data centre"},
-		{"cache", "shardCache: authors", `shardCache: "authors": the kind can't be read through shards`},
+		{"cache", "shardCache: authors", `shardCache: "authors": the kind can't be read through shards: it has no values that are cached by an ID; did you mean author?`},
 		{"memory", "shardMemory: 0", "shardMemory: 0 is too small, at least one byte is needed"},
 		{"connections", "shardMaxConnections: 0", "shardMaxConnections: 0 is too small"},
 		{"rate", "shardLoadRate: 0", "shardLoadRate: 0 is too small"},

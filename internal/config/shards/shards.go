@@ -17,6 +17,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/config/values"
+	"github.com/tidemark-dev/tidemark/internal/suggest"
+	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	hostlist "github.com/tidemark-dev/tidemark/shard/hosts"
@@ -168,9 +170,19 @@ func (o *Options) readToken() error {
 // ParseCache parses the name of a cache, which is that of a kind of its values.
 func ParseCache(text string) (string, error) {
 	if _, err := tier.Find(text); err != nil {
-		return "", fmt.Errorf("%.64q: %w", text, err)
+		return "", fmt.Errorf("%.64q: %w%s", text, err, suggest.Hint(suggest.Near(text, caches())))
 	}
 	return text, nil
+}
+
+// caches returns the names of all kinds that nodes can have.
+func caches() (names []string) {
+	for _, kind := range records.Kinds {
+		if tier.Allowed(kind) {
+			names = append(names, kind.Name)
+		}
+	}
+	return names
 }
 
 // ParseName returns what parses a name of something.
