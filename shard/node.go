@@ -121,7 +121,7 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 			n.report(ctx, "the node was stopped", nil)
 			return nil
 		case errors.Is(err, errOusted):
-			n.report(ctx, "another node has got the shard", err)
+			n.report(ctx, "the node has lost its shard", err)
 			n.stop(err)
 			return err
 		case errors.Is(err, ErrMoved):

@@ -336,7 +336,7 @@ func TestALostShardEndsTheNode(t *testing.T) {
 				<-n.ended
 				require.ErrorIs(t, n.err, lease.ErrLost)
 				require.Equal(t, shard.Response{}, n.ask(t, 2))
-				require.ErrorContains(t, n.Ready(), "another node has got the shard")
+				require.ErrorContains(t, n.Ready(), "the node has lost its shard")
 				require.NotContains(t, []string{m.holder(0), m.holder(1)}, "h1", "what it claimed was left")
 				_, ended := n.source.ran()
 				require.Equal(t, 1, ended)
