@@ -34,7 +34,7 @@ import (
 func TestReadTier(t *testing.T) {
 	t.Parallel()
 	server, dcs := redistest.Start(t, redistest.Options{}), []string{"a", "b", "c"}
-	shardsCommand(t, server, "layout", "--dc", strings.Join(dcs, ","), "--shards", "4")
+	shardsCommand(t, server, "layout", "--dc", "a", "--dc", "b", "--dc", "c", "--shards", "4")
 	rig := newTierRig(t, server)
 	for _, dc := range dcs {
 		rig.Add(t, dc, 6)
