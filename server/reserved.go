@@ -26,45 +26,14 @@ func (p prefixes) check(name string) error {
 	return nil
 }
 
-// refuse wraps the handlers that write to a channel.
-func (p prefixes) refuse(next web.Handler) web.Handler {
-	return func(c *web.Call) error {
-		if err := p.check(c.Param(0)); err != nil {
-			return err
-		}
-		return next(c)
-	}
-}
+// refuse is check for a call whose first parameter is the channel.
+func (p prefixes) refuse(c *web.Call) error { return p.check(c.Param(0)) }
 
 // keptChannels is channels, of which some are also read by the service only: who fetches and acknowledges as one of its subscribers
-// keeps messages from it.
+// keeps messages from it. Routes of one channel refuse such calls themselves: a frame here would cost each waiting fetch some stack.
 type keptChannels struct {
 	v1.Channels
 	kept prefixes
-}
-
-// Fetch fetches messages.
-func (k *keptChannels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error) {
-	if err := k.kept.check(q.Channel); err != nil {
-		return channel.Delivery{}, err
-	}
-	return k.Channels.Fetch(ctx, q)
-}
-
-// Ack acknowledges messages.
-func (k *keptChannels) Ack(ctx context.Context, name, subscriber, handle string) error {
-	if err := k.kept.check(name); err != nil {
-		return err
-	}
-	return k.Channels.Ack(ctx, name, subscriber, handle)
-}
-
-// Next acknowledges and fetches messages.
-func (k *keptChannels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
-	if err := k.kept.check(q.Channel); err != nil {
-		return channel.Delivery{}, err
-	}
-	return k.Channels.Next(ctx, q, handle)
 }
 
 // FetchMany acknowledges and fetches messages of many subscribers.

@@ -169,6 +169,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		who = "credentials"
 	}
 	reserved := prefixes(o.Reserved)
+	read := reserved.refuse
 	channels = &keptChannels{channels, reserved}
 	if o.Matchmaking != nil {
 		channels = &ticketChannels{Channels: channels, players: o.Matchmaking, guard: o.Guard}
@@ -181,10 +182,10 @@ func (s *Server) addRoutes(channels v1.Channels) {
 	}
 	write := reserved.refuse
 	v1.Register(s.router, v1.Options{
-		Channels: channels, Matchmaking: o.Matchmaking, Write: write,
+		Channels: channels, Matchmaking: o.Matchmaking, Write: write, Read: read,
 		Info: v1.Info{Version: o.Version, Access: who, Storage: o.Storage, Limits: most},
 	})
-	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: most, Write: write})
+	predecessor.Register(s.router, predecessor.Options{Channels: channels, Limits: most, Write: write, Read: read})
 	if o.Records != nil {
 		records.Register(s.router, *o.Records)
 	}

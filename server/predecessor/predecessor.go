@@ -25,7 +25,8 @@ type Channels interface {
 type Options struct {
 	Channels Channels
 	Limits   channel.Limits
-	Write    web.Wrapper // wraps the handlers that write to a channel, the path's first parameter
+	Write    func(*web.Call) error // returns why the channel, the path's first parameter, isn't written to
+	Read     func(*web.Call) error // returns why nobody fetches from it or acknowledges
 }
 
 // Register adds the routes of the API.
@@ -33,11 +34,11 @@ func Register(r *web.Router, o Options) {
 	const at, subscriber = "/channel/:channel", "/channel/:channel/subscription/polling/:subscriber"
 	a, h := web.API{Router: r, Fail: fail}, &handlers{channels: o.Channels, limits: o.Limits}
 	for _, r := range []web.Route{
-		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel, Handle: o.Write(h.publish)},
-		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(h.subscribe)},
-		{Method: http.MethodGet, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: h.poll},
-		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(h.unsubscribe)},
-		{Method: http.MethodDelete, Path: subscriber + "/message", Action: access.Subscribe, Of: web.Subscriber, Handle: h.ack},
+		{Method: http.MethodPut, Path: at + "/message/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write, Handle: h.publish},
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: h.subscribe},
+		{Method: http.MethodGet, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Waits: true, Refuse: o.Read, Handle: h.poll},
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: h.unsubscribe},
+		{Method: http.MethodDelete, Path: subscriber + "/message", Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Read, Handle: h.ack},
 	} {
 		r.Query = web.QueryIgnored
 		a.Add(r)

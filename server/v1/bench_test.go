@@ -93,7 +93,7 @@ func BenchmarkHandlers(b *testing.B) {
 			o.Guard = guard
 		}
 		routers[closed] = web.New(o)
-		Register(routers[closed], Options{Channels: s, Write: func(next web.Handler) web.Handler { return next }})
+		Register(routers[closed], Options{Channels: s})
 	}
 	const subscriber = "/v1/channels/bench-42/subscribers/full"
 	const messages = "/v1/channels/bench-42/messages"

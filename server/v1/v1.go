@@ -28,7 +28,8 @@ type Options struct {
 	Channels    Channels
 	Matchmaking Matchmaking // nil: there are no routes of tickets, matches and queues
 	Info        Info
-	Write       web.Wrapper // wraps the handlers that write to a channel, the path's first parameter
+	Write       func(*web.Call) error // returns why the channel, the path's first parameter, isn't written to
+	Read        func(*web.Call) error // returns why nobody fetches from it or acknowledges
 }
 
 // Register adds the routes of the API.
@@ -50,17 +51,17 @@ func registerChannels(a web.API, o Options) {
 	m, s := &messages{o.Channels}, &subscribers{o.Channels}
 	d, c := &deliveries{o.Channels}, &channels{o.Channels}
 	for _, r := range []web.Route{
-		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel, Handle: o.Write(m.publish)},
-		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel, Handle: o.Write(m.put)},
-		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(s.subscribe)},
-		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Handle: o.Write(s.unsubscribe)},
+		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel, Refuse: o.Write, Handle: m.publish},
+		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel, Refuse: o.Write, Handle: m.put},
+		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: s.subscribe},
+		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Write, Handle: s.unsubscribe},
 		{
 			Method: http.MethodGet, Path: subscriber + "/messages", Query: web.QueryRead,
-			Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: d.fetch,
+			Action: access.Subscribe, Of: web.Subscriber, Waits: true, Refuse: o.Read, Handle: d.fetch,
 		},
-		{Method: http.MethodPost, Path: subscriber + "/ack", Action: access.Subscribe, Of: web.Subscriber, Handle: d.ack},
+		{Method: http.MethodPost, Path: subscriber + "/ack", Action: access.Subscribe, Of: web.Subscriber, Refuse: o.Read, Handle: d.ack},
 		{Method: http.MethodPost, Path: "/v1/fetch", Action: access.Subscribe, InBody: true, Waits: true, Handle: d.fetchMany},
-		{Method: http.MethodPost, Path: subscriber + "/next", Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: d.next},
+		{Method: http.MethodPost, Path: subscriber + "/next", Action: access.Subscribe, Of: web.Subscriber, Waits: true, Refuse: o.Read, Handle: d.next},
 	} {
 		a.Add(r)
 	}

@@ -17,9 +17,6 @@ import (
 // Handler answers a call, or returns the error to answer it with.
 type Handler func(*Call) error
 
-// Wrapper returns a handler that does something before, after or instead of next.
-type Wrapper func(next Handler) Handler
-
 // Query says what happens to query parameters that a handler doesn't read.
 type Query int
 
@@ -42,6 +39,7 @@ type Route struct {
 	Open   bool                        // the route is served without credentials
 	Waits  bool                        // the answer may wait: the call's context ends when the client's credential does
 	Admin  bool                        // the route is served by Router.Admin only
+	Refuse func(*Call) error           // returns why this call isn't served, or nil; nil: all are. Its stack is free again while Handle waits
 
 	Handle Handler
 }
@@ -119,6 +117,9 @@ func (c *Call) check() error {
 	}
 	if c.route.Query == QueryRefused && c.request.URL.RawQuery != "" {
 		return &wire.InputError{Slug: fault.SlugInvalidQuery, Detail: "this call has no query parameters", Offset: -1}
+	}
+	if c.route.Refuse != nil {
+		return c.route.Refuse(c)
 	}
 	return nil
 }
