@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
@@ -139,7 +139,7 @@ func (n *Node[K, ID, V]) Run(ctx context.Context) error {
 				wait = n.o.TTL / 2 // after an outage those that have loaded a shard claim theirs before others do
 			}
 		}
-		pause(ctx, wait*3/4+rand.N(wait/2)) //nolint:gosec // it isn't a secret
+		pace.Sleep(ctx, pace.Jitter(wait))
 	}
 }
 

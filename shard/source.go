@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // Source is where a node's values come from.
@@ -80,16 +82,6 @@ func (l *load[K, ID, V]) run(ctx context.Context, s Source[K, ID, V], o *NodeOpt
 		}
 		again := wait.NextBackOff()
 		o.Logger.WarnContext(ctx, "the source failed, and will be loaded again", slog.Any("error", err), slog.Duration("after", again))
-		pause(ctx, again)
-	}
-}
-
-// pause waits, but no longer than ctx lives.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		pace.Sleep(ctx, again)
 	}
 }

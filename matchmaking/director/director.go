@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // events are what the watch of a queue reported and nobody has handled. It may be used by many goroutines.

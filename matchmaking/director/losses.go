@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // losses looks for tickets that the storage has lost, and ends the waits of their players.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // memory is a queue in memory, as the store says, in which nobody claims.

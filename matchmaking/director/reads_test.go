@@ -12,9 +12,9 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 

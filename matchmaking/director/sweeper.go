@@ -8,9 +8,9 @@ import (
 	"github.com/oklog/ulid/v2"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 const (

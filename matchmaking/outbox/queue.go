@@ -11,9 +11,9 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 const (

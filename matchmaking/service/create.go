@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // missRefresh is the shortest time between two reads of the definitions because of unknown names.

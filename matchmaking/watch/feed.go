@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // feed is the waits of one queue. Its run owns the only goroutine. All fields but the first ones are guarded by Watches' lock.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // Bounds of the job.
@@ -59,7 +61,7 @@ func (j *Job) Run(ctx context.Context) error {
 			return nil
 		}
 		j.o.Logger.WarnContext(ctx, "copying to followers was interrupted", "error", err)
-		pause(ctx, reholdPause)
+		pace.Sleep(ctx, reholdPause)
 	}
 	return nil
 }
@@ -78,7 +80,7 @@ func (j *Job) hold(ctx context.Context) error {
 		if j.mustReload() {
 			if err := j.o.Store.Pending(ctx, j.add); err != nil {
 				j.o.Logger.WarnContext(ctx, "cannot read which channels are to be copied", "error", err)
-				pause(ctx, retryPause)
+				pace.Sleep(ctx, retryPause)
 				j.lost()
 			}
 		}
@@ -177,13 +179,4 @@ func (j *Job) Pending() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return len(j.known)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records/community"
 	"github.com/tidemark-dev/tidemark/records/followers"
 )
@@ -65,7 +66,7 @@ func (r *reader) run(ctx context.Context) error {
 		case receipt != "": // only expired ones
 		case age < settleAfter:
 			if time.Since(begun) < wait { // the service ends waits early when it shuts down
-				pause(ctx, min(wait, time.Second))
+				pace.Sleep(ctx, min(wait, time.Second))
 			}
 		case at == "":
 			return nil
@@ -130,7 +131,7 @@ func (r *reader) deliver(ctx context.Context, group []community.ID, drafts []cha
 		var err error
 		if left, err = r.publish(ctx, left, drafts); err != nil {
 			r.job.o.Logger.DebugContext(ctx, "some followers can't be reached", "channel", r.channel, "followers", len(left), "error", err)
-			pause(ctx, delay)
+			pace.Sleep(ctx, delay)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)

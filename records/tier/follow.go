@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/tier/internal/table"
 	"github.com/tidemark-dev/tidemark/shard"
@@ -64,19 +65,19 @@ type write struct {
 }
 
 func (f *follower) run(ctx context.Context) error {
-	pause := firstPause
+	wait := firstPause
 	for ctx.Err() == nil {
 		err := f.step(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err == nil:
-			pause = firstPause
+			wait = firstPause
 		case !mayPass(err):
 			return err
 		default:
 			f.o.Logger.WarnContext(ctx, "cannot follow the values of a shard, trying again", "cache", f.o.Kind.Name, "error", err)
-			sleep(ctx, pause)
-			pause = min(2*pause, lastPause)
+			pace.Sleep(ctx, wait)
+			wait = min(2*wait, lastPause)
 		}
 	}
 	return context.Cause(ctx)
@@ -158,7 +159,7 @@ func (f *follower) fetch(ctx context.Context, wait time.Duration) error {
 		}
 	}
 	if len(d.Messages) == 0 && time.Since(begun) < wait { // the service ends waits early when it shuts down
-		sleep(ctx, min(wait, firstPause))
+		pace.Sleep(ctx, min(wait, firstPause))
 	}
 	return nil
 }
@@ -272,16 +273,4 @@ func (f *follower) unsubscribe(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
 	_ = f.o.Channels.Unsubscribe(ctx, Channel(f.o.Kind), f.subscriber) // or it ends by itself
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

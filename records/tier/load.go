@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records/tier/internal/table"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -28,7 +29,7 @@ func (f *follower) rests(now time.Time) bool { return len(f.left) == 0 && f.next
 // load reads the next values of the walk.
 func (f *follower) load(ctx context.Context) error {
 	if len(f.left) == 0 {
-		sleep(ctx, time.Until(f.next))
+		pace.Sleep(ctx, time.Until(f.next))
 		ids, looked, err := f.walk.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return f.loaded(ctx)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // Channels is the number of channels and of their clients.
@@ -62,7 +63,7 @@ func (p *publisher) run(ctx, publishing context.Context) {
 		default:
 			return // whether it was published is unknown
 		}
-		wait(publishing, p.pause)
+		pace.Sleep(publishing, p.pause)
 	}
 }
 
@@ -117,7 +118,7 @@ func (s *subscriber) run(ctx context.Context) {
 		case errors.Is(err, client.ErrReceiptForged):
 			s.Messages.ReceiptForged(err.Error())
 			s.receipt = ""
-			wait(ctx, emptyPause)
+			pace.Sleep(ctx, emptyPause)
 		case errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
 			s.Messages.Refused(err.Error())
 			s.receipt = ""
@@ -125,7 +126,7 @@ func (s *subscriber) run(ctx context.Context) {
 		default:
 			s.Messages.Refused(err.Error())
 			s.receipt = ""
-			wait(ctx, maxPause)
+			pace.Sleep(ctx, maxPause)
 		}
 	}
 }
@@ -152,7 +153,7 @@ func (s *subscriber) read(ctx context.Context) error {
 	}
 	s.confirmed()
 	if len(d.Messages) == 0 && time.Since(asked) < emptyPause {
-		wait(ctx, emptyPause) // a draining server returns at once
+		pace.Sleep(ctx, emptyPause) // a draining server returns at once
 	}
 	return s.delivered(d)
 }

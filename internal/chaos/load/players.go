@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
@@ -36,7 +37,7 @@ func (l *Load) StartPlayers(ctx, playing context.Context, c Players) {
 		l.work(func() {
 			for n := 0; playing.Err() == nil; n++ {
 				p.play(ctx, n, false)
-				wait(playing, c.Pause)
+				pace.Sleep(playing, c.Pause)
 			}
 		})
 	}
@@ -141,7 +142,7 @@ func (p *player) awaitFor(ctx context.Context, server int, id string) error {
 		err := p.await(attempt, server, id)
 		overdue := attempt.Err() != nil || errors.Is(err, errStreamEnded)
 		cancel()
-		if err == nil || !overdue || !wait(ctx, firstPause) {
+		if err == nil || !overdue || !pace.Sleep(ctx, firstPause) {
 			return err
 		}
 		p.n++

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/chaos/oracle"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
@@ -112,7 +113,7 @@ func (t *turn) try(ctx context.Context, call func(server int) error) error {
 		if !retryable(err) {
 			return fmt.Errorf("%w: %w", errRefused, err)
 		}
-		if !wait(ctx, pause+rand.N(pause)) { //nolint:gosec // no secret
+		if !pace.Sleep(ctx, pause+rand.N(pause)) { //nolint:gosec // no secret
 			return ctx.Err()
 		}
 	}
@@ -127,18 +128,6 @@ func (t *turn) pick() int {
 		}
 	}
 	return t.n % all
-}
-
-// wait waits for d, and reports whether ctx is still alive.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // retryable reports whether another try may succeed.

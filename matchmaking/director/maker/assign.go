@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // assignPatience is how long an assignment whose outcome is not known is repeated: while the storage knows of it, which it

@@ -5,7 +5,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
+	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
 // Schedule decides when the next round is held. After a round that found matches the next one is held a debounce later

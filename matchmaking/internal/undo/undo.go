@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/pace"
 )
 
 // maxUnknown limits the attempts that wait to be undone. More are dropped: their tickets end with their life.

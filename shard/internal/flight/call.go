@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/shard/internal/routes"
 )
 
@@ -55,7 +56,7 @@ func (f *flight) call(ctx, first context.Context, p *part, host int) {
 
 func (f *flight) retry(ctx context.Context, p *part, h *routes.Host, err error) ([]byte, error) {
 	if !errors.Is(err, f.o.ErrTimeout) { // it failed at once
-		pause(ctx, time.Duration(1+rand.Int64N(int64(f.o.RetryPause)))) //nolint:gosec // jitter
+		pace.Sleep(ctx, time.Duration(1+rand.Int64N(int64(f.o.RetryPause)))) //nolint:gosec // jitter
 	}
 	attempt, cancel := f.o.attempt(ctx)
 	defer cancel()

@@ -132,12 +132,3 @@ func (c *Control) landed(f *flight, calls int) {
 
 // isLocal reports whether a host is asked first.
 func (c *Control) isLocal(h *routes.Host) bool { return c.o.LocalDC != "" && h.DC == c.o.LocalDC }
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
