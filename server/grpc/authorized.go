@@ -20,7 +20,7 @@ func authorized(m *method, next grpc.StreamHandler) grpc.StreamHandler {
 		ctx, p, err := m.admit(ss.Context())
 		ss.(*call).client = p
 		if err == nil {
-			err = m.router.Guard().Check(ctx, p, m.need.Action, access.Resource{})
+			err = m.router.Guard().Check(ctx, p, m.need.action, access.Resource{})
 		}
 		if err != nil {
 			return err
@@ -85,9 +85,9 @@ func (s *authorizedStream) RecvMsg(message any) error {
 	if err == nil {
 		err = s.method.router.Guard().Valid(access.From(s.ctx))
 	}
-	if err != nil || s.checked || s.method.need.Of == nil {
+	if err != nil || s.checked || s.method.need.of == nil {
 		return err
 	}
 	s.checked = true
-	return s.method.router.Guard().Check(s.ctx, access.From(s.ctx), s.method.need.Action, s.method.need.Of(s.ctx, message))
+	return s.method.router.Guard().Check(s.ctx, access.From(s.ctx), s.method.need.action, s.method.need.of(s.ctx, message))
 }

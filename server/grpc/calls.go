@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -30,7 +29,7 @@ type method struct {
 	drained  <-chan struct{} // closed when the server drains
 	arrivals *arrivals       // of the listener of gRPC; nil: the request has arrived when the call begins
 	router   *web.Router
-	need     services.Need // of the client, on a service that isn't open
+	need     need // of the client, on a service that isn't open
 }
 
 // intercept returns a handler with what all calls have in common. Its parts are called one after the other, and not each by the
@@ -39,7 +38,7 @@ func intercept(m *method, handler grpc.StreamHandler) grpc.StreamHandler {
 	if m.asks {
 		handler = drained(m, handler)
 	}
-	if m.path != "" && !m.need.Open && (m.router.Guard() != nil || !m.http && m.router.Limited()) {
+	if m.path != "" && !m.need.open && (m.router.Guard() != nil || !m.http && m.router.Limited()) {
 		handler = authorized(m, handler)
 	}
 	return func(srv any, ss grpc.ServerStream) (err error) {
@@ -198,7 +197,7 @@ func (s *drainedStream) RecvMsg(message any) error {
 	case err := <-read:
 		return err
 	case <-s.drained:
-		return services.ErrDraining
+		return errDraining
 	case <-s.Context().Done():
 		if ended := credentialEnd(s.Context()); ended != nil {
 			return ended

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -109,7 +108,7 @@ func statusOf(code codes.Code, err error) int {
 		return http.StatusInsufficientStorage
 	case errors.Is(err, errSlow), errors.Is(err, errUnreadAnswer):
 		return http.StatusRequestTimeout
-	case errors.Is(err, services.ErrQueries):
+	case errors.Is(err, errQueries):
 		return http.StatusServiceUnavailable // 413 would say that the client sent too much
 	}
 	return statusOfCode(code)

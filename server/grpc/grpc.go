@@ -11,16 +11,27 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	reflectionv1alpha "google.golang.org/grpc/reflection/grpc_reflection_v1alpha"
 
-	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
-// Matchmaking is what Open Match's services call.
+// Matchmaking is the matchmaker that Open Match's services call. Its errors are those of package matchmaking.
 type Matchmaking interface {
-	services.Players
-	services.Pools
+	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
+	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
+	Cancel(ctx context.Context, id string) error
+	Delete(ctx context.Context, id string) error
+
+	// Await waits for the assignment of a ticket, whose player is present meanwhile. Drain ends it.
+	Await(ctx context.Context, id string) (*matchmaking.Assignment, error)
+	// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more.
+	AwaitEnd(ctx context.Context, queue, id string) error
+
+	// Waiting calls each with the waiting tickets of a queue, the oldest first, in batches.
+	Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error
+	Definitions() []matchmaking.Definition
 }
 
 // Options configures the services. Router and Matchmaking are required.
@@ -84,14 +95,10 @@ func New(o Options) *Services {
 		arrivals: arrivals{limit: arrivalLimit, slow: arrivalSlow, most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages)},
 	}
 	s.served = []served{
-		{&openmatch.FrontendService_ServiceDesc, services.NewFrontend(o.Matchmaking, o.Router.Draining())},
-		{&openmatch.QueryService_ServiceDesc, services.NewQuery(services.QueryOptions{
-			Pools: o.Matchmaking, Page: limits.QueryPage, PageBytes: pageBytes, Connection: connectionOf,
-			Limit: func(ctx context.Context) (send func(func() error) error, stop func()) { return s.answers.begin(ctx) },
-			Allow: func(ctx context.Context, queue string) error {
-				return o.Router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: queue})
-			},
-		})},
+		{&openmatch.FrontendService_ServiceDesc, &frontend{matchmaking: o.Matchmaking, drained: o.Router.Draining()}},
+		{&openmatch.QueryService_ServiceDesc, &query{
+			matchmaking: o.Matchmaking, guard: o.Router.Guard(), page: limits.QueryPage, answers: &s.answers, open: map[string]int{},
+		}},
 		{&grpc_health_v1.Health_ServiceDesc, &healthCheck{router: o.Router}},
 		{&reflectionv1.ServerReflection_ServiceDesc, reflection.NewServerV1(reflection.ServerOptions{Services: s})},
 		{&reflectionv1alpha.ServerReflection_ServiceDesc, reflection.NewServer(reflection.ServerOptions{Services: s})},
@@ -120,7 +127,7 @@ func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Ser
 	for _, one := range s.served {
 		desc := intercepted(one.desc, func(path string) *method {
 			m := &method{
-				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: services.NeedOf(path),
+				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path),
 			}
 			if !onRoutes {
 				m.counts, m.arrivals = s.router.Procedure(path), &s.arrivals

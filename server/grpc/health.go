@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -83,7 +82,7 @@ func (h *healthCheck) Watch(
 			sent = s
 		}
 		if last {
-			return services.ErrDraining
+			return errDraining
 		}
 		select {
 		case <-ticker.C:

@@ -17,8 +17,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/tidemark-dev/tidemark/server/grpc/internal/anyjson"
-	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -74,15 +72,15 @@ func (p jsonLines) serve(c *web.Call) error {
 		p.fail(c, err)
 		return nil
 	}
-	limit, err := timeout.Of(c.Request().Header, true)
+	limit, err := timeoutOf(c.Request().Header, true)
 	if err != nil {
 		p.fail(c, badRequest(err.Error()))
 		return nil
 	}
 	ctx := c.Context()
-	if limit.Limited {
+	if limit.limited {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit.For)
+		ctx, cancel = context.WithTimeout(ctx, limit.duration)
 		defer cancel()
 	}
 	c.SetHeaders()
@@ -149,7 +147,7 @@ func (s *jsonStream) RecvMsg(message any) error {
 
 // SendMsg writes a line.
 func (s *jsonStream) SendMsg(message any) error {
-	line, err := anyjson.Append(jsonOut, nil, message.(proto.Message))
+	line, err := appendJSON(jsonOut, nil, message.(proto.Message))
 	if err != nil {
 		return err
 	}

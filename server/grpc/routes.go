@@ -20,10 +20,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/server/grpc/internal/anyjson"
-	"github.com/tidemark-dev/tidemark/server/grpc/internal/gzipped"
-	"github.com/tidemark-dev/tidemark/server/grpc/internal/timeout"
-	"github.com/tidemark-dev/tidemark/server/grpc/services"
 	"github.com/tidemark-dev/tidemark/server/web"
 )
 
@@ -59,8 +55,8 @@ func (s *Services) transcoder() http.Handler {
 		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
 		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))), // of answers too, as JSON
 		vanguard.WithNoTargetCompression(),
-	), vanguard.WithCodec(anyjson.NewCodec), vanguard.WithCompression(vanguard.CompressionGzip, gzipped.NewCompressor,
-		gzipped.Decompressors(int64(s.limits.MessageBytes))))
+	), vanguard.WithCodec(newJSONCodec), vanguard.WithCompression(vanguard.CompressionGzip, newGzipCompressor,
+		gzipDecompressors(int64(s.limits.MessageBytes))))
 	if err != nil {
 		panic(fmt.Sprintf("translate the protocols of HTTP: %v", err)) // impossible: the services are generated
 	}
@@ -102,9 +98,9 @@ func (r *routes) add(m protoreflect.MethodDescriptor) {
 	if p.method != openmatch.FrontendService_CreateTicket_FullMethodName && string(m.Parent().FullName()) != openmatch.QueryService_ServiceDesc.ServiceName {
 		p.most = min(p.most, shortRequestBytes)
 	}
-	api, need := web.API{Router: r.router, Fail: p.refuse}, services.NeedOf(p.method)
+	api, needed := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
 	one := web.Route{
-		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: need.Action, Open: need.Open, Handle: p.serve,
+		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open, Handle: p.serve,
 	}
 	if m.IsStreamingClient() {
 		one.Handle = func(c *web.Call) error { p.call(c, c.Request().Body); return nil }
@@ -180,7 +176,7 @@ func (p procedure) check(c *web.Call, body []byte) error {
 
 // call lets the services answer a request.
 func (p procedure) call(c *web.Call, body io.ReadCloser) {
-	limit, err := timeout.Of(c.Request().Header, p.json)
+	limit, err := timeoutOf(c.Request().Header, p.json)
 	if err != nil {
 		p.fail(c, badRequest(err.Error()))
 		return
@@ -190,7 +186,7 @@ func (p procedure) call(c *web.Call, body io.ReadCloser) {
 	from := &request{call: c}
 	defer from.end()
 	translated := c.Request().WithContext(context.WithValue(c.Context(), requestKey{}, from))
-	translated.Header = limit.Header(translated.Header, p.json)
+	translated.Header = limit.forVanguard(translated.Header, p.json)
 	translated.Body, translated.ContentLength = body, -1
 	p.declare(translated)
 	p.calls.ServeHTTP(c.Response(), translated)

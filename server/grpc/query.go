@@ -1,4 +1,4 @@
-package services
+package grpc
 
 import (
 	"context"
@@ -10,62 +10,42 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
 )
 
-// Pools is what QueryService calls.
-type Pools interface {
-	Waiting(ctx context.Context, r matchmaking.WaitingRequest, each func([]*matchmaking.Ticket) error) error
-	Definitions() []matchmaking.Definition
-}
-
 // query is openmatch.QueryService.
 type query struct {
 	openmatch.UnimplementedQueryServiceServer
 
-	QueryOptions
+	matchmaking Matchmaking
+	guard       *access.Guard
+	page        int // tickets or IDs in one message of an answer, at most
+	answers     *answers
 
 	mu    sync.Mutex
-	of    map[string]int // queries in progress, by the client's connection
+	open  map[string]int // queries in progress, by the client's connection
 	total int            // of them
 }
 
-// QueryOptions configures QueryService. All fields are required.
-type QueryOptions struct {
-	Pools     Pools
-	Page      int // tickets or IDs in one message of an answer, at most
-	PageBytes int // the same in bytes, unless a message has only one ticket
-	// Allow returns an error if the client may not read a queue.
-	Allow func(ctx context.Context, queue string) error
-	// Limit limits the time in which a client reads an answer, until stop is called. send limits it for one message.
-	Limit func(ctx context.Context) (send func(message func() error) error, stop func())
-	// Connection names the connection of a call.
-	Connection func(ctx context.Context) string
-}
-
-// How many queries are in progress at the same time.
+// Limits on the queries in progress at the same time.
 const (
 	maxQueries    = 16
 	maxQueriesOne = 4 // of one connection
 )
 
-// NewQuery returns QueryService.
-func NewQuery(o QueryOptions) openmatch.QueryServiceServer {
-	return &query{QueryOptions: o, of: map[string]int{}}
-}
-
 // enter begins a query of a connection, unless there are too many.
 func (q *query) enter(connection string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.total == maxQueries || q.of[connection] == maxQueriesOne {
+	if q.total == maxQueries || q.open[connection] == maxQueriesOne {
 		return false
 	}
 	q.total++
-	q.of[connection]++
+	q.open[connection]++
 	return true
 }
 
@@ -73,13 +53,13 @@ func (q *query) leave(connection string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.total--
-	if q.of[connection]--; q.of[connection] == 0 {
-		delete(q.of, connection)
+	if q.open[connection]--; q.open[connection] == 0 {
+		delete(q.open, connection)
 	}
 }
 
-// ErrQueries is the error of a query while too many others are in progress.
-var ErrQueries = status.Error(codes.ResourceExhausted, "the server is answering too many queries; try again")
+// errQueries is returned while too many queries are in progress.
+var errQueries = status.Error(codes.ResourceExhausted, "the server is answering too many queries; try again")
 
 // QueryTickets sends the waiting tickets of a pool, the oldest first.
 func (q *query) QueryTickets(
@@ -97,7 +77,7 @@ func (q *query) QueryTickets(
 	answer.add = func(t *matchmaking.Ticket, send func() error) error {
 		ticket := convert.FromTicket(t)
 		size := protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(ticket)) // as it is encoded in the page
-		if len(page.Tickets) == q.Page || len(page.Tickets) > 0 && bytes+size > q.PageBytes {
+		if len(page.Tickets) == q.page || len(page.Tickets) > 0 && bytes+size > pageBytes {
 			if err := send(); err != nil {
 				return err
 			}
@@ -123,7 +103,7 @@ func (q *query) QueryTicketIds(
 			return stream.Send(page)
 		},
 		add: func(t *matchmaking.Ticket, send func() error) error {
-			if page.Ids = append(page.Ids, t.ID); len(page.Ids) < q.Page {
+			if page.Ids = append(page.Ids, t.ID); len(page.Ids) < q.page {
 				return nil
 			}
 			return send()
@@ -132,10 +112,10 @@ func (q *query) QueryTicketIds(
 	return q.walk(ctx, asked{queue: metadataOf(ctx, metadataQueue), pool: request.GetPool(), fields: matchmaking.FieldsNone}, answer)
 }
 
-// pages is the messages of an answer.
+// pages builds the messages of an answer.
 type pages struct {
-	add   func(t *matchmaking.Ticket, send func() error) error // adds a ticket to the page, which it may have to send
-	send  func() error                                         // sends the page, and begins another one
+	add   func(t *matchmaking.Ticket, send func() error) error // adds a ticket to the page, and sends a full page
+	send  func() error                                         // sends the page and begins another one
 	empty func() bool                                          // reports whether the page is empty
 }
 
@@ -158,22 +138,22 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	if a.queue == "" {
 		a.queue = q.queueOf(a.pool)
 	}
-	if err := q.Allow(ctx, a.queue); err != nil {
+	if err := q.guard.Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: a.queue}); err != nil {
 		return err
 	}
-	connection := q.Connection(ctx)
+	connection := connectionOf(ctx)
 	if !q.enter(connection) {
-		return ErrQueries
+		return errQueries
 	}
 	defer q.leave(connection)
-	limited, stop := q.Limit(ctx)
+	limited, stop := q.answers.begin(ctx)
 	defer stop()
 	send := func() error { return limited(answer.send) }
 	if len(pool.DoubleRanges)+len(pool.StringEquals)+len(pool.TagsPresent) > 0 {
 		a.fields = max(a.fields, matchmaking.FieldsSearch)
 	}
 	r := matchmaking.WaitingRequest{Queue: a.queue, Fields: a.fields}
-	err = q.Pools.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
+	err = q.matchmaking.Waiting(ctx, r, func(tickets []*matchmaking.Ticket) error {
 		for _, t := range tickets {
 			if !function.Pass(pool, t) {
 				continue
@@ -190,9 +170,9 @@ func (q *query) walk(ctx context.Context, a asked, answer pages) error {
 	return send()
 }
 
-// queueOf returns the queue whose profile has a pool, or the default queue if none has it.
+// queueOf returns the queue whose profile has the pool, or the default queue if none has it.
 func (q *query) queueOf(asked *openmatch.Pool) string {
-	for _, d := range q.Pools.Definitions() {
+	for _, d := range q.matchmaking.Definitions() {
 		for _, pool := range d.Profile.Pools {
 			if pool.Name == asked.GetName() && proto.Equal(convert.FromPool(pool), asked) {
 				return d.Name

@@ -1,5 +1,4 @@
-// Package anyjson writes messages as JSON, also those with an Any that JSON can't represent.
-package anyjson
+package grpc
 
 import (
 	"bytes"
@@ -19,37 +18,37 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// codec is vanguard's own, but calls malformed JSON the client's fault, and not an unknown error.
-type codec struct{ *vanguard.JSONCodec }
+// jsonCodec is vanguard's codec, but reports malformed JSON as invalid_argument instead of unknown.
+type jsonCodec struct{ *vanguard.JSONCodec }
 
-// NewCodec returns a codec for vanguard.
-func NewCodec(types vanguard.TypeResolver) vanguard.Codec {
-	return codec{vanguard.NewJSONCodec(types)}
+// newJSONCodec returns a codec for vanguard.
+func newJSONCodec(types vanguard.TypeResolver) vanguard.Codec {
+	return jsonCodec{vanguard.NewJSONCodec(types)}
 }
 
 // MarshalAppend appends a message as JSON.
-func (c codec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
-	return Append(c.MarshalOptions, base, m)
+func (c jsonCodec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
+	return appendJSON(c.MarshalOptions, base, m)
 }
 
 // Unmarshal reads a message.
-func (c codec) Unmarshal(data []byte, m proto.Message) error {
+func (c jsonCodec) Unmarshal(data []byte, m proto.Message) error {
 	if err := c.JSONCodec.Unmarshal(data, m); err != nil {
 		return connect.NewError(connect.CodeInvalidArgument, errors.New(strings.ToValidUTF8(err.Error(), "\uFFFD")))
 	}
 	return nil
 }
 
-// Append appends a message as JSON. An Any that JSON can't represent, as its type is unknown here or its bytes aren't of
-// its type, has its bytes in base64 as its value: one such ticket must not keep those beside it from a client.
-func Append(o protojson.MarshalOptions, base []byte, m proto.Message) ([]byte, error) {
+// appendJSON appends a message as JSON. If JSON can't represent an Any, because its type is unknown or its bytes are invalid,
+// its value is its bytes in base64. Otherwise one such ticket would make a whole page of tickets unreadable.
+func appendJSON(o protojson.MarshalOptions, base []byte, m proto.Message) ([]byte, error) {
 	out, err := o.MarshalAppend(base, m)
 	if err == nil {
 		return out, nil
 	}
-	marked := &opaque{resolver: o.Resolver, mark: rand.Text() + "/"}
-	if marked.resolver == nil {
-		marked.resolver = protoregistry.GlobalTypes
+	marked := &opaqueTypes{typeResolver: o.Resolver, mark: rand.Text() + "/"}
+	if marked.typeResolver == nil {
+		marked.typeResolver = protoregistry.GlobalTypes
 	}
 	m = proto.Clone(m)
 	for _, extensions := range extensionsOf(m) {
@@ -67,7 +66,7 @@ func Append(o protojson.MarshalOptions, base []byte, m proto.Message) ([]byte, e
 	return append(base, bytes.ReplaceAll(text, []byte(marked.mark), nil)...), nil
 }
 
-// extensionsOf returns what callers and assigners have put into a message.
+// extensionsOf returns the maps of a message that can have any type of value.
 func extensionsOf(m proto.Message) (all []map[string]*anypb.Any) {
 	switch m := m.(type) {
 	case *openmatch.Ticket:
@@ -82,19 +81,19 @@ func extensionsOf(m proto.Message) (all []map[string]*anypb.Any) {
 	return all
 }
 
-// opaque resolves the types of an answer. Those that begin with its mark are bytes.
-type opaque struct {
-	resolver
+// opaqueTypes resolves type URLs. Those that begin with its mark are BytesValue.
+type opaqueTypes struct {
+	typeResolver
 	mark string
 }
 
-type resolver interface {
+type typeResolver interface {
 	protoregistry.ExtensionTypeResolver
 	protoregistry.MessageTypeResolver
 }
 
-// replace returns an Any whose value is the bytes of another one, with a marked type.
-func (o *opaque) replace(a *anypb.Any) *anypb.Any {
+// replace returns an Any with the bytes of another one as BytesValue, and a marked type.
+func (o *opaqueTypes) replace(a *anypb.Any) *anypb.Any {
 	value, err := proto.Marshal(wrapperspb.Bytes(a.GetValue()))
 	if err != nil {
 		panic(err) // bytes can always be encoded
@@ -102,10 +101,10 @@ func (o *opaque) replace(a *anypb.Any) *anypb.Any {
 	return &anypb.Any{TypeUrl: o.mark + a.GetTypeUrl(), Value: value}
 }
 
-// FindMessageByURL returns the type of an Any.
-func (o *opaque) FindMessageByURL(url string) (protoreflect.MessageType, error) {
+// FindMessageByURL returns the type with a type URL.
+func (o *opaqueTypes) FindMessageByURL(url string) (protoreflect.MessageType, error) {
 	if len(url) >= len(o.mark) && url[:len(o.mark)] == o.mark {
 		return new(wrapperspb.BytesValue).ProtoReflect().Type(), nil
 	}
-	return o.resolver.FindMessageByURL(url)
+	return o.typeResolver.FindMessageByURL(url)
 }

@@ -1,4 +1,4 @@
-package services
+package grpc
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func (f *frontend) WatchAssignments(
 
 // await waits for the assignment.
 func (f *frontend) await(ctx context.Context, id string) (*matchmaking.Assignment, error) {
-	a, err := f.players.Await(ctx, id)
+	a, err := f.matchmaking.Await(ctx, id)
 	if err != nil {
 		return nil, f.orDraining(orNoTicket(id, err))
 	}
@@ -37,7 +37,7 @@ func (f *frontend) await(ctx context.Context, id string) (*matchmaking.Assignmen
 
 // hold keeps the stream open until the ticket is gone.
 func (f *frontend) hold(ctx context.Context, id, queue string) error {
-	if err := f.players.AwaitEnd(ctx, queue, id); err != nil {
+	if err := f.matchmaking.AwaitEnd(ctx, queue, id); err != nil {
 		return f.orDraining(err)
 	}
 	return noTicket(id)
@@ -47,7 +47,7 @@ func (f *frontend) hold(ctx context.Context, id, queue string) error {
 func (f *frontend) orDraining(err error) error {
 	select {
 	case <-f.drained:
-		return ErrDraining
+		return errDraining
 	default:
 		return err
 	}

@@ -1,6 +1,4 @@
-// Package services has Open Match's services: FrontendService for players, and QueryService for match functions. Package
-// server/grpc serves them. Their errors are those of package matchmaking, or have a gRPC code where Open Match has one.
-package services
+package grpc
 
 import (
 	"cmp"
@@ -32,23 +30,6 @@ const (
 // metadataToken is the metadata of an answer that has the token of the ticket that was created.
 const metadataToken = "tidemark-ticket-token"
 
-// Players is what FrontendService calls. Their errors are those of package matchmaking.
-type Players interface {
-	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
-	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
-	Cancel(ctx context.Context, id string) error
-	Delete(ctx context.Context, id string) error
-	Waits
-}
-
-// Waits is what WatchAssignments calls.
-type Waits interface {
-	// Await waits for the assignment of a ticket, whose player is present meanwhile. Drain ends it.
-	Await(ctx context.Context, id string) (*matchmaking.Assignment, error)
-	// AwaitEnd returns nil when an assigned ticket of a queue can't be read any more.
-	AwaitEnd(ctx context.Context, queue, id string) error
-}
-
 // metadataOf returns the client's metadata with a name, which is in lower case.
 func metadataOf(ctx context.Context, name string) string {
 	if values := metadata.ValueFromIncomingContext(ctx, name); len(values) > 0 {
@@ -61,17 +42,12 @@ func metadataOf(ctx context.Context, name string) string {
 type frontend struct {
 	openmatch.UnimplementedFrontendServiceServer
 
-	players Players
-	drained <-chan struct{}
+	matchmaking Matchmaking
+	drained     <-chan struct{} // when it is closed, calls that wait end
 }
 
-// NewFrontend returns FrontendService. Calls that wait end when drained is closed.
-func NewFrontend(p Players, drained <-chan struct{}) openmatch.FrontendServiceServer {
-	return &frontend{players: p, drained: drained}
-}
-
-// ErrDraining ends calls that wait when the server drains.
-var ErrDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
+// errDraining ends calls that wait when the server drains.
+var errDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
 
 // CreateTicket creates a ticket in the queue that the metadata names, or in the default one.
 func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTicketRequest) (*openmatch.Ticket, error) {
@@ -84,7 +60,7 @@ func (f *frontend) CreateTicket(ctx context.Context, request *openmatch.CreateTi
 		return nil, err
 	}
 	spec.Owner = access.From(ctx).User()
-	t, created, err := f.players.Create(ctx, service.NewTicket{
+	t, created, err := f.matchmaking.Create(ctx, service.NewTicket{
 		Queue: queueOfTicket(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
 		PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
 	})
@@ -121,7 +97,7 @@ func checkTicket(t *openmatch.Ticket) error {
 
 // DeleteTicket removes a ticket, whether it waits or has a match. It succeeds if there is no such ticket.
 func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTicketRequest) (*emptypb.Empty, error) {
-	if err := f.players.Delete(ctx, request.GetTicketId()); err != nil {
+	if err := f.matchmaking.Delete(ctx, request.GetTicketId()); err != nil {
 		return nil, err
 	}
 	return new(emptypb.Empty), nil
@@ -132,7 +108,7 @@ func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTi
 func (f *frontend) DeindexTicket(
 	ctx context.Context, request *openmatch.DeindexTicketRequest,
 ) (*openmatch.DeindexTicketResponse, error) {
-	if err := f.players.Cancel(ctx, request.GetTicketId()); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
+	if err := f.matchmaking.Cancel(ctx, request.GetTicketId()); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
 		return nil, err
 	}
 	return new(openmatch.DeindexTicketResponse), nil
@@ -149,7 +125,7 @@ func (f *frontend) GetTicket(ctx context.Context, request *openmatch.GetTicketRe
 
 // ticket reads a ticket. A cancelled or expired one doesn't exist for clients of Open Match.
 func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
-	t, err := f.players.Ticket(ctx, id)
+	t, err := f.matchmaking.Ticket(ctx, id)
 	switch {
 	case err != nil:
 		return matchmaking.Ticket{}, orNoTicket(id, err)
@@ -157,10 +133,6 @@ func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, e
 		return matchmaking.Ticket{}, noTicket(id)
 	}
 	return t, nil
-}
-
-func badRequest(text string) error {
-	return status.Error(codes.InvalidArgument, text)
 }
 
 // noTicket returns the error of a ticket that doesn't exist, with Open Match's text.
