@@ -16,7 +16,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/shard"
-	"github.com/tidemark-dev/tidemark/shard/internal/validity"
 )
 
 // weather is what goes wrong between nodes and the store, and in the nodes.
@@ -50,7 +49,7 @@ func TestNoTwoNodesAnswerForAShard(t *testing.T) {
 func simulate(t *testing.T, w weather) []string {
 	t.Helper()
 	const nodes, length = 3, 2 * time.Minute
-	s := &simulation{dice: newDice(w.seed, 0), weather: w, began: time.Now(), store: newMemory(2), records: map[string][]validity.Event{}}
+	s := &simulation{dice: newDice(w.seed, 0), weather: w, began: time.Now(), store: newMemory(2), records: map[string][]event{}}
 	s.store.drift, s.store.travel = w.drift, s.travel
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
@@ -64,7 +63,7 @@ func simulate(t *testing.T, w weather) []string {
 	}
 	all.Wait()
 	<-time.After(10 * ttl) // for requests that are on their way
-	faults := validity.Check(s.records)
+	faults := checkRecords(s.records)
 	if w == (weather{seed: w.seed}) && s.reads.Load() < 500 {
 		faults = append(faults, fmt.Sprintf("only %d reads while nothing went wrong", s.reads.Load()))
 	}
@@ -79,7 +78,7 @@ type simulation struct {
 	reads   atomic.Int64
 
 	mu      sync.Mutex
-	records map[string][]validity.Event // by node
+	records map[string][]event // by node
 }
 
 func (s *simulation) travel(host string) (there, back, again time.Duration) {
@@ -103,10 +102,10 @@ func (s *simulation) travel(host string) (there, back, again time.Duration) {
 // live runs a node until it loses its shard or is stopped, and asks it all the time.
 func (s *simulation) live(ctx context.Context, t *testing.T, name, host string) {
 	t.Helper()
-	r := &validity.Recorder{
+	r := &recorder{
 		DC: "a",
 		At: func(t time.Time) time.Duration { return t.Sub(s.began) },
-		Write: func(e validity.Event) {
+		Write: func(e event) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.records[name] = append(s.records[name], e)
@@ -117,7 +116,7 @@ func (s *simulation) live(ctx context.Context, t *testing.T, name, host string) 
 			}
 		},
 	}
-	n, err := shard.NewNode(validity.Cache, r, shard.NodeOptions{
+	n, err := shard.NewNode(times, r, shard.NodeOptions{
 		Member: shard.Member{DC: "a", Host: host, Address: host + ":1"}, Claims: s.store, PingPeriod: ping, TTL: ttl, Margin: margin, Observer: r,
 	})
 	if err != nil {

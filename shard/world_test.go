@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"sync"
@@ -14,12 +15,18 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
+	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(workerEnv); text != "" {
+		runWorker(text)
+		return
+	}
+	redistest.Main(m)
+}
 
 // numbers is a cache whose keys are sharding keys in decimal, with the value "v" and the key; those that end in 7 have none.
 func numbers() shard.Description[string, string, string] {

@@ -1,4 +1,4 @@
-package validity_test
+package shard_test
 
 import (
 	"bytes"
@@ -22,30 +22,17 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/process"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/shard"
-	"github.com/tidemark-dev/tidemark/shard/internal/validity"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
 // workerEnv makes a process of this test binary a node: its value is a worker in JSON.
-const workerEnv = "TIDEMARK_TEST_VALIDITY_WORKER"
+const workerEnv = "TIDEMARK_TEST_SHARD_WORKER"
 
 const (
-	ping     = 200 * time.Millisecond // also the margin
-	patience = time.Minute            // ends a test that would hang
+	workerPing = 200 * time.Millisecond // also the margin
+	patience   = time.Minute            // ends a test that would hang
 )
-
-func TestMain(m *testing.M) {
-	if text := os.Getenv(workerEnv); text != "" {
-		var w worker
-		if err := json.Unmarshal([]byte(text), &w); err != nil {
-			panic(err)
-		}
-		w.work()
-		return
-	}
-	redistest.Main(m)
-}
 
 // worker is a node, which is a process of its own.
 type worker struct {
@@ -54,14 +41,24 @@ type worker struct {
 
 	process *process.Process
 	read    int // bytes of its log
-	events  []validity.Event
+	events  []event
+}
+
+// runWorker is the process of a worker.
+func runWorker(description string) {
+	var w worker
+	if err := json.Unmarshal([]byte(description), &w); err != nil {
+		panic(err)
+	}
+	w.work()
 }
 
 // connect connects to Redis, as soon as that is there.
 func (w *worker) connect(ctx context.Context) *redis.Conn {
 	for {
 		conn, err := redis.Connect(ctx, redis.Options{
-			URL: w.URL, Sentinel: redis.Sentinel{Master: w.Master}, KeyPrefix: w.Prefix, Timeout: w.TTL / 2, Logger: slog.New(slog.DiscardHandler),
+			URL: w.URL, Sentinel: redis.Sentinel{Master: w.Master}, KeyPrefix: w.Prefix, Timeout: w.TTL / 2,
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		if err == nil {
 			return conn
@@ -70,14 +67,15 @@ func (w *worker) connect(ctx context.Context) *redis.Conn {
 	}
 }
 
-// work is the program of a worker: it prints what it records. A node that has lost its shard is followed by another one.
+// work is the program of a worker: it prints what it records. A node that has lost its shard is followed by another
+// one.
 func (w *worker) work() {
 	ctx := context.Background()
 	store := shards.New(w.connect(ctx))
 	for {
-		r := &validity.Recorder{
+		r := &recorder{
 			DC: w.DC, At: onMachine,
-			Write: func(e validity.Event) {
+			Write: func(e event) {
 				line, err := json.Marshal(e)
 				if err != nil {
 					panic(err)
@@ -86,9 +84,9 @@ func (w *worker) work() {
 			},
 			Pause: func(context.Context) { <-time.After(rand.N(10 * time.Millisecond)) },
 		}
-		n, err := shard.NewNode(validity.Cache, r, shard.NodeOptions{
+		n, err := shard.NewNode(times, r, shard.NodeOptions{
 			Member: shard.Member{DC: w.DC, Host: w.Host, Address: w.Host + ":1"}, Claims: store, Observer: r,
-			PingPeriod: ping, TTL: w.TTL, Margin: ping, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
+			PingPeriod: workerPing, TTL: w.TTL, Margin: workerPing, Logger: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 		})
 		if err != nil {
 			panic(err)
@@ -105,7 +103,7 @@ func (w *worker) work() {
 }
 
 // ask asks a node until ctx ends.
-func ask(ctx context.Context, r *validity.Recorder, n *validity.Node) {
+func ask(ctx context.Context, r *recorder, n *timesNode) {
 	for ctx.Err() == nil {
 		if _, err := r.Ask(ctx, n); err != nil {
 			panic(err)
@@ -151,7 +149,7 @@ func newFleet(t *testing.T, f fleet, dcs []string, n int) *fleet {
 	require.NoError(t, err)
 	defer c.Close()
 	for _, dc := range dcs {
-		_, err := shards.New(c).SetLayout(t.Context(), validity.Cache.Cache, dc, 0, f.starts)
+		_, err := shards.New(c).SetLayout(t.Context(), times.Cache, dc, 0, f.starts)
 		require.NoError(t, err)
 	}
 	return &f
@@ -172,7 +170,9 @@ func (w *worker) start(t *testing.T) {
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	w.process = &process.Process{Program: self, Env: append(os.Environ(), workerEnv+"="+string(text)), Dir: t.TempDir(), LogName: "worker.log"}
+	w.process = &process.Process{
+		Program: self, Env: append(os.Environ(), workerEnv+"="+string(text)), Dir: t.TempDir(), LogName: "worker.log",
+	}
 	require.NoError(t, w.process.Start(t.Context()))
 	t.Cleanup(func() {
 		if err := w.process.End(syscall.SIGKILL); err != nil {
@@ -193,7 +193,7 @@ func (w *worker) follow(t *testing.T) {
 		}
 		w.read += len(line) + 1
 		require.NotContains(t, string(line), "DATA RACE")
-		if e := (validity.Event{}); bytes.HasPrefix(line, []byte("{")) {
+		if e := (event{}); bytes.HasPrefix(line, []byte("{")) {
 			require.NoError(t, json.Unmarshal(line, &e))
 			w.events = append(w.events, e)
 		}
@@ -201,9 +201,9 @@ func (w *worker) follow(t *testing.T) {
 }
 
 // reads returns how often a worker has read the values of a shard since a time.
-func (w *worker) reads(c validity.Claim, since time.Duration) (n int) {
+func (w *worker) reads(c recordedClaim, since time.Duration) (n int) {
 	for _, e := range w.events {
-		if e.Kind == validity.Reads && e.Claim.DC == c.DC && e.Claim.Shard == c.Shard && e.At > since {
+		if e.Kind == eventReads && e.Claim.DC == c.DC && e.Claim.Shard == c.Shard && e.At > since {
 			n++
 		}
 	}
@@ -211,7 +211,7 @@ func (w *worker) reads(c validity.Claim, since time.Duration) (n int) {
 }
 
 // await waits until workers other than one have read the values of a shard n times. It returns one that has.
-func (f *fleet) await(t *testing.T, c validity.Claim, not *worker, n int) (found *worker) {
+func (f *fleet) await(t *testing.T, c recordedClaim, not *worker, n int) (found *worker) {
 	t.Helper()
 	since := monotonic()
 	require.Eventually(t, func() bool {
@@ -237,8 +237,8 @@ func (f *fleet) awaitWhole(t *testing.T, dcs []string) {
 	}
 }
 
-func (f *fleet) shard(dc string, i int) validity.Claim {
-	return validity.Claim{DC: dc, Shard: shard.Layout{Starts: f.starts}.Interval(i)}
+func (f *fleet) shard(dc string, i int) recordedClaim {
+	return recordedClaim{DC: dc, Shard: shard.Layout{Starts: f.starts}.Interval(i)}
 }
 
 // restart kills a worker and starts it again.
@@ -251,9 +251,9 @@ func (f *fleet) restart(t *testing.T, w *worker) {
 }
 
 // records stops all workers and returns what they have recorded.
-func (f *fleet) records(t *testing.T) map[string][]validity.Event {
+func (f *fleet) records(t *testing.T) map[string][]event {
 	t.Helper()
-	records := map[string][]validity.Event{}
+	records := map[string][]event{}
 	for i, w := range append(f.former, f.alive...) {
 		require.NoError(t, w.process.End(syscall.SIGKILL))
 		w.follow(t)
@@ -300,18 +300,19 @@ func TestNodesAsProcesses(t *testing.T) {
 		}
 	}
 	f.awaitWhole(t, dcs)
-	require.Empty(t, strings.Join(validity.Check(f.records(t)), "\n"))
+	require.Empty(t, strings.Join(checkRecords(f.records(t)), "\n"))
 }
 
-// TestAFailoverThatLosesAClaim: the new primary has never heard of the claim of the first node, but gives its shard to another one only
-// when the claim is over.
+// TestAFailoverThatLosesAClaim: the new primary has never heard of the claim of the first node, but gives its shard to
+// another one only when the claim is over.
 func TestAFailoverThatLosesAClaim(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.Options{})
-	f := newFleet(t, fleet{ttl: 10 * time.Second, conn: redis.Options{URL: strings.Join(cluster.Addrs(), ",")}}, []string{"a"}, 1)
+	conn := redis.Options{URL: strings.Join(cluster.Addrs(), ",")}
+	f := newFleet(t, fleet{ttl: 10 * time.Second, conn: conn}, []string{"a"}, 1)
 	c := f.shard("a", 0)
 	var first *worker
-	cluster.FailoverThatLoses(t, cluster.Slot("{"+validity.Cache.Cache+"}"), func() {
+	cluster.FailoverThatLoses(t, cluster.Slot("{"+times.Cache+"}"), func() {
 		first = f.add(t, "a", "h1")
 		f.await(t, c, nil, 1)
 		require.NoError(t, first.process.Signal(syscall.SIGSTOP)) // so that another is the first to reach the new primary
@@ -320,5 +321,5 @@ func TestAFailoverThatLosesAClaim(t *testing.T) {
 	f.await(t, c, first, 1)
 	require.NoError(t, first.process.Signal(syscall.SIGCONT))
 	f.await(t, c, first, 10)
-	require.Empty(t, strings.Join(validity.Check(f.records(t)), "\n"))
+	require.Empty(t, strings.Join(checkRecords(f.records(t)), "\n"))
 }
