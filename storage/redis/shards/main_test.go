@@ -1,9 +1,16 @@
 package shards_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 )
 
-func TestMain(m *testing.M) { redistest.Main(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(nodeEnv); text != "" {
+		serveNode(text)
+		return
+	}
+	redistest.Main(m)
+}

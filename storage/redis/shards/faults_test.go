@@ -1,7 +1,8 @@
-package shardrig_test
+package shards_test
 
 import (
 	"context"
+	"syscall"
 	"testing"
 	"time"
 
@@ -9,27 +10,27 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/internal/shardrig"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/layout"
 )
 
-// TestReadersNoticeNothing disturbs three data centres of four shards, with two spare nodes each, one way after the other.
+// TestReadersNoticeNothing disturbs three data centres of four shards, with two spare nodes each, one way after the
+// other.
 func TestReadersNoticeNothing(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
 	dcs := []string{"a", "b", "c"}
 	for _, dc := range dcs {
 		f.split(t, dc, 4)
-		f.Add(t, dc, 6)
+		f.add(t, dc, 6)
 	}
-	f.All().Start(t)
-	f.AwaitWhole(t, dcs...)
+	f.all.start(t)
+	f.awaitWhole(t, dcs...)
 	var all shard.StaticHosts
-	for _, n := range f.All() {
-		all = append(all, shard.Host{Address: n.Address(), DC: n.DC})
+	for _, n := range f.all {
+		all = append(all, shard.Host{Address: n.proxy.Addr(), DC: n.dc})
 	}
-	var load shardrig.Loads
+	var load loads
 	for _, o := range []shard.ClientOptions{
 		{},
 		{LocalDC: "a", MaxHedge: 50 * time.Millisecond, MaxLate: 100},
@@ -38,72 +39,74 @@ func TestReadersNoticeNothing(t *testing.T) {
 		o.Timeout = time.Hour // A Get that waited for a node that is silent would wait that long.
 		load = append(load, f.connect(t, o).load(t))
 	}
-	load.Await(t, 20)
+	load.await(t, 20)
 	for _, c := range []struct { //nolint:paralleltest // one after the other
 		name    string
 		disturb func(*testing.T)
 	}{
 		{"a node is killed", func(t *testing.T) {
-			killed := f.Holder(t, "a", 1)
-			f.AwaitNext(t, "a", 1, func() { killed.Kill(t) })
-			load.Await(t, 20)
-			killed.Start(t)
+			killed := f.holder(t, "a", 1)
+			f.awaitNext(t, "a", 1, func() { killed.kill(t) })
+			load.await(t, 20)
+			killed.start(t)
 		}},
 		{"a node is stopped", func(t *testing.T) {
-			stopped := f.Holder(t, "b", 2)
-			f.AwaitNext(t, "b", 2, func() {
-				stopped.Stop(t)
-				load.Await(t, 20)
+			stopped := f.holder(t, "b", 2)
+			f.awaitNext(t, "b", 2, func() {
+				stopped.signal(t, syscall.SIGSTOP)
+				load.await(t, 20)
 			})
-			load.Await(t, 20)
-			stopped.Cont(t)
+			load.await(t, 20)
+			stopped.signal(t, syscall.SIGCONT)
 		}},
 		{"a data centre answers two seconds late", func(t *testing.T) {
-			f.DC("c").Delay(2 * time.Second)
-			load.Await(t, 30)
+			for _, n := range f.dc("c") {
+				n.proxy.Slow(time.Second, 0) // in each direction
+			}
+			load.await(t, 30)
 		}},
 		{"a data centre never answers", func(t *testing.T) {
 			for _, dc := range dcs {
-				f.DC(dc).Swallow()
-				load.Await(t, 20)
-				f.DC(dc).Pass()
+				f.dc(dc).hold()
+				load.await(t, 20)
+				f.dc(dc).pass()
 			}
 		}},
 		{"a data centre never answers, and another loses a node", func(t *testing.T) {
-			f.DC("a").Swallow()
-			killed := f.Holder(t, "c", 0)
-			killed.Kill(t)
-			load.Await(t, 20)
-			killed.Start(t)
+			f.dc("a").hold()
+			killed := f.holder(t, "c", 0)
+			killed.kill(t)
+			load.await(t, 20)
+			killed.start(t)
 		}},
 		{"answers of a data centre are lost", func(t *testing.T) {
-			for _, n := range f.DC("b") {
-				n.Proxy.Hold(proxy.ToClient)
+			for _, n := range f.dc("b") {
+				n.proxy.Hold(proxy.ToClient)
 			}
-			load.Await(t, 30)
-			f.DC("b").Cut()
+			load.await(t, 30)
+			f.dc("b").cut()
 		}},
 		{"all connections break", func(t *testing.T) {
 			for range 5 {
-				f.All().Cut()
-				load.Await(t, 10)
+				f.all.cut()
+				load.await(t, 10)
 			}
 		}},
 		{"the nodes of a data centre are restarted", func(t *testing.T) {
-			f.DC("a").Restart(t)
-			load.Await(t, 20)
+			f.dc("a").restart(t)
+			load.await(t, 20)
 		}},
 		{"four shards become six, and a data centre never answers", func(t *testing.T) {
-			f.DC("c").Swallow()
+			f.dc("c").hold()
 			f.reshard(t, 6)
 		}},
 		{"six shards become four", func(t *testing.T) { f.reshard(t, 4) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.disturb(t)
-			f.All().Pass()
-			f.AwaitWhole(t, dcs...)
-			load.Await(t, 20)
+			f.all.pass()
+			f.awaitWhole(t, dcs...)
+			load.await(t, 20)
 		})
 	}
 }

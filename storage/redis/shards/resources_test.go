@@ -1,4 +1,4 @@
-package shardrig_test
+package shards_test
 
 import (
 	"runtime"
@@ -12,13 +12,13 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// TestCallsOfASilentDataCentre makes 10,000 Gets while one of two data centres is silent. The calls that nobody waits for any
-// more are bounded by MaxLate, or by how many begin within the time-outs. Nothing is left of them afterwards.
+// TestCallsOfASilentDataCentre makes 10,000 Gets while one of two data centres is silent. The calls that nobody waits
+// for any more are bounded by MaxLate, or by how many begin within the time-outs. Nothing is left of them afterwards.
 func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it counts the goroutines of the process
 	const gets, perSecond, maxLate = 10_000, 2000, 100
 	f := newTier(t, redistest.Standalone(t))
-	f.dc(t, "a", 1)
-	silent := f.dc(t, "b", 1)
+	f.start(t, "a", 1)
+	silent := f.start(t, "b", 1)
 	for name, c := range map[string]struct { //nolint:paralleltest // as above
 		o     shard.ClientOptions
 		bound int // of calls
@@ -31,7 +31,7 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			client := f.connect(t, c.o)
 			require.NoError(t, client.check(t.Context(), edges))
 			idle, before := runtime.NumGoroutine(), heap()
-			silent.Swallow()
+			silent.hold()
 			limit, most := rate.NewLimiter(perSecond, 1), 0
 			for range gets {
 				require.NoError(t, limit.Wait(t.Context()))
@@ -42,7 +42,7 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			t.Logf("at most %d goroutines more than when idle, and %d KiB of memory", most, grown>>10)
 			require.Less(t, most, c.bound+20)
 			require.Less(t, grown, c.bound<<15)
-			silent.Pass()
+			silent.pass()
 			idle++ // the goroutine of the condition
 			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= idle }, patience, 10*time.Millisecond)
 		})

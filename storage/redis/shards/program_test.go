@@ -1,4 +1,4 @@
-package shardrig_test
+package shards_test
 
 import (
 	"context"
@@ -10,10 +10,8 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
-	"testing"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -23,18 +21,15 @@ import (
 // nodeEnv makes a process of this test binary a node: the JSON of its settings.
 const nodeEnv = "TIDEMARK_TEST_SHARD_NODE"
 
-func TestMain(m *testing.M) {
-	if text := os.Getenv(nodeEnv); text != "" {
-		var s settings
-		if err := json.Unmarshal([]byte(text), &s); err != nil {
-			panic(err)
-		}
-		if err := s.serve(); err != nil {
-			panic(err)
-		}
-		return
+// serveNode is the process of a node.
+func serveNode(description string) {
+	var s settings
+	if err := json.Unmarshal([]byte(description), &s); err != nil {
+		panic(err)
 	}
-	redistest.Main(m)
+	if err := s.serve(); err != nil {
+		panic(err)
+	}
 }
 
 // settings are those of a node.
@@ -65,7 +60,8 @@ func (s settings) serve() error {
 		d.Values = garbled{d.Values}
 	}
 	node, err := shard.NewNode(d, source{}, shard.NodeOptions{
-		Member: s.Member, Claims: shards.New(conn), PingPeriod: pingPeriod, TTL: leaseTTL, Margin: leaseTTL / 4, KeepServing: s.KeepServing, Logger: logger,
+		Member: s.Member, Claims: shards.New(conn), PingPeriod: pingPeriod, TTL: leaseTTL, Margin: leaseTTL / 4,
+		KeepServing: s.KeepServing, Logger: logger,
 	})
 	if err != nil {
 		return err

@@ -1,8 +1,9 @@
-package shardrig_test
+package shards_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -11,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/internal/shardrig"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -20,11 +20,12 @@ func TestAClientBeforeAnyNode(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
 	load := f.connect(t, shard.ClientOptions{}).load(t)
-	f.dc(t, "a", 2)
-	load.Await(t, 50)
+	f.start(t, "a", 2)
+	load.await(t, 50)
 }
 
-// While Redis is away nodes answer until their claims end, and again when it is back; or they go on, if they are told to.
+// While Redis is away nodes answer until their claims end, and again when it is back; or they go on, if they are told
+// to.
 func TestRedisIsAway(t *testing.T) {
 	t.Parallel()
 	for name, keep := range map[string]bool{"nodes stop": false, "nodes go on": true} {
@@ -33,7 +34,7 @@ func TestRedisIsAway(t *testing.T) {
 			server := redistest.Start(t, redistest.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "always"}})
 			f := newTier(t, server)
 			f.next.KeepServing = keep
-			nodes := append(f.dc(t, "a", 2), f.dc(t, "b", 2)...)
+			nodes := append(f.start(t, "a", 2), f.start(t, "b", 2)...)
 			waited := make(chan struct{}, 1)
 			c := f.connect(t, shard.ClientOptions{Observer: observer{noShard: func(int) { notify(waited) }}})
 			require.NoError(t, c.check(t.Context(), edges))
@@ -42,7 +43,7 @@ func TestRedisIsAway(t *testing.T) {
 				drain(waited) // of before the client knew all nodes
 				load := c.load(t)
 				awaitLogged(t, nodes, "wasn't renewed in time")
-				load.Await(t, 50)
+				load.await(t, 50)
 			} else {
 				awaitLogged(t, nodes, "wasn't renewed in time")
 				ctx, cancel := context.WithTimeout(t.Context(), pingPeriod)
@@ -51,12 +52,12 @@ func TestRedisIsAway(t *testing.T) {
 				_ = requireUnanswered(t, err, edges)
 			}
 			server.Restart(t)
-			f.AwaitWhole(t, "a", "b")
-			require.Eventually(t, func() bool { return c.check(t.Context(), edges) == nil }, patience, 10*time.Millisecond)
-			c.load(t).Await(t, 50)
-			require.False(t, keep && drain(waited), "nodes that went on were asked all the time, also while they claimed their shards again")
+			f.awaitWhole(t, "a", "b")
+			await(t, func() error { return c.check(t.Context(), edges) })
+			c.load(t).await(t, 50)
+			require.False(t, keep && drain(waited), "nodes that go on answer also while they claim their shards again")
 			for _, n := range nodes {
-				require.Equal(t, 1, strings.Count(n.Process.Log(), loading), "the shard wasn't loaded again")
+				require.Equal(t, 1, strings.Count(n.process.Log(), loading), "the shard wasn't loaded again")
 			}
 		})
 	}
@@ -66,24 +67,30 @@ func TestRedisIsAway(t *testing.T) {
 const loading = "loading the shard\n"
 
 // awaitLogged waits until nodes have logged a text.
-func awaitLogged(t *testing.T, nodes shardrig.Nodes, text string) {
+func awaitLogged(t *testing.T, nodes nodes, text string) {
 	t.Helper()
 	for _, n := range nodes {
-		require.Eventually(t, func() bool { return strings.Contains(n.Process.Log(), text) }, patience, 10*time.Millisecond, "%s: %s", n.Host, text)
+		await(t, func() error {
+			if !strings.Contains(n.process.Log(), text) {
+				return fmt.Errorf("%s hasn't logged %q", n.host, text)
+			}
+			return nil
+		})
 	}
 }
 
-// A node of another cache that has got the address of a node doesn't disturb reads. A Get that finds only such nodes says so.
+// A node of another cache that has got the address of a node doesn't disturb reads. A Get that finds only such nodes
+// says so.
 func TestANodeOfAnotherCache(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
-	nodes := append(f.dc(t, "a", 1), f.dc(t, "b", 1)...)
+	both := append(f.start(t, "a", 1), f.start(t, "b", 1)...)
 	f.next.Member.Cache = "words"
-	other := f.AddHost(t, "a", "other")
-	shardrig.Nodes{other}.Start(t) // there is no layout for its cache, but it listens
+	other := f.addHost(t, "a", "other")
+	nodes{other}.start(t) // there is no layout for its cache, but it listens
 	failed := make(chan struct{}, 1)
 	c := f.connect(t, shard.ClientOptions{
-		Hosts: shard.StaticHosts{{Address: nodes[0].Address(), DC: "a"}, {Address: nodes[1].Address(), DC: "b"}},
+		Hosts: shard.StaticHosts{{Address: both[0].proxy.Addr(), DC: "a"}, {Address: both[1].proxy.Addr(), DC: "b"}},
 		Observer: observer{failed: func(err error) {
 			if errors.Is(err, shard.ErrOtherCache) {
 				notify(failed)
@@ -91,25 +98,25 @@ func TestANodeOfAnotherCache(t *testing.T) {
 		}},
 	})
 	load := c.load(t)
-	load.Await(t, 50)
-	nodes[:1].Kill(t)
-	nodes[0].Proxy.SetTarget(other.Listens)
+	load.await(t, 50)
+	both[:1].kill(t)
+	both[0].proxy.SetTarget(other.listens)
 	<-failed
-	load.Await(t, 50)
-	nodes[:1].Start(t)
-	f.AwaitWhole(t, "a", "b")
-	load.Await(t, 50)
+	load.await(t, 50)
+	both[:1].start(t)
+	f.awaitWhole(t, "a", "b")
+	load.await(t, 50)
 }
 
-// A data centre that has fewer nodes than shards answers for what it has, the others for the rest. Without others a Get waits, and
-// names the keys.
+// A data centre that has fewer nodes than shards answers for what it has, the others for the rest. Without others a Get
+// waits, and names the keys.
 func TestFewerNodesThanShards(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
 	f.split(t, "a", 4)
-	f.Add(t, "a", 3).Start(t)
+	f.add(t, "a", 3).start(t)
 	var present, missing []uint64 // keys at both ends of shards
-	f.Await(t, "a", func(state shard.DC) bool {
+	f.await(t, "a", func(state shard.DC) bool {
 		present, missing = nil, nil
 		for i, h := range state.Shards {
 			in := state.Layout.Interval(i)
@@ -134,8 +141,8 @@ func TestFewerNodesThanShards(t *testing.T) {
 	_, err := c.Get(ctx, missing)
 	require.Equal(t, 2, requireUnanswered(t, err, missing).Lost)
 
-	f.dc(t, "b", 4)
-	c.load(t).Await(t, 50)
+	f.start(t, "b", 4)
+	c.load(t).await(t, 50)
 }
 
 // requireUnanswered requires that a Get has no answer for these keys.
@@ -152,7 +159,8 @@ func TestGarbledAnswers(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
 	f.next.Garbled = true
-	bad := f.dc(t, "a", 2)
+	bad := f.start(t, "a", 2)
+	addresses := []string{bad[0].proxy.Addr(), bad[1].proxy.Addr()}
 	c := f.connect(t, shard.ClientOptions{})
 	keys := []uint64{0, math.MaxUint64}
 	var unanswered *shard.UnansweredError[uint64]
@@ -163,32 +171,32 @@ func TestGarbledAnswers(t *testing.T) {
 	}, patience, 10*time.Millisecond)
 	for _, said := range unanswered.Hosts {
 		require.ErrorIs(t, said.Err, shard.ErrBadAnswer)
-		require.Contains(t, bad.Addresses(), said.Host.Address)
+		require.Contains(t, addresses, said.Host.Address)
 		require.ErrorContains(t, unanswered, said.Host.Address)
 	}
 	f.next.Garbled = false
-	f.dc(t, "b", 2)
-	require.Eventually(t, func() bool { return c.check(t.Context(), keys) == nil }, patience, 10*time.Millisecond, "the client finds other nodes")
-	c.load(t).Await(t, 50)
+	f.start(t, "b", 2)
+	await(t, func() error { return c.check(t.Context(), keys) }) // until the client finds the other nodes
+	c.load(t).await(t, 50)
 }
 
 // A data centre is taken out of service, and back in again. Nodes that are there already wait for the new layout.
 func TestALayoutIsRemoved(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
-	nodes := f.dc(t, "a", 2)
-	f.dc(t, "b", 2)
+	nodes := f.start(t, "a", 2)
+	f.start(t, "b", 2)
 	load := f.connect(t, shard.ClientOptions{}).load(t)
-	load.Await(t, 20)
+	load.await(t, 20)
 	require.ErrorIs(t, f.store.Remove(t.Context(), "numbers", "a"), shard.ErrInUse)
-	nodes.Kill(t)
-	require.Eventually(t, func() bool { return f.store.Remove(t.Context(), "numbers", "a") == nil }, patience, 10*time.Millisecond)
-	nodes.Start(t)
+	nodes.kill(t)
+	await(t, func() error { return f.store.Remove(t.Context(), "numbers", "a") })
+	nodes.start(t)
 	awaitLogged(t, nodes, "has no layout")
-	load.Await(t, 50)
+	load.await(t, 50)
 	f.split(t, "a", 2)
-	f.AwaitWhole(t, "a")
-	load.Await(t, 50)
+	f.awaitWhole(t, "a")
+	load.await(t, 50)
 }
 
 // A second process with the name of a host waits until the first one is gone.
@@ -196,23 +204,23 @@ func TestTwoProcessesOfOneHost(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
 	f.split(t, "a", 2)
-	f.dc(t, "b", 2)
+	f.start(t, "b", 2)
 	load := f.connect(t, shard.ClientOptions{}).load(t)
-	first, second := shardrig.Nodes{f.AddHost(t, "a", "same")}, shardrig.Nodes{f.AddHost(t, "a", "same")}
-	held := func(by shardrig.Nodes) func(shard.DC) bool {
+	first, second := nodes{f.addHost(t, "a", "same")}, nodes{f.addHost(t, "a", "same")}
+	held := func(by nodes) func(shard.DC) bool {
 		return func(state shard.DC) bool {
-			return state.Shards[0].Address == by[0].Address() && state.Shards[0].Loaded && state.Shards[1].Left == 0
+			return state.Shards[0].Address == by[0].proxy.Addr() && state.Shards[0].Loaded && state.Shards[1].Left == 0
 		}
 	}
-	first.Start(t)
-	f.Await(t, "a", held(first))
-	second.Start(t)
+	first.start(t)
+	f.await(t, "a", held(first))
+	second.start(t)
 	awaitLogged(t, second, "another process has this host name")
-	load.Await(t, 20)
-	f.Await(t, "a", held(first))
-	first.Kill(t)
-	f.Await(t, "a", held(second))
-	load.Await(t, 20)
+	load.await(t, 20)
+	f.await(t, "a", held(first))
+	first.kill(t)
+	f.await(t, "a", held(second))
+	load.await(t, 20)
 }
 
 // observer is told what a client sees.
