@@ -16,13 +16,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/internal/shardrig"
+	"github.com/tidemark-dev/tidemark/internal/shardtest"
 	"github.com/tidemark-dev/tidemark/records/community"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
@@ -35,9 +36,9 @@ func TestReadTier(t *testing.T) {
 	t.Parallel()
 	server, dcs := redistest.Start(t, redistest.Options{}), []string{"a", "b", "c"}
 	shardsCommand(t, server, "layout", "--dc", "a", "--dc", "b", "--dc", "c", "--shards", "4")
-	rig := newTierRig(t, server)
+	tier := newTier(t, server)
 	for _, dc := range dcs {
-		rig.Add(t, dc, 6)
+		tier.Add(t, dc, 6)
 	}
 	seen := redistest.NewProxy(t, server) // what the service that reads asks Redis
 	through := []string{"--cache-shards", "author", "--shard-ping-period", "200ms"}
@@ -48,35 +49,35 @@ func TestReadTier(t *testing.T) {
 	for id := range authorCount {
 		require.NoError(t, a.write(t.Context(), id))
 	}
-	rig.All().Start(t)
-	rig.AwaitWhole(t, dcs...)
+	tier.All().Start(t)
+	tier.AwaitWhole(t, dcs...)
 	a.awaitSettled(t, seen)
-	reads := shardrig.StartLoad(t, 50, func(ctx context.Context, random *rand.Rand) error { return a.read(ctx, random.IntN(authorCount)) })
-	writes := shardrig.StartLoad(t, 20, func(ctx context.Context, random *rand.Rand) error { return a.write(ctx, random.IntN(authorCount/2)) })
+	reads := shardtest.StartLoad(t, 50, func(ctx context.Context, random *rand.Rand) error { return a.read(ctx, random.IntN(authorCount)) })
+	writes := shardtest.StartLoad(t, 20, func(ctx context.Context, random *rand.Rand) error { return a.write(ctx, random.IntN(authorCount/2)) })
 	await := func() {
 		reads.Await(t, 30)
 		a.awaitHits(t, 30)
 	}
 	await()
 
-	killed := rig.Holder(t, "a", 0)
-	rig.AwaitNext(t, "a", 0, func() { killed.Kill(t) })
+	killed := tier.Holder(t, "a", 0)
+	tier.AwaitNext(t, "a", 0, func() { killed.Kill(t) })
 	await()
 	killed.Start(t)
 
-	stopped := rig.Holder(t, "b", 1)
-	rig.AwaitNext(t, "b", 1, func() {
-		stopped.Stop(t)
+	stopped := tier.Holder(t, "b", 1)
+	tier.AwaitNext(t, "b", 1, func() {
+		stopped.Signal(t, syscall.SIGSTOP)
 		await()
 	})
-	stopped.Cont(t)
+	stopped.Signal(t, syscall.SIGCONT)
 	<-stopped[0].Process.Exited() // it has lost its shard
 	require.Equal(t, exitLost, stopped[0].Process.ExitCode())
 	stopped.Start(t)
 
-	rig.DC("c").Delay(2 * time.Second)
+	tier.DC("c").Delay(2 * time.Second)
 	await()
-	rig.DC("c").Pass()
+	tier.DC("c").Pass()
 
 	for _, shardCount := range []string{"6", "4"} {
 		shardsCommand(t, server, "reshard", "--shards", shardCount, "--settle", "1s", "--timeout", "2m")
@@ -86,14 +87,14 @@ func TestReadTier(t *testing.T) {
 	require.Zero(t, a.reader.metric(t, `tidemark_shard_reads_total\{cache="author",outcome="failed"\}`), "nodes have answered all the time, so that nothing was read from Redis instead")
 	writes.Stop()
 	for _, dc := range dcs {
-		rig.All().Swallow()
-		rig.DC(dc).Pass()
+		tier.All().Hold()
+		tier.DC(dc).Pass()
 		a.awaitSettled(t, seen)
 	}
 }
 
-// newTierRig returns a rig for nodes of authors.
-func newTierRig(t *testing.T, server *redistest.Node) *shardrig.Rig {
+// newTier returns a tier for nodes of authors.
+func newTier(t *testing.T, server *redistest.Node) *shardtest.Tier {
 	t.Helper()
 	conn, err := redis.Connect(t.Context(), redis.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -101,9 +102,9 @@ func newTierRig(t *testing.T, server *redistest.Node) *shardrig.Rig {
 	program, err := exec.LookPath("tidemark")
 	require.NoError(t, err)
 	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB"}
-	return shardrig.New(t, shardrig.Options{
+	return shardtest.New(t, shardtest.Options{
 		Cache: "author", Layouts: shards.New(conn), Listening: regexp.MustCompile(`msg="tidemark is ready" shards=(\S+) `),
-		Command: func(n *shardrig.Node) (string, []string, []string) {
+		Command: func(n *shardtest.Node) (string, []string, []string) {
 			return program, []string{
 				"shard", "serve", "--redis", server.URL(), "--cache", "author", "--dc", n.DC, "--host", n.Host, "--listen", "127.0.0.1:0",
 				"--advertise", n.Address(), "--admin-listen", "off", "--ping-period", "200ms", "--lease-ttl", "2s",

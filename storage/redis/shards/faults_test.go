@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/shardtest"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/layout"
 )
@@ -22,15 +23,15 @@ func TestReadersNoticeNothing(t *testing.T) {
 	dcs := []string{"a", "b", "c"}
 	for _, dc := range dcs {
 		f.split(t, dc, 4)
-		f.add(t, dc, 6)
+		f.Add(t, dc, 6)
 	}
-	f.all.start(t)
-	f.awaitWhole(t, dcs...)
+	f.All().Start(t)
+	f.AwaitWhole(t, dcs...)
 	var all shard.StaticHosts
-	for _, n := range f.all {
-		all = append(all, shard.Host{Address: n.proxy.Addr(), DC: n.dc})
+	for _, n := range f.All() {
+		all = append(all, shard.Host{Address: n.Address(), DC: n.DC})
 	}
-	var load loads
+	var load shardtest.Loads
 	for _, o := range []shard.ClientOptions{
 		{},
 		{LocalDC: "a", MaxHedge: 50 * time.Millisecond, MaxLate: 100},
@@ -39,74 +40,72 @@ func TestReadersNoticeNothing(t *testing.T) {
 		o.Timeout = time.Hour // A Get that waited for a node that is silent would wait that long.
 		load = append(load, f.connect(t, o).load(t))
 	}
-	load.await(t, 20)
+	load.Await(t, 20)
 	for _, c := range []struct { //nolint:paralleltest // one after the other
 		name    string
 		disturb func(*testing.T)
 	}{
 		{"a node is killed", func(t *testing.T) {
-			killed := f.holder(t, "a", 1)
-			f.awaitNext(t, "a", 1, func() { killed.kill(t) })
-			load.await(t, 20)
-			killed.start(t)
+			killed := f.Holder(t, "a", 1)
+			f.AwaitNext(t, "a", 1, func() { killed.Kill(t) })
+			load.Await(t, 20)
+			killed.Start(t)
 		}},
 		{"a node is stopped", func(t *testing.T) {
-			stopped := f.holder(t, "b", 2)
-			f.awaitNext(t, "b", 2, func() {
-				stopped.signal(t, syscall.SIGSTOP)
-				load.await(t, 20)
+			stopped := f.Holder(t, "b", 2)
+			f.AwaitNext(t, "b", 2, func() {
+				stopped.Signal(t, syscall.SIGSTOP)
+				load.Await(t, 20)
 			})
-			load.await(t, 20)
-			stopped.signal(t, syscall.SIGCONT)
+			load.Await(t, 20)
+			stopped.Signal(t, syscall.SIGCONT)
 		}},
 		{"a data centre answers two seconds late", func(t *testing.T) {
-			for _, n := range f.dc("c") {
-				n.proxy.Slow(time.Second, 0) // in each direction
-			}
-			load.await(t, 30)
+			f.DC("c").Delay(2 * time.Second)
+			load.Await(t, 30)
 		}},
 		{"a data centre never answers", func(t *testing.T) {
 			for _, dc := range dcs {
-				f.dc(dc).hold()
-				load.await(t, 20)
-				f.dc(dc).pass()
+				f.DC(dc).Hold()
+				load.Await(t, 20)
+				f.DC(dc).Pass()
 			}
 		}},
 		{"a data centre never answers, and another loses a node", func(t *testing.T) {
-			f.dc("a").hold()
-			killed := f.holder(t, "c", 0)
-			killed.kill(t)
-			load.await(t, 20)
-			killed.start(t)
+			f.DC("a").Hold()
+			killed := f.Holder(t, "c", 0)
+			killed.Kill(t)
+			load.Await(t, 20)
+			killed.Start(t)
 		}},
 		{"answers of a data centre are lost", func(t *testing.T) {
-			for _, n := range f.dc("b") {
-				n.proxy.Hold(proxy.ToClient)
+			for _, n := range f.DC("b") {
+				n.Proxy.Hold(proxy.ToClient)
 			}
-			load.await(t, 30)
-			f.dc("b").cut()
+			load.Await(t, 30)
+			f.DC("b").Cut()
 		}},
 		{"all connections break", func(t *testing.T) {
 			for range 5 {
-				f.all.cut()
-				load.await(t, 10)
+				f.All().Cut()
+				load.Await(t, 10)
 			}
 		}},
 		{"the nodes of a data centre are restarted", func(t *testing.T) {
-			f.dc("a").restart(t)
-			load.await(t, 20)
+			f.DC("a").Restart(t)
+			load.Await(t, 20)
 		}},
 		{"four shards become six, and a data centre never answers", func(t *testing.T) {
-			f.dc("c").hold()
+			f.DC("c").Hold()
 			f.reshard(t, 6)
 		}},
 		{"six shards become four", func(t *testing.T) { f.reshard(t, 4) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.disturb(t)
-			f.all.pass()
-			f.awaitWhole(t, dcs...)
-			load.await(t, 20)
+			f.All().Pass()
+			f.AwaitWhole(t, dcs...)
+			load.Await(t, 20)
 		})
 	}
 }

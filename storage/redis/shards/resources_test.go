@@ -31,7 +31,7 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			client := f.connect(t, c.o)
 			require.NoError(t, client.check(t.Context(), edges))
 			idle, before := runtime.NumGoroutine(), heap()
-			silent.hold()
+			silent.Hold()
 			limit, most := rate.NewLimiter(perSecond, 1), 0
 			for range gets {
 				require.NoError(t, limit.Wait(t.Context()))
@@ -42,7 +42,7 @@ func TestCallsOfASilentDataCentre(t *testing.T) { //nolint:paralleltest // it co
 			t.Logf("at most %d goroutines more than when idle, and %d KiB of memory", most, grown>>10)
 			require.Less(t, most, c.bound+20)
 			require.Less(t, grown, c.bound<<15)
-			silent.pass()
+			silent.Pass()
 			idle++ // the goroutine of the condition
 			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= idle }, patience, 10*time.Millisecond)
 		})

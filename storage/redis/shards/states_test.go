@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/shardtest"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -21,7 +22,7 @@ func TestAClientBeforeAnyNode(t *testing.T) {
 	f := newTier(t, redistest.Standalone(t))
 	load := f.connect(t, shard.ClientOptions{}).load(t)
 	f.start(t, "a", 2)
-	load.await(t, 50)
+	load.Await(t, 50)
 }
 
 // While Redis is away nodes answer until their claims end, and again when it is back; or they go on, if they are told
@@ -43,7 +44,7 @@ func TestRedisIsAway(t *testing.T) {
 				drain(waited) // of before the client knew all nodes
 				load := c.load(t)
 				awaitLogged(t, nodes, "wasn't renewed in time")
-				load.await(t, 50)
+				load.Await(t, 50)
 			} else {
 				awaitLogged(t, nodes, "wasn't renewed in time")
 				ctx, cancel := context.WithTimeout(t.Context(), pingPeriod)
@@ -52,27 +53,27 @@ func TestRedisIsAway(t *testing.T) {
 				_ = requireUnanswered(t, err, edges)
 			}
 			server.Restart(t)
-			f.awaitWhole(t, "a", "b")
+			f.AwaitWhole(t, "a", "b")
 			await(t, func() error { return c.check(t.Context(), edges) })
-			c.load(t).await(t, 50)
+			c.load(t).Await(t, 50)
 			require.False(t, keep && drain(waited), "nodes that go on answer also while they claim their shards again")
 			for _, n := range nodes {
-				require.Equal(t, 1, strings.Count(n.process.Log(), loading), "the shard wasn't loaded again")
+				require.Equal(t, 1, strings.Count(n.Process.Log(), loading), "the shard wasn't loaded again")
 			}
 		})
 	}
 }
 
-// loading is what a node of the test prints when it loads its shard.
+// loading is what a node of the test prints when it shardtest.Loads its shard.
 const loading = "loading the shard\n"
 
 // awaitLogged waits until nodes have logged a text.
-func awaitLogged(t *testing.T, nodes nodes, text string) {
+func awaitLogged(t *testing.T, nodes shardtest.Nodes, text string) {
 	t.Helper()
 	for _, n := range nodes {
 		await(t, func() error {
-			if !strings.Contains(n.process.Log(), text) {
-				return fmt.Errorf("%s hasn't logged %q", n.host, text)
+			if !strings.Contains(n.Process.Log(), text) {
+				return fmt.Errorf("%s hasn't logged %q", n.Host, text)
 			}
 			return nil
 		})
@@ -86,11 +87,11 @@ func TestANodeOfAnotherCache(t *testing.T) {
 	f := newTier(t, redistest.Standalone(t))
 	both := append(f.start(t, "a", 1), f.start(t, "b", 1)...)
 	f.next.Member.Cache = "words"
-	other := f.addHost(t, "a", "other")
-	nodes{other}.start(t) // there is no layout for its cache, but it listens
+	other := f.AddHost(t, "a", "other")
+	shardtest.Nodes{other}.Start(t) // there is no layout for its cache, but it listens
 	failed := make(chan struct{}, 1)
 	c := f.connect(t, shard.ClientOptions{
-		Hosts: shard.StaticHosts{{Address: both[0].proxy.Addr(), DC: "a"}, {Address: both[1].proxy.Addr(), DC: "b"}},
+		Hosts: shard.StaticHosts{{Address: both[0].Address(), DC: "a"}, {Address: both[1].Address(), DC: "b"}},
 		Observer: observer{failed: func(err error) {
 			if errors.Is(err, shard.ErrOtherCache) {
 				notify(failed)
@@ -98,14 +99,14 @@ func TestANodeOfAnotherCache(t *testing.T) {
 		}},
 	})
 	load := c.load(t)
-	load.await(t, 50)
-	both[:1].kill(t)
-	both[0].proxy.SetTarget(other.listens)
+	load.Await(t, 50)
+	both[:1].Kill(t)
+	both[0].Proxy.SetTarget(other.Listens)
 	<-failed
-	load.await(t, 50)
-	both[:1].start(t)
-	f.awaitWhole(t, "a", "b")
-	load.await(t, 50)
+	load.Await(t, 50)
+	both[:1].Start(t)
+	f.AwaitWhole(t, "a", "b")
+	load.Await(t, 50)
 }
 
 // A data centre that has fewer nodes than shards answers for what it has, the others for the rest. Without others a Get
@@ -114,9 +115,9 @@ func TestFewerNodesThanShards(t *testing.T) {
 	t.Parallel()
 	f := newTier(t, redistest.Standalone(t))
 	f.split(t, "a", 4)
-	f.add(t, "a", 3).start(t)
+	f.Add(t, "a", 3).Start(t)
 	var present, missing []uint64 // keys at both ends of shards
-	f.await(t, "a", func(state shard.DC) bool {
+	f.Await(t, "a", func(state shard.DC) bool {
 		present, missing = nil, nil
 		for i, h := range state.Shards {
 			in := state.Layout.Interval(i)
@@ -142,7 +143,7 @@ func TestFewerNodesThanShards(t *testing.T) {
 	require.Equal(t, 2, requireUnanswered(t, err, missing).Lost)
 
 	f.start(t, "b", 4)
-	c.load(t).await(t, 50)
+	c.load(t).Await(t, 50)
 }
 
 // requireUnanswered requires that a Get has no answer for these keys.
@@ -160,7 +161,7 @@ func TestGarbledAnswers(t *testing.T) {
 	f := newTier(t, redistest.Standalone(t))
 	f.next.Garbled = true
 	bad := f.start(t, "a", 2)
-	addresses := []string{bad[0].proxy.Addr(), bad[1].proxy.Addr()}
+	addresses := []string{bad[0].Address(), bad[1].Address()}
 	c := f.connect(t, shard.ClientOptions{})
 	keys := []uint64{0, math.MaxUint64}
 	var unanswered *shard.UnansweredError[uint64]
@@ -177,7 +178,7 @@ func TestGarbledAnswers(t *testing.T) {
 	f.next.Garbled = false
 	f.start(t, "b", 2)
 	await(t, func() error { return c.check(t.Context(), keys) }) // until the client finds the other nodes
-	c.load(t).await(t, 50)
+	c.load(t).Await(t, 50)
 }
 
 // A data centre is taken out of service, and back in again. Nodes that are there already wait for the new layout.
@@ -187,16 +188,16 @@ func TestALayoutIsRemoved(t *testing.T) {
 	nodes := f.start(t, "a", 2)
 	f.start(t, "b", 2)
 	load := f.connect(t, shard.ClientOptions{}).load(t)
-	load.await(t, 20)
+	load.Await(t, 20)
 	require.ErrorIs(t, f.store.Remove(t.Context(), "numbers", "a"), shard.ErrInUse)
-	nodes.kill(t)
+	nodes.Kill(t)
 	await(t, func() error { return f.store.Remove(t.Context(), "numbers", "a") })
-	nodes.start(t)
+	nodes.Start(t)
 	awaitLogged(t, nodes, "has no layout")
-	load.await(t, 50)
+	load.Await(t, 50)
 	f.split(t, "a", 2)
-	f.awaitWhole(t, "a")
-	load.await(t, 50)
+	f.AwaitWhole(t, "a")
+	load.Await(t, 50)
 }
 
 // A second process with the name of a host waits until the first one is gone.
@@ -206,21 +207,21 @@ func TestTwoProcessesOfOneHost(t *testing.T) {
 	f.split(t, "a", 2)
 	f.start(t, "b", 2)
 	load := f.connect(t, shard.ClientOptions{}).load(t)
-	first, second := nodes{f.addHost(t, "a", "same")}, nodes{f.addHost(t, "a", "same")}
-	held := func(by nodes) func(shard.DC) bool {
+	first, second := shardtest.Nodes{f.AddHost(t, "a", "same")}, shardtest.Nodes{f.AddHost(t, "a", "same")}
+	held := func(by shardtest.Nodes) func(shard.DC) bool {
 		return func(state shard.DC) bool {
-			return state.Shards[0].Address == by[0].proxy.Addr() && state.Shards[0].Loaded && state.Shards[1].Left == 0
+			return state.Shards[0].Address == by[0].Address() && state.Shards[0].Loaded && state.Shards[1].Left == 0
 		}
 	}
-	first.start(t)
-	f.await(t, "a", held(first))
-	second.start(t)
+	first.Start(t)
+	f.Await(t, "a", held(first))
+	second.Start(t)
 	awaitLogged(t, second, "another process has this host name")
-	load.await(t, 20)
-	f.await(t, "a", held(first))
-	first.kill(t)
-	f.await(t, "a", held(second))
-	load.await(t, 20)
+	load.Await(t, 20)
+	f.Await(t, "a", held(first))
+	first.Kill(t)
+	f.Await(t, "a", held(second))
+	load.Await(t, 20)
 }
 
 // observer is told what a client sees.

@@ -10,17 +10,14 @@ import (
 	"math/rand/v2"
 	"os"
 	"regexp"
-	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/process"
-	"github.com/tidemark-dev/tidemark/internal/proxy"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/internal/shardtest"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -30,30 +27,14 @@ import (
 // patience ends a test that would hang.
 const patience = time.Minute
 
-// tier is a cache and its nodes. Each node is a process behind a TCP proxy, whose address it advertises, so that
-// nothing reaches it in another way. The status in Redis says which nodes are ready.
+// tier is a cache, its nodes, and its state in Redis.
 type tier struct {
-	store   *shards.Store
-	next    settings // of nodes that are added
-	all     nodes
-	dir     string          // of logs
-	ctx     context.Context //nolint:containedctx // of the proxies
-	proxies sync.WaitGroup
+	*shardtest.Tier
+	store *shards.Store
+	next  settings // of nodes that are added
 }
 
-// node is a process, which can be started again.
-type node struct {
-	dc, host string
-	process  *process.Process
-	proxy    *proxy.Proxy
-	listens  string // address of the process behind the proxy, which a test may give to the proxy of another node
-}
-
-// nodes are some nodes of a tier. What is done to them is done to each.
-type nodes []*node
-
-// newTier returns a cache without data centres. Nodes that are added end with the test, after the loads that start
-// later.
+// newTier returns a cache without data centres.
 func newTier(t *testing.T, server *redistest.Node) *tier {
 	t.Helper()
 	prefix := redistest.Prefix(t)
@@ -61,22 +42,19 @@ func newTier(t *testing.T, server *redistest.Node) *tier {
 	conn, err := redis.Connect(t.Context(), options)
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	f := &tier{
-		store: shards.New(conn), dir: t.TempDir(), ctx: ctx, // the folder is removed after the processes have ended
-		next: settings{Redis: server.URL(), Prefix: prefix, Member: shard.Member{Cache: "numbers"}},
-	}
-	t.Cleanup(func() {
-		for _, n := range f.all {
-			if err := n.process.End(syscall.SIGKILL); err != nil {
-				t.Errorf("end %s: %v", n.host, err)
-			}
-			if t.Failed() && n.process.PID() != 0 {
-				t.Logf("log of %s:\n%s", n.host, process.LastLines(n.process.Log(), 30))
-			}
-		}
-		cancel()
-		f.proxies.Wait()
+	next := settings{Redis: server.URL(), Prefix: prefix, Member: shard.Member{Cache: "numbers"}}
+	f := &tier{store: shards.New(conn), next: next}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	f.Tier = shardtest.New(t, shardtest.Options{
+		Cache: "numbers", Layouts: f.store, Listening: regexp.MustCompile(`listening on (\S+)\n`),
+		Command: func(n *shardtest.Node) (string, []string, []string) {
+			s := f.next
+			s.Member.DC, s.Member.Host, s.Member.Address = n.DC, n.Host, n.Address()
+			text, err := json.Marshal(s)
+			require.NoError(t, err)
+			return self, nil, append(os.Environ(), nodeEnv+"="+string(text), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB")
+		},
 	})
 	return f
 }
@@ -89,189 +67,13 @@ func (f *tier) split(t *testing.T, dc string, shardCount int) {
 }
 
 // start makes and starts a data centre with a node for each shard, and waits until it is whole.
-func (f *tier) start(t *testing.T, dc string, shardCount int) nodes {
+func (f *tier) start(t *testing.T, dc string, shardCount int) shardtest.Nodes {
 	t.Helper()
 	f.split(t, dc, shardCount)
-	added := f.add(t, dc, shardCount)
-	added.start(t)
-	f.awaitWhole(t, dc)
-	return added
-}
-
-// add makes nodes of a data centre that aren't started. Their hosts are named after the data centre and a number.
-func (f *tier) add(t *testing.T, dc string, n int) (added nodes) {
-	t.Helper()
-	for range n {
-		added = append(added, f.addHost(t, dc, fmt.Sprintf("%s-%d", dc, len(f.dc(dc)))))
-	}
-	return added
-}
-
-// addHost makes a node as add does.
-func (f *tier) addHost(t *testing.T, dc, host string) *node {
-	t.Helper()
-	tcp, err := proxy.New(f.ctx, "127.0.0.1:1") // until the process listens
-	require.NoError(t, err)
-	f.proxies.Go(func() { tcp.Run(f.ctx) })
-	s := f.next
-	s.Member.DC, s.Member.Host, s.Member.Address = dc, host, tcp.Addr()
-	text, err := json.Marshal(s)
-	require.NoError(t, err)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	n := &node{dc: dc, host: host, proxy: tcp, process: &process.Process{
-		Program: self, Env: append(os.Environ(), nodeEnv+"="+string(text), "GOMAXPROCS=1", "GOMEMLIMIT=64MiB"),
-		Dir: f.dir, LogName: fmt.Sprintf("%d.log", len(f.all)),
-	}}
-	f.all = append(f.all, n)
-	return n
-}
-
-// dc returns the nodes of a data centre.
-func (f *tier) dc(dc string) nodes {
-	return slices.DeleteFunc(slices.Clone(f.all), func(n *node) bool { return n.dc != dc })
-}
-
-// holder returns the node that holds a shard of a data centre.
-func (f *tier) holder(t *testing.T, dc string, number int) nodes {
-	t.Helper()
-	state := f.status(t, dc)
-	require.Less(t, number, len(state.Shards))
-	holds := func(n *node) bool { return n.proxy.Addr() == state.Shards[number].Address }
-	i := slices.IndexFunc(f.all, holds)
-	require.GreaterOrEqual(t, i, 0, "nobody holds shard %d of %s: %+v", number, dc, state)
-	return f.all[i : i+1 : i+1]
-}
-
-// status returns the state of a data centre, zero if the cache has none of the name.
-func (f *tier) status(t *testing.T, dc string) shard.DC {
-	t.Helper()
-	all, err := f.store.Status(t.Context(), "numbers")
-	require.NoError(t, err)
-	for _, one := range all {
-		if one.Name == dc {
-			return one
-		}
-	}
-	return shard.DC{}
-}
-
-// await waits until a data centre is in a state.
-func (f *tier) await(t *testing.T, dc string, reached func(shard.DC) bool) {
-	t.Helper()
-	await(t, func() error {
-		if state := f.status(t, dc); !reached(state) {
-			return fmt.Errorf("the state of data centre %s is %+v", dc, state)
-		}
-		return nil
-	})
-}
-
-// awaitWhole waits until all shards of data centres are held and loaded.
-func (f *tier) awaitWhole(t *testing.T, dcs ...string) {
-	t.Helper()
-	for _, dc := range dcs {
-		f.await(t, dc, shard.DC.Whole)
-	}
-}
-
-// awaitNext returns when another node than before has loaded a shard, and the data centre is whole.
-func (f *tier) awaitNext(t *testing.T, dc string, number int, disturb func()) {
-	t.Helper()
-	before := f.status(t, dc).Shards[number].Incarnation
-	disturb()
-	f.await(t, dc, func(state shard.DC) bool { return state.Whole() && state.Shards[number].Incarnation > before })
-}
-
-// await calls check until it returns nil.
-func await(t *testing.T, check func() error) {
-	t.Helper()
-	for limit := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("after %s: %v", patience, err)
-		}
-	}
-}
-
-var listening = regexp.MustCompile(`listening on (\S+)\n`)
-
-// start starts processes, and returns when all of them listen. Until then their proxies accept connections and answer
-// nothing.
-func (all nodes) start(t *testing.T) {
-	t.Helper()
-	printed := make([]int, len(all))
-	for i, n := range all {
-		if n.process.PID() != 0 {
-			printed[i] = len(n.process.Log())
-		}
-		n.proxy.Hold() // a node may be found before it is known here where it listens
-		require.NoError(t, n.process.Start(t.Context()))
-	}
-	for i, n := range all {
-		await(t, func() error {
-			log := n.process.Log()[printed[i]:]
-			found := listening.FindStringSubmatch(log)
-			if found == nil {
-				return fmt.Errorf("%s doesn't listen:\n%s", n.host, log)
-			}
-			n.listens = found[1]
-			n.proxy.SetTarget(n.listens)
-			n.proxy.Pass()
-			return nil
-		})
-	}
-}
-
-// kill ends processes with SIGKILL.
-func (all nodes) kill(t *testing.T) {
-	t.Helper()
-	for _, n := range all {
-		require.NoError(t, n.process.End(syscall.SIGKILL), n.host)
-	}
-}
-
-// restart ends processes with SIGTERM, all at the same time, and starts them again.
-func (all nodes) restart(t *testing.T) {
-	t.Helper()
-	all.signal(t, syscall.SIGTERM)
-	for _, n := range all {
-		require.NoError(t, n.process.End(syscall.SIGTERM), n.host)
-	}
-	all.start(t)
-}
-
-// signal sends a signal to processes.
-func (all nodes) signal(t *testing.T, sig syscall.Signal) {
-	t.Helper()
-	for _, n := range all {
-		require.NoError(t, n.process.Signal(sig), n.host)
-	}
-}
-
-// hold makes nodes accept connections, and never answer until pass. Open ones fall silent.
-func (all nodes) hold() {
-	for _, n := range all {
-		n.proxy.Hold()
-	}
-}
-
-// cut resets the connections to nodes.
-func (all nodes) cut() {
-	for _, n := range all {
-		n.proxy.Cut()
-	}
-}
-
-// pass ends hold and delays: what was kept back is delivered.
-func (all nodes) pass() {
-	for _, n := range all {
-		n.proxy.Slow(0, 0)
-		n.proxy.Pass()
-	}
+	nodes := f.Add(t, dc, shardCount)
+	nodes.Start(t)
+	f.AwaitWhole(t, dc)
+	return nodes
 }
 
 // client is a client that runs.
@@ -338,4 +140,17 @@ func (c client) check(ctx context.Context, keys []uint64) error {
 		return fmt.Errorf("the values of %v are %v", keys, got)
 	}
 	return nil
+}
+
+// load reads until the test ends.
+func (c client) load(t *testing.T) *shardtest.Load {
+	t.Helper()
+	return shardtest.StartLoad(t, 25, c.read)
+}
+
+// await calls check until it returns nil.
+func await(t *testing.T, check func() error) {
+	t.Helper()
+	var err error
+	require.Eventually(t, func() bool { err = check(); return err == nil }, patience, 10*time.Millisecond)
 }

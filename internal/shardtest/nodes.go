@@ -1,0 +1,98 @@
+package shardtest
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Address is where a node is reached: that of its proxy.
+func (n *Node) Address() string { return n.Proxy.Addr() }
+
+// Start starts processes, and returns when all of them listen. Until then their proxies hold all traffic.
+func (all Nodes) Start(t testing.TB) {
+	t.Helper()
+	printed := make([]int, len(all))
+	for i, n := range all {
+		if n.Process.PID() != 0 {
+			printed[i] = len(n.Process.Log())
+		}
+		n.Proxy.Hold() // a node may be found before it is known here where it listens
+		n.must(t, "start", n.Process.Start(t.Context()))
+	}
+	for i, n := range all {
+		await(t, func() error {
+			log := n.Process.Log()[printed[i]:]
+			if found := n.listening.FindStringSubmatch(log); found != nil {
+				n.Listens = found[1]
+				n.Proxy.SetTarget(found[1])
+				n.Proxy.Pass()
+				return nil
+			}
+			return fmt.Errorf("%s doesn't listen:\n%s", n.Host, log)
+		})
+	}
+}
+
+// Kill ends processes with SIGKILL.
+func (all Nodes) Kill(t testing.TB) {
+	t.Helper()
+	for _, n := range all {
+		n.must(t, "kill", n.Process.End(syscall.SIGKILL))
+	}
+}
+
+// Restart ends processes with SIGTERM, all at the same time, and starts them again.
+func (all Nodes) Restart(t testing.TB) {
+	t.Helper()
+	all.Signal(t, syscall.SIGTERM)
+	for _, n := range all {
+		n.must(t, "end", n.Process.End(syscall.SIGTERM))
+	}
+	all.Start(t)
+}
+
+// Signal sends a signal to processes: one that was stopped by SIGSTOP keeps its connections open, and answers nothing.
+func (all Nodes) Signal(t testing.TB, sig syscall.Signal) {
+	t.Helper()
+	for _, n := range all {
+		n.must(t, "signal", n.Process.Signal(sig))
+	}
+}
+
+// Hold makes nodes accept connections, and never answer until Pass. Open ones fall silent.
+func (all Nodes) Hold() {
+	for _, n := range all {
+		n.Proxy.Hold()
+	}
+}
+
+// Delay makes what nodes receive and what they send late by half of d each.
+func (all Nodes) Delay(d time.Duration) {
+	for _, n := range all {
+		n.Proxy.Slow(d/2, 0)
+	}
+}
+
+// Cut resets the connections to nodes.
+func (all Nodes) Cut() {
+	for _, n := range all {
+		n.Proxy.Cut()
+	}
+}
+
+// Pass ends Hold and Delay: what was kept back is delivered.
+func (all Nodes) Pass() {
+	for _, n := range all {
+		n.Proxy.Slow(0, 0)
+		n.Proxy.Pass()
+	}
+}
+
+func (n *Node) must(t testing.TB, do string, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("%s %s: %v", do, n.Host, err)
+	}
+}
