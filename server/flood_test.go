@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/flood"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
 )
 
@@ -28,7 +28,7 @@ func TestRapidReset(t *testing.T) {
 		}
 		return nil
 	})
-	c, err := flood.Dial(t.Context(), h.addr, true)
+	c, err := load.DialFlood(t.Context(), h.addr, true)
 	require.NoError(t, err)
 	defer c.Close()
 	for err == nil { // until the server has closed the connection
@@ -47,7 +47,7 @@ func TestStreamsOfAConnection(t *testing.T) {
 	const streams = 50
 	h := start(t, func(s *setup) { s.Limits.MaxStreams = streams })
 	h.subscribe("c", "s")
-	c, err := flood.Dial(t.Context(), h.addr, true)
+	c, err := load.DialFlood(t.Context(), h.addr, true)
 	require.NoError(t, err)
 	defer c.Close()
 	require.NoError(t, c.Gets(at+"/messages?wait=1m", 4*streams))
@@ -61,17 +61,17 @@ func TestStreamsOfAConnection(t *testing.T) {
 func TestFrameFloods(t *testing.T) {
 	t.Parallel()
 	for name, flooding := range map[string]struct {
-		send   func(*flood.Conn) error
+		send   func(*load.Flood) error
 		closed bool // the server closes the connection
 	}{
-		"PING":         {func(c *flood.Conn) error { return c.Pings(1000) }, true},
-		"CONTINUATION": {func(c *flood.Conn) error { return c.Continuations("/v1/info", 1000) }, true},
-		"SETTINGS":     {func(c *flood.Conn) error { return c.Settings(1000) }, false}, // net/http answers many with one frame
+		"PING":         {func(c *load.Flood) error { return c.Pings(1000) }, true},
+		"CONTINUATION": {func(c *load.Flood) error { return c.Continuations("/v1/info", 1000) }, true},
+		"SETTINGS":     {func(c *load.Flood) error { return c.Settings(1000) }, false}, // net/http answers many with one frame
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := start(t)
-			c, err := flood.Dial(t.Context(), h.addr, false)
+			c, err := load.DialFlood(t.Context(), h.addr, false)
 			require.NoError(t, err)
 			defer c.Close()
 			for n := 0; err == nil && (n < 100 || flooding.closed); n++ {

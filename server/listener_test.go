@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/flood"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
@@ -89,7 +89,7 @@ func TestReserveIsHeld(t *testing.T) {
 	}
 	_, err := bufio.NewReader(reserved[0]).ReadByte()
 	require.ErrorIs(t, err, io.EOF, "the oldest was closed")
-	c, err := flood.Dial(t.Context(), h.addr, true)
+	c, err := load.DialFlood(t.Context(), h.addr, true)
 	require.NoError(t, err)
 	c.Close()
 }
@@ -102,7 +102,7 @@ func TestConnectionsAreCountedOnce(t *testing.T) {
 		require.NoError(t, h.connect("").Close())
 		h.raw("nonsense\r\n\r\n")
 		h.do("GET", "/livez", "", header{"Connection", "close"})
-		c, err := flood.Dial(t.Context(), h.addr, true)
+		c, err := load.DialFlood(t.Context(), h.addr, true)
 		require.NoError(t, err)
 		require.NoError(t, c.Gets("/livez", 3))
 		c.Close()

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/players"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // frontends is the load on frontends that already run.
@@ -16,7 +16,7 @@ type frontends struct {
 	addresses string // separated by commas; empty: measure Tidemark
 	queues    string // separated by commas
 	pids      string // of processes whose CPU time is shown, separated by commas
-	players.Load
+	load.Players
 }
 
 // measureFrontend prints what players of any Open Match frontend get.

@@ -22,11 +22,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/bench/floor"
 	"github.com/tidemark-dev/tidemark/internal/bench/idle"
 	"github.com/tidemark-dev/tidemark/internal/bench/matchmaking"
-	"github.com/tidemark-dev/tidemark/internal/bench/players"
 	"github.com/tidemark-dev/tidemark/internal/bench/records"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/shards"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // parts are what is measured, in the order of the page.
@@ -62,8 +62,8 @@ func main() {
 	flag.StringVar(&o.loads, "loads", "", "load a value through a cache in the Redis at this URL; used by bench itself")
 	flag.StringVar(&o.reads, "shards", "", "read from the nodes that this JSON text names; used by bench itself")
 	flag.StringVar(&o.load.addresses, "frontend", "", "measure these Open Match frontends instead, host:port separated by commas; nothing is written")
-	flag.IntVar(&o.load.Players, "players", 64, "with -frontend: players who have a ticket at the same time")
-	flag.IntVar(&o.load.Share, "share", players.DefaultShare, "with -frontend: players that share a connection")
+	flag.IntVar(&o.load.Count, "players", 64, "with -frontend: players who have a ticket at the same time")
+	flag.IntVar(&o.load.Share, "share", load.DefaultShare, "with -frontend: players that share a connection")
 	flag.Float64Var(&o.load.Rate, "rate", 0, "with -frontend: tickets offered a second; 0: each player begins again at once")
 	flag.DurationVar(&o.load.Warmup, "warmup", time.Second, "with -frontend: time before tickets are counted")
 	flag.DurationVar(&o.load.Window, "duration", 10*time.Second, "with -frontend: time in which tickets are counted")

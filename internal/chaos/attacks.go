@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/chaos/report"
 	"github.com/tidemark-dev/tidemark/internal/chaos/service"
-	"github.com/tidemark-dev/tidemark/internal/flood"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 const (
@@ -36,12 +36,12 @@ const waitingFetch = "/v1/channels/chaos-0/subscribers/s0/messages?wait=20s"
 
 // rapidReset opens and resets streams.
 func rapidReset(s *stage) {
-	s.flood("streams were opened and reset", func(c *flood.Conn, _ int) error { return c.Resets(waitingFetch, floodBatch) })
+	s.flood("streams were opened and reset", func(c *load.Flood, _ int) error { return c.Resets(waitingFetch, floodBatch) })
 }
 
 // floodFrames sends frames that need no stream, or headers without an end.
 func floodFrames(s *stage) {
-	s.flood("frames were sent", func(c *flood.Conn, number int) error {
+	s.flood("frames were sent", func(c *load.Flood, number int) error {
 		switch number % 3 {
 		case 0:
 			return c.Pings(floodBatch)
@@ -54,11 +54,11 @@ func floodFrames(s *stage) {
 }
 
 // flood sends batches on several connections. If the service closes a connection, it opens another one.
-func (s *stage) flood(what string, send func(c *flood.Conn, number int) error) {
+func (s *stage) flood(what string, send func(c *load.Flood, number int) error) {
 	var batches, connections atomic.Int64
 	s.attack(floodConnections, attackTime, func(ctx context.Context, number int) error {
 		for ctx.Err() == nil {
-			if c, err := flood.Dial(ctx, s.services[0].Addr, true); err == nil {
+			if c, err := load.DialFlood(ctx, s.services[0].Addr, true); err == nil {
 				connections.Add(1)
 				batches.Add(floodOne(ctx, c, func() error { return send(c, number) }))
 			}
@@ -70,7 +70,7 @@ func (s *stage) flood(what string, send func(c *flood.Conn, number int) error) {
 }
 
 // floodOne sends batches on one connection until it breaks or ctx ends, and returns their number.
-func floodOne(ctx context.Context, c *flood.Conn, send func() error) (batches int64) {
+func floodOne(ctx context.Context, c *load.Flood, send func() error) (batches int64) {
 	defer c.Close()
 	defer context.AfterFunc(ctx, c.Close)()
 	for ctx.Err() == nil && !isClosed(c.Ended()) && send() == nil {

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // How much is consumed in a round.
@@ -56,13 +56,13 @@ func consumePath(channel int) string { return fmt.Sprintf("/v1/channels/consume-
 
 // fill subscribes to each channel and publishes to it.
 func fill(ctx context.Context, u *target.Target) error {
-	subscribe := func(n int) []byte { return drive.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "") }
-	if _, err := drive.Load(ctx, u.Server.HTTP, channels, subscribe); err != nil {
+	subscribe := func(n int) []byte { return load.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "") }
+	if _, err := load.Repeat(ctx, u.Server.HTTP, channels, subscribe); err != nil {
 		return err
 	}
 	batch := "[" + strings.TrimSuffix(strings.Repeat(`{"content":`+content+`},`, 50), ",") + "]"
-	_, err := drive.Load(ctx, u.Server.HTTP, channels*consumeMessages/50, func(n int) []byte {
-		return drive.Request(http.MethodPost, consumePath(n%channels)+"/messages", batch)
+	_, err := load.Repeat(ctx, u.Server.HTTP, channels*consumeMessages/50, func(n int) []byte {
+		return load.Request(http.MethodPost, consumePath(n%channels)+"/messages", batch)
 	})
 	return err
 }
@@ -70,14 +70,14 @@ func fill(ctx context.Context, u *target.Target) error {
 // consume consumes all channels, each over one of the connections.
 func consume(ctx context.Context, u *target.Target) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for first := range drive.Connections {
+	for first := range load.Connections {
 		group.Go(func() error {
-			c, err := drive.Dial(ctx, u.Server.HTTP)
+			c, err := load.Dial(ctx, u.Server.HTTP)
 			if err != nil {
 				return err
 			}
 			defer c.Close()
-			for channel := first; channel < channels; channel += drive.Connections {
+			for channel := first; channel < channels; channel += load.Connections {
 				if err := consumeOne(c, consumePath(channel)+"/subscribers/s"); err != nil {
 					return err
 				}
@@ -89,12 +89,12 @@ func consume(ctx context.Context, u *target.Target) error {
 }
 
 // consumeOne consumes a channel to its end.
-func consumeOne(c *drive.Connection, subscriber string) error {
+func consumeOne(c *load.Conn, subscriber string) error {
 	receipt := ""
 	for left := consumeMessages; left > 0; {
-		request := drive.Request(http.MethodGet, fmt.Sprintf("%s/messages?max=%d", subscriber, consumeMax), "")
+		request := load.Request(http.MethodGet, fmt.Sprintf("%s/messages?max=%d", subscriber, consumeMax), "")
 		if receipt != "" {
-			request = drive.Request(http.MethodPost, subscriber+"/next", fmt.Sprintf(`{"receiptHandle":%q,"max":%d}`, receipt, consumeMax))
+			request = load.Request(http.MethodPost, subscriber+"/next", fmt.Sprintf(`{"receiptHandle":%q,"max":%d}`, receipt, consumeMax))
 		}
 		a, err := c.Do(request)
 		if err != nil {

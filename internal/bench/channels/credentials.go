@@ -17,9 +17,9 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"github.com/tidemark-dev/tidemark/access/registry"
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // sender is how publishes are sent whose cost is compared.
@@ -55,7 +55,7 @@ func Credentials(ctx context.Context, s target.Settings, r *report.Report) error
 	if err != nil {
 		return err
 	}
-	if _, err := drive.Once(ctx, closed.HTTP, drive.Request(http.MethodGet, "/v1/info", "")); err == nil {
+	if _, err := load.Once(ctx, closed.HTTP, load.Request(http.MethodGet, "/v1/info", "")); err == nil {
 		return errors.New("the server needs no credentials")
 	}
 	senders := []*sender{
@@ -89,7 +89,7 @@ func (s *sender) measure(ctx context.Context, n int, name string) (float64, erro
 	if err != nil {
 		return 0, err
 	}
-	if _, err := drive.Load(ctx, s.server.HTTP, n, func(n int) []byte {
+	if _, err := load.Repeat(ctx, s.server.HTTP, n, func(n int) []byte {
 		return fmt.Appendf(nil, "%s /v1/channels/bench-%d/messages/p%s-%d HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n%s",
 			http.MethodPut, n%channels, name, n, header, len(content), content)
 	}); err != nil {

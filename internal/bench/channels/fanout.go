@@ -10,9 +10,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // What waiting may cost, from the project's goals.
@@ -88,22 +88,22 @@ func runFanOut(ctx context.Context, s target.Settings, waiters int) (fanOut, err
 }
 
 func subscribeAll(ctx context.Context, u *target.Target, waiters int) error {
-	_, err := drive.Load(ctx, u.Server.HTTP, waiters, func(n int) []byte {
-		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d", n-1), "")
+	_, err := load.Repeat(ctx, u.Server.HTTP, waiters, func(n int) []byte {
+		return load.Request(http.MethodPut, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d", n-1), "")
 	})
 	return err
 }
 
 // pollAll opens a connection for each subscriber and returns when all of them wait.
-func pollAll(ctx context.Context, u *target.Target, waiters int) ([]*drive.Connection, error) {
-	var polls []*drive.Connection
+func pollAll(ctx context.Context, u *target.Target, waiters int) ([]*load.Conn, error) {
+	var polls []*load.Conn
 	for i := range waiters {
-		c, err := drive.Dial(ctx, u.Server.HTTP)
+		c, err := load.Dial(ctx, u.Server.HTTP)
 		if err != nil {
 			return polls, err
 		}
 		polls = append(polls, c)
-		poll := drive.Request(http.MethodGet, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d/messages?wait=60s", i), "")
+		poll := load.Request(http.MethodGet, fmt.Sprintf("/v1/channels/crowd/subscribers/s%d/messages?wait=60s", i), "")
 		if err := c.Send(poll); err != nil {
 			return polls, err
 		}
@@ -112,7 +112,7 @@ func pollAll(ctx context.Context, u *target.Target, waiters int) ([]*drive.Conne
 }
 
 // notifyAll publishes and waits until every subscriber has it.
-func notifyAll(ctx context.Context, u *target.Target, polls []*drive.Connection, f *fanOut) error {
+func notifyAll(ctx context.Context, u *target.Target, polls []*load.Conn, f *fanOut) error {
 	calls := func() (notifications, scripts float64, err error) {
 		if notifications, err = u.Redis.Info(ctx, "commandstats", "cmdstat_spublish"); err == nil {
 			scripts, err = u.Redis.Info(ctx, "commandstats", "cmdstat_evalsha")
@@ -128,7 +128,7 @@ func notifyAll(ctx context.Context, u *target.Target, polls []*drive.Connection,
 	for _, c := range polls {
 		readers.Go(func() error { return c.Await(`"m1"`) })
 	}
-	if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, "/v1/channels/crowd/messages/m1", content)); err != nil {
+	if _, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPut, "/v1/channels/crowd/messages/m1", content)); err != nil {
 		return err
 	}
 	if err := readers.Wait(); err != nil {

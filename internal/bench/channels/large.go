@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // What is fetched while small publishes are timed: 300 subscribers, each with a backlog of 4 MiB.
@@ -89,13 +89,13 @@ func fillBacklogs(ctx context.Context, u *target.Target) error {
 	body := `"` + strings.Repeat("x", largeBytes-2) + `"`
 	for i := range largeSubscribers {
 		subscribe := fmt.Sprintf("/v1/channels/large-%d/subscribers/s%d", i%largeChannels, i)
-		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, subscribe, "")); err != nil {
+		if _, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPut, subscribe, "")); err != nil {
 			return err
 		}
 	}
 	for i := range largeChannels * largeMessages {
 		publish := fmt.Sprintf("/v1/channels/large-%d/messages/m%d", i%largeChannels, i)
-		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, publish, body)); err != nil {
+		if _, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPut, publish, body)); err != nil {
 			return err
 		}
 	}
@@ -123,7 +123,7 @@ func fetchBacklog(ctx context.Context, u *target.Target, i int) error {
 
 // publishUntil publishes small messages one after the other, and returns how long each took.
 func publishUntil(ctx context.Context, u *target.Target, ended <-chan struct{}) ([]time.Duration, error) {
-	c, err := drive.Dial(ctx, u.Server.HTTP)
+	c, err := load.Dial(ctx, u.Server.HTTP)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func publishUntil(ctx context.Context, u *target.Target, ended <-chan struct{}) 
 		default:
 		}
 		started := time.Now()
-		if _, err := c.Do(drive.Request(http.MethodPut, fmt.Sprintf("/v1/channels/small/messages/m%d", i), "1")); err != nil {
+		if _, err := c.Do(load.Request(http.MethodPut, fmt.Sprintf("/v1/channels/small/messages/m%d", i), "1")); err != nil {
 			return times, err
 		}
 		times = append(times, time.Since(started))

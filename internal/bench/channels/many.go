@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // How much a fetch from many channels may cost, from the project's goals.
@@ -22,7 +22,7 @@ const (
 type manyFetch struct {
 	name    string
 	sources int // 0: the fetch of one channel's own route
-	next    drive.Maker
+	next    load.Maker
 	cost    []manyCost // of each round
 }
 
@@ -36,15 +36,15 @@ func Many(ctx context.Context, s target.Settings, r *report.Report) error {
 		return err
 	}
 	defer u.Stop()
-	subscribe := func(n int) []byte { return drive.Request(http.MethodPut, manyPath(n-1), "") }
-	if _, err := drive.Load(ctx, u.Server.HTTP, 256, subscribe); err != nil {
+	subscribe := func(n int) []byte { return load.Request(http.MethodPut, manyPath(n-1), "") }
+	if _, err := load.Repeat(ctx, u.Server.HTTP, 256, subscribe); err != nil {
 		return err
 	}
 	nothing := []*manyFetch{{name: "of the channel's own route"}, {sources: 1}, {sources: manySources}, {sources: 256}}
 	for _, f := range nothing {
-		f.next = func(int) []byte { return drive.Request(http.MethodPost, "/v1/fetch", manyBody(f.sources, "")) }
+		f.next = func(int) []byte { return load.Request(http.MethodPost, "/v1/fetch", manyBody(f.sources, "")) }
 		if f.sources == 0 {
-			f.next = func(n int) []byte { return drive.Request(http.MethodGet, manyPath(n%256)+"/messages", "") }
+			f.next = func(n int) []byte { return load.Request(http.MethodGet, manyPath(n%256)+"/messages", "") }
 		}
 	}
 	r.Printf("\n## Fetching from many channels\n\nCPU time of the server and of Redis per fetch, and commands that Redis was sent besides those in scripts.\n\n" +
@@ -59,10 +59,10 @@ func Many(ctx context.Context, s target.Settings, r *report.Report) error {
 	}
 	loop := []*manyFetch{{name: "of the channel's own route"}, {sources: 1}, {sources: manySources}, {sources: 256}}
 	for _, f := range loop {
-		f.next = func(int) []byte { return drive.Request(http.MethodPost, "/v1/fetch", manyBody(f.sources, last)) }
+		f.next = func(int) []byte { return load.Request(http.MethodPost, "/v1/fetch", manyBody(f.sources, last)) }
 		if f.sources == 0 {
 			f.next = func(int) []byte {
-				return drive.Request(http.MethodPost, manyPath(0)+"/next", `{"max":1,"receiptHandle":"`+last+`"}`)
+				return load.Request(http.MethodPost, manyPath(0)+"/next", `{"max":1,"receiptHandle":"`+last+`"}`)
 			}
 		}
 	}
@@ -98,11 +98,11 @@ func manyBody(sources int, receipt string) string {
 // fillOne publishes two messages to the first channel, and returns the receipt of the first. To the server a repeated
 // acknowledgement is as much work as the first.
 func fillOne(ctx context.Context, u *target.Target) (receipt string, err error) {
-	publish := drive.Request(http.MethodPost, "/v1/channels/bench:topic:0/messages", `[{"content":`+content+`},{"content":`+content+`}]`)
-	if _, err := drive.Once(ctx, u.Server.HTTP, publish); err != nil {
+	publish := load.Request(http.MethodPost, "/v1/channels/bench:topic:0/messages", `[{"content":`+content+`},{"content":`+content+`}]`)
+	if _, err := load.Once(ctx, u.Server.HTTP, publish); err != nil {
 		return "", err
 	}
-	a, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodGet, manyPath(0)+"/messages?max=1", ""))
+	a, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodGet, manyPath(0)+"/messages?max=1", ""))
 	if err != nil {
 		return "", err
 	}

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -29,7 +29,7 @@ var content = `"` + strings.Repeat("x", contentBytes-2) + `"`
 var Intro = fmt.Sprintf("Load: %d connections, each with one request under way, %d channels, contents of %d bytes; service, Redis\n"+
 	"and load on one machine, Redis with its append-only file on. CPU times are of the process named, per request;\n"+
 	"the floor is measured in turns with it, and Redis is emptied in between. Machines differ: look at the ratios.\n",
-	drive.Connections, channels, contentBytes)
+	load.Connections, channels, contentBytes)
 
 // Requests measures single requests, against a bare net/http handler and against Redis alone.
 func Requests(ctx context.Context, s target.Settings, r *report.Report) error {
@@ -52,7 +52,7 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 	round := 0
 	publish := func(n int) []byte {
 		path := fmt.Sprintf("/v1/channels/bench-%d/messages/p%d-%d", n%channels, round, n)
-		return drive.Request(http.MethodPut, path, content)
+		return load.Request(http.MethodPut, path, content)
 	}
 	var server, store, beside []report.Pair
 	for round = range s.Rounds {
@@ -71,7 +71,7 @@ func measurePublish(ctx context.Context, s target.Settings, u *target.Target, r 
 		if err != nil {
 			return err
 		}
-		var last drive.Answer
+		var last load.Answer
 		if p.Ours, last, err = u.MeasureServer(ctx, s.Requests, publish); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func redisFloor(ctx context.Context, u *target.Target, n int) (float64, error) {
 	}
 	const base = "c.{bench-floor}"
 	args := []string{
-		"-s", u.Redis.Socket, "-c", strconv.Itoa(drive.Connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
+		"-s", u.Redis.Socket, "-c", strconv.Itoa(load.Connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
 		"EVALSHA", script.SHA1(), "4",
 		base + ".clock", base + ".epoch", base + ".subs", base + ".mid.__rand_int__",
 		base + ".m.", base + ".r.", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "0", base, "16384",
@@ -125,14 +125,14 @@ func redisFloor(ctx context.Context, u *target.Target, n int) (float64, error) {
 
 // redisFloorBeside is redisFloor while the bare handler has the load that the server has otherwise: so Redis shares the
 // cores and their caches with as much as it does then.
-func redisFloorBeside(ctx context.Context, u *target.Target, n int, next drive.Maker) (float64, error) {
+func redisFloorBeside(ctx context.Context, u *target.Target, n int, next load.Maker) (float64, error) {
 	loaded, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
 		var err error
 		for err == nil && loaded.Err() == nil {
-			_, err = drive.Load(ctx, u.Floor.HTTP, n/10, next)
+			_, err = load.Repeat(ctx, u.Floor.HTTP, n/10, next)
 		}
 		if loaded.Err() != nil {
 			err = nil // it was cut off in its middle
@@ -148,12 +148,12 @@ func redisFloorBeside(ctx context.Context, u *target.Target, n int, next drive.M
 func measureFetch(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	for i := range channels {
 		path := fmt.Sprintf("/v1/channels/fetch-%d", i)
-		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, path+"/subscribers/s", "")); err != nil {
+		if _, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPut, path+"/subscribers/s", "")); err != nil {
 			return err
 		}
 		for j := range 10 {
-			publish := drive.Request(http.MethodPut, fmt.Sprintf("%s/messages/m%d", path, j), content)
-			if _, err := drive.Once(ctx, u.Server.HTTP, publish); err != nil {
+			publish := load.Request(http.MethodPut, fmt.Sprintf("%s/messages/m%d", path, j), content)
+			if _, err := load.Once(ctx, u.Server.HTTP, publish); err != nil {
 				return err
 			}
 		}
@@ -161,7 +161,7 @@ func measureFetch(ctx context.Context, s target.Settings, u *target.Target, r *r
 	return figure{
 		name: "server CPU per fetch of ten, against a net/http handler", limit: 4,
 		next: func(n int) []byte {
-			return drive.Request(http.MethodGet, fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=10", n%channels), "")
+			return load.Request(http.MethodGet, fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=10", n%channels), "")
 		},
 	}.measure(ctx, s, u, r)
 }
@@ -171,7 +171,7 @@ func measureAck(ctx context.Context, s target.Settings, u *target.Target, r *rep
 	handles := make([]string, channels)
 	for i := range handles {
 		path := fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=5", i)
-		a, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodGet, path, ""))
+		a, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodGet, path, ""))
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func measureAck(ctx context.Context, s target.Settings, u *target.Target, r *rep
 		name: "server CPU per ack, against a net/http handler", limit: 2.5,
 		next: func(n int) []byte {
 			path := fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/ack", n%channels)
-			return drive.Request(http.MethodPost, path, handles[n%channels])
+			return load.Request(http.MethodPost, path, handles[n%channels])
 		},
 	}.measure(ctx, s, u, r)
 }
@@ -196,14 +196,14 @@ func measureAck(ctx context.Context, s target.Settings, u *target.Target, r *rep
 func measureEmptyFetch(ctx context.Context, s target.Settings, u *target.Target, r *report.Report) error {
 	for i := range channels {
 		path := fmt.Sprintf("/v1/channels/empty-%d/subscribers/s", i)
-		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, path, "")); err != nil {
+		if _, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPut, path, "")); err != nil {
 			return err
 		}
 	}
 	return figure{
 		name: "server CPU per empty fetch, against a net/http handler", limit: 2.5,
 		next: func(n int) []byte {
-			return drive.Request(http.MethodGet, fmt.Sprintf("/v1/channels/empty-%d/subscribers/s/messages", n%channels), "")
+			return load.Request(http.MethodGet, fmt.Sprintf("/v1/channels/empty-%d/subscribers/s/messages", n%channels), "")
 		},
 	}.measure(ctx, s, u, r)
 }
@@ -212,7 +212,7 @@ func measureEmptyFetch(ctx context.Context, s target.Settings, u *target.Target,
 type figure struct {
 	name  string
 	limit float64
-	next  drive.Maker
+	next  load.Maker
 }
 
 // measure takes the figure several times.

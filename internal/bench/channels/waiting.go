@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // waitingFetches is how many fetches wait while their memory is measured, if the process may open as many files.
@@ -80,8 +80,8 @@ func (w *waiting) run(ctx context.Context, s target.Settings) error {
 	}
 	defer u.Stop()
 	each := max(w.sources, 1)
-	if _, err := drive.Load(ctx, u.Server.HTTP, w.fetches*each, func(n int) []byte {
-		return drive.Request(http.MethodPut, w.path((n-1)/each, (n-1)%each), "")
+	if _, err := load.Repeat(ctx, u.Server.HTTP, w.fetches*each, func(n int) []byte {
+		return load.Request(http.MethodPut, w.path((n-1)/each, (n-1)%each), "")
 	}); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (w *waiting) run(ctx context.Context, s target.Settings) error {
 		return err
 	}
 	for i := range w.fetches {
-		c, err := drive.Dial(ctx, u.Server.HTTP)
+		c, err := load.Dial(ctx, u.Server.HTTP)
 		if err != nil {
 			return err
 		}
@@ -134,13 +134,13 @@ func (w *waiting) path(fetch, source int) string {
 // request returns what waits.
 func (w *waiting) request(fetch int) []byte {
 	if w.sources == 0 {
-		return drive.Request(http.MethodGet, w.path(fetch, 0)+"/messages?wait=10m", "")
+		return load.Request(http.MethodGet, w.path(fetch, 0)+"/messages?wait=10m", "")
 	}
 	from := make([]string, w.sources)
 	for i := range from {
 		from[i] = fmt.Sprintf(`{"channel":%q,"subscriber":"s%d"}`, w.channel(fetch, i), fetch)
 	}
-	return drive.Request(http.MethodPost, "/v1/fetch", `{"wait":"10m","from":[`+strings.Join(from, ",")+`]}`)
+	return load.Request(http.MethodPost, "/v1/fetch", `{"wait":"10m","from":[`+strings.Join(from, ",")+`]}`)
 }
 
 // openFiles returns how many files this process may have open. The server inherits the limit.

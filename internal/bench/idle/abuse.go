@@ -8,9 +8,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/internal/flood"
+	"github.com/tidemark-dev/tidemark/internal/load"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
 )
@@ -36,7 +35,7 @@ func Abuse(ctx context.Context, s target.Settings, r *report.Report) error {
 		return err
 	}
 	defer u.Stop()
-	if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPut, "/v1/channels/abuse/subscribers/s", "")); err != nil {
+	if _, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPut, "/v1/channels/abuse/subscribers/s", "")); err != nil {
 		return err
 	}
 	a := new(abuse)
@@ -72,7 +71,7 @@ func Abuse(ctx context.Context, s target.Settings, r *report.Report) error {
 // resetStreams opens and resets streams until ctx ends, on a new connection whenever the server has closed the last.
 func resetStreams(ctx context.Context, address string, resets *int) error {
 	for ctx.Err() == nil {
-		c, err := flood.Dial(ctx, address, true)
+		c, err := load.DialFlood(ctx, address, true)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
@@ -92,7 +91,7 @@ func resetStreams(ctx context.Context, address string, resets *int) error {
 // look publishes a message and reads the server's memory.
 func (a *abuse) look(ctx context.Context, p *target.Process) error {
 	path := fmt.Sprintf("/v1/channels/bystander/messages/m%d", a.published)
-	answered, err := drive.Once(ctx, p.HTTP, drive.Request(http.MethodPut, path, `"x"`))
+	answered, err := load.Once(ctx, p.HTTP, load.Request(http.MethodPut, path, `"x"`))
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // What is idle while its cost is measured.
@@ -67,8 +67,8 @@ func measureQueues(ctx context.Context, u *target.Target, found *idle) error {
 	if found.connections[0], err = u.Redis.Connections(ctx); err != nil {
 		return err
 	}
-	if _, err := drive.Load(ctx, u.Server.Admin, idleQueues, func(n int) []byte {
-		return drive.Request(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
+	if _, err := load.Repeat(ctx, u.Server.Admin, idleQueues, func(n int) []byte {
+		return load.Request(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
 	}); err != nil {
 		return err
 	}
@@ -108,16 +108,16 @@ func idleCalls(ctx context.Context, u *target.Target) (sum float64, err error) {
 // measureWaiters has subscribers of many channels wait.
 func measureWaiters(ctx context.Context, u *target.Target, found *idle) error {
 	path := func(i int) string { return fmt.Sprintf("/v1/channels/idle-%d/subscribers/s%d", i%idleChannels, i) }
-	if _, err := drive.Load(ctx, u.Server.HTTP, idleWaiters, func(n int) []byte { return drive.Request(http.MethodPut, path(n-1), "") }); err != nil {
+	if _, err := load.Repeat(ctx, u.Server.HTTP, idleWaiters, func(n int) []byte { return load.Request(http.MethodPut, path(n-1), "") }); err != nil {
 		return err
 	}
 	for i := range idleWaiters {
-		c, err := drive.Dial(ctx, u.Server.HTTP)
+		c, err := load.Dial(ctx, u.Server.HTTP)
 		if err != nil {
 			return err
 		}
 		defer c.Close()
-		if err := c.Send(drive.Request(http.MethodGet, path(i)+"/messages?wait=60s", "")); err != nil {
+		if err := c.Send(load.Request(http.MethodGet, path(i)+"/messages?wait=60s", "")); err != nil {
 			return err
 		}
 	}

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
-	"github.com/tidemark-dev/tidemark/internal/bench/players"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // The load on a Cluster: as many players and services for any number of queues.
@@ -23,7 +22,7 @@ const (
 
 // onCluster is what was measured with a number of queues.
 type onCluster struct {
-	players.Result
+	load.Matched
 	queues int
 	usage  usage // per ticket
 }
@@ -76,8 +75,8 @@ func runCluster(ctx context.Context, s target.Settings, queues int) (found onClu
 		return found, err
 	}
 	defer u.Stop()
-	load := players.Load{
-		Frontends: []string{u.Server.Frontend}, Players: clusterPlayers, Warmup: 2 * warmup, Window: window,
+	load := load.Players{
+		Frontends: []string{u.Server.Frontend}, Count: clusterPlayers, Warmup: 2 * warmup, Window: window,
 	}
 	meter := meter{target: u}
 	for range clusterServices - 1 {
@@ -91,7 +90,7 @@ func runCluster(ctx context.Context, s target.Settings, queues int) (found onClu
 		return found, err
 	}
 	found.queues = queues
-	if found.Result, err = load.Run(ctx, func() error { return meter.read(ctx) }); err == nil {
+	if found.Matched, err = load.Run(ctx, func() error { return meter.read(ctx) }); err == nil {
 		found.usage = meter.perTicket(len(found.Took))
 	}
 	return found, err
@@ -108,7 +107,7 @@ func defineQueues(ctx context.Context, u *target.Target, n int) (names []string,
 		if int(slot)*3/16384 != len(names)%3 {
 			continue
 		}
-		if _, err := drive.Once(ctx, u.Server.Admin, drive.Request(http.MethodPut, "/v1/queues/"+name, "{}")); err != nil {
+		if _, err := load.Once(ctx, u.Server.Admin, load.Request(http.MethodPut, "/v1/queues/"+name, "{}")); err != nil {
 			return nil, err
 		}
 		names = append(names, name)

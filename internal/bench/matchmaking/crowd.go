@@ -14,10 +14,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
-	"github.com/tidemark-dev/tidemark/internal/bench/players"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
@@ -34,7 +33,7 @@ const crowdPairs = 50
 // crowd is a queue in which tickets wait that match none.
 type crowd struct {
 	*target.Target
-	frontend *players.Frontend
+	frontend *load.Frontend
 	waiting  int
 	met      int // pairs
 }
@@ -46,8 +45,8 @@ func Crowds(ctx context.Context, s target.Settings, r *report.Report) error {
 		return err
 	}
 	defer u.Stop()
-	define := drive.Request(http.MethodPut, "/v1/queues/crowd", `{"match": {"function": "criteria", "weights": {"skill": 1}}}`)
-	if _, err := drive.Once(ctx, u.Server.Admin, define); err != nil {
+	define := load.Request(http.MethodPut, "/v1/queues/crowd", `{"match": {"function": "criteria", "weights": {"skill": 1}}}`)
+	if _, err := load.Once(ctx, u.Server.Admin, define); err != nil {
 		return err
 	}
 	c := &crowd{Target: u}
@@ -55,7 +54,7 @@ func Crowds(ctx context.Context, s target.Settings, r *report.Report) error {
 		return err
 	}
 	defer func() { c.frontend.Close() }()
-	ctx = players.InQueue(ctx, "crowd")
+	ctx = load.InQueue(ctx, "crowd")
 	r.Printf("\n## Many tickets that wait\n\nTickets that match none wait in a criteria queue. Times are from the creation of the second ticket of a pair\n"+
 		"to both assignments, the median of %d. Each waiting ticket takes so much of the server's memory, as its garbage\n"+
 		"collector has left it and as it is resident, and of Redis's.\n\n"+
@@ -78,7 +77,7 @@ func Crowds(ctx context.Context, s target.Settings, r *report.Report) error {
 }
 
 func (c *crowd) dial() (err error) {
-	c.frontend, err = players.Dial(c.Server.Frontend)
+	c.frontend, err = load.DialFrontend(c.Server.Frontend)
 	return err
 }
 
@@ -171,7 +170,7 @@ func (c *crowd) meet(ctx context.Context) (time.Duration, error) {
 }
 
 // meet creates a ticket twice, for two players, and returns how long after the second both had their assignments.
-func meet(ctx context.Context, frontend *players.Frontend, ticket *openmatch.Ticket) (time.Duration, error) {
+func meet(ctx context.Context, frontend *load.Frontend, ticket *openmatch.Ticket) (time.Duration, error) {
 	first, err := frontend.Create(ctx, ticket)
 	if err != nil {
 		return 0, err
@@ -182,7 +181,7 @@ func meet(ctx context.Context, frontend *players.Frontend, ticket *openmatch.Tic
 		return 0, err
 	}
 	for _, id := range []string{first, second} {
-		if err := frontend.Await(ctx, id); err != nil {
+		if _, err := frontend.Await(ctx, id); err != nil {
 			return 0, err
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/players"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // duel is a load of players who look for one opponent, and what is to be reached, from the project's goals. 0: no goal.
@@ -49,9 +49,9 @@ const (
 
 // duels is what was measured of a load.
 type duels struct {
-	players.Result
+	load.Matched
 	usage usage // per ticket
-	bare  players.Result
+	bare  load.Matched
 	idle  time.Duration // CPU time of bare handlers per ticket
 }
 
@@ -125,7 +125,7 @@ func (d duel) run(ctx context.Context, s target.Settings) (found duels, err erro
 	}
 	defer u.Stop()
 	meter := meter{target: u}
-	if found.Result, err = d.load(u.Server.Frontend, warmup, window).Run(ctx, func() error { return meter.read(ctx) }); err != nil {
+	if found.Matched, err = d.load(u.Server.Frontend, warmup, window).Run(ctx, func() error { return meter.read(ctx) }); err != nil {
 		return found, err
 	}
 	found.usage = meter.perTicket(len(found.Took))
@@ -141,12 +141,12 @@ func (d duel) run(ctx context.Context, s target.Settings) (found duels, err erro
 	return found, err
 }
 
-func (d duel) load(frontend string, warmup, window time.Duration) players.Load {
-	share := players.DefaultShare
+func (d duel) load(frontend string, warmup, window time.Duration) load.Players {
+	share := load.DefaultShare
 	if d.alone {
 		share = 1
 	}
-	return players.Load{
-		Frontends: []string{frontend}, Players: d.players, Share: share, Rate: d.offered, Warmup: warmup, Window: window,
+	return load.Players{
+		Frontends: []string{frontend}, Count: d.players, Share: share, Rate: d.offered, Warmup: warmup, Window: window,
 	}
 }

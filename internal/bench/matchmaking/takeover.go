@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/players"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
@@ -66,7 +66,7 @@ func takeOver(ctx context.Context, s target.Settings, signal syscall.Signal) (ti
 	}
 	director := servers[directs]
 	left := slices.Delete(servers, directs, directs+1)[0]
-	frontend, err := players.Dial(left.Frontend)
+	frontend, err := load.DialFrontend(left.Frontend)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +86,7 @@ func takeOver(ctx context.Context, s target.Settings, signal syscall.Signal) (ti
 
 // meetAt lets a pair meet.
 func meetAt(ctx context.Context, server *target.Process) error {
-	frontend, err := players.Dial(server.Frontend)
+	frontend, err := load.DialFrontend(server.Frontend)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // What records may cost, from the project's goals.
@@ -58,21 +58,21 @@ var (
 	}
 )
 
-// load is how many scripts, and commands in and beside them, Redis gets.
-type load struct{ scripts, commands float64 }
+// traffic is how many scripts, and commands in and beside them, Redis gets.
+type traffic struct{ scripts, commands float64 }
 
 // sent returns what Redis gets for each of n calls.
-func sent(ctx context.Context, u *target.Target, n int, call func() error) (load, error) {
+func sent(ctx context.Context, u *target.Target, n int, call func() error) (traffic, error) {
 	all := append(append([]string{}, scripts...), commands...)
 	before, err := u.Redis.Calls(ctx, all)
 	if err != nil {
-		return load{}, err
+		return traffic{}, err
 	}
 	if err := call(); err != nil {
-		return load{}, err
+		return traffic{}, err
 	}
 	after, err := u.Redis.Calls(ctx, all)
-	var l load
+	var l traffic
 	for _, command := range scripts {
 		l.scripts += (after[command] - before[command]) / float64(n)
 	}
@@ -83,7 +83,7 @@ func sent(ctx context.Context, u *target.Target, n int, call func() error) (load
 }
 
 // compared returns by how much more CPU the server takes for a request than a bare handler, and its CPU time.
-func compared(ctx context.Context, s target.Settings, u *target.Target, next drive.Maker) (ratio float64, cpu time.Duration, err error) {
+func compared(ctx context.Context, s target.Settings, u *target.Target, next load.Maker) (ratio float64, cpu time.Duration, err error) {
 	var ratios, times []float64
 	for range s.Rounds {
 		p, err := u.Compare(ctx, s.Requests, next)
@@ -97,7 +97,7 @@ func compared(ctx context.Context, s target.Settings, u *target.Target, next dri
 
 // login creates a session of a user, and returns its token.
 func login(ctx context.Context, u *target.Target, user string) (string, error) {
-	a, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPost, "/v1/users/"+user+"/sessions", `{"username":"`+user+`"}`))
+	a, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPost, "/v1/users/"+user+"/sessions", `{"username":"`+user+`"}`))
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +119,7 @@ func measureChecks(ctx context.Context, s target.Settings, u *target.Target, r *
 			return err
 		}
 		bodies[i] = `{"token":"` + token + `"}`
-		if _, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodPost, "/v1/sessions/check", bodies[i])); err != nil {
+		if _, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodPost, "/v1/sessions/check", bodies[i])); err != nil {
 			return err
 		}
 	}
@@ -127,7 +127,7 @@ func measureChecks(ctx context.Context, s target.Settings, u *target.Target, r *
 	var cpu time.Duration
 	got, err := sent(ctx, u, s.Rounds*s.Requests, func() (err error) {
 		ratio, cpu, err = compared(ctx, s, u, func(n int) []byte {
-			return drive.Request(http.MethodPost, "/v1/sessions/check", bodies[n%checkUsers])
+			return load.Request(http.MethodPost, "/v1/sessions/check", bodies[n%checkUsers])
 		})
 		return err
 	})
@@ -150,12 +150,12 @@ func measureRevokeAll(ctx context.Context, _ target.Settings, u *target.Target, 
 	}
 	path := "/v1/users/" + manyUser + "/sessions"
 	begun := time.Now()
-	a, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodDelete, path, ""))
+	a, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodDelete, path, ""))
 	took := time.Since(begun)
 	if err != nil || a.Status != http.StatusNoContent {
 		return fmt.Errorf("revoke all sessions: %w: %d %s", err, a.Status, a.Body)
 	}
-	left, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodGet, path, ""))
+	left, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodGet, path, ""))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func measureViews(ctx context.Context, s target.Settings, u *target.Target, r *r
 	begun := time.Now()
 	got, err := sent(ctx, u, s.Rounds*s.Requests, func() (err error) {
 		ratio, cpu, err = compared(ctx, s, u, func(n int) []byte {
-			return drive.Request(http.MethodPost, fmt.Sprintf("/v1/views/%d", n%viewedIDs), "")
+			return load.Request(http.MethodPost, fmt.Sprintf("/v1/views/%d", n%viewedIDs), "")
 		})
 		if err == nil {
 			err = awaitViews(ctx, u, int64(s.Rounds*s.Requests))
@@ -194,7 +194,7 @@ func awaitViews(ctx context.Context, u *target.Target, want int64) error {
 		ids[i] = "id=" + strconv.Itoa(i)
 	}
 	for {
-		a, err := drive.Once(ctx, u.Server.HTTP, drive.Request(http.MethodGet, "/v1/views?"+strings.Join(ids, "&"), ""))
+		a, err := load.Once(ctx, u.Server.HTTP, load.Request(http.MethodGet, "/v1/views?"+strings.Join(ids, "&"), ""))
 		if err != nil {
 			return err
 		}

@@ -126,7 +126,7 @@ func (r *reader) carryOut(ctx context.Context, o order) (result outcome) {
 	runtime.GC() // what was left before isn't counted
 	o.Keys = cmp.Or(o.Keys, keysOfGet)
 	result.Keys = o.Keys
-	loads := make([]load, o.Callers)
+	loads := make([]caller, o.Callers)
 	var callers sync.WaitGroup
 	begun, used := time.Now(), cpu()
 	for i := range loads {
@@ -145,13 +145,13 @@ func (r *reader) carryOut(ctx context.Context, o order) (result outcome) {
 	return result
 }
 
-// load is what one caller does.
-type load struct {
+// caller is what one caller does.
+type caller struct {
 	took []time.Duration
 	err  error // which ended it
 }
 
-func (l *load) run(ctx context.Context, r *reader, o order) {
+func (l *caller) run(ctx context.Context, r *reader, o order) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), 0)) //nolint:gosec // keys of a load
 	ids, read := make([]string, o.Keys), r.fromShards
 	if o.Redis {

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -88,7 +88,7 @@ func (all nodes) of(dc string) (some nodes) {
 func (all nodes) awaitReady(ctx context.Context) error {
 	for _, n := range all {
 		for {
-			if _, err := drive.Once(ctx, n.HTTP, drive.Request(http.MethodGet, "/readyz", "")); err == nil {
+			if _, err := load.Once(ctx, n.HTTP, load.Request(http.MethodGet, "/readyz", "")); err == nil {
 				break
 			}
 			select {

@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // Compare sends the same requests to the server and, answered with the server's own last answer, to the floor.
-func (u *Target) Compare(ctx context.Context, n int, next drive.Maker) (report.Pair, error) {
+func (u *Target) Compare(ctx context.Context, n int, next load.Maker) (report.Pair, error) {
 	ours, last, err := u.MeasureServer(ctx, n, next)
 	if err != nil {
 		return report.Pair{}, err
@@ -20,18 +20,18 @@ func (u *Target) Compare(ctx context.Context, n int, next drive.Maker) (report.P
 }
 
 // MeasureServer returns the server's CPU seconds per request, and its last answer.
-func (u *Target) MeasureServer(ctx context.Context, n int, next drive.Maker) (seconds float64, last drive.Answer, err error) {
-	seconds, err = u.Server.cpu(ctx, n, func() error { last, err = drive.Load(ctx, u.Server.HTTP, n, next); return err })
+func (u *Target) MeasureServer(ctx context.Context, n int, next load.Maker) (seconds float64, last load.Answer, err error) {
+	seconds, err = u.Server.cpu(ctx, n, func() error { last, err = load.Repeat(ctx, u.Server.HTTP, n, next); return err })
 	return seconds, last, err
 }
 
 // MeasureFloor returns the CPU seconds per request of a bare handler that returns the same answer.
-func (u *Target) MeasureFloor(ctx context.Context, n int, next drive.Maker, last drive.Answer) (float64, error) {
-	put := drive.Request(http.MethodPut, "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
-	if _, err := drive.Once(ctx, u.Floor.HTTP, put); err != nil {
+func (u *Target) MeasureFloor(ctx context.Context, n int, next load.Maker, last load.Answer) (float64, error) {
+	put := load.Request(http.MethodPut, "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
+	if _, err := load.Once(ctx, u.Floor.HTTP, put); err != nil {
 		return 0, err
 	}
-	return u.Floor.cpu(ctx, n, func() error { _, err := drive.Load(ctx, u.Floor.HTTP, n, next); return err })
+	return u.Floor.cpu(ctx, n, func() error { _, err := load.Repeat(ctx, u.Floor.HTTP, n, next); return err })
 }
 
 // cpu returns the CPU seconds of a process per request of a load.

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/procfs"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/drive"
+	"github.com/tidemark-dev/tidemark/internal/load"
 )
 
 // Process is a service or a floor.
@@ -62,7 +62,7 @@ func freeAddress(ctx context.Context) (string, error) {
 
 func (p *Process) awaitAnswer(ctx context.Context) error {
 	for {
-		if _, err := drive.Once(ctx, p.HTTP, drive.Request("GET", "/livez", "")); err == nil {
+		if _, err := load.Once(ctx, p.HTTP, load.Request("GET", "/livez", "")); err == nil {
 			return nil
 		}
 		select {
@@ -111,7 +111,7 @@ func (p *Process) Metric(ctx context.Context, name string) (float64, error) {
 
 // Labelled reads the numbers of a metric from the process's /metrics, by one of its labels. They are sums over the other labels.
 func (p *Process) Labelled(ctx context.Context, name, label string) (map[string]float64, error) {
-	a, err := drive.Once(ctx, p.Admin, drive.Request("GET", "/metrics", ""))
+	a, err := load.Once(ctx, p.Admin, load.Request("GET", "/metrics", ""))
 	if err != nil {
 		return nil, err
 	}

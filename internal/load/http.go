@@ -1,6 +1,4 @@
-// Package drive has the clients of the benchmarks, for HTTP/1.1 and gRPC. They cost as little as they can, so that they don't
-// take the cores from the server that is measured.
-package drive
+package load
 
 import (
 	"bufio"
@@ -15,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Connections is how many connections Load uses.
+// Connections is how many connections Repeat uses.
 const Connections = 32
 
 // Maker makes the n-th request of a load, ready to be sent.
@@ -26,12 +24,13 @@ func Request(method, path, body string) []byte {
 	if body == "" && method == http.MethodGet {
 		return []byte(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
-	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", method, path, len(body), body)
+	const form = "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+	return fmt.Appendf(nil, form, method, path, len(body), body)
 }
 
-// Load sends n requests over 32 connections, each waiting for its Answer before it sends the next, and returns the
-// last Answer. An Answer with a status from 400 up is an error.
-func Load(ctx context.Context, address string, n int, next Maker) (Answer, error) {
+// Repeat sends n requests over 32 connections, each waiting for its answer before it sends the next, and returns the
+// last answer. An Answer with a status from 400 up is an error.
+func Repeat(ctx context.Context, address string, n int, next Maker) (Answer, error) {
 	var sent atomic.Int64
 	var last atomic.Pointer[Answer]
 	group, ctx := errgroup.WithContext(ctx)
@@ -64,32 +63,32 @@ type Answer struct {
 	Body   []byte
 }
 
-// Connection is one keep-alive connection, used by one goroutine.
-type Connection struct {
+// Conn is one keep-alive connection, used by one goroutine.
+type Conn struct {
 	conn   net.Conn
 	reader *bufio.Reader
 	stop   func() bool
 }
 
 // Dial opens a connection, which ctx closes when it ends.
-func Dial(ctx context.Context, address string) (*Connection, error) {
+func Dial(ctx context.Context, address string) (*Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	return &Connection{conn: conn, reader: bufio.NewReader(conn), stop: stop}, nil
+	return &Conn{conn: conn, reader: bufio.NewReader(conn), stop: stop}, nil
 }
 
 // Close closes the connection.
-func (c *Connection) Close() {
+func (c *Conn) Close() {
 	c.stop()
 	_ = c.conn.Close() // nothing is left to be written
 }
 
 // Do sends a request and returns its answer. A status from 400 up is an error.
-func (c *Connection) Do(request []byte) (Answer, error) {
+func (c *Conn) Do(request []byte) (Answer, error) {
 	if _, err := c.conn.Write(request); err != nil {
 		return Answer{}, err
 	}
@@ -97,12 +96,12 @@ func (c *Connection) Do(request []byte) (Answer, error) {
 }
 
 // Send sends a request whose answer is read later.
-func (c *Connection) Send(request []byte) error {
+func (c *Conn) Send(request []byte) error {
 	_, err := c.conn.Write(request)
 	return err
 }
 
-func (c *Connection) read() (Answer, error) {
+func (c *Conn) read() (Answer, error) {
 	response, err := http.ReadResponse(c.reader, nil)
 	if err != nil {
 		return Answer{}, err
@@ -115,9 +114,9 @@ func (c *Connection) read() (Answer, error) {
 	return Answer{Status: response.StatusCode, Body: body}, err
 }
 
-// Await reads one Answer that comes in one piece, and checks that it has a text in it. It costs little, so that
-// thousands of clients don't take the cores from the server that they measure.
-func (c *Connection) Await(text string) error {
+// Await reads one answer that comes in one piece, and checks that it contains a text. It costs less than Do, for
+// thousands of clients at a time.
+func (c *Conn) Await(text string) error {
 	var answer [2048]byte
 	n, err := c.conn.Read(answer[:])
 	if err == nil && !bytes.Contains(answer[:n], []byte(text)) {

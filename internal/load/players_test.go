@@ -1,4 +1,4 @@
-package players_test
+package load_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/tidemark-dev/tidemark/internal/bench/players"
+	"github.com/tidemark-dev/tidemark/internal/load"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
@@ -53,14 +53,14 @@ func TestRun(t *testing.T) {
 	t.Cleanup(server.Stop)
 
 	for name, c := range map[string]struct {
-		load   players.Load
+		load   load.Players
 		failed string
 	}{
-		"again at once":               {load: players.Load{Players: 4, Queues: []string{"a", "b"}}},
-		"offered":                     {load: players.Load{Rate: 1000, Queues: []string{"a"}}},
-		"one is never matched":        {load: players.Load{Players: 2, Queues: []string{"a", "waits"}}},
-		"a frontend that refuses":     {load: players.Load{Players: 2, Queues: []string{"refused"}}, failed: "the queue is full"},
-		"nothing is assigned in time": {load: players.Load{Players: 2, Queues: []string{"waits"}}, failed: "no ticket was assigned"},
+		"again at once":        {load.Players{Count: 4, Queues: []string{"a", "b"}}, ""},
+		"offered":              {load.Players{Rate: 1000, Queues: []string{"a"}}, ""},
+		"one is never matched": {load.Players{Count: 2, Queues: []string{"a", "waits"}}, ""},
+		"refused":              {load.Players{Count: 2, Queues: []string{"refused"}}, "the queue is full"},
+		"never assigned":       {load.Players{Count: 2, Queues: []string{"waits"}}, "no ticket was assigned"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,5 +1,4 @@
-// Package flood is an HTTP/2 client that sends what no well-behaved client sends, for tests and benchmarks of the server.
-package flood
+package load
 
 import (
 	"bufio"
@@ -13,9 +12,9 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Conn is a connection without TLS to a server. It is used by one goroutine. Its methods return an error when the server
-// has closed the connection.
-type Conn struct {
+// Flood is an HTTP/2 connection without TLS, which sends what no well-behaved client sends. It is used by one
+// goroutine. Its methods return an error when the server has closed the connection.
+type Flood struct {
 	conn    net.Conn
 	buffer  *bufio.Writer
 	framer  *http2.Framer
@@ -25,13 +24,13 @@ type Conn struct {
 	ended   chan struct{} // closed when the server has closed the connection; nil: nothing is read
 }
 
-// Dial connects to a server. With read it reads and drops what the server sends; otherwise it never reads.
-func Dial(ctx context.Context, addr string, read bool) (*Conn, error) {
+// DialFlood connects to a server. With read it reads and drops what the server sends; otherwise it never reads.
+func DialFlood(ctx context.Context, addr string, read bool) (*Flood, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{conn: conn, buffer: bufio.NewWriterSize(conn, 64<<10)}
+	c := &Flood{conn: conn, buffer: bufio.NewWriterSize(conn, 64<<10)}
 	c.framer = http2.NewFramer(c.buffer, nil)
 	c.encoder = hpack.NewEncoder(&c.block)
 	if read {
@@ -50,23 +49,24 @@ func Dial(ctx context.Context, addr string, read bool) (*Conn, error) {
 }
 
 // Close closes the connection.
-func (c *Conn) Close() {
+func (c *Flood) Close() {
 	_ = c.conn.Close() // the server may have closed it
 	if c.ended != nil {
 		<-c.ended
 	}
 }
 
-// Ended returns a channel that is closed when the server has closed the connection. The connection must be one that reads.
-func (c *Conn) Ended() <-chan struct{} { return c.ended }
+// Ended returns a channel that is closed when the server has closed the connection. The connection must be one that
+// reads.
+func (c *Flood) Ended() <-chan struct{} { return c.ended }
 
 // Gets opens n streams, each with a GET of a path.
-func (c *Conn) Gets(path string, n int) error {
+func (c *Flood) Gets(path string, n int) error {
 	return c.repeat(n, func() error { return c.get(path) })
 }
 
 // Resets opens n streams, each with a GET of a path, and resets each at once.
-func (c *Conn) Resets(path string, n int) error {
+func (c *Flood) Resets(path string, n int) error {
 	return c.repeat(n, func() error {
 		if err := c.get(path); err != nil {
 			return err
@@ -76,19 +76,19 @@ func (c *Conn) Resets(path string, n int) error {
 }
 
 // Pings sends n PING frames.
-func (c *Conn) Pings(n int) error {
+func (c *Flood) Pings(n int) error {
 	return c.repeat(n, func() error { return c.framer.WritePing(false, [8]byte{}) })
 }
 
 // Settings sends n SETTINGS frames.
-func (c *Conn) Settings(n int) error {
+func (c *Flood) Settings(n int) error {
 	return c.repeat(n, func() error {
 		return c.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16})
 	})
 }
 
 // Continuations opens a stream whose headers have no end: n CONTINUATION frames with a header of 1 KiB each.
-func (c *Conn) Continuations(path string, n int) error {
+func (c *Flood) Continuations(path string, n int) error {
 	c.headers(path)
 	first := http2.HeadersFrameParam{StreamID: c.next(), BlockFragment: c.block.Bytes(), EndStream: true}
 	if err := c.framer.WriteHeaders(first); err != nil {
@@ -102,7 +102,7 @@ func (c *Conn) Continuations(path string, n int) error {
 	})
 }
 
-func (c *Conn) repeat(n int, send func() error) error {
+func (c *Flood) repeat(n int, send func() error) error {
 	for range n {
 		if err := send(); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (c *Conn) repeat(n int, send func() error) error {
 	return c.buffer.Flush()
 }
 
-func (c *Conn) get(path string) error {
+func (c *Flood) get(path string) error {
 	c.headers(path)
 	return c.framer.WriteHeaders(http2.HeadersFrameParam{
 		StreamID: c.next(), BlockFragment: c.block.Bytes(), EndStream: true, EndHeaders: true,
@@ -119,14 +119,14 @@ func (c *Conn) get(path string) error {
 }
 
 // next returns the ID of the next stream, which is odd for a client.
-func (c *Conn) next() uint32 {
+func (c *Flood) next() uint32 {
 	if c.stream++; c.stream > 1 {
 		c.stream++
 	}
 	return c.stream
 }
 
-func (c *Conn) headers(path string) {
+func (c *Flood) headers(path string) {
 	c.block.Reset()
 	for _, f := range []hpack.HeaderField{
 		{Name: ":method", Value: "GET"}, {Name: ":scheme", Value: "http"}, {Name: ":authority", Value: "localhost"},

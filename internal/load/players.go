@@ -1,6 +1,4 @@
-// Package players is a load for any frontend of Open Match: players who create a ticket, watch it until it has its
-// assignment, and begin again.
-package players
+package load
 
 import (
 	"cmp"
@@ -12,31 +10,33 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// Load is what the players do.
-type Load struct {
+// Players is a load for any frontend of Open Match: players who create a ticket, watch it until it has its assignment,
+// and begin again.
+type Players struct {
 	Frontends []string      // host:port, without TLS; players are spread over them
 	Queues    []string      // of Tidemark, by metadata; players are spread over them; empty: none is named
-	Players   int           // who have a ticket at the same time
+	Count     int           // who have a ticket at the same time
 	Share     int           // players that share a connection; 0: DefaultShare
 	Rate      float64       // tickets a second, by as many players as that takes; 0: each player begins again at once
 	Warmup    time.Duration // before the window
 	Window    time.Duration // in which tickets are counted
 }
 
-// Result is what came of the tickets whose assignment arrived within the window.
-type Result struct {
+// Matched is what came of the tickets whose assignment arrived within the window.
+type Matched struct {
 	Window time.Duration
 	Took   []time.Duration // from the call that creates a ticket until its assignment, sorted
 }
 
 // PerSecond returns how many tickets were assigned a second.
-func (r Result) PerSecond() float64 { return float64(len(r.Took)) / r.Window.Seconds() }
+func (r Matched) PerSecond() float64 { return float64(len(r.Took)) / r.Window.Seconds() }
 
 // Quantile returns the time within which this share of the tickets was assigned.
-func (r Result) Quantile(share float64) time.Duration {
+func (r Matched) Quantile(share float64) time.Duration {
 	if len(r.Took) == 0 {
 		return 0
 	}
@@ -49,12 +49,12 @@ const DefaultShare = 128
 // patience is how long tickets that still wait at the end may take: a last one without an opponent would wait forever.
 const patience = 2 * time.Second
 
-// Run plays. It calls mark, which may be nil, at the begin and at the end of the window.
-func (l Load) Run(ctx context.Context, mark func() error) (Result, error) {
-	r := &run{Load: l, stop: make(chan struct{})}
+// Run lets the players play. It calls mark, which may be nil, at the begin and at the end of the window.
+func (l Players) Run(ctx context.Context, mark func() error) (Matched, error) {
+	r := &run{Players: l, stop: make(chan struct{})}
 	defer r.disconnect()
 	if err := r.connect(); err != nil {
-		return Result{}, err
+		return Matched{}, err
 	}
 	calls, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,14 +66,14 @@ func (l Load) Run(ctx context.Context, mark func() error) (Result, error) {
 	defer end.Stop()
 	// A player's error ends the calls, and so it is the reason if the window failed.
 	if failed := group.Wait(); failed != nil {
-		return Result{}, failed
+		return Matched{}, failed
 	}
 	return result, err
 }
 
 // run is one run of a load.
 type run struct {
-	Load
+	Players
 	frontends []*Frontend
 	stop      chan struct{} // is closed when no ticket is to be created anymore
 
@@ -83,9 +83,9 @@ type run struct {
 }
 
 func (r *run) connect() error {
-	for range max(1, r.Players/cmp.Or(r.Share, DefaultShare)/len(r.Frontends)) {
+	for range max(1, r.Count/cmp.Or(r.Share, DefaultShare)/len(r.Frontends)) {
 		for _, address := range r.Frontends {
-			f, err := Dial(address)
+			f, err := DialFrontend(address)
 			if err != nil {
 				return err
 			}
@@ -101,13 +101,13 @@ func (r *run) disconnect() {
 	}
 }
 
-// begin starts the players.
+// begin starts all players.
 func (r *run) begin(ctx context.Context, group *errgroup.Group) {
 	if r.Rate > 0 {
 		group.Go(func() error { r.offer(ctx, group); return nil })
 		return
 	}
-	for i := range r.Players {
+	for i := range r.Count {
 		group.Go(func() error {
 			for {
 				if err := r.play(ctx, i); err != nil {
@@ -148,7 +148,7 @@ func (r *run) play(ctx context.Context, player int) error {
 	started := time.Now()
 	id, err := frontend.Create(ctx, &openmatch.Ticket{})
 	if err == nil {
-		err = frontend.Await(ctx, id)
+		_, err = frontend.Await(ctx, id)
 	}
 	if err == nil {
 		r.count(started)
@@ -176,42 +176,33 @@ func (r *run) count(started time.Time) {
 var errNone = errors.New("no ticket was assigned")
 
 // window opens the window after the warm-up, and closes it.
-func (r *run) window(ctx context.Context, mark func() error) (Result, error) {
+func (r *run) window(ctx context.Context, mark func() error) (Matched, error) {
 	if mark == nil {
 		mark = func() error { return nil }
 	}
-	if err := wait(ctx, r.Warmup); err != nil {
-		return Result{}, err
+	if !pace.Sleep(ctx, r.Warmup) {
+		return Matched{}, ctx.Err()
 	}
 	r.mu.Lock()
 	r.from = time.Now()
 	r.took = make([]time.Duration, 0, 1<<17)
 	r.mu.Unlock()
 	if err := mark(); err != nil {
-		return Result{}, err
+		return Matched{}, err
 	}
-	if err := wait(ctx, r.Window); err != nil {
-		return Result{}, err
+	if !pace.Sleep(ctx, r.Window) {
+		return Matched{}, ctx.Err()
 	}
 	r.mu.Lock()
-	result := Result{Window: time.Since(r.from), Took: r.took}
+	result := Matched{Window: time.Since(r.from), Took: r.took}
 	r.from, r.took = time.Time{}, nil
 	r.mu.Unlock()
 	if err := mark(); err != nil {
-		return Result{}, err
+		return Matched{}, err
 	}
 	if len(result.Took) == 0 {
-		return Result{}, errNone
+		return Matched{}, errNone
 	}
 	slices.Sort(result.Took)
 	return result, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -1,4 +1,4 @@
-package players
+package load
 
 import (
 	"context"
@@ -17,9 +17,10 @@ type Frontend struct {
 	client     openmatch.FrontendServiceClient
 }
 
-// Dial returns a connection to host:port, without TLS.
-func Dial(address string) (*Frontend, error) {
-	c, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+// DialFrontend returns a connection to host:port, without TLS.
+func DialFrontend(address string, options ...grpc.DialOption) (*Frontend, error) {
+	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	c, err := grpc.NewClient("passthrough:///"+address, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -43,21 +44,17 @@ func (f *Frontend) Create(ctx context.Context, ticket *openmatch.Ticket) (string
 	return created.GetId(), nil
 }
 
-// Await returns when a ticket has its assignment.
-func (f *Frontend) Await(ctx context.Context, id string) error {
+// Await returns the first assignment of a ticket. The error is io.EOF, wrapped, if the server ends the stream without
+// one.
+func (f *Frontend) Await(ctx context.Context, id string) (*openmatch.Assignment, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch, err := f.client.WatchAssignments(ctx, &openmatch.WatchAssignmentsRequest{TicketId: id})
-	if err != nil {
-		return fmt.Errorf("watch a ticket: %w", err)
-	}
-	for {
-		answer, err := watch.Recv()
-		if err != nil {
-			return fmt.Errorf("watch a ticket: %w", err)
-		}
-		if answer.GetAssignment() != nil {
-			return nil
+	for err == nil {
+		var answer *openmatch.WatchAssignmentsResponse
+		if answer, err = watch.Recv(); err == nil && answer.GetAssignment() != nil {
+			return answer.GetAssignment(), nil
 		}
 	}
+	return nil, fmt.Errorf("watch a ticket: %w", err)
 }
