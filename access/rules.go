@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/tidemark-dev/tidemark/internal/captures"
+	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
 // everybody is the word in the lists of a rule that includes principals without credentials. They subscribe under this name.
@@ -40,7 +40,7 @@ type reader struct {
 func compileRules(rules []ChannelRule) ([]rule, error) {
 	compiled := make([]rule, len(rules))
 	for i, r := range rules {
-		pattern, err := captures.Compile(r.Pattern)
+		pattern, err := patterns.Compile(r.Pattern)
 		if err != nil {
 			return nil, fmt.Errorf("channels[%d].pattern: %w", i, err)
 		}
@@ -67,7 +67,7 @@ func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {
 	}
 	readers := make([]reader, len(list))
 	for i, text := range list {
-		_, err := captures.In(pattern, text)
+		_, err := patterns.In(pattern, text)
 		switch {
 		case text == "":
 			return nil, fmt.Errorf("[%d]: is empty", i)
@@ -77,7 +77,7 @@ func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
 		readers[i] = reader{anyone: text == "*", everybody: text == everybody}
-		readers[i].subjects = compile(text, captures.Cut, func(name string) piece { return piece{text: name, capture: true} })
+		readers[i].subjects = compile(text, patterns.Cut, func(name string) piece { return piece{text: name, capture: true} })
 	}
 	return readers, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/channel/waiting"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
@@ -113,8 +112,8 @@ func (f *fetch) acknowledge(ctx context.Context) (err error) {
 // wait reads a batch, and waits if it is empty.
 func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	var at [1]Position
-	woken, err := f.service.hub.Wait(ctx, &waiting.Poll{
-		Targets: []waiting.Target{{Channel: f.request.Channel, Subscriber: f.request.Subscriber}},
+	woken, err := f.service.hub.Wait(ctx, &waitRequest{
+		Targets: []target{{Channel: f.request.Channel, Subscriber: f.request.Subscriber}},
 		Wait:    f.request.Wait, ListenFirst: listenFirst, At: at[:],
 		Read: func(ctx context.Context, _ []int) (bool, error) {
 			err := f.read(ctx)

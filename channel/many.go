@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/channel/waiting"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 )
@@ -169,11 +168,11 @@ func (m *many) fail(i int, err error) { m.problems = append(m.problems, Problem{
 
 // await reads all sources, and waits until one has something.
 func (m *many) await(ctx context.Context) error {
-	targets := make([]waiting.Target, len(m.requests))
+	targets := make([]target, len(m.requests))
 	for i := range m.requests {
-		targets[i] = waiting.Target{Channel: m.requests[i].Channel, Subscriber: m.requests[i].Subscriber}
+		targets[i] = target{Channel: m.requests[i].Channel, Subscriber: m.requests[i].Subscriber}
 	}
-	woken, err := m.service.hub.Wait(ctx, &waiting.Poll{Targets: targets, Wait: m.wait, Read: m.read, At: m.at})
+	woken, err := m.service.hub.Wait(ctx, &waitRequest{Targets: targets, Wait: m.wait, Read: m.read, At: m.at})
 	for _, w := range woken[:min(len(woken), m.max)] {
 		at := m.at[w.Target]
 		b := Batch{Epoch: at.Epoch, Mark: at.Clock}

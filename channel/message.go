@@ -5,7 +5,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/tidemark-dev/tidemark/channel/waiting"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 )
@@ -23,29 +22,6 @@ type Published struct {
 	Duplicate bool        // a message with the ID was published before: nothing was changed
 	Begun     bool        // the channel was made by this publish, of which this is the first message
 }
-
-// What happens on channels is defined by package waiting.
-type (
-	// Message is a message as a subscriber receives it. It may be shared by many readers: treat as read-only.
-	Message = waiting.Message
-	// Position is a clock in one life of a channel, which an epoch identifies.
-	Position = waiting.Position
-	// Event is something that happened on a channel.
-	Event = waiting.Event
-	// EventKind is the kind of an Event.
-	EventKind = waiting.EventKind
-	// Notifier reports what happens on channels.
-	Notifier = waiting.Notifier
-	// PositionResult is the position of a channel, or the error of reading it.
-	PositionResult = waiting.PositionResult
-)
-
-// The kinds of events.
-const (
-	EventConfirmed    = waiting.EventConfirmed    // every event is delivered from now on; earlier ones may have been lost
-	EventPublished    = waiting.EventPublished    // a message was published
-	EventUnsubscribed = waiting.EventUnsubscribed // a subscriber was removed
-)
 
 // Batch is what a store found after a subscriber's mark.
 type Batch struct {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/captures"
+	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
 // MinTTL and MaxTTL bound a channel's TTL.
@@ -86,7 +86,7 @@ var settings = []setting{
 
 func intSetting(key string, value func(*Rule) string, field func(*Policy) *int) setting {
 	return setting{key, value, func(p *Policy, value string) (err error) {
-		*field(p), err = captures.Int(value)
+		*field(p), err = patterns.Int(value)
 		return err
 	}}
 }
@@ -128,7 +128,7 @@ func NewPolicies(fallback Policy, rules []Rule) (*Policies, error) {
 }
 
 func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
-	pattern, err := captures.Compile(r.Pattern)
+	pattern, err := patterns.Compile(r.Pattern)
 	if err != nil {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}
@@ -136,7 +136,7 @@ func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
 	c.policy.Schema, c.policy.Plain, c.policy.Copies = cmp.Or(r.Schema, fallback.Schema), r.Plain || fallback.Plain, r.Copies || fallback.Copies
 	for _, s := range settings {
 		value := s.value(r)
-		dynamic, err := captures.In(pattern, value)
+		dynamic, err := patterns.In(pattern, value)
 		switch {
 		case err != nil:
 			return compiledRule{}, fmt.Errorf("%s: %w", s.key, err)

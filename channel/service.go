@@ -10,7 +10,6 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/tidemark-dev/tidemark/channel/waiting"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -22,7 +21,7 @@ type Service struct {
 	receipts *receipt.Keyring
 	policies *Policies
 	limits   Limits
-	hub      *waiting.Hub
+	hub      *hub
 	copies   Copies
 }
 
@@ -43,7 +42,7 @@ func NewService(o Options) (*Service, error) {
 	}
 	return &Service{
 		store: o.Store, receipts: o.Receipts, policies: o.Policies, limits: o.Limits, copies: o.Copies,
-		hub: waiting.New(o.Store, waiting.Options{Linger: o.Limits.Linger, Backstop: o.Limits.Backstop}, o.Logger),
+		hub: newHub(o.Store, hubOptions{Linger: o.Limits.Linger, Backstop: o.Limits.Backstop}, o.Logger),
 	}, nil
 }
 

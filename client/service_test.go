@@ -22,14 +22,13 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
-	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	matchservice "github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
-	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -111,7 +110,7 @@ func (w *worlds) make(name string) (http.Handler, error) {
 	}
 	w.run(s.Run)
 	m, err := matchservice.New(matchservice.Options{
-		Store: queues.New(conn, queues.Options{}), Lookup: lookup.New(conn), Channels: onchannels.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
+		Store: queues.New(conn, queues.Options{}), Lookup: queues.NewLookup(conn), Channels: delivery.New(s), ChannelTTL: time.Hour, Logger: log, Build: build,
 		Definitions: []matchmaking.Definition{fixedQueue},
 	})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
@@ -78,7 +78,7 @@ func TestPoisonOfTheCache(t *testing.T) {
 		"PUT /v1/cache/author/1?tags=" + strings.Repeat("a,", 8) + "a {}":   fault.SlugInvalidID,
 		"POST /v1/cache/author/get {\"ids\":[]}":                            fault.SlugInvalidID,
 		"POST /v1/cache/author/get {\"ids\":[\"\"]}":                        fault.SlugInvalidID,
-		"POST /v1/cache/author/get " + manyIDs(community.MaxMany+1):         fault.SlugInvalidID,
+		"POST /v1/cache/author/get " + manyIDs(entities.MaxMany+1):          fault.SlugInvalidID,
 		"POST /v1/cache/settings/get {\"ids\":[\"1\"]}":                     fault.SlugNoKind,
 		"POST /v1/cache/invalidate {}":                                      fault.SlugInvalidBody,
 		"POST /v1/cache/invalidate {\"prefix\":\"a\"}":                      fault.SlugInvalidBody,
@@ -144,7 +144,7 @@ func TestWhoMayUseTheCache(t *testing.T) {
 	h.forbids("reader",
 		"GET /v1/cache/author/2", "GET /v1/cache/author/1%2F", "GET /v1/cache/topic/1", "GET /v1/cache/search/go", "DELETE /v1/cache/author/1",
 		`POST /v1/cache/author/get {"ids":["1","2"]}`, `POST /v1/cache/invalidate {"kind":"search"}`)
-	got := h.do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(community.MaxMany+1), "1", "2"), bearer("reader"))
+	got := h.do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(entities.MaxMany+1), "1", "2"), bearer("reader"))
 	got.problem(400, fault.SlugInvalidID) // before each ID is looked at
 	h.serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []", `POST /v1/cache/invalidate {"kind":"search"}`)
 	h.forbids("writer",

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	wire "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 func TestCountersThatAreRefused(t *testing.T) {

@@ -18,13 +18,12 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/certs"
 	"github.com/tidemark-dev/tidemark/internal/config"
-	keptconfig "github.com/tidemark-dev/tidemark/internal/config/records"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -37,7 +36,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	credentials "github.com/tidemark-dev/tidemark/storage/redis/access"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
-	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 	kept "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -73,8 +72,8 @@ type setup struct {
 	certs   *certs.Keeper            // nil: without TLS
 	admin   net.Listener             // nil: one on a free port
 	token   func(ctx context.Context, ticket string, created time.Time) string
-	kept    func(*keptconfig.Options) // changes the options of records
-	prefix  string                    // of keys; empty: a new one
+	kept    func(*config.RecordOptions) // changes the options of records
+	prefix  string                      // of keys; empty: a new one
 }
 
 // start returns a harness that ends with the test.
@@ -105,12 +104,12 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 	h.service = newService(t, h.store, h.receipts)
 	s.Service = h.service
 	if s.queues != nil {
-		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: lookup.New(conn), store: h.store}, h.service, &s)
+		h.matches = newMatchmaking(t, conn, &faultyLookup{Lookup: queues.NewLookup(conn), store: h.store}, h.service, &s)
 		s.Matchmaking = h.matches
 	}
 	s.Records = recordsOn(t, conn, h.service, s.kept)
 	if s.Keys == nil {
-		s.Keys, err = registry.New(registry.Options{Store: credentials.New(conn), Logger: s.Logger})
+		s.Keys, err = keys.New(keys.Options{Store: credentials.New(conn), Logger: s.Logger})
 		require.NoError(t, err)
 	}
 	h.server = server.New(s.Options)
@@ -120,7 +119,7 @@ func start(t testing.TB, changes ...func(*setup)) *harness {
 }
 
 // recordsOn returns the services of records on one Redis.
-func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service, change func(*keptconfig.Options)) *records.Options {
+func recordsOn(t testing.TB, conn *redis.Conn, channels *channel.Service, change func(*config.RecordOptions)) *records.Options {
 	t.Helper()
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
@@ -23,8 +23,8 @@ import (
 
 // registered is a registry on a Redis, with a key of a file that may do everything.
 type registered struct {
-	*registry.Registry
-	root     registry.Key
+	*keys.Registry
+	root     keys.Key
 	rootText string
 }
 
@@ -35,13 +35,13 @@ func newRegistry(t *testing.T) *registered {
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	r := &registered{}
-	r.root, r.rootText, err = registry.Generate(registry.NewKey{Grants: json.RawMessage(everything)}, time.Now())
+	r.root, r.rootText, err = keys.Generate(keys.NewKey{Grants: json.RawMessage(everything)}, time.Now())
 	require.NoError(t, err)
-	line, err := json.Marshal([]registry.Key{r.root})
+	line, err := json.Marshal([]keys.Key{r.root})
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "keys.json")
 	require.NoError(t, os.WriteFile(path, line, 0o600))
-	r.Registry, err = registry.New(registry.Options{Store: credentials.New(conn), File: path, Logger: slog.New(slog.DiscardHandler)})
+	r.Registry, err = keys.New(keys.Options{Store: credentials.New(conn), File: path, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, r.Refresh(t.Context()))
 	return r
@@ -164,7 +164,7 @@ func TestARevokedKeyEndsItsWait(t *testing.T) {
 	t.Parallel()
 	r := newRegistry(t)
 	h := start(t, closedBy(t, r))
-	k, text, err := r.Create(t.Context(), registry.NewKey{Grants: json.RawMessage(everything)})
+	k, text, err := r.Create(t.Context(), keys.NewKey{Grants: json.RawMessage(everything)})
 	require.NoError(t, err)
 	require.Equal(t, 201, h.do("PUT", "/v1/channels/c/subscribers/s", "", bearer(text)).status)
 	h.as(text)

@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
-	wire "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 const lockPath = "/v1/locks/resize/7"

@@ -19,8 +19,8 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
-	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server/internal/servertest"
@@ -50,7 +50,7 @@ func withQueues(queues ...string) func(*setup) {
 func newMatchmaking(t testing.TB, conn *redis.Conn, lookup matchmaking.Lookup, channels *channel.Service, with *setup) *service.Service {
 	t.Helper()
 	s, err := service.New(service.Options{
-		Store: queues.New(conn, queues.Options{}), Lookup: lookup, Channels: onchannels.New(channels), Definitions: with.queues,
+		Store: queues.New(conn, queues.Options{}), Lookup: lookup, Channels: delivery.New(channels), Definitions: with.queues,
 		ChannelTTL: time.Hour, Token: with.token, Logger: slog.New(slog.DiscardHandler),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
 			a, err := assigner.New(d, nil)

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/holders"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
@@ -27,7 +26,7 @@ func startForPlayers(t testing.TB) *harness {
 	t.Helper()
 	p := &people{known: map[string]*access.Principal{}, revoked: map[string]bool{}}
 	owners := &ownersOf{}
-	tokens := holders.New(holders.Options{Keys: newKeyring(t), TTL: time.Hour, Unique: func(id string) bool {
+	tokens := access.NewTicketTokens(access.TicketTokenOptions{Keys: newKeyring(t), TTL: time.Hour, Unique: func(id string) bool {
 		_, ok := matchmaking.QueueOf(id)
 		return ok
 	}})

@@ -19,8 +19,6 @@ import (
 	"github.com/tidemark-dev/tidemark/server/admin"
 	"github.com/tidemark-dev/tidemark/server/grpc"
 	"github.com/tidemark-dev/tidemark/server/predecessor"
-	"github.com/tidemark-dev/tidemark/server/probes"
-	"github.com/tidemark-dev/tidemark/server/proxies"
 	"github.com/tidemark-dev/tidemark/server/records"
 	v1 "github.com/tidemark-dev/tidemark/server/v1"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -122,7 +120,7 @@ func New(o Options) *Server {
 	s := &Server{service: o.Service, options: o, log: o.Logger}
 	limiter := o.limiter()
 	s.router = web.New(web.Options{
-		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter, Proxies: proxies.Trust(o.Clients.TrustProxies), CORS: o.CORS, AllowHosts: o.AllowHosts,
+		Logger: o.Logger, Metrics: o.Metrics, Ready: o.Ready, Guard: o.Guard, Limiter: limiter, Proxies: web.Trust(o.Clients.TrustProxies), CORS: o.CORS, AllowHosts: o.AllowHosts,
 		MaxBodyBytes: o.Limits.MaxBodyBytes, BodyMemory: o.Limits.BodyMemory, ReadTimeout: s.readTimeout(),
 	})
 	s.connections = connections{limit: o.Limits.MaxConnections, refused: s.router.CountRefused, log: o.Logger}
@@ -190,7 +188,7 @@ func (s *Server) addRoutes(channels v1.Channels) {
 		records.Register(s.router, *o.Records)
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys})
-	probes.Register(s.router)
+	web.Register(s.router)
 }
 
 // Handler returns the API of the public listener. It doesn't need Run.

@@ -19,7 +19,7 @@ import (
 	clients "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/fault"
-	keptconfig "github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -30,13 +30,12 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/wire"
-	"github.com/tidemark-dev/tidemark/wire/records"
 )
 
 func (h *harness) newSession(user string) string {
 	h.t.Helper()
 	body := `{"username":"Ann","deviceInfo":{"agent":"x"},"authData":{"secret":"only for back ends"}}`
-	return decode[records.IssuedSession](h.do("POST", "/v1/users/"+user+"/sessions", body).with(http.StatusCreated)).Token
+	return decode[wire.IssuedSession](h.do("POST", "/v1/users/"+user+"/sessions", body).with(http.StatusCreated)).Token
 }
 
 func (h *harness) checkSession(token string) answer {
@@ -52,16 +51,16 @@ func TestSessions(t *testing.T) {
 	tokens := map[string]string{}
 	for path, user := range users {
 		tokens[path] = h.newSession(path)
-		found := decode[records.Session](h.checkSession(tokens[path]).with(http.StatusOK))
+		found := decode[wire.Session](h.checkSession(tokens[path]).with(http.StatusOK))
 		require.Equal(t, user, found.User)
 		require.JSONEq(t, `{"secret":"only for back ends"}`, string(found.AuthData))
 	}
 	for path := range users {
 		list := h.do("GET", "/v1/users/"+path+"/sessions", "").with(http.StatusOK)
-		require.Len(t, decode[records.Sessions](list).Sessions, 1)
+		require.Len(t, decode[wire.Sessions](list).Sessions, 1)
 		require.NotContains(t, string(list.body), "back ends")
 		require.NotContains(t, string(list.body), tokens[path])
-		rotated := decode[records.IssuedSession](h.do("POST", "/v1/sessions/rotate", fmt.Sprintf(`{"token":%q}`, tokens[path])).with(http.StatusOK))
+		rotated := decode[wire.IssuedSession](h.do("POST", "/v1/sessions/rotate", fmt.Sprintf(`{"token":%q}`, tokens[path])).with(http.StatusOK))
 		h.checkSession(tokens[path]).problem(http.StatusNotFound, fault.SlugNoSession)
 		h.do("DELETE", "/v1/users/"+path+"/sessions", "").with(http.StatusNoContent)
 		h.checkSession(rotated.Token).problem(http.StatusNotFound, fault.SlugNoSession)
@@ -174,7 +173,7 @@ func credentialsOf(t *testing.T, address, granted string) (api.Sessions, *creden
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
 	kept, err := compose.Open(t.Context(), compose.Needs{
-		Config: keptconfig.Options{Sessions: keptconfig.Sessions{Grants: grants}}, Redis: stores.Instances{Records: conn, Sessions: conn, Cache: conn},
+		Config: config.RecordOptions{Sessions: config.SessionOptions{Grants: grants}}, Redis: stores.Instances{Records: conn, Sessions: conn, Cache: conn},
 		Channels: start(t).service, Parts: parts, Log: slog.New(slog.DiscardHandler), Metrics: prometheus.NewRegistry(),
 	})
 	require.NoError(t, err)

@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	config "github.com/tidemark-dev/tidemark/internal/config/records"
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/records/keyset"
-	"github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // withKeyset starts a service that encrypts tokens with the keys of a file.
 func withKeyset(path string) func(*setup) {
-	return func(s *setup) { s.kept = func(o *config.Options) { o.OAuth.Keyset = path } }
+	return func(s *setup) { s.kept = func(o *config.RecordOptions) { o.OAuth.Keyset = path } }
 }
 
 func newKeyset(t *testing.T) (path string) {
@@ -33,7 +33,7 @@ func newKeyset(t *testing.T) (path string) {
 
 func (h *harness) issue(user, body string) string {
 	h.t.Helper()
-	return decode[records.IssuedVerification](h.do("POST", "/v1/users/"+user+"/verifications", body).with(http.StatusCreated)).Token
+	return decode[wire.IssuedVerification](h.do("POST", "/v1/users/"+user+"/verifications", body).with(http.StatusCreated)).Token
 }
 
 // matches checks that an answer's body matches a pattern.
@@ -80,7 +80,7 @@ func TestOneTakeWins(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	token := h.issue("ann", `{"type":"password_reset"}`)
-	state := decode[records.IssuedOAuthState](h.do("POST", "/v1/oauth-states", `{"provider":"vk"}`).with(201)).State
+	state := decode[wire.IssuedOAuthState](h.do("POST", "/v1/oauth-states", `{"provider":"vk"}`).with(201)).State
 	var won atomic.Int32
 	var g sync.WaitGroup
 	for range 50 {
@@ -100,7 +100,7 @@ func TestOAuthStates(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	asked := `{"provider":"google","redirectUri":"https://example.com/?a={b}:c","csrfToken":"x:{y}"}`
-	state := decode[records.IssuedOAuthState](h.do("POST", "/v1/oauth-states", asked).with(201)).State
+	state := decode[wire.IssuedOAuthState](h.do("POST", "/v1/oauth-states", asked).with(201)).State
 	take := fmt.Sprintf(`{"state":%q}`, state)
 	h.do("POST", "/v1/oauth-states/take", take).matches(200, `^\{"provider":"google","redirectUri":"https://example.com/\?a=\{b\}:c","csrfToken":"x:\{y\}","createdAt":"20.*Z"\}$`)
 	h.do("POST", "/v1/oauth-states/take", take).problem(404, fault.SlugNoOAuthState)
@@ -209,7 +209,7 @@ func TestBackupOfSettings(t *testing.T) {
 	require.Equal(t, "/settings/1/name", bad.Field)
 	bad = other.do("POST", "/v1/settings/import", `{"settings":[{"name":"A","value":""},{"name":"JWT_SECRET","secret":true}]}`).problem(400, fault.SlugInvalidBody)
 	require.Equal(t, "/settings/1/value", bad.Field)
-	many, err := json.Marshal(records.SavedSettings{Settings: slices.Repeat([]records.SavedSetting{{Value: new("")}}, 101)})
+	many, err := json.Marshal(wire.SavedSettings{Settings: slices.Repeat([]wire.SavedSetting{{Value: new("")}}, 101)})
 	require.NoError(t, err)
 	other.do("POST", "/v1/settings/import", string(many)).problem(400, fault.SlugInvalidSetting)
 	other.do("GET", "/v1/settings/A", "").problem(404, fault.SlugNoSetting)

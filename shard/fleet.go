@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-
-	"github.com/tidemark-dev/tidemark/shard/internal/flight"
-	"github.com/tidemark-dev/tidemark/shard/internal/routes"
 )
 
 const (
@@ -27,16 +24,16 @@ type fleet struct {
 	o       ClientOptions
 	slow    error // wraps ErrTimeout
 	ping    *Request
-	table   *routes.Table
-	flights *flight.Control
+	table   *routeTable
+	flights *control
 	pace    *rate.Limiter // of pings
 	pings   sync.WaitGroup
 	ran     atomic.Bool
 }
 
 func newFleet(cache string, o ClientOptions) *fleet {
-	c := &fleet{o: o, slow: fmt.Errorf("%w of %v", ErrTimeout, o.Timeout), ping: &Request{Cache: cache}, table: routes.New()}
-	c.flights = flight.NewControl(flight.Options{
+	c := &fleet{o: o, slow: fmt.Errorf("%w of %v", ErrTimeout, o.Timeout), ping: &Request{Cache: cache}, table: newRouteTable()}
+	c.flights = newControl(flightOptions{
 		Table: c.table, Observer: observer{o.Observer}, MaxKeys: MaxKeys,
 		Timeout: o.Timeout, ErrTimeout: c.slow, Retries: o.Retries, MayPass: mayPass, RetryPause: retryPause,
 		LocalDC: o.LocalDC, MaxHedge: o.MaxHedge, MaxLate: o.MaxLate,
@@ -109,9 +106,9 @@ func (c *fleet) readHosts(ctx context.Context) ([]Host, error) {
 }
 
 func (c *fleet) setHosts(ctx context.Context, hosts []Host) {
-	places, addresses := make([]routes.Place, len(hosts)), make([]string, len(hosts))
+	places, addresses := make([]place, len(hosts)), make([]string, len(hosts))
 	for i, h := range hosts {
-		places[i], addresses[i] = routes.Place(h), h.Address
+		places[i], addresses[i] = place(h), h.Address
 	}
 	added, changed := c.table.SetHosts(places)
 	if !changed {
@@ -122,7 +119,7 @@ func (c *fleet) setHosts(ctx context.Context, hosts []Host) {
 	c.pingAll(ctx, added)
 }
 
-func (c *fleet) pingAll(ctx context.Context, hosts []*routes.Host) {
+func (c *fleet) pingAll(ctx context.Context, hosts []*peer) {
 	for _, h := range hosts {
 		if h.Removed() || c.o.SkipPings && time.Since(time.Unix(0, h.Heard.Load())) < c.o.PingPeriod {
 			continue
@@ -143,10 +140,10 @@ func (c *fleet) pingAll(ctx context.Context, hosts []*routes.Host) {
 	}
 }
 
-func hostOf(h *routes.Host) Host { return Host{Address: h.Address, DC: h.DC} }
+func hostOf(h *peer) Host { return Host{Address: h.Address, DC: h.DC} }
 
 // ask calls a node once, and learns from its answer. The cause of ctx wraps ErrTimeout if that takes too long.
-func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, error) {
+func (c *fleet) ask(ctx context.Context, h *peer, r *Request) (Response, error) {
 	if h.Removed() { // a call would open a connection that nobody closes
 		return Response{}, errRemoved
 	}
@@ -172,7 +169,7 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 	if err != nil && !answered(err) {
 		return answer, err
 	}
-	route := routes.Route{Assigned: answer.Assigned, Interval: routes.Interval(answer.Shard), Incarnation: answer.Incarnation}
+	route := route{Assigned: answer.Assigned, Interval: routeInterval(answer.Shard), Incarnation: answer.Incarnation}
 	if c.table.Learn(h, number, route) {
 		c.o.Observer.Changed(c.table.Count())
 	}
@@ -180,7 +177,7 @@ func (c *fleet) ask(ctx context.Context, h *routes.Host, r *Request) (Response, 
 }
 
 // judge records how a call of a host ended. Hosts at which something is wrong are logged, and when that is over.
-func (c *fleet) judge(ctx context.Context, h *routes.Host, err error) {
+func (c *fleet) judge(ctx context.Context, h *peer, err error) {
 	failing := err != nil && !errors.Is(err, ErrNotMatched)
 	h.Failing.Store(failing)
 	wrong := failing && !mayPass(err)
@@ -223,7 +220,7 @@ func check(a Response, r *Request) error {
 // observer reports the events of flights to an Observer.
 type observer struct{ o Observer }
 
-func (o observer) First(h *routes.Host, took time.Duration) { o.o.First(hostOf(h), took) }
-func (o observer) Failed(h *routes.Host, err error)         { o.o.Failed(hostOf(h), err) }
-func (o observer) Late(h *routes.Host)                      { o.o.Late(hostOf(h)) }
-func (o observer) NoShard(keys int)                         { o.o.NoShard(keys) }
+func (o observer) First(h *peer, took time.Duration) { o.o.First(hostOf(h), took) }
+func (o observer) Failed(h *peer, err error)         { o.o.Failed(hostOf(h), err) }
+func (o observer) Late(h *peer)                      { o.o.Late(hostOf(h)) }
+func (o observer) NoShard(keys int)                  { o.o.NoShard(keys) }

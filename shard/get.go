@@ -8,9 +8,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/tidemark-dev/tidemark/shard/internal/flight"
-	"github.com/tidemark-dev/tidemark/shard/internal/routes"
 )
 
 // get is the keys and values of a Get.
@@ -49,8 +46,8 @@ type encodeError struct{ err error }
 func (e *encodeError) Error() string { return fmt.Sprintf("shard: encode keys: %v", e.err) }
 func (e *encodeError) Unwrap() error { return e.err }
 
-// Prepare implements flight.Entries.
-func (g *get[K, ID, V]) Prepare(from, to int) (flight.Call, error) {
+// Prepare implements entries.
+func (g *get[K, ID, V]) Prepare(from, to int) (hostCall, error) {
 	c, n := g.c, int64(to-from)
 	payload, err := c.d.Keys.Append(make([]byte, 0, (n+1)*c.bytesPerKey.Load()), g.keys[from:to:to])
 	if err != nil {
@@ -58,13 +55,13 @@ func (g *get[K, ID, V]) Prepare(from, to int) (flight.Call, error) {
 	}
 	c.bytesPerKey.Store(int64(len(payload))/n + 1)
 	r := &Request{Cache: c.d.Cache, Payload: payload, Keys: g.sharding[from:to:to]}
-	return func(ctx context.Context, h *routes.Host) ([]byte, error) { // it may outlive the Get, and so doesn't keep g
+	return func(ctx context.Context, h *peer) ([]byte, error) { // it may outlive the Get, and so doesn't keep g
 		answer, err := c.fleet.ask(ctx, h, r)
 		return answer.Payload, err
 	}, nil
 }
 
-// Accept implements flight.Entries.
+// Accept implements entries.
 func (g *get[K, ID, V]) Accept(from, to int, payload []byte) error {
 	found, err := g.c.d.Values.Decode(payload)
 	if err != nil {
@@ -126,8 +123,8 @@ type HostError struct {
 // errSilent is the error of a host that hadn't answered when the Get ended.
 var errSilent = errors.New("no answer yet")
 
-func (g *get[K, ID, V]) unanswered(parts []flight.Unanswered, err error) *UnansweredError[K] {
-	if errors.Is(err, flight.ErrEnded) {
+func (g *get[K, ID, V]) unanswered(parts []unanswered, err error) *UnansweredError[K] {
+	if errors.Is(err, errEnded) {
 		err = ErrNotRunning
 	}
 	e := &UnansweredError[K]{Err: err, Asked: len(g.keys)}

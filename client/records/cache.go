@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // PutOptions are options of PutCached.
@@ -48,8 +48,8 @@ func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map
 	found := make(map[string]json.RawMessage, len(ids))
 	for len(ids) > 0 {
 		now := ids[:min(len(ids), manyCached)]
-		var answer bodies.CachedValues
-		call := client.Call{What: "get many of " + kind, Method: http.MethodPost, Path: []string{"cache", kind, "get"}, Body: bodies.CacheRequest{IDs: now}}
+		var answer wire.CachedValues
+		call := client.Call{What: "get many of " + kind, Method: http.MethodPost, Path: []string{"cache", kind, "get"}, Body: wire.CacheRequest{IDs: now}}
 		if _, err := c.service.Do(ctx, call, &answer); err != nil {
 			return nil, err
 		}
@@ -70,17 +70,17 @@ func (c *Client) DeleteCached(ctx context.Context, kind, id string) error {
 // InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns how many had them,
 // those that had ended already included.
 func (c *Client) InvalidateTags(ctx context.Context, tags ...string) (int, error) {
-	return c.invalidate(ctx, bodies.Invalidation{Tags: tags})
+	return c.invalidate(ctx, wire.Invalidation{Tags: tags})
 }
 
 // InvalidatePrefix removes the lists or searches whose IDs begin with a prefix from the cache: all with "". The kind is shouts,
 // topic-shouts or search. It returns how many there were, as InvalidateTags does. Errors: ErrNoKind, ErrInvalidID.
 func (c *Client) InvalidatePrefix(ctx context.Context, kind, prefix string) (int, error) {
-	return c.invalidate(ctx, bodies.Invalidation{Kind: kind, Prefix: prefix})
+	return c.invalidate(ctx, wire.Invalidation{Kind: kind, Prefix: prefix})
 }
 
-func (c *Client) invalidate(ctx context.Context, i bodies.Invalidation) (int, error) {
-	var done bodies.Invalidated
+func (c *Client) invalidate(ctx context.Context, i wire.Invalidation) (int, error) {
+	var done wire.Invalidated
 	_, err := c.service.Do(ctx, client.Call{What: "invalidate", Method: http.MethodPost, Path: []string{"cache", "invalidate"}, Body: i}, &done)
 	return done.Values, err
 }

@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/client"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Client calls a service's API for records. It is safe for concurrent use.
@@ -17,11 +17,11 @@ type Client struct {
 func New(service *client.Client) *Client { return &Client{service: service} }
 
 // Kind describes one pattern of keys.
-type Kind = bodies.Kind
+type Kind = wire.Kind
 
 // Kinds returns the table of kinds.
 func (c *Client) Kinds(ctx context.Context) ([]Kind, error) {
-	var answer bodies.Kinds
+	var answer wire.Kinds
 	_, err := c.service.Do(ctx, client.Call{What: "get the kinds of keys", Method: http.MethodGet, Path: []string{"kinds"}}, &answer)
 	return answer.Kinds, err
 }

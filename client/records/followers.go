@@ -5,11 +5,11 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/client"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Following is the channels of notifications that a user follows.
-type Following = bodies.Following
+type Following = wire.Following
 
 // Following returns the channels of notifications that a user follows, at most as many as one fetch of many channels takes. Errors:
 // ErrInvalidID for a user who can't have a channel.

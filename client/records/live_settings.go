@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // SettingsChannel is the channel on which each change of a setting is published.
@@ -196,7 +196,7 @@ func (l *LiveSettings) readAll(ctx context.Context) error {
 func (l *LiveSettings) readSome(ctx context.Context, messages []client.Message) error {
 	var names []string
 	for _, m := range messages {
-		var change bodies.SettingChange
+		var change wire.SettingChange
 		if json.Unmarshal(m.Content, &change) == nil && (l.options.Category == "" || change.Category == l.options.Category) {
 			names = append(names, change.Name)
 		}

@@ -11,14 +11,13 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/wire"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
 // Lock is a lock that was granted. Its Fence is higher than that of every earlier holder.
-type Lock = bodies.Lock
+type Lock = wire.Lock
 
 // LockState is what everybody may know of a lock.
-type LockState = bodies.LockState
+type LockState = wire.LockState
 
 // LockOptions says what lock is asked for.
 type LockOptions struct {
@@ -86,7 +85,7 @@ func lostIf(err error) error {
 // client.ErrUnavailable.
 func (c *Client) AcquireLock(ctx context.Context, op, id string, o LockOptions) (Lock, error) {
 	end := time.Now().Add(o.Wait)
-	asked := bodies.LockRequest{TTL: bodies.Duration(o.TTL), NewToken: "tml_" + rand.Text()}
+	asked := wire.LockRequest{TTL: wire.Duration(o.TTL), NewToken: "tml_" + rand.Text()}
 	for {
 		begun := time.Now()
 		wait := max(0, min(time.Until(end), lockWait)).Round(time.Millisecond)
@@ -116,10 +115,10 @@ func (c *Client) abandonLock(ctx context.Context, op, id, token string) {
 
 // RenewLock makes a lock last for a time from now on; 0: 30 s. Errors: ErrLockLost, ErrInvalidLock.
 func (c *Client) RenewLock(ctx context.Context, op, id, token string, ttl time.Duration) (Lock, error) {
-	return c.putLock(ctx, op, id, bodies.LockRequest{Token: token, TTL: bodies.Duration(ttl)})
+	return c.putLock(ctx, op, id, wire.LockRequest{Token: token, TTL: wire.Duration(ttl)})
 }
 
-func (c *Client) putLock(ctx context.Context, op, id string, asked bodies.LockRequest) (lock Lock, err error) {
+func (c *Client) putLock(ctx context.Context, op, id string, asked wire.LockRequest) (lock Lock, err error) {
 	r := lockCall("lock", http.MethodPut, op, id)
 	r.Body, r.Wait = asked, time.Duration(asked.Wait)
 	_, err = c.service.Do(ctx, r, &lock)
@@ -130,7 +129,7 @@ func (c *Client) putLock(ctx context.Context, op, id string, asked bodies.LockRe
 // ErrLockLost, as it is if the lock had ended before.
 func (c *Client) ReleaseLock(ctx context.Context, op, id, token string) error {
 	r := lockCall("unlock", http.MethodDelete, op, id)
-	r.Body = bodies.LockRelease{Token: token}
+	r.Body = wire.LockRelease{Token: token}
 	_, err := c.service.Do(ctx, r, nil)
 	return err
 }

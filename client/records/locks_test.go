@@ -16,7 +16,6 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/wire"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
 // lockService is one lock, as a service has it. A test may change how it answers.
@@ -31,7 +30,7 @@ type lockService struct {
 }
 
 func (s *lockService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var asked bodies.LockRequest
+	var asked wire.LockRequest
 	_ = json.NewDecoder(r.Body).Decode(&asked)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +64,7 @@ func (s *lockService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.lose--
 		panic(http.ErrAbortHandler)
 	}
-	_ = json.NewEncoder(w).Encode(bodies.Lock{Token: s.holder, Fence: 7})
+	_ = json.NewEncoder(w).Encode(wire.Lock{Token: s.holder, Fence: 7})
 }
 
 func refuse(w http.ResponseWriter, slug fault.Slug) {

@@ -6,20 +6,20 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/client"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // NewSession is what a new session is to have.
-type NewSession = bodies.NewSession
+type NewSession = wire.NewSession
 
 // IssuedSession is a session's token, which is in no other answer.
-type IssuedSession = bodies.IssuedSession
+type IssuedSession = wire.IssuedSession
 
 // Session describes a session to a back end.
-type Session = bodies.Session
+type Session = wire.Session
 
 // ListedSession describes a session in a list.
-type ListedSession = bodies.ListedSession
+type ListedSession = wire.ListedSession
 
 // CreateSession makes a session for a user who has logged in. If its answer was lost it is tried again, and the first session
 // remains until its life is over: nobody has its token. Errors: ErrInvalidSession, ErrInvalidID, client.ErrInvalidBody,
@@ -34,7 +34,7 @@ func (c *Client) CreateSession(ctx context.Context, user string, n NewSession) (
 // CheckSession returns the session of a token, and renews it. Errors: ErrNoSession, client.ErrUnavailable.
 func (c *Client) CheckSession(ctx context.Context, token string) (Session, error) {
 	var found Session
-	call := client.Call{What: "check a session", Method: http.MethodPost, Path: []string{"sessions", "check"}, Body: bodies.SessionToken{Token: token}}
+	call := client.Call{What: "check a session", Method: http.MethodPost, Path: []string{"sessions", "check"}, Body: wire.SessionToken{Token: token}}
 	_, err := c.service.Do(ctx, call, &found)
 	return found, err
 }
@@ -45,7 +45,7 @@ func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession
 	var issued IssuedSession
 	call := client.Call{
 		What: "rotate a session", Method: http.MethodPost, Path: []string{"sessions", "rotate"},
-		Body: bodies.SessionRotation{Token: token, IdempotencyKey: rand.Text()},
+		Body: wire.SessionRotation{Token: token, IdempotencyKey: rand.Text()},
 	}
 	_, err := c.service.Do(ctx, call, &issued)
 	return issued, err
@@ -53,7 +53,7 @@ func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession
 
 // Sessions returns the sessions of a user, the one that was active last first. Errors: ErrInvalidID, client.ErrUnavailable.
 func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, error) {
-	var all bodies.Sessions
+	var all wire.Sessions
 	call := client.Call{What: "list the sessions of " + user, Method: http.MethodGet, Path: []string{"users", user, "sessions"}}
 	_, err := c.service.Do(ctx, call, &all)
 	return all.Sessions, err

@@ -6,14 +6,14 @@ import (
 	"net/url"
 
 	"github.com/tidemark-dev/tidemark/client"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Setting is a setting. Its Value is nil if it is a secret that isn't shown.
-type Setting = bodies.Setting
+type Setting = wire.Setting
 
 // SavedSetting is a setting in a backup, with its value in the clear.
-type SavedSetting = bodies.SavedSetting
+type SavedSetting = wire.SavedSetting
 
 // Setting returns a setting, with its value if it is no secret or the client has the action admin. Errors: ErrNoSetting,
 // ErrInvalidID.
@@ -27,7 +27,7 @@ func (c *Client) Setting(ctx context.Context, name string) (Setting, error) {
 // ErrInvalidSetting, ErrTooManySettings.
 func (c *Client) PutSetting(ctx context.Context, name, value string, secret *bool) (Setting, error) {
 	var s Setting
-	_, err := c.service.Do(ctx, settingCall("put", http.MethodPut, name, bodies.SettingPut{Value: &value, Secret: secret}), &s)
+	_, err := c.service.Do(ctx, settingCall("put", http.MethodPut, name, wire.SettingPut{Value: &value, Secret: secret}), &s)
 	return s, err
 }
 
@@ -45,7 +45,7 @@ func settingCall(what, method, name string, body any) client.Call {
 func (c *Client) Settings(ctx context.Context, category string) ([]Setting, error) {
 	var all []Setting
 	err := eachPage(category, func(query url.Values) (string, error) {
-		var page bodies.Settings
+		var page wire.Settings
 		_, err := c.service.Do(ctx, client.Call{What: "list settings", Method: http.MethodGet, Path: []string{"settings"}, Query: query}, &page)
 		all = append(all, page.Settings...)
 		return page.Cursor, err
@@ -57,7 +57,7 @@ func (c *Client) Settings(ctx context.Context, category string) ([]Setting, erro
 func (c *Client) ExportSettings(ctx context.Context, category string) ([]SavedSetting, error) {
 	var all []SavedSetting
 	err := eachPage(category, func(query url.Values) (string, error) {
-		var page bodies.SavedSettings
+		var page wire.SavedSettings
 		_, err := c.service.Do(ctx, client.Call{
 			What: "export settings", Method: http.MethodGet, Path: []string{"settings", "export"}, Query: query,
 		}, &page)
@@ -104,7 +104,7 @@ func (c *Client) ImportSettings(ctx context.Context, all []SavedSetting) (import
 		n = max(n, 1)
 		_, err := c.service.Do(ctx, client.Call{
 			What: "import settings", Method: http.MethodPost, Path: []string{"settings", "import"},
-			Body: bodies.SavedSettings{Settings: all[imported : imported+n]},
+			Body: wire.SavedSettings{Settings: all[imported : imported+n]},
 		}, nil)
 		if err != nil {
 			return imported, err

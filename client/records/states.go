@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // State is what a process has written of one of its runs.
-type State = bodies.State
+type State = wire.State
 
 // StateChange is a change of a state.
 type StateChange struct {
@@ -19,8 +19,8 @@ type StateChange struct {
 	TTL    time.Duration     // how long the state is kept from now on, 1 minute to 1 hour; 0: 1 hour
 }
 
-func (s StateChange) body() bodies.StateChange {
-	return bodies.StateChange{Fields: s.Fields, Remove: s.Remove, TTL: bodies.Duration(s.TTL)}
+func (s StateChange) body() wire.StateChange {
+	return wire.StateChange{Fields: s.Fields, Remove: s.Remove, TTL: wire.Duration(s.TTL)}
 }
 
 // PatchState changes fields of a state, or makes it, and returns it. A repeat changes nothing but when the state ends.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // VerificationType says what a verification token is for.
@@ -22,10 +22,10 @@ const (
 )
 
 // IssuedVerification is a new verification token, and when it ends.
-type IssuedVerification = bodies.IssuedVerification
+type IssuedVerification = wire.IssuedVerification
 
 // Verification is what a verification token stood for.
-type Verification = bodies.Verification
+type Verification = wire.Verification
 
 // IssueVerification makes a verification token of a user, which is valid for an hour and ends the earlier one of this type. data
 // is JSON that the take returns, or nil. If an answer was lost and the call was tried again, only the token that it returns is
@@ -34,7 +34,7 @@ func (c *Client) IssueVerification(ctx context.Context, user string, t Verificat
 	var issued IssuedVerification
 	_, err := c.service.Do(ctx, client.Call{
 		What: "issue a verification token for " + user, Method: http.MethodPost, Path: []string{"users", user, "verifications"},
-		Body: bodies.NewVerification{Type: string(t), Data: data},
+		Body: wire.NewVerification{Type: string(t), Data: data},
 	}, &issued)
 	return issued, err
 }
@@ -45,19 +45,19 @@ func (c *Client) TakeVerification(ctx context.Context, t VerificationType, token
 	var v Verification
 	_, err := c.service.Do(ctx, client.Call{
 		What: "take a verification token", Method: http.MethodPost, Path: []string{"verifications", "take"},
-		Body: bodies.VerificationTake{Type: string(t), Token: token, Attempt: id.New()},
+		Body: wire.VerificationTake{Type: string(t), Token: token, Attempt: id.New()},
 	}, &v)
 	return v, err
 }
 
 // NewOAuthState is what an OAuth login must know when the provider sends the user back.
-type NewOAuthState = bodies.NewOAuthState
+type NewOAuthState = wire.NewOAuthState
 
 // IssuedOAuthState is the text that a provider is sent, and when it ends.
-type IssuedOAuthState = bodies.IssuedOAuthState
+type IssuedOAuthState = wire.IssuedOAuthState
 
 // OAuthState is what was kept for a state.
-type OAuthState = bodies.OAuthState
+type OAuthState = wire.OAuthState
 
 // CreateOAuthState keeps the state of a login for ten minutes. Errors: ErrInvalidToken.
 func (c *Client) CreateOAuthState(ctx context.Context, n NewOAuthState) (IssuedOAuthState, error) {
@@ -73,19 +73,19 @@ func (c *Client) TakeOAuthState(ctx context.Context, state string) (OAuthState, 
 	var found OAuthState
 	_, err := c.service.Do(ctx, client.Call{
 		What: "take an OAuth state", Method: http.MethodPost, Path: []string{"oauth-states", "take"},
-		Body: bodies.OAuthStateTake{State: state, Attempt: id.New()},
+		Body: wire.OAuthStateTake{State: state, Attempt: id.New()},
 	}, &found)
 	return found, err
 }
 
 // OAuthTokens are the tokens of a provider for a user.
-type OAuthTokens = bodies.OAuthTokens
+type OAuthTokens = wire.OAuthTokens
 
 // OAuthExpiry says when tokens end. A time is zero if the token doesn't exist, or wasn't changed.
-type OAuthExpiry = bodies.OAuthExpiry
+type OAuthExpiry = wire.OAuthExpiry
 
 // StoredOAuthTokens are tokens, and when they end.
-type StoredOAuthTokens = bodies.StoredOAuthTokens
+type StoredOAuthTokens = wire.StoredOAuthTokens
 
 // PutOAuthTokens keeps the tokens that aren't empty, encrypted: an access token for an hour, a refresh token for 30 days. Errors:
 // ErrNoKeyset, ErrInvalidID, ErrInvalidToken.

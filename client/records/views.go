@@ -10,27 +10,27 @@ import (
 	"strconv"
 
 	"github.com/tidemark-dev/tidemark/client"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Views are the views of an ID.
-type Views = bodies.Views
+type Views = wire.Views
 
 // ViewsImport is the state of an import.
-type ViewsImport = bodies.ViewsImport
+type ViewsImport = wire.ViewsImport
 
 // CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it dies before. A call
 // whose answer was lost and that is repeated, by the client's retries too, may count twice.
 func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
 	_, err := c.service.Do(ctx, client.Call{
-		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: bodies.ViewCounts{Views: views},
+		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: wire.ViewCounts{Views: views},
 	}, nil)
 	return err
 }
 
 // Views returns the views of IDs and slugs, 256 together at most: of the IDs in their order, and of the slugs that are known.
 func (c *Client) Views(ctx context.Context, ids, slugs []string) ([]Views, error) {
-	var answer bodies.ViewsList
+	var answer wire.ViewsList
 	_, err := c.service.Do(ctx, client.Call{
 		What: "get views", Method: http.MethodGet, Path: []string{"views"}, Query: url.Values{"id": ids, "slug": slugs},
 	}, &answer)
@@ -51,7 +51,7 @@ func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]strin
 		return ViewsImport{}, err
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(slugs)), viewsAtOnce) {
-		part := bodies.ViewsSlugs{Slugs: make(map[string]string, len(some))}
+		part := wire.ViewsSlugs{Slugs: make(map[string]string, len(some))}
 		for _, slug := range some {
 			part.Slugs[slug] = slugs[slug]
 		}
@@ -75,7 +75,7 @@ func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]strin
 }
 
 // partsOf checks the hash of an import, and divides it.
-func partsOf(fields map[string]string) (parts []bodies.ViewsPart, err error) {
+func partsOf(fields map[string]string) (parts []wire.ViewsPart, err error) {
 	const fieldAt, fieldTotal = "_timestamp", "_total"
 	at, errAt := strconv.ParseInt(fields[fieldAt], 10, 64)
 	total, errTotal := strconv.Atoi(fields[fieldTotal])
@@ -87,7 +87,7 @@ func partsOf(fields map[string]string) (parts []bodies.ViewsPart, err error) {
 	}
 	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(id string) bool { return id == fieldAt || id == fieldTotal })
 	for some := range slices.Chunk(ids, viewsAtOnce) {
-		part := bodies.ViewsPart{Timestamp: at, Total: total, Views: make(map[string]int64, len(some))}
+		part := wire.ViewsPart{Timestamp: at, Total: total, Views: make(map[string]int64, len(some))}
 		for _, id := range some {
 			if part.Views[id], err = strconv.ParseInt(fields[id], 10, 64); err != nil {
 				return nil, badImport("%.200q has %.32q views, which is no number", id, fields[id])

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/holders"
-	"github.com/tidemark-dev/tidemark/access/registry"
-	"github.com/tidemark-dev/tidemark/access/tokens"
-	"github.com/tidemark-dev/tidemark/internal/accessmetrics"
+	"github.com/tidemark-dev/tidemark/access/jwt"
+	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	sessions "github.com/tidemark-dev/tidemark/records/sessions/credentials"
 	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
@@ -21,9 +20,9 @@ import (
 // credentials knows whose a credential is.
 type credentials struct {
 	rules    []access.ChannelRule
-	keys     *registry.Registry
-	users    *tokens.Verifier // nil: there are no tokens of users
-	players  *holders.Holders
+	keys     *keys.Registry
+	users    *jwt.Verifier // nil: there are no tokens of users
+	players  *access.TicketTokens
 	sessions *sessions.Credentials // nil: records are off
 }
 
@@ -32,7 +31,7 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 	if !c.Access.Closed() {
 		return nil, nil
 	}
-	keys, err := registry.New(registry.Options{Store: stored.New(s.conn), File: c.Access.KeysFile, Logger: needs.log})
+	keys, err := keys.New(keys.Options{Store: stored.New(s.conn), File: c.Access.KeysFile, Logger: needs.log})
 	if err != nil {
 		return nil, fmt.Errorf("apiKeys: %w", err)
 	}
@@ -40,10 +39,10 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 		return nil, fmt.Errorf("read the API keys: %w", err)
 	}
 	needs.parts.Run(ctx, "API keys", keys.Run)
-	if err := accessmetrics.Register(needs.metrics, keys.Counts); err != nil {
+	if err := metrics.RegisterAccess(needs.metrics, keys.Counts); err != nil {
 		return nil, fmt.Errorf("metrics of API keys: %w", err)
 	}
-	found := &credentials{rules: c.Access.Rules, keys: keys, players: holders.New(holders.Options{
+	found := &credentials{rules: c.Access.Rules, keys: keys, players: access.NewTicketTokens(access.TicketTokenOptions{
 		Keys: s.receipts, TTL: c.TicketLife(), Unique: func(ticket string) bool {
 			_, unique := matchmaking.QueueOf(ticket)
 			return unique
@@ -52,7 +51,7 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 	if len(c.Access.Tokens.Keys) > 0 {
 		options := c.Access.Tokens
 		options.Log = needs.log
-		if found.users, err = tokens.New(options); err != nil {
+		if found.users, err = jwt.New(options); err != nil {
 			return nil, err
 		}
 		needs.parts.Run(ctx, "keys of tokens", found.users.Run)
@@ -65,11 +64,11 @@ func openCredentials(ctx context.Context, c config.Config, s stores, needs partN
 
 // administered returns the API keys and revocations that administrators change. On an open service they are read when they are
 // asked for.
-func (c *credentials) administered(s stores, log *slog.Logger) (*registry.Registry, error) {
+func (c *credentials) administered(s stores, log *slog.Logger) (*keys.Registry, error) {
 	if c != nil {
 		return c.keys, nil
 	}
-	return registry.New(registry.Options{Store: stored.New(s.conn), Logger: log})
+	return keys.New(keys.Options{Store: stored.New(s.conn), Logger: log})
 }
 
 // offer returns the token of a ticket for the caller that has created it. It is for service.Options.

@@ -14,18 +14,18 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // writeKeys writes a file with an API key that may do everything, and returns its path and the key.
 func writeKeys(t *testing.T) (path, key string) {
 	t.Helper()
-	made, key, err := registry.Generate(registry.NewKey{
+	made, key, err := keys.Generate(keys.NewKey{
 		Grants: json.RawMessage(`[{"actions":["publish","subscribe","describe","ticket","queue","admin"]}]`),
 	}, time.Now())
 	require.NoError(t, err)
-	text, err := json.Marshal([]registry.Key{made})
+	text, err := json.Marshal([]keys.Key{made})
 	require.NoError(t, err)
 	path = filepath.Join(t.TempDir(), "keys.json")
 	require.NoError(t, os.WriteFile(path, text, 0o600))

@@ -17,16 +17,16 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/survey"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/records/scan"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
 // keysCommand is the command keys: it looks at Redis itself, and needs no service.
 type keysCommand struct {
 	terminal cli.Terminal
-	survey.Options
+	keyspace.Options
 	json bool
 }
 
@@ -47,8 +47,8 @@ a sample. Keys that come or go meanwhile may be counted or not.`,
 	}
 	config.AddRedisFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&k.Kinds, "kind", nil, "count only keys of this `KIND`, as tidemark kinds lists them, or unknown; repeatable")
-	cmd.Flags().IntVar(&k.Rate, "rate", survey.DefaultRate, "look at no more `KEYS` in a second, those of other prefixes included")
-	cmd.Flags().IntVar(&k.Sample, "sample", survey.DefaultSample, "beyond 1,000 keys of a kind, measure the memory of one key in `N`")
+	cmd.Flags().IntVar(&k.Rate, "rate", keyspace.DefaultRate, "look at no more `KEYS` in a second, those of other prefixes included")
+	cmd.Flags().IntVar(&k.Sample, "sample", keyspace.DefaultSample, "beyond 1,000 keys of a kind, measure the memory of one key in `N`")
 	cmd.Flags().IntVar(&k.Largest, "largest", 3, "name the `N` largest keys of each kind, at most 100")
 	cmd.Flags().BoolVar(&k.json, "json", false, "print one line of JSON for each Redis")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -70,10 +70,10 @@ func (k *keysCommand) check() error {
 		return cli.Usagef("--rate: %d is too small, at least 1 is needed", k.Rate)
 	case k.Sample < 1:
 		return cli.Usagef("--sample: %d is too small, at least 1 is needed", k.Sample)
-	case k.Largest < 0 || k.Largest > survey.MaxLargest:
-		return cli.Usagef("--largest: %d isn't from 0 to %d", k.Largest, survey.MaxLargest)
+	case k.Largest < 0 || k.Largest > keyspace.MaxLargest:
+		return cli.Usagef("--largest: %d isn't from 0 to %d", k.Largest, keyspace.MaxLargest)
 	}
-	known := []string{survey.Unknown}
+	known := []string{keyspace.Unknown}
 	for _, kind := range slices.Concat(records.Kinds, records.Others) {
 		known = append(known, kind.Name)
 	}
@@ -121,7 +121,7 @@ func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 	return nil
 }
 
-func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (survey.Report, error) {
+func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (keyspace.Report, error) {
 	o := k.Options
 	if f, ok := k.terminal.Stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		bar := newBar(f, of)
@@ -131,7 +131,7 @@ func (k *keysCommand) survey(ctx context.Context, of string, conn *redis.Conn) (
 			_ = bar.Set64(seen) // as above
 		}
 	}
-	return survey.Run(ctx, scan.New(conn), o)
+	return keyspace.Run(ctx, redisrecords.NewKeySource(conn), o)
 }
 
 func newBar(w io.Writer, of string) *progressbar.ProgressBar {
@@ -140,11 +140,11 @@ func newBar(w io.Writer, of string) *progressbar.ProgressBar {
 }
 
 // print prints a report: all kinds, the largest keys, and what is wrong.
-func (k *keysCommand) print(of string, report survey.Report) error {
+func (k *keysCommand) print(of string, report keyspace.Report) error {
 	if k.json {
 		return cli.WriteLine(k.terminal.Stdout, struct {
 			Redis string `json:"redis"`
-			survey.Report
+			keyspace.Report
 		}{of, report})
 	}
 	rows, largest, problems := "KIND\tKEYS\tBYTES\t≤1M\t≤1H\t≤1D\t≤30D\tLONGER\tPERMANENT\n", "", ""

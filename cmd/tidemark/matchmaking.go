@@ -11,11 +11,11 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
-	"github.com/tidemark-dev/tidemark/internal/parts"
-	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/matchmaking/builder"
 	"github.com/tidemark-dev/tidemark/matchmaking/callout/jsonhttp"
-	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
@@ -27,7 +27,7 @@ type matchmakingNeeds struct {
 	channels *channel.Service
 	token    func(ctx context.Context, ticket string, created time.Time) string
 	log      *slog.Logger
-	counts   *queuemetrics.Metrics
+	counts   *metrics.Queues
 	metrics  prometheus.Registerer
 	parts    *lifecycle.Stack
 }
@@ -42,15 +42,15 @@ func startMatchmaking(ctx context.Context, c config.Config, needs matchmakingNee
 		return nil, fmt.Errorf("callout-allow: %w", err)
 	}
 	s, err := service.New(service.Options{
-		Store: needs.queues, Lookup: needs.lookup, Channels: onchannels.New(needs.channels),
-		Build: parts.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues, Token: needs.token,
+		Store: needs.queues, Lookup: needs.lookup, Channels: delivery.New(needs.channels),
+		Build: builder.Builder(needs.log, targets), Definitions: c.Matchmaking.Queues, Token: needs.token,
 		MaxQueues: c.Matchmaking.MaxQueues, ChannelTTL: c.TicketLife(), Timing: service.Timing{LeaseTTL: c.Matchmaking.LeaseTTL},
 		Logger: needs.log, Metrics: needs.counts,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := queuemetrics.RegisterWaits(needs.metrics, s.Waits); err != nil {
+	if err := metrics.RegisterWaits(needs.metrics, s.Waits); err != nil {
 		return nil, fmt.Errorf("matchmaking metrics: %w", err)
 	}
 	needs.parts.Run(ctx, "matchmaking service", s.Run)

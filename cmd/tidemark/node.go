@@ -7,9 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/cmd/tidemark/node"
 	"github.com/tidemark-dev/tidemark/internal/config"
-	"github.com/tidemark-dev/tidemark/internal/hostlimits"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
@@ -24,8 +22,8 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err := on.check(ctx, needs.log); err != nil {
 		return err // before Redis is connected to for nothing
 	}
-	hostlimits.SetMemory(ctx, false, needs.log)
-	n := node.Needs{Config: c.Shards, Parts: needs.parts, Log: needs.log, Metrics: needs.metrics}
+	setMemory(ctx, false, needs.log)
+	n := nodeNeeds{Config: c.Shards, Parts: needs.parts, Log: needs.log, Metrics: needs.metrics}
 	if err := openNodeStores(ctx, c, &n); err != nil {
 		return err
 	}
@@ -40,7 +38,7 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 			return errors.Join(err, n.Listener.Close())
 		}
 	}
-	member, err := node.Start(ctx, n)
+	member, err := startShardNode(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -67,7 +65,7 @@ func newNodeListening(c config.Config, log *slog.Logger) (listening, error) {
 
 // openNodeStores connects a node to the Redis of the channels and to that of the caches, and starts a service of the channels. Without a
 // URL Redis is the one that a service on this machine runs.
-func openNodeStores(ctx context.Context, c config.Config, n *node.Needs) error {
+func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 	s := storeNeeds{log: n.Log, metrics: n.Metrics, parts: n.Parts}
 	conn, o, err := connectRunning(ctx, c, s)
 	if err != nil {

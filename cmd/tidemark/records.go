@@ -11,15 +11,13 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/internal/config"
-	kept "github.com/tidemark-dev/tidemark/internal/config/records"
-	"github.com/tidemark-dev/tidemark/internal/keymetrics"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/records/survey"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
-	"github.com/tidemark-dev/tidemark/storage/redis/records/scan"
 )
 
 // openRecordsRedis connects to the Redis of sessions and to that of caches, unless they are that of the channels. It refuses
@@ -87,11 +85,11 @@ func mustKeep(ctx context.Context, key, what string, found storage.Description, 
 }
 
 // startKeyMetrics starts what counts the keys of all Redis, if any kinds are to be counted.
-func startKeyMetrics(ctx context.Context, m kept.KeyMetrics, s stores, needs partNeeds) error {
+func startKeyMetrics(ctx context.Context, m config.KeyMetricsOptions, s stores, needs partNeeds) error {
 	if len(m.Kinds) == 0 {
 		return nil
 	}
-	metrics, err := keymetrics.New(needs.metrics, redisLabel)
+	metrics, err := metrics.NewKeys(needs.metrics, redisLabel)
 	if err != nil {
 		return fmt.Errorf("key metrics: %w", err)
 	}
@@ -99,15 +97,15 @@ func startKeyMetrics(ctx context.Context, m kept.KeyMetrics, s stores, needs par
 	if err != nil {
 		return err
 	}
-	w := &survey.Watch{
-		Leases: leases, Sources: make(map[string]survey.Source), Kinds: m.Kinds, Rate: m.Rate, Every: m.Every, Metrics: metrics, Log: needs.log,
+	w := &keyspace.Watch{
+		Leases: leases, Sources: make(map[string]keyspace.Source), Kinds: m.Kinds, Rate: m.Rate, Every: m.Every, Metrics: metrics, Log: needs.log,
 	}
 	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions, "cache": s.records.Cache} {
 		if conn != nil && conn != s.conn {
-			w.Sources[of] = scan.New(conn)
+			w.Sources[of] = records.NewKeySource(conn)
 		}
 	}
-	w.Sources["channels"] = scan.New(s.conn)
+	w.Sources["channels"] = records.NewKeySource(s.conn)
 	needs.parts.Run(ctx, "key metrics", func(ctx context.Context) error {
 		if err := w.Run(ctx); !errors.Is(err, context.Canceled) {
 			return err

@@ -14,7 +14,6 @@ import (
 	"github.com/tidemark-dev/tidemark/cmd/tidemark/compose"
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
-	"github.com/tidemark-dev/tidemark/internal/hostlimits"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/server"
@@ -68,7 +67,7 @@ func startParts(ctx context.Context, c config.Config, needs partNeeds) error {
 	if err := on.check(ctx, log); err != nil {
 		return err // before a managed Redis is started for nothing
 	}
-	hostlimits.SetMemory(ctx, c.Redis.Address == "", log)
+	setMemory(ctx, c.Redis.Address == "", log)
 	stores, err := openStores(ctx, c, storeNeeds{log: log, metrics: metrics, parts: parts})
 	if err != nil {
 		return err
@@ -121,7 +120,7 @@ func serverOptions(ctx context.Context, c config.Config, s stores, needs partNee
 		CORS:     server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
 		Limits: server.Limits{
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
-			MaxConnections: hostlimits.Connections(ctx, c.Server.MaxConnections, needs.log), MaxStreams: c.Server.MaxStreams,
+			MaxConnections: connections(ctx, c.Server.MaxConnections, needs.log), MaxStreams: c.Server.MaxStreams,
 			MaxGRPCBytes: c.GRPC.MessageBytes, QueryPage: c.GRPC.QueryPage,
 		},
 		Clients: server.Clients{

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
-	commands "github.com/tidemark-dev/tidemark/internal/commands/shards"
+	"github.com/tidemark-dev/tidemark/internal/commands"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/shard"

@@ -13,13 +13,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/cli"
 	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
-	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
-	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
@@ -32,11 +31,11 @@ type stores struct {
 	conn     *redis.Conn     // to the Redis of the channels
 	tickets  *redis.Conn     // to the Redis of the tickets: conn, unless they have one of their own
 	channels *channels.Store // on conn
-	lookup   *lookup.Lookup  // on conn
+	lookup   *queues.Lookup  // on conn
 	queues   *queues.Store   // on tickets; nil: no matchmaking
 	records  records.Instances
 	receipts *receipt.Keyring
-	metrics  *queuemetrics.Metrics
+	metrics  *metrics.Queues
 	storage  storage.Description
 }
 
@@ -47,7 +46,7 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 		return stores{}, err
 	}
 	needs.parts.OnStop(conn.Close)
-	s := stores{conn: conn, tickets: conn, lookup: lookup.New(conn)}
+	s := stores{conn: conn, tickets: conn, lookup: queues.NewLookup(conn)}
 	if s.channels, err = channels.New(conn, channels.Options{Metrics: options.Metrics}); err != nil {
 		return stores{}, err
 	}
@@ -80,7 +79,7 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 		}
 		logStorage(ctx, needs.log.With("of", tickets.of), found)
 	}
-	if s.metrics, err = queuemetrics.New(needs.metrics); err != nil {
+	if s.metrics, err = metrics.NewQueues(needs.metrics); err != nil {
 		return fmt.Errorf("matchmaking metrics: %w", err)
 	}
 	s.queues = queues.New(s.tickets, queues.Options{

@@ -24,7 +24,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/internal/shardtest"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
@@ -152,7 +152,7 @@ func (a *authors) write(ctx context.Context, id int) error {
 	one.begun++
 	version := one.begun
 	one.mu.Unlock()
-	body, err := json.Marshal(community.Author{ID: community.ID(strconv.Itoa(id)), Name: strconv.Itoa(version)})
+	body, err := json.Marshal(entities.Author{ID: entities.ID(strconv.Itoa(id)), Name: strconv.Itoa(version)})
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (a *authors) version(ctx context.Context, id int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var got community.Author
+	var got entities.Author
 	if err := json.Unmarshal(text, &got); err != nil || string(got.ID) != strconv.Itoa(id) {
 		return 0, fmt.Errorf("author %d is %s: %w", id, text, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
 // outbox keeps the last mails, which this example shows on its page in place of sending them.
@@ -75,7 +75,7 @@ func (s *site) verify(r *http.Request, _ caller) (any, error) {
 	if err := json.Unmarshal(taken.Data, &data); err != nil {
 		return nil, err
 	}
-	a, err := s.forum.verified(community.ID(taken.UserID), data.Email)
+	a, err := s.forum.verified(entities.ID(taken.UserID), data.Email)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +126,6 @@ func (s *site) showMe(r *http.Request, who caller) (any, error) {
 }
 
 // storeAuthor writes a changed author through to the cache.
-func (s *site) storeAuthor(ctx context.Context, a community.Author) error {
+func (s *site) storeAuthor(ctx context.Context, a entities.Author) error {
 	return s.store(ctx, "author", a.ID, a)
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
 // site answers the calls of the page.
@@ -24,8 +24,8 @@ type site struct {
 
 // caller is who sends a request.
 type caller struct {
-	id      community.ID // "" for a visitor
-	session string       // the ID of the session
+	id      entities.ID // "" for a visitor
+	session string      // the ID of the session
 }
 
 // handler answers a request of somebody with what is sent as JSON.
@@ -74,7 +74,7 @@ func (s *site) members(h handler) http.Handler {
 		if err != nil {
 			return nil, err
 		}
-		return h(r, caller{community.ID(session.User), session.ID})
+		return h(r, caller{entities.ID(session.User), session.ID})
 	})
 }
 
@@ -129,4 +129,4 @@ func read[T any](r *http.Request) (body T, err error) {
 }
 
 // idIn returns the ID in the path.
-func idIn(r *http.Request) community.ID { return community.ID(r.PathValue("id")) }
+func idIn(r *http.Request) entities.ID { return entities.ID(r.PathValue("id")) }

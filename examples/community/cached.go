@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
 // load returns a value of the cache, or what read returns, which it stores there.
@@ -31,7 +31,7 @@ func load[T any](ctx context.Context, c *records.Client, kind, id string, read f
 }
 
 // store writes a changed value through to the cache.
-func (s *site) store(ctx context.Context, kind string, id community.ID, value any) error {
+func (s *site) store(ctx context.Context, kind string, id entities.ID, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fmt.Errorf("encode the %s %s: %w", kind, id, err)
@@ -40,18 +40,18 @@ func (s *site) store(ctx context.Context, kind string, id community.ID, value an
 }
 
 // authorOf returns an author, without what only the author may see.
-func (s *site) authorOf(ctx context.Context, id community.ID) (community.Author, error) {
-	a, err := load(ctx, s.records, "author", string(id), func() (community.Author, error) { return s.forum.author(id) })
+func (s *site) authorOf(ctx context.Context, id entities.ID) (entities.Author, error) {
+	a, err := load(ctx, s.records, "author", string(id), func() (entities.Author, error) { return s.forum.author(id) })
 	a.Email = ""
 	return a, err
 }
 
-func (s *site) topicOf(ctx context.Context, id community.ID) (community.Topic, error) {
-	return load(ctx, s.records, "topic", string(id), func() (community.Topic, error) { return s.forum.topic(id) })
+func (s *site) topicOf(ctx context.Context, id entities.ID) (entities.Topic, error) {
+	return load(ctx, s.records, "topic", string(id), func() (entities.Topic, error) { return s.forum.topic(id) })
 }
 
 func (s *site) showTopics(r *http.Request, _ caller) (any, error) {
-	var all []community.Topic
+	var all []entities.Topic
 	for i := range s.forum.data.Topics { // there are always as many
 		t, err := s.topicOf(r.Context(), idOf(i))
 		if err != nil {
@@ -100,14 +100,14 @@ func (s *site) showViews(r *http.Request, _ caller) (any, error) {
 // search finds posts. The same search in other words, such as in upper case, is the same in the cache.
 func (s *site) search(r *http.Request, _ caller) (any, error) {
 	text := r.URL.Query().Get("q")
-	id, err := community.SearchID(text, nil)
+	id, err := entities.SearchID(text, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errInput, err)
 	}
-	return load(r.Context(), s.records, "search", id, func() (community.Results, error) {
-		found := community.Results{Query: text, Results: []community.Result{}, CachedAt: time.Now().Unix()}
+	return load(r.Context(), s.records, "search", id, func() (entities.Results, error) {
+		found := entities.Results{Query: text, Results: []entities.Result{}, CachedAt: time.Now().Unix()}
 		for _, p := range s.forum.search(text) {
-			found.Results = append(found.Results, community.Result{Type: "shout", ID: p.ID, Title: p.Title, Slug: p.Slug, Score: 1})
+			found.Results = append(found.Results, entities.Result{Type: "shout", ID: p.ID, Title: p.Title, Slug: p.Slug, Score: 1})
 		}
 		found.Total = int64(len(found.Results))
 		return found, nil

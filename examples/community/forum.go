@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
 // forum has the data of the forum itself, which a real one would keep in a database and this one in a file. All else is Tidemark's.
@@ -32,29 +32,29 @@ type forum struct {
 }
 
 type user struct {
-	community.Author
+	entities.Author
 
 	Salt, Password []byte
-	Followers      []community.ID
-	Follows        map[string][]community.ID // topics, authors
+	Followers      []entities.ID
+	Follows        map[string][]entities.ID // topics, authors
 }
 
 type topic struct {
-	community.Topic
+	entities.Topic
 
-	Followers, Authors []community.ID
+	Followers, Authors []entities.ID
 }
 
 // post is a publication. Its JSON is what stands in the cache, and what the page gets.
 type post struct {
-	ID        community.ID `json:"id"`
-	Topic     community.ID `json:"topic"`
-	Author    community.ID `json:"author"`
-	Title     string       `json:"title"`
-	Slug      string       `json:"slug"`
-	Body      string       `json:"body"`
-	CreatedAt int64        `json:"created_at"`
-	UpdatedAt int64        `json:"updated_at"`
+	ID        entities.ID `json:"id"`
+	Topic     entities.ID `json:"topic"`
+	Author    entities.ID `json:"author"`
+	Title     string      `json:"title"`
+	Slug      string      `json:"slug"`
+	Body      string      `json:"body"`
+	CreatedAt int64       `json:"created_at"`
+	UpdatedAt int64       `json:"updated_at"`
 }
 
 // What the forum tells its users.
@@ -75,7 +75,7 @@ func openForum(path string) (*forum, error) {
 	}
 	now := time.Now().Unix()
 	for i, title := range []string{"Go", "Redis", "Кухня"} {
-		t := community.Topic{ID: idOf(i), Title: title, Slug: strings.ToLower(title), Community: 1, CreatedAt: now, UpdatedAt: now}
+		t := entities.Topic{ID: idOf(i), Title: title, Slug: strings.ToLower(title), Community: 1, CreatedAt: now, UpdatedAt: now}
 		f.data.Topics = append(f.data.Topics, &topic{Topic: t})
 	}
 	return f, f.save()
@@ -94,10 +94,10 @@ func (f *forum) save() error {
 }
 
 // idOf returns the ID of the i-th of a sort.
-func idOf(i int) community.ID { return community.ID(strconv.Itoa(i + 1)) }
+func idOf(i int) entities.ID { return entities.ID(strconv.Itoa(i + 1)) }
 
 // at returns the element of an ID.
-func at[T any](all []*T, id community.ID) (*T, error) {
+func at[T any](all []*T, id entities.ID) (*T, error) {
 	n, err := strconv.Atoi(string(id))
 	if err != nil || n < 1 || n > len(all) || idOf(n-1) != id {
 		return nil, errNotFound
@@ -119,9 +119,9 @@ func hash(password string, salt []byte) []byte {
 }
 
 // register adds a user.
-func (f *forum) register(name, email, password string) (community.Author, error) {
+func (f *forum) register(name, email, password string) (entities.Author, error) {
 	if !fits(100, name, email, password) || len(password) < 8 {
-		return community.Author{}, errInput
+		return entities.Author{}, errInput
 	}
 	salt := []byte(rand.Text())
 	hashed := hash(password, salt)
@@ -129,19 +129,19 @@ func (f *forum) register(name, email, password string) (community.Author, error)
 	defer f.mu.Unlock()
 	slug := strings.ToLower(name)
 	if slices.ContainsFunc(f.data.Users, func(u *user) bool { return u.Slug == slug }) {
-		return community.Author{}, errTaken
+		return entities.Author{}, errTaken
 	}
 	now := time.Now().Unix()
 	u := &user{
-		Author: community.Author{ID: idOf(len(f.data.Users)), Name: name, Slug: slug, Email: email, CreatedAt: now, UpdatedAt: now},
-		Salt:   salt, Password: hashed, Follows: map[string][]community.ID{},
+		Author: entities.Author{ID: idOf(len(f.data.Users)), Name: name, Slug: slug, Email: email, CreatedAt: now, UpdatedAt: now},
+		Salt:   salt, Password: hashed, Follows: map[string][]entities.ID{},
 	}
 	f.data.Users = append(f.data.Users, u)
 	return u.Author, f.save()
 }
 
 // login returns the user with a name and a password.
-func (f *forum) login(name, password string) (community.Author, error) {
+func (f *forum) login(name, password string) (entities.Author, error) {
 	f.mu.Lock()
 	var u user // a name that doesn't exist takes as long as a wrong password
 	if i := slices.IndexFunc(f.data.Users, func(u *user) bool { return u.Slug == strings.ToLower(name) }); i >= 0 {
@@ -149,18 +149,18 @@ func (f *forum) login(name, password string) (community.Author, error) {
 	}
 	f.mu.Unlock()
 	if subtle.ConstantTimeCompare(hash(password, u.Salt), u.Password) == 0 {
-		return community.Author{}, errPassword
+		return entities.Author{}, errPassword
 	}
 	return u.Author, nil
 }
 
 // verified marks the address of a user as verified, if it is still the one that the mail went to.
-func (f *forum) verified(id community.ID, email string) (community.Author, error) {
+func (f *forum) verified(id entities.ID, email string) (entities.Author, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u, err := at(f.data.Users, id)
 	if err != nil {
-		return community.Author{}, err
+		return entities.Author{}, err
 	}
 	if u.Email == email {
 		u.EmailVerified, u.UpdatedAt = true, time.Now().Unix()
@@ -169,39 +169,39 @@ func (f *forum) verified(id community.ID, email string) (community.Author, error
 }
 
 // author returns a user.
-func (f *forum) author(id community.ID) (community.Author, error) {
+func (f *forum) author(id entities.ID) (entities.Author, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u, err := at(f.data.Users, id)
 	if err != nil {
-		return community.Author{}, err
+		return entities.Author{}, err
 	}
 	return u.Author, nil
 }
 
 // topic returns a topic.
-func (f *forum) topic(id community.ID) (community.Topic, error) {
+func (f *forum) topic(id entities.ID) (entities.Topic, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	t, err := at(f.data.Topics, id)
 	if err != nil {
-		return community.Topic{}, err
+		return entities.Topic{}, err
 	}
 	return t.Topic, nil
 }
 
 // lists are the lists of IDs that change when somebody follows something: those of the follower and of what is followed.
-type lists struct{ follows, followers []community.ID }
+type lists struct{ follows, followers []entities.ID }
 
 // follow adds or removes what a user follows: a topic or an author.
-func (f *forum) follow(id community.ID, sort string, followed community.ID, on bool) (lists, error) {
+func (f *forum) follow(id entities.ID, sort string, followed entities.ID, on bool) (lists, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u, err := at(f.data.Users, id)
 	if err != nil {
 		return lists{}, err
 	}
-	var followers []community.ID
+	var followers []entities.ID
 	switch sort {
 	case "topics":
 		t, err := at(f.data.Topics, followed)
@@ -226,8 +226,8 @@ func (f *forum) follow(id community.ID, sort string, followed community.ID, on b
 }
 
 // with returns a copy of ids that has id, or doesn't.
-func with(ids []community.ID, id community.ID, on bool) []community.ID {
-	out := slices.DeleteFunc(slices.Clone(ids), func(other community.ID) bool { return other == id })
+func with(ids []entities.ID, id entities.ID, on bool) []entities.ID {
+	out := slices.DeleteFunc(slices.Clone(ids), func(other entities.ID) bool { return other == id })
 	if on {
 		out = append(out, id)
 	}
@@ -235,7 +235,7 @@ func with(ids []community.ID, id community.ID, on bool) []community.ID {
 }
 
 // publish adds a post of a user.
-func (f *forum) publish(author, in community.ID, title, body string) (post, error) {
+func (f *forum) publish(author, in entities.ID, title, body string) (post, error) {
 	if !fits(100, title) || !fits(10_000, body) {
 		return post{}, errInput
 	}
@@ -261,7 +261,7 @@ func (f *forum) publish(author, in community.ID, title, body string) (post, erro
 }
 
 // edit replaces the text of a user's own post.
-func (f *forum) edit(author, id community.ID, title, body string) (post, error) {
+func (f *forum) edit(author, id entities.ID, title, body string) (post, error) {
 	if !fits(100, title) || !fits(10_000, body) {
 		return post{}, errInput
 	}
@@ -279,7 +279,7 @@ func (f *forum) edit(author, id community.ID, title, body string) (post, error) 
 }
 
 // post returns a post.
-func (f *forum) post(id community.ID) (post, error) {
+func (f *forum) post(id entities.ID) (post, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p, err := at(f.data.Posts, id)
@@ -290,7 +290,7 @@ func (f *forum) post(id community.ID) (post, error) {
 }
 
 // postsOf returns the posts of a topic, the last one first.
-func (f *forum) postsOf(id community.ID) []post {
+func (f *forum) postsOf(id entities.ID) []post {
 	return f.find(func(p *post) bool { return p.Topic == id })
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
 // publish adds a post, and notifies those who follow its topic or its author.
@@ -102,7 +102,7 @@ func (s *site) changed(ctx context.Context, p post, action string) error {
 }
 
 // notify publishes a notification to the channels of the topic and of the author.
-func (s *site) notify(ctx context.Context, p post, a community.Author, action string) error {
+func (s *site) notify(ctx context.Context, p post, a entities.Author, action string) error {
 	content, err := json.Marshal(map[string]any{
 		"type": "post", "user_id": a.ID, "entity_type": "shout", "entity_id": p.ID, "action": action, "timestamp": time.Now().Unix(),
 		"data": map[string]string{"title": p.Title, "author": a.Name},

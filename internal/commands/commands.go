@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/commands/records"
 )
 
 // Clients returns the commands that are clients of a service.
@@ -14,5 +13,5 @@ func Clients(t cli.Terminal) []*cobra.Command {
 	return append([]*cobra.Command{
 		newPublish(t), newSubscribe(t), newUnsubscribe(t), newAck(t), newChannel(t), newTicket(t), newMatch(t),
 		newQueue(t), newKey(t), newRevoke(t),
-	}, records.Commands(t)...)
+	}, commands(t)...)
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/cli"
 )
@@ -114,7 +114,7 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 
 // createOffline makes a key, and prints it and its line for the file of keys.
 func createOffline(t cli.Terminal, n client.NewKey) error {
-	k, text, err := registry.Generate(registry.NewKey{Description: n.Description, Grants: n.Grants, Limits: n.Limits, Expires: n.Expires}, time.Now())
+	k, text, err := keys.Generate(keys.NewKey{Description: n.Description, Grants: n.Grants, Limits: n.Limits, Expires: n.Expires}, time.Now())
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -227,8 +227,8 @@ Within a second no server accepts the key any more, and requests that wait with 
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		if strings.HasPrefix(args[0], registry.Prefix) {
-			return cli.Usagef("KEY is the ID of the key, the 16 characters after %s: a key itself must not be an argument", registry.Prefix)
+		if strings.HasPrefix(args[0], keys.Prefix) {
+			return cli.Usagef("KEY is the ID of the key, the 16 characters after %s: a key itself must not be an argument", keys.Prefix)
 		}
 		return c.DeleteKey(ctx, args[0])
 	})

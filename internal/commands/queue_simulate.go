@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/internal/cli"
-	"github.com/tidemark-dev/tidemark/internal/simulate"
 )
 
 type simulateFlags struct {
@@ -53,13 +52,13 @@ func (f *simulateFlags) run(ctx context.Context, t cli.Terminal) error {
 	if len(f.definitions) == 0 || f.tickets == "" {
 		return cli.Usagef("--definition and --tickets are required")
 	}
-	queues := make([]simulate.Queue, len(f.definitions))
+	queues := make([]queue, len(f.definitions))
 	for i, name := range f.definitions {
 		text, err := os.ReadFile(name) //nolint:gosec // the user names it
 		if err != nil {
 			return fmt.Errorf("read the definition: %w", err)
 		}
-		if queues[i], err = simulate.ParseQueue(text); err != nil {
+		if queues[i], err = parseQueue(text); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -78,16 +77,16 @@ func (f *simulateFlags) run(ctx context.Context, t cli.Terminal) error {
 	return f.write(t.Stdout, results)
 }
 
-func (f *simulateFlags) read(stdin io.Reader) (tickets simulate.Recording, err error) {
+func (f *simulateFlags) read(stdin io.Reader) (tickets recording, err error) {
 	if f.tickets == "-" {
-		return simulate.ReadTickets(stdin)
+		return readTickets(stdin)
 	}
 	file, err := os.Open(f.tickets)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // it is only read
-	return simulate.ReadTickets(file)
+	return readTickets(file)
 }
 
 // simulation is a result as it is printed.
@@ -109,7 +108,7 @@ type percentiles[T any] struct {
 	Max T `json:"max"`
 }
 
-func simulationOf(definition string, r simulate.Result) simulation {
+func simulationOf(definition string, r result) simulation {
 	s := simulation{Definition: definition, Tickets: r.Tickets, Matches: r.Matches, Matched: r.Matched, Unmatched: r.Tickets - r.Matched}
 	if r.Matches > 0 {
 		millis, fitness := time.Duration.Milliseconds, percentiles[float64](r.Fitness)

@@ -7,12 +7,10 @@ import (
 	"strconv"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/registry"
-	"github.com/tidemark-dev/tidemark/access/tokens"
+	"github.com/tidemark-dev/tidemark/access/jwt"
+	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/config/queues"
-	"github.com/tidemark-dev/tidemark/internal/config/values"
-	"github.com/tidemark-dev/tidemark/internal/parts"
+	"github.com/tidemark-dev/tidemark/matchmaking/builder"
 	oauth "github.com/tidemark-dev/tidemark/records/tokens"
 )
 
@@ -65,7 +63,7 @@ func (t TLS) complete() error {
 
 // complete reads the API keys and the keys of tokens, to check them.
 func (a *Access) complete() error {
-	if _, err := registry.New(registry.Options{File: a.KeysFile}); err != nil {
+	if _, err := keys.New(keys.Options{File: a.KeysFile}); err != nil {
 		return fmt.Errorf("apiKeys: %w", err)
 	}
 	t := &a.Tokens
@@ -76,7 +74,7 @@ func (a *Access) complete() error {
 	case a.Insecure && a.Closed():
 		return errors.New("insecure: is on, but credentials are required: leave one of them out")
 	case len(t.Keys) > 0:
-		_, err := tokens.New(*t)
+		_, err := jwt.New(*t)
 		return err
 	case t.Issuer != "" || len(t.Audience) > 0:
 		return errors.New("jwtKeys: isn't set, but an issuer or audience of tokens is")
@@ -102,10 +100,10 @@ func (c *Config) completeBodies() error {
 
 // complete builds all queues, which reads the files that they name.
 func (m *Matchmaking) complete() error {
-	build := parts.Builder(slog.New(slog.DiscardHandler), nil)
+	build := builder.Builder(slog.New(slog.DiscardHandler), nil)
 	for _, d := range m.Queues {
 		if _, err := build(d); err != nil {
-			return queues.In(d.Name, err)
+			return inQueue(d.Name, err)
 		}
 	}
 	return nil
@@ -120,7 +118,7 @@ func (c *Config) readReceiptKeys() error {
 		return errors.New("receiptKeysFile: receiptKeys is set too: use one of them")
 	}
 	var err error
-	if c.Receipts.Keys, err = values.ReceiptKeysOf(c.Receipts.KeysFile); err != nil {
+	if c.Receipts.Keys, err = receiptKeysOf(c.Receipts.KeysFile); err != nil {
 		return fmt.Errorf("receiptKeysFile: %w", err)
 	}
 	return nil

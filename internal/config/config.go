@@ -6,11 +6,8 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/tokens"
+	"github.com/tidemark-dev/tidemark/access/jwt"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/config/records"
-	"github.com/tidemark-dev/tidemark/internal/config/redis"
-	"github.com/tidemark-dev/tidemark/internal/config/shards"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/receipt"
 )
@@ -21,15 +18,15 @@ type Config struct {
 	Server      Server
 	GRPC        GRPC
 	TLS         TLS
-	Redis       redis.Options
+	Redis       RedisOptions
 	Managed     Managed
 	Channel     channel.Policy // of channels that no rule matches
 	Rules       []channel.Rule
 	Access      Access
 	Limits      channel.Limits
 	Matchmaking Matchmaking
-	Records     records.Options
-	Shards      shards.Options
+	Records     RecordOptions
+	Shards      ShardOptions
 	Receipts    Receipts
 	Log         Log
 }
@@ -65,7 +62,7 @@ type TLS struct {
 // Access says who may do what.
 type Access struct {
 	Rules    []access.ChannelRule // for the same channels as Config.Rules
-	Tokens   tokens.Options       // without Keys there are no tokens
+	Tokens   jwt.Options          // without Keys there are no tokens
 	KeysFile string               // of API keys; "": there is none
 	Require  bool                 // even if no credentials are configured
 	Insecure bool                 // everybody may do everything, also on addresses that aren't loopback ones

@@ -17,8 +17,6 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
-	"github.com/tidemark-dev/tidemark/internal/config/values"
-	"github.com/tidemark-dev/tidemark/internal/config/yamltext"
 	"github.com/tidemark-dev/tidemark/internal/suggest"
 )
 
@@ -105,8 +103,8 @@ func apply(c *Config, from *koanf.Koanf, name func(option) string) error {
 		value := from.Get(o.key())
 		if value == nil {
 			// A key without a value in a YAML file isn't set, unless the option must not be empty.
-			if scratch := newConfig(); from.Exists(o.key()) && errors.Is(o.set(&scratch, ""), values.ErrEmpty) {
-				return fmt.Errorf("%s: %w", name(o), values.ErrEmpty)
+			if scratch := newConfig(); from.Exists(o.key()) && errors.Is(o.set(&scratch, ""), errEmpty) {
+				return fmt.Errorf("%s: %w", name(o), errEmpty)
 			}
 			continue
 		}
@@ -188,7 +186,7 @@ func (cmd command) readSources(flags *pflag.FlagSet, environ []string) ([]source
 
 func (cmd command) readFile(path string) (source, error) {
 	values := koanf.New(keyDelimiter)
-	if err := values.Load(file.Provider(path), yamltext.Parser{}); err != nil {
+	if err := values.Load(file.Provider(path), parser{}); err != nil {
 		var failed *os.PathError
 		if errors.As(err, &failed) {
 			return source{}, fmt.Errorf("read the configuration: %w", err)

@@ -14,10 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/tokens"
+	"github.com/tidemark-dev/tidemark/access/jwt"
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/config/records"
-	"github.com/tidemark-dev/tidemark/internal/config/shards"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
@@ -60,7 +58,7 @@ func TestDefaults(t *testing.T) {
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
 	want.Server.MaxStreams = 250
-	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, tokens.DefaultClaim
+	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, jwt.DefaultClaim
 	want.Access.UserLimits = access.Limits{
 		Requests: access.Rate{Count: 100, Per: time.Second}, PublishedBytes: access.Rate{Count: 1 << 20, Per: time.Second}, Waits: 100,
 		Tickets: access.Rate{Count: 60, Per: time.Minute}, NewChannels: access.Rate{Count: 60, Per: time.Minute},
@@ -69,15 +67,15 @@ func TestDefaults(t *testing.T) {
 	want.Matchmaking = Matchmaking{On: true, MaxQueues: service.DefaultMaxQueues, ReadReplicas: "off", LeaseTTL: service.DefaultLeaseTTL}
 	grants, err := access.ParseGrants([]byte(defaultSessionGrants))
 	require.NoError(t, err)
-	want.Records = records.Options{
-		On: true, Cache: records.Cache{Memory: 64 << 20},
-		Sessions: records.Sessions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
-		Metrics:  records.KeyMetrics{Every: 10 * time.Minute, Rate: 5000},
-		OAuth:    records.OAuth{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}},
+	want.Records = RecordOptions{
+		On: true, Cache: CacheOptions{Memory: 64 << 20},
+		Sessions: SessionOptions{TTL: 720 * time.Hour, Grants: grants, Legacy: true},
+		Metrics:  KeyMetricsOptions{Every: 10 * time.Minute, Rate: 5000},
+		OAuth:    OAuthOptions{Providers: []string{"google", "github", "facebook", "twitter", "telegram", "vk", "yandex"}},
 	}
-	want.Shards = shards.Options{
-		PingPeriod: time.Second, Reads: shards.Reads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
-		Node: shards.Node{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second, Reload: 10 * time.Minute, LoadRate: 50_000, MaxConnections: 1024},
+	want.Shards = ShardOptions{
+		PingPeriod: time.Second, Reads: ShardReads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
+		Node: ShardNode{Listen: "127.0.0.1:7100", AdminListen: "127.0.0.1:7101", LeaseTTL: 10 * time.Second, Reload: 10 * time.Minute, LoadRate: 50_000, MaxConnections: 1024},
 	}
 	want.Log.Level, want.Log.Format = slog.LevelInfo, "text"
 	require.Equal(t, want, c)
@@ -172,9 +170,9 @@ func TestEverySource(t *testing.T) {
 		require.Equal(t, fromYAML, fromFlags)
 		return fromYAML
 	}
-	require.Equal(t, shards.Options{
-		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef", Reads: shards.Reads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
-		Node: shards.Node{
+	require.Equal(t, ShardOptions{
+		DC: "a", PingPeriod: 2 * time.Second, TokenFile: token, Token: "0123456789abcdef", Reads: ShardReads{Hosts: []string{"redis"}, Timeout: 50 * time.Millisecond},
+		Node: ShardNode{
 			Cache: "author", Host: "node-1", Listen: ":7", Advertise: "node-1.a.internal:7", LeaseTTL: 20 * time.Second, KeepServing: true, Reload: time.Hour,
 			LoadRate: 7, Memory: 1 << 20, MaxConnections: 9,
 		},
@@ -187,7 +185,7 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, []channel.Rule{{Pattern: "a", TTL: "5s", MaxMessages: "7", MaxMessageBytes: "1024", Replicas: "2", MaxSubscribers: "5"}}, fromYAML.Rules)
 	require.Equal(t, Access{
 		Rules: []access.ChannelRule{{Pattern: "a", Readers: []string{"*"}, Writers: []string{"a", "b"}, QueryToken: true}},
-		Tokens: tokens.Options{
+		Tokens: jwt.Options{
 			Keys: []string{"https://issuer.example/keys", "http://127.0.0.1:1/keys"}, Algorithms: []string{"ES256", "EdDSA"},
 			Issuer: "i", Audience: []string{"a", "b"}, Leeway: 3 * time.Second, Claim: "grants",
 		},
@@ -209,8 +207,8 @@ func TestEverySource(t *testing.T) {
 	require.Equal(t, []access.Action{access.Subscribe}, kept.Sessions.Grants[0].Actions)
 	require.Equal(t, []string{"github", "my-own"}, kept.OAuth.Providers)
 	require.False(t, kept.On || kept.Sessions.Legacy)
-	require.Equal(t, records.KeyMetrics{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7}, kept.Metrics)
-	require.Equal(t, shards.Reads{
+	require.Equal(t, KeyMetricsOptions{Kinds: []string{"session", "unknown"}, Every: time.Minute, Rate: 7}, kept.Metrics)
+	require.Equal(t, ShardReads{
 		Timeout: 9 * time.Millisecond,
 		Hosts:   []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"}, CAFile: "nodes.pem", Name: "node", CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem",
 	}, fromYAML.Shards.Reads)

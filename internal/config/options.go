@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/config/redis"
-	"github.com/tidemark-dev/tidemark/internal/config/rules"
-	"github.com/tidemark-dev/tidemark/internal/config/values"
 )
 
 // EnvPrefix starts the names of all environment variables.
@@ -23,12 +20,9 @@ const (
 	TokenVariable  = EnvPrefix + "TOKEN"
 )
 
-// UnixPrefix begins the address of a Unix socket. Its path follows.
-const UnixPrefix = values.UnixPrefix
-
 // ParseDuration parses a duration that is at least least, with the errors of serve's options.
 func ParseDuration(text string, least time.Duration) (time.Duration, error) {
-	return values.DurationBetween(least, forever)(text)
+	return durationBetween(least, forever)(text)
 }
 
 // option is a setting of serve. Its flag, environment variable and YAML key follow from its name.
@@ -170,32 +164,32 @@ func serverOptions() []option {
 		{
 			name: "listen", kind: "host:port", def: "127.0.0.1:8080",
 			help: "Address to listen on for HTTP. An empty host means all addresses; port 0 means any free port, which is logged.",
-			set:  into(func(c *Config) *string { return &c.Server.Listen }, values.Listen),
+			set:  into(func(c *Config) *string { return &c.Server.Listen }, listen),
 		},
 		{
 			name: "admin-listen", kind: "address", def: "127.0.0.1:8081",
 			help: "Address to listen on for administrators: the whole HTTP API, and only here the metrics, profiles, and calls that change queues. A host:port as for HTTP, unix:PATH for a Unix socket with mode 0600, or off.",
-			set:  into(func(c *Config) *string { return &c.Server.AdminListen }, values.AdminListen),
+			set:  into(func(c *Config) *string { return &c.Server.AdminListen }, adminListen),
 		},
 		{
 			name: "grace", kind: "duration", def: "30s",
 			help: "How long requests in flight may take to finish after SIGTERM or SIGINT.",
-			set:  into(func(c *Config) *time.Duration { return &c.Server.Grace }, values.DurationBetween(0, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Server.Grace }, durationBetween(0, forever)),
 		},
 		{
 			name: "drain-delay", kind: "duration", def: "0s",
 			help: "How long to keep serving after readiness has turned 503, so that load balancers notice. It is part of the grace.",
-			set:  into(func(c *Config) *time.Duration { return &c.Server.DrainDelay }, values.DurationBetween(0, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Server.DrainDelay }, durationBetween(0, forever)),
 		},
 		{
 			name: "cors-origins", kind: kindList,
 			help: "Origins whose pages may call the API, such as https://example.com, or * for all. Not set: only the service's own.",
-			set:  into(func(c *Config) *[]string { return &c.Server.CORSOrigins }, values.ListOf(values.Origin)),
+			set:  into(func(c *Config) *[]string { return &c.Server.CORSOrigins }, listOf(origin)),
 		},
 		{
 			name: "allow-hosts", kind: kindList,
 			help: "Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP addresses and localhost are always allowed. Not set: all names, or none if it listens on a loopback address.",
-			set:  into(func(c *Config) *[]string { return &c.Server.AllowHosts }, values.ListOf(values.Host)),
+			set:  into(func(c *Config) *[]string { return &c.Server.AllowHosts }, listOf(host)),
 		},
 	}
 }
@@ -205,24 +199,24 @@ func grpcOptions() []option {
 		{
 			name: "grpc-listen", kind: "host:port", def: "127.0.0.1:50504",
 			help: "Address to listen on for gRPC, as for HTTP; off for none: then gRPC is served on the HTTP port only.",
-			set:  into(func(c *Config) *string { return &c.GRPC.Listen }, values.ListenOrOff),
+			set:  into(func(c *Config) *string { return &c.GRPC.Listen }, listenOrOff),
 		},
 		{
 			name: "grpc-message-bytes", kind: "bytes", def: "1MiB",
 			help: "Maximum size of a message in a gRPC call, and so of a ticket with its extensions.",
-			set:  into(func(c *Config) *int { return &c.GRPC.MessageBytes }, values.Bytes),
+			set:  into(func(c *Config) *int { return &c.GRPC.MessageBytes }, byteCount),
 		},
 		{
 			name: "grpc-query-page", kind: "int", def: "1000",
 			help: "Maximum number of tickets in one message of the answer to a query, from 10 to 10000. A message also has at most 256KiB, unless one ticket has more.",
-			set:  into(func(c *Config) *int { return &c.GRPC.QueryPage }, values.IntBetween(10, 10_000)),
+			set:  into(func(c *Config) *int { return &c.GRPC.QueryPage }, intBetween(10, 10_000)),
 		},
 	}
 }
 
 // redisText returns the set function of an option that is plain text about Redis.
-func redisText(field func(*redis.Options) *string) func(*Config, string) error {
-	return into(func(c *Config) *string { return field(&c.Redis) }, values.Text)
+func redisText(field func(*RedisOptions) *string) func(*Config, string) error {
+	return into(func(c *Config) *string { return field(&c.Redis) }, anyText)
 }
 
 func redisOptions() []option {
@@ -230,35 +224,35 @@ func redisOptions() []option {
 		{
 			name: "redis", kind: "url",
 			help: "Redis to use: redis://host:port/db, rediss:// for TLS, unix:///path, or host:port,host:port for a Cluster or Sentinels. Not set: the service runs one of its own.",
-			set:  redisText(func(r *redis.Options) *string { return &r.Address }),
+			set:  redisText(func(r *RedisOptions) *string { return &r.Address }),
 		},
 		{
 			name: "key-prefix", kind: "text",
 			help: "Prefix of every Redis key, so that several installations can share a Redis.",
-			set:  into(func(c *Config) *string { return &c.Redis.KeyPrefix }, values.KeyPrefix),
+			set:  into(func(c *Config) *string { return &c.Redis.KeyPrefix }, keyPrefix),
 		},
 		{
 			name: "redis-username", kind: "text", help: "User to log in as.",
-			set: redisText(func(r *redis.Options) *string { return &r.Username }),
+			set: redisText(func(r *RedisOptions) *string { return &r.Username }),
 		},
 		{
 			name: "redis-password", kind: "text",
 			help: "Password to log in with. Other users of the machine can see flags: prefer the variable or the file.",
-			set:  redisText(func(r *redis.Options) *string { return &r.Password }),
+			set:  redisText(func(r *RedisOptions) *string { return &r.Password }),
 		},
 		{
 			name: "redis-password-file", kind: "file", help: "File that contains the password. A line end is not part of it.",
-			set: redisText(func(r *redis.Options) *string { return &r.PasswordFile }),
+			set: redisText(func(r *RedisOptions) *string { return &r.PasswordFile }),
 		},
 		{
 			name: "redis-timeout", kind: "duration", def: "5s",
 			help: "Time limit of one operation on Redis, with its retries. Beyond it the request is answered 503.",
-			set:  into(func(c *Config) *time.Duration { return &c.Redis.Timeout }, values.DurationBetween(time.Millisecond, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Redis.Timeout }, durationBetween(time.Millisecond, forever)),
 		},
 		{
 			name: "redis-connect-timeout", kind: "duration", def: "30s",
 			help: "How long to try to reach Redis at start-up.",
-			set:  into(func(c *Config) *time.Duration { return &c.Redis.ConnectTimeout }, values.DurationBetween(time.Millisecond, forever)),
+			set:  into(func(c *Config) *time.Duration { return &c.Redis.ConnectTimeout }, durationBetween(time.Millisecond, forever)),
 		},
 	}
 }
@@ -267,27 +261,27 @@ func redisAccessOptions() []option {
 	return []option{
 		{
 			name: "redis-ca-file", kind: "file", help: "PEM file with the authorities that may sign Redis's certificate, in place of the system's. Turns TLS on.",
-			set: redisText(func(r *redis.Options) *string { return &r.TLS.CAFile }),
+			set: redisText(func(r *RedisOptions) *string { return &r.TLS.CAFile }),
 		},
 		{
 			name: "redis-cert-file", kind: "file", help: "PEM file with the service's own certificate, for a Redis that asks for one. Turns TLS on.",
-			set: redisText(func(r *redis.Options) *string { return &r.TLS.CertFile }),
+			set: redisText(func(r *RedisOptions) *string { return &r.TLS.CertFile }),
 		},
 		{
 			name: "redis-key-file", kind: "file", help: "PEM file with the private key of redis-cert-file.",
-			set: redisText(func(r *redis.Options) *string { return &r.TLS.KeyFile }),
+			set: redisText(func(r *RedisOptions) *string { return &r.TLS.KeyFile }),
 		},
 		{
 			name: "redis-sentinel-master", kind: "text", help: "Name of the primary that the Sentinels watch. The addresses of --redis are then those of the Sentinels.",
-			set: redisText(func(r *redis.Options) *string { return &r.Sentinel.Master }),
+			set: redisText(func(r *RedisOptions) *string { return &r.Sentinel.Master }),
 		},
 		{
 			name: "redis-sentinel-username", kind: "text", help: "User to log in to the Sentinels as.",
-			set: redisText(func(r *redis.Options) *string { return &r.Sentinel.Username }),
+			set: redisText(func(r *RedisOptions) *string { return &r.Sentinel.Username }),
 		},
 		{
 			name: "redis-sentinel-password", kind: "text", help: "Password to log in to the Sentinels with.",
-			set: redisText(func(r *redis.Options) *string { return &r.Sentinel.Password }),
+			set: redisText(func(r *RedisOptions) *string { return &r.Sentinel.Password }),
 		},
 	}
 }
@@ -297,12 +291,12 @@ func managedOptions() []option {
 		{
 			name: "data-dir", kind: "directory", def: "./tidemark-data",
 			help: "Directory in which the managed Redis keeps its data. Only one service at a time can use it.",
-			set:  into(func(c *Config) *string { return &c.Managed.DataDir }, values.Text),
+			set:  into(func(c *Config) *string { return &c.Managed.DataDir }, anyText),
 		},
 		{
 			name: "redis-binary", kind: "file",
 			help: "Redis server to run, as a path or a name in PATH. Not set: redis-server or valkey-server, whichever is found first.",
-			set:  into(func(c *Config) *string { return &c.Managed.Binary }, values.Text),
+			set:  into(func(c *Config) *string { return &c.Managed.Binary }, anyText),
 		},
 	}
 }
@@ -312,33 +306,33 @@ func channelOptions() []option {
 		{
 			name: "channel-ttl", kind: "duration", def: "24h",
 			help: "How long a message lives after its publish, and how long a channel and its subscribers live without activity.",
-			set:  into(func(c *Config) *time.Duration { return &c.Channel.TTL }, values.DurationBetween(channel.MinTTL, channel.MaxTTL)),
+			set:  into(func(c *Config) *time.Duration { return &c.Channel.TTL }, durationBetween(channel.MinTTL, channel.MaxTTL)),
 		},
 		{
 			name: "channel-max-messages", kind: "int", def: "0",
 			help: "Maximum number of messages that a channel keeps; the oldest are removed first. 0: no limit but their lifetime.",
-			set:  into(func(c *Config) *int { return &c.Channel.MaxMessages }, values.IntFrom(0)),
+			set:  into(func(c *Config) *int { return &c.Channel.MaxMessages }, intFrom(0)),
 		},
 		{
 			name: "channel-max-message-bytes", kind: "bytes", def: "256KiB",
 			help: "Maximum size of a message's content.",
-			set:  into(func(c *Config) *int { return &c.Channel.MaxMessageBytes }, values.Bytes),
+			set:  into(func(c *Config) *int { return &c.Channel.MaxMessageBytes }, byteCount),
 		},
 		{
 			name: "channel-replicas", kind: "int", def: "0",
 			help: "Replicas of Redis that must confirm a publish before it is answered. If they don't confirm in time, the answer is 503, and trying again is safe. 0: don't wait.",
-			set:  into(func(c *Config) *int { return &c.Channel.Replicas }, values.IntFrom(0)),
+			set:  into(func(c *Config) *int { return &c.Channel.Replicas }, intFrom(0)),
 		},
 		{
 			name: "channel-max-subscribers", kind: "int", def: "0",
 			help: "Maximum number of subscribers of a channel. Beyond it a new one is refused with 409. 0: no limit.",
-			set:  into(func(c *Config) *int { return &c.Channel.MaxSubscribers }, values.IntFrom(0)),
+			set:  into(func(c *Config) *int { return &c.Channel.MaxSubscribers }, intFrom(0)),
 		},
 		{
 			name: "channels", kind: kindRules,
 			help: "Channels with a policy of their own: a list of rules with the keys pattern, ttl, maxMessages, maxMessageBytes, replicas, maxSubscribers, schema, publish, deliver, readers, writers and queryToken. The first rule that matches a channel applies. In a flag or variable: a JSON array.",
 			set: func(c *Config, text string) error {
-				r, err := rules.Parse(text, values.Bytes)
+				r, err := parseRules(text, byteCount)
 				c.Rules, c.Access.Rules = r.Policies, r.Access
 				return err
 			},

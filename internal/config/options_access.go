@@ -5,7 +5,6 @@ import (
 	"net/netip"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/internal/config/values"
 )
 
 func accessOptions() []option {
@@ -13,17 +12,17 @@ func accessOptions() []option {
 		{
 			name: "api-keys", kind: "file",
 			help: "YAML or JSON file with API keys, which tidemark key create --offline writes. Read again when it changes. With this option the service requires credentials.",
-			set:  into(func(c *Config) *string { return &c.Access.KeysFile }, values.Named(values.Text)),
+			set:  into(func(c *Config) *string { return &c.Access.KeysFile }, namedValue(anyText)),
 		},
 		{
 			name: "require-credentials", kind: kindSwitch,
 			help: "Whether to require credentials even if neither api-keys nor jwt-keys is set. API keys can be created through the admin listener, if it is a Unix socket.",
-			set:  into(func(c *Config) *bool { return &c.Access.Require }, values.Switch),
+			set:  into(func(c *Config) *bool { return &c.Access.Require }, onOrOff),
 		},
 		{
 			name: "insecure", kind: kindSwitch,
 			help: "Whether to let everybody do everything on addresses that other machines can reach. Otherwise the service listens there only if it requires credentials.",
-			set:  into(func(c *Config) *bool { return &c.Access.Insecure }, values.Switch),
+			set:  into(func(c *Config) *bool { return &c.Access.Insecure }, onOrOff),
 		},
 	}
 }
@@ -50,7 +49,7 @@ func clientOptions() []option {
 		{
 			name: "trust-proxies", kind: kindList,
 			help: "Networks of reverse proxies, such as 10.0.0.0/8, whose header X-Forwarded-For says which address a request is from: for address-limits, for the limit of invalid credentials and for the log.",
-			set:  into(func(c *Config) *[]netip.Prefix { return &c.Access.TrustProxies }, values.ListOf(values.Network)),
+			set:  into(func(c *Config) *[]netip.Prefix { return &c.Access.TrustProxies }, listOf(network)),
 		},
 	}
 }
@@ -69,16 +68,16 @@ func tlsOptions() []option {
 		{
 			name: "tls-cert", kind: "file",
 			help: "PEM file with the certificate that all TCP listeners show, followed by those of the authorities between it and a root. Turns TLS on. Read again when the file changes.",
-			set:  into(func(c *Config) *string { return &c.TLS.Cert }, values.Named(values.Text)),
+			set:  into(func(c *Config) *string { return &c.TLS.Cert }, namedValue(anyText)),
 		},
 		{
 			name: "tls-key", kind: "file", help: "PEM file with the private key of tls-cert.",
-			set: into(func(c *Config) *string { return &c.TLS.Key }, values.Named(values.Text)),
+			set: into(func(c *Config) *string { return &c.TLS.Key }, namedValue(anyText)),
 		},
 		{
 			name: "tls-client-ca", kind: "file",
 			help: "PEM file with the authorities that sign clients' certificates. Clients must then show one, on all TCP listeners.",
-			set:  into(func(c *Config) *string { return &c.TLS.ClientCA }, values.Named(values.Text)),
+			set:  into(func(c *Config) *string { return &c.TLS.ClientCA }, namedValue(anyText)),
 		},
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/config/rules"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/records/tier"
 )
@@ -32,7 +31,7 @@ func (c Config) TicketLife() time.Duration {
 // ChannelRules returns the rules of the configuration, before them those of the channels of tickets and of changes of caches, and after
 // them those that are built in.
 func (c Config) ChannelRules() []channel.Rule {
-	configured := append(slices.Clone(c.Rules), rules.BuiltIn()...)
+	configured := append(slices.Clone(c.Rules), builtIn()...)
 	if len(c.Shards.Reads.Caches) > 0 {
 		configured = append([]channel.Rule{tier.ChannelRule}, configured...)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
+	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkWaiting(b *testing.B) {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
 			before := liveHeap()
 			matcher := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1, Weights: map[string]float64{"skill": 1}})
-			p := pool.New(matcher)
+			p := round.New(matcher)
 			began := time.Now()
 			for n := range waiting {
 				p.Add(decoded(b, n, float64(n)+0.5, float64(n)), time.Time{})

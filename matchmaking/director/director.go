@@ -11,9 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
 // director is what a server does for one queue under one definition while the queue isn't idle: it waits for the queue's
@@ -33,10 +31,10 @@ type director struct {
 	outbox  Outbox
 	log     *slog.Logger
 
-	clock   storetime.Clock
+	clock   clock
 	directs atomic.Bool // a term is on
-	tasks   *maker.Tasks
-	health  *maker.Health
+	tasks   *tasks
+	health  *health
 
 	building, electing *outage.Outage
 }
@@ -45,7 +43,7 @@ func newDirector(ctx context.Context, o *Options, e *events) *director {
 	log := o.Logger.With("queue", o.Definition.Name)
 	return &director{
 		Options: o, events: e, log: log,
-		tasks: maker.NewTasks(ctx), health: maker.NewHealth(log),
+		tasks: newTasks(ctx), health: newHealth(log),
 		building: outage.New(log, "cannot build the queue"),
 		electing: outage.New(log, "cannot acquire the queue lease"),
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
@@ -215,4 +214,4 @@ func TestDirectorStops(t *testing.T) {
 	})
 }
 
-var _ maker.Metrics = (*countedTerms)(nil)
+var _ metrics = (*countedTerms)(nil)

@@ -12,7 +12,6 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
 const (
@@ -34,7 +33,7 @@ type feed struct {
 	fence      uint64             // of the term's lease
 	takesOver  bool               // claims of earlier directors end at once
 	auditEvery time.Duration      // how often the pool is compared with the storage
-	clock      *storetime.Clock
+	clock      *clock
 	log        *slog.Logger
 	known      atomic.Int64 // tickets in the pool; set by the term
 	out        chan fed

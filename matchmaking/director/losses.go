@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 )
 
 // losses looks for tickets that the storage has lost, and ends the waits of their players.
@@ -28,7 +27,7 @@ type losses struct {
 	queue    string
 	keep     time.Duration    // the queue's AssignmentTTL
 	leaseEnd func() time.Time // until when the lease was valid
-	tasks    *maker.Tasks
+	tasks    *tasks
 	log      *slog.Logger
 }
 

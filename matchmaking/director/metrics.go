@@ -1,13 +1,11 @@
 package director
 
-import (
-	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
-)
+import ()
 
 // Metrics counts what a server does for one queue. Its methods may be called by many goroutines.
 type Metrics interface {
 	TermMetrics
-	maker.Metrics
+	metrics
 	// RoundFailed counts a round whose match function or evaluator failed.
 	RoundFailed()
 }

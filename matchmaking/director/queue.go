@@ -10,7 +10,6 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
 )
 
@@ -28,7 +27,7 @@ type Store interface {
 
 // Outbox carries the queue's assignments to their players.
 type Outbox interface {
-	maker.Outbox
+	outbox
 	// Run publishes what stays in the outbox for too long, until ctx ends. directed reports whether this server directs
 	// the queue.
 	Run(ctx context.Context, directed func() bool)

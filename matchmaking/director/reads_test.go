@@ -14,8 +14,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
 var errDown = errors.New("down")
@@ -143,7 +141,7 @@ func (s *fakeStore) Sweep(_ context.Context, _ string, released []string, _ int)
 func runFeed(t *testing.T, s *fakeStore, takesOver bool) *feed {
 	t.Helper()
 	f := &feed{
-		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute, clock: &storetime.Clock{},
+		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute, clock: &clock{},
 		log: slog.New(slog.DiscardHandler), out: make(chan fed),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -284,7 +282,7 @@ func TestLosses(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, epoch := &fakePlayers{epochs: map[string]ulid.ULID{}}, ulid.Make()
 				log := slog.New(slog.DiscardHandler)
-				tasks := maker.NewTasks(t.Context())
+				tasks := newTasks(t.Context())
 				end := time.Now().Add(-test.leaseEnded)
 				store := &fakeStore{fails: test.fails, states: map[string]time.Time{"there": end}, tickets: map[string]matchmaking.Ticket{
 					"lagging":   {CreateTime: end, Status: matchmaking.Searching},

@@ -10,11 +10,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/maker"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/storetime"
 )
 
 // term is the time for which a director has its queue's lease. Its loop is the only user of its pool, schedule and round:
@@ -25,14 +22,14 @@ import (
 //	    else wait for any of these
 //	}
 type term struct {
-	pool     *pool.Pool
+	pool     *round.Pool
 	round    *round.Round
 	schedule *round.Schedule
-	maker    *maker.Maker
+	maker    *maker
 	feed     *feed
 	sweeper  *sweeper
 	losses   *losses
-	clock    *storetime.Clock
+	clock    *clock
 	metrics  Metrics
 	log      *slog.Logger
 	matching *outage.Outage
@@ -41,7 +38,7 @@ type term struct {
 
 // loopState is what the loop of a term has beside its parts.
 type loopState struct {
-	outcomes  chan maker.Outcome
+	outcomes  chan outcome
 	end       chan struct{} // closed when nothing is received from outcomes any more
 	lost      context.CancelCauseFunc
 	busy      time.Time // when there was something to do last
@@ -64,9 +61,9 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		loop:     loopState{outcomes: make(chan maker.Outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxClaimedSlow},
+		loop:     loopState{outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxClaimedSlow},
 	}
-	immediate := maker.IsImmediate(parts.Assigner)
+	immediate := isImmediate(parts.Assigner)
 	t.round = &round.Round{
 		Queue:   def.Name,
 		Matcher: parts.Matcher, Evaluator: parts.Evaluator,
@@ -75,8 +72,8 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	if immediate {
 		t.round.MaxClaimed, t.loop.full = maxClaimedImmediate, 1
 	}
-	t.pool = pool.New(parts.Matcher)
-	t.maker = &maker.Maker{
+	t.pool = round.New(parts.Matcher)
+	t.maker = &maker{
 		Store: d.Store, Assigner: parts.Assigner, Outbox: d.outbox, Definition: def, Clock: &d.clock,
 		Tasks: d.tasks, Health: d.health, Metrics: d.metrics, Log: d.log, Fence: l.fence, Report: t.report,
 	}
@@ -188,7 +185,7 @@ func (t *term) remove(ids []string) {
 	}
 }
 
-func (t *term) takeOutcome(o maker.Outcome) {
+func (t *term) takeOutcome(o outcome) {
 	now := time.Now()
 	for _, ticket := range o.Assigned {
 		t.pool.Finish(ticket)
@@ -196,14 +193,14 @@ func (t *term) takeOutcome(o maker.Outcome) {
 	for _, ticket := range o.PutBack {
 		t.pool.PutBack(ticket, now, o.From, o.Uncertain)
 	}
-	t.takeMissed(o.Missed)
+	t.takeMissed(o.missed)
 	if o.Lost != nil {
 		t.end(o.Lost)
 	}
 }
 
 // report tells the loop what became of tickets, unless the term is over. Tasks call it.
-func (t *term) report(o maker.Outcome) {
+func (t *term) report(o outcome) {
 	select {
 	case t.loop.outcomes <- o:
 	case <-t.loop.end:
@@ -292,7 +289,7 @@ func (t *term) end(err error) {
 }
 
 // takeMissed updates the tickets that could not be claimed or assigned.
-func (t *term) takeMissed(not maker.Missed) {
+func (t *term) takeMissed(not missed) {
 	var lost []*matchmaking.Ticket
 	for _, ticket := range not.Gone {
 		if t.pool.Certain(ticket) {

@@ -6,11 +6,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/function/internal/criteria"
 )
-
-// Acceptance counts the other tickets with which a ticket could be matched.
-type Acceptance = criteria.Acceptance
 
 // Crowd is tickets that wait at the same time, with the pools that they pass.
 type Crowd struct {
@@ -40,8 +36,8 @@ func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) (
 	if m.Function != matchmaking.MatchFirstCome && m.Function != matchmaking.MatchCriteria {
 		return nil, nil
 	}
-	return criteria.Acceptances(ctx, criteria.Question{
-		Options: OptionsOf(m), Tickets: c.Tickets, Subjects: min(first, len(c.Tickets)), Now: c.Now,
+	return acceptances(ctx, question{
+		CriteriaOptions: OptionsOf(m), Tickets: c.Tickets, Subjects: min(first, len(c.Tickets)), Now: c.Now,
 		Everyone: m.Function == matchmaking.MatchFirstCome,
 		Acquainted: func(a, b int) bool {
 			return slices.ContainsFunc(c.Pools[a], func(pool int) bool { return slices.Contains(c.Pools[b], pool) })

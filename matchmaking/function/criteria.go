@@ -2,11 +2,7 @@ package function
 
 import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/function/internal/criteria"
 )
-
-// CriteriaOptions are the parameters of [Criteria].
-type CriteriaOptions = criteria.Options
 
 // OptionsOf returns the parameters that a definition has.
 func OptionsOf(m matchmaking.Match) CriteriaOptions {
@@ -40,4 +36,4 @@ func OptionsOf(m matchmaking.Match) CriteriaOptions {
 // candidates added by then are compared. With parties, a new ticket costs one step for each waiting ticket that accepts it and
 // knows of fewer candidates of its size than a match has room for, and a match one step for each candidate of its seed. A
 // round ends after about 250,000 steps, and Next then asks for another at once.
-func Criteria(o CriteriaOptions) matchmaking.Matcher { return criteria.New(o) }
+func Criteria(o CriteriaOptions) matchmaking.Matcher { return newCriteriaMatcher(o) }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/sample"
 )
 
 // Everyone is the name of the pool that a match function receives if its profile has no pools: all tickets.
@@ -57,11 +56,11 @@ type custom struct {
 
 type customPool struct {
 	matchmaking.Pool
-	tickets *sample.Line[*matchmaking.Ticket]
+	tickets *sampleLine[*matchmaking.Ticket]
 }
 
 func newCustomPool(pool matchmaking.Pool) customPool {
-	return customPool{Pool: pool, tickets: sample.New(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })}
+	return customPool{Pool: pool, tickets: newSampleLine(func(a, b *matchmaking.Ticket) bool { return matchmaking.CompareAge(a, b) < 0 })}
 }
 
 // Add implements Matcher.

@@ -8,7 +8,6 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
 )
 
 // FirstCome returns a Matcher that matches the oldest tickets with the same number of teams and the same team size, which is
@@ -24,18 +23,18 @@ import (
 // with parties, with the size of a match for each form that has a new ticket.
 func FirstCome(teams, teamSize int) matchmaking.Matcher {
 	return &firstCome{
-		queue:   seating.Match{Teams: max(teams, 1), Size: max(teamSize, 1)},
+		queue:   match{Teams: max(teams, 1), Size: max(teamSize, 1)},
 		waiting: make(map[string]*matchmaking.Ticket),
-		lines:   make(map[seating.Match]*line),
-		ripe:    make(map[seating.Match]bool),
+		lines:   make(map[match]*line),
+		ripe:    make(map[match]bool),
 	}
 }
 
 type firstCome struct {
-	queue   seating.Match
+	queue   match
 	waiting map[string]*matchmaking.Ticket
-	lines   map[seating.Match]*line // no line is empty
-	ripe    map[seating.Match]bool  // whose lines had enough players after an Add
+	lines   map[match]*line // no line is empty
+	ripe    map[match]bool  // whose lines had enough players after an Add
 }
 
 // Add implements Matcher.

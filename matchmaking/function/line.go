@@ -6,13 +6,12 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/seating"
 )
 
 // line is the waiting tickets whose matches have the same form. It keeps those that stand for equally many players together,
 // so that tickets that don't fit are never looked at one by one.
 type line struct {
-	form    seating.Match
+	form    match
 	players int                                  // of all tickets
 	bySize  []*btree.BTreeG[*matchmaking.Ticket] // by the number of players, the oldest first; nil: there was none
 }
@@ -44,7 +43,7 @@ func (l *line) take() [][]*matchmaking.Ticket {
 		return nil
 	}
 	if l.bySize[1] != nil && l.bySize[1].Len() == l.players {
-		return seating.Alternate(l.takeSingles(), l.form.Teams)
+		return alternate(l.takeSingles(), l.form.Teams)
 	}
 	counts := make([]int, len(l.bySize))
 	for n := range l.bySize {

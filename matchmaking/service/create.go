@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )
 
@@ -165,7 +164,7 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 		if errors.Is(err, matchmaking.ErrQueueFull) {
 			q.setFull()
 		}
-		s.undoUnknown(undo.Attempt{
+		s.undoUnknown(createAttempt{
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(max(ttl, matchmaking.UndoneFor)),
 		}, err)
 		return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
@@ -187,7 +186,7 @@ func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error
 	if t.Owner == n.Spec.Owner {
 		return nil
 	}
-	s.undo.Add(undo.Attempt{Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor)})
+	s.undo.Add(createAttempt{Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor)})
 	return fmt.Errorf("create ticket %s: %w", n.ID, matchmaking.ErrTicketExists)
 }
 
@@ -197,7 +196,7 @@ func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*mat
 	attempt := id.New()
 	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{Queue: n.Queue, ID: n.ID, Attempt: attempt, Epoch: epoch})
 	if err != nil {
-		s.undoUnknown(undo.Attempt{
+		s.undoUnknown(createAttempt{
 			Queue: n.Queue, ID: n.ID, Attempt: attempt, Until: time.Now().Add(matchmaking.UndoneFor),
 		}, err)
 		return nil, fmt.Errorf("create ticket %s: %w", n.ID, err)
@@ -209,7 +208,7 @@ func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*mat
 }
 
 // undoUnknown undoes an attempt unless its error says that no ticket belongs to it.
-func (s *Service) undoUnknown(a undo.Attempt, err error) {
+func (s *Service) undoUnknown(a createAttempt, err error) {
 	if !isRefusal(err) {
 		s.undo.Add(a)
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 )
 
 func TestTicketsThatAreRefused(t *testing.T) {
@@ -148,8 +147,8 @@ func TestUndo(t *testing.T) {
 			return false, nil
 		}
 		now := time.Now()
-		s.undo.Add(undo.Attempt{ID: "late", Until: now.Add(time.Hour)})
-		s.undo.Add(undo.Attempt{ID: "never", Until: now.Add(time.Minute)})
+		s.undo.Add(createAttempt{ID: "late", Until: now.Add(time.Hour)})
+		s.undo.Add(createAttempt{ID: "never", Until: now.Add(time.Minute)})
 		ended := make(chan struct{})
 		go func() { s.undo.Run(t.Context(), time.Second); close(ended) }()
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // the time of synctest

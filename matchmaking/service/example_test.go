@@ -9,11 +9,10 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
-	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -26,7 +25,7 @@ func Example() {
 	)
 	tickets := queues.New(conn, queues.Options{})
 	s, err := service.New(service.Options{
-		Store: tickets, Lookup: lookup.New(conn), Channels: onchannels.New(channels),
+		Store: tickets, Lookup: queues.NewLookup(conn), Channels: delivery.New(channels),
 		Build: func(d matchmaking.Definition) (matchmaking.Parts, error) {
 			servers, err := assigner.New(d, nil)
 			matcher := function.FirstCome(d.Match.Teams, d.Match.TeamSize)

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
@@ -94,7 +94,7 @@ func TestLateRelayOfAnEarlierTicket(t *testing.T) {
 	w := newWorld(t)
 	options := w.options(t, define(t, "one", brief))
 	var stuck sync.Map // tickets whose assignments can't be published now
-	channels := &brokenChannels{Channels: onchannels.New(w.channels), fail: func(name string) error {
+	channels := &brokenChannels{Channels: delivery.New(w.channels), fail: func(name string) error {
 		if _, is := stuck.Load(name); is {
 			return fault.ErrUnavailable
 		}

@@ -7,14 +7,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/queuemetrics"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
 // measured returns metrics in a registry.
 func measured(t *testing.T, r *prometheus.Registry) service.Metrics {
 	t.Helper()
-	m, err := queuemetrics.New(r)
+	m, err := metrics.NewQueues(r)
 	require.NoError(t, err)
 	return m
 }

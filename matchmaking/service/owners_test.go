@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/owners"
 )
 
 // TestOwner reads an owner once, unless the ID can get another ticket: then once a second. It remembers a bounded number.
@@ -53,7 +52,7 @@ func TestOwner(t *testing.T) {
 		is(made, "ann", 1, 3)
 		now.Owner, now.CreateTime, now.Epoch = "ben", time.UnixMicro(2), epochAfter(m.epoch)
 		m.epoch = now.Epoch
-		time.Sleep(owners.Age) //nolint:forbidigo // the time of synctest
+		time.Sleep(age) //nolint:forbidigo // the time of synctest
 		is("mine", "ben", 2, 4)
 
 		m.epoch = epochAfter(m.epoch) // of which the replica that is read doesn't know
@@ -69,10 +68,10 @@ func TestOwner(t *testing.T) {
 		require.NoError(t, err)
 		is("mine", "cid", 4, 6)
 		now.Epoch = ulid.ULID{}
-		for i := range owners.Most + 1 {
+		for i := range most + 1 {
 			is(made+strconv.Itoa(i), "ben", 3, 7+i)
 		}
-		require.Equal(t, owners.Most, s.owners.Kept())
+		require.Equal(t, most, s.owners.Kept())
 	})
 }
 

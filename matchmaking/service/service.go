@@ -15,8 +15,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/director"
 	"github.com/tidemark-dev/tidemark/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/owners"
-	"github.com/tidemark-dev/tidemark/matchmaking/internal/undo"
 	"github.com/tidemark-dev/tidemark/matchmaking/outbox"
 	"github.com/tidemark-dev/tidemark/matchmaking/watch"
 )
@@ -96,13 +94,13 @@ func (o Options) withDefaults() (Options, error) {
 type Service struct {
 	o          Options
 	registry   *registry
-	undo       *undo.Undo
+	undo       *undo
 	heartbeats *heartbeats
 	relay      *outbox.Relay
 	watches    *watch.Watches
 	leases     *lease.Manager
 	idle       *outage.Outage // looking at idle queues
-	owners     *owners.Owners
+	owners     *owners
 
 	mu      sync.Mutex
 	running map[string]*director.Queue // by name
@@ -119,7 +117,7 @@ func New(o Options) (*Service, error) {
 		return nil, fmt.Errorf("matchmaking options: %w", err)
 	}
 	s := &Service{
-		o: o, leases: leases, undo: undo.New(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
+		o: o, leases: leases, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
 		relay: outbox.New(outbox.Options{
 			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge, Keep: o.ChannelTTL,
 		}),
@@ -127,7 +125,7 @@ func New(o Options) (*Service, error) {
 		idle:    outage.New(o.Logger, "cannot look at idle queues"),
 		running: map[string]*director.Queue{},
 	}
-	s.owners = owners.New(o.Store, s.ownerOf)
+	s.owners = newOwners(o.Store, s.ownerOf)
 	if s.registry, err = newRegistry(&s.o); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
+	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 )
 
@@ -104,7 +104,7 @@ func TestAnExpiredTicketIsToldOfByTheNextDirector(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	o := w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`))
-	mute := &muteChannels{Channels: onchannels.New(w.channels)}
+	mute := &muteChannels{Channels: delivery.New(w.channels)}
 	o.Channels = mute
 	first := newService(t, o)
 	stop := background(t, first.Run)

@@ -16,13 +16,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/matchmaking/assigner"
+	"github.com/tidemark-dev/tidemark/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/matchmaking/function"
-	"github.com/tidemark-dev/tidemark/matchmaking/onchannels"
 	"github.com/tidemark-dev/tidemark/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
-	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
 )
 
@@ -123,7 +122,7 @@ func build(d matchmaking.Definition) (matchmaking.Parts, error) {
 func (w *world) options(t *testing.T, definitions ...matchmaking.Definition) service.Options {
 	t.Helper()
 	return service.Options{
-		Store: w.queues, Lookup: lookup.New(w.conn), Channels: onchannels.New(w.channels), Build: build, Definitions: definitions,
+		Store: w.queues, Lookup: queues.NewLookup(w.conn), Channels: delivery.New(w.channels), Build: build, Definitions: definitions,
 		ChannelTTL: 30 * time.Minute, Logger: testLog(t),
 		Timing: service.Timing{
 			LeaseTTL: 600 * time.Millisecond, RelayAge: 200 * time.Millisecond, Refresh: 100 * time.Millisecond,

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -46,6 +46,6 @@ func TestCached(t *testing.T) {
 			require.NoError(t, err)
 			text := strings.Join(got.Channels[2:], " ")
 			return text == tt.channels
-		}, conform.Patience, conform.Patience/10_000, "%.20s", tt.list)
+		}, storagetest.Patience, storagetest.Patience/10_000, "%.20s", tt.list)
 	}
 }

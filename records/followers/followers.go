@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 )
 
 // The channels of notifications. A topic's is topics and the topic's ID, and so on; a user's is personal and the user.
@@ -43,25 +43,25 @@ var sources = []source{
 // Lists reads follow lists.
 type Lists interface {
 	// Get returns the IDs of a list. Errors: cache.ErrNotFound if the cache doesn't have it, and the store's.
-	Get(ctx context.Context, kind *records.Kind, id string) ([]community.ID, error)
+	Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error)
 }
 
 // Cached are the follow lists of a cache. What was read is kept in the process until it changes.
-type Cached map[*records.Kind]*cache.Cache[[]community.ID]
+type Cached map[*records.Kind]*cache.Cache[[]entities.ID]
 
 // NewCached returns the follow lists in a store. Close ends them. m counts what happens; nil: nothing does.
 func NewCached(store cache.Store, m cache.Metrics) Cached {
 	c := Cached{}
 	for _, s := range sources {
 		for _, kind := range []*records.Kind{s.followed, s.followers} {
-			c[kind] = cache.New(store, cache.Options[[]community.ID]{Kind: kind, Metrics: m})
+			c[kind] = cache.New(store, cache.Options[[]entities.ID]{Kind: kind, Metrics: m})
 		}
 	}
 	return c
 }
 
 // Get implements Lists. A value that isn't a list, which somebody else has written, counts as none.
-func (c Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]community.ID, error) {
+func (c Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
 	ids, err := c[kind].Get(ctx, id)
 	var told *fault.Error
 	if err != nil && ctx.Err() == nil && !errors.As(err, &told) {
@@ -135,7 +135,7 @@ func (f *Followers) Following(ctx context.Context, user string) (Following, erro
 }
 
 // add adds the channels of IDs that have one.
-func (f *Following) add(prefix string, ids []community.ID) {
+func (f *Following) add(prefix string, ids []entities.ID) {
 	f.Channels = slices.Grow(f.Channels, len(ids))
 	for _, id := range ids {
 		if name := prefix + string(id); id != "" && channel.CheckChannel(name) == nil {
@@ -161,7 +161,7 @@ func Followed(name string) bool {
 }
 
 // Of returns the users who follow what a channel is of. Errors: cache.ErrNotFound if it isn't known, and the store's.
-func (f *Followers) Of(ctx context.Context, name string) ([]community.ID, error) {
+func (f *Followers) Of(ctx context.Context, name string) ([]entities.ID, error) {
 	s, id, ok := of(name)
 	if !ok {
 		return nil, cache.ErrNotFound

@@ -13,16 +13,16 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/followers"
 )
 
 // lists are follow lists by their keys.
-type lists map[string][]community.ID
+type lists map[string][]entities.ID
 
 var errDown = errors.New("the cache is down")
 
-func (l lists) Get(_ context.Context, kind *records.Kind, id string) ([]community.ID, error) {
+func (l lists) Get(_ context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
 	if id == "down" {
 		return nil, errDown
 	}
@@ -34,9 +34,9 @@ func (l lists) Get(_ context.Context, kind *records.Kind, id string) ([]communit
 
 func TestFollowing(t *testing.T) {
 	t.Parallel()
-	many := make([]community.ID, 1000)
+	many := make([]entities.ID, 1000)
 	for i := range many {
-		many[i] = community.ID(strconv.Itoa(i))
+		many[i] = entities.ID(strconv.Itoa(i))
 	}
 	f := followers.New(lists{
 		"author:follows-topics:{ann}": {"5", "1", "5", "a b", "x{y}", ""}, "author:follows-authors:{ann}": {"bob"}, "author:follows-shouts:{ann}": {},

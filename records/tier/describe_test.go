@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 )
@@ -24,7 +24,7 @@ func describe(t testing.TB, kind *records.Kind) tier.Description {
 
 func TestKinds(t *testing.T) {
 	t.Parallel()
-	for _, k := range community.Kinds {
+	for _, k := range entities.Kinds {
 		d := describe(t, k.Kind)
 		require.NoError(t, shard.CheckName("cache", d.Cache))
 		found, err := tier.Find(k.Name)

@@ -12,7 +12,6 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/tier/internal/table"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -34,7 +33,7 @@ const (
 type follower struct {
 	o          *SourceOptions
 	in         shard.Interval
-	table      *table.Table
+	table      *table
 	subscriber string
 	serve      func(shard.Reader[string, string, []byte])
 
@@ -250,7 +249,7 @@ func (f *follower) look(ctx context.Context) error {
 	f.looked = time.Now()
 	for range sweepParts {
 		f.table.Sweep(f.sweep, false, 0)
-		f.sweep = (f.sweep + 1) % table.Parts
+		f.sweep = (f.sweep + 1) % parts
 	}
 	lives, err := f.lives(ctx)
 	if err == nil && lives != f.known {

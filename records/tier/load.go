@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/records/tier/internal/table"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -55,7 +54,7 @@ func (f *follower) loaded(ctx context.Context) error {
 	if err := f.look(ctx); err != nil {
 		return err
 	}
-	for part := range table.Parts {
+	for part := range parts {
 		f.table.Sweep(part, true, f.round)
 	}
 	f.walk, f.reload = nil, time.Now().Add(jittered(f.o.Reload))

@@ -13,7 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/records"
-	"github.com/tidemark-dev/tidemark/records/tier/internal/table"
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
@@ -124,7 +123,7 @@ var ErrGap = errors.New("announcements of changes may have been missed")
 // have been missed.
 func (s *Source) Run(ctx context.Context, in shard.Interval, serve func(shard.Reader[string, string, []byte])) error {
 	f := &follower{
-		o: &s.o, in: in, table: table.New(), subscriber: "node." + id.New(),
+		o: &s.o, in: in, table: newTable(), subscriber: "node." + id.New(),
 		announced: announced{writes: map[string]write{}, dirty: map[string]struct{}{}},
 	}
 	if err := s.begin(ctx, f); err != nil {

@@ -9,20 +9,19 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/registry"
+	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/server/web/query"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Registry keeps API keys and revocations.
 type Registry interface {
-	Create(ctx context.Context, n registry.NewKey) (k registry.Key, text string, err error)
+	Create(ctx context.Context, n accesskeys.NewKey) (k accesskeys.Key, text string, err error)
 	Delete(ctx context.Context, id string) error
-	Revoke(ctx context.Context, what registry.Revocation) (registry.Revocation, error)
-	Keys(ctx context.Context, after string, limit int) (page []registry.Key, next string, err error)
-	Revocations(ctx context.Context, after string, limit int) (page []registry.Revocation, next string, err error)
+	Revoke(ctx context.Context, what accesskeys.Revocation) (accesskeys.Revocation, error)
+	Keys(ctx context.Context, after string, limit int) (page []accesskeys.Key, next string, err error)
+	Revocations(ctx context.Context, after string, limit int) (page []accesskeys.Revocation, next string, err error)
 }
 
 // addAccess adds the routes of API keys and revocations.
@@ -58,7 +57,7 @@ func (h *keys) create(c *web.Call) error {
 	if p := c.Principal(); p != nil {
 		by = p
 	}
-	k, text, err := h.registry.Create(c.Context(), registry.NewKey{
+	k, text, err := h.registry.Create(c.Context(), accesskeys.NewKey{
 		Description: n.Description, Grants: n.Grants, Limits: n.Limits, Expires: n.Expires, CreatedBy: by.Name(),
 	})
 	if err != nil {
@@ -92,7 +91,7 @@ func (h *keys) list(c *web.Call) error {
 	return c.Value(http.StatusOK, answer)
 }
 
-func keyOf(k registry.Key) wire.Key {
+func keyOf(k accesskeys.Key) wire.Key {
 	made := wire.Key{
 		ID:      k.ID,
 		NewKey:  wire.NewKey{Description: k.Description, Grants: k.Grants, Expires: k.Expires},
@@ -114,16 +113,16 @@ const (
 // pageQuery reads cursor and limit.
 func pageQuery(raw string) (after string, limit int, err error) {
 	limit = defaultPage
-	err = query.Read(raw, []string{"cursor", "limit"}, func(name, value string) (err error) {
+	err = web.Read(raw, []string{"cursor", "limit"}, func(name, value string) (err error) {
 		switch {
 		case name == "cursor" && len(value) > maxCursor:
-			return query.Refuse(name, "cursor must be that of an answer")
+			return web.Refuse(name, "cursor must be that of an answer")
 		case name == "cursor":
 			after = value
 			return nil
 		}
 		if limit, err = strconv.Atoi(value); err != nil || limit < 1 || limit > maxPage {
-			return query.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, maxPage))
+			return web.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, maxPage))
 		}
 		return nil
 	})

@@ -3,7 +3,7 @@ package admin
 import (
 	"net/http"
 
-	"github.com/tidemark-dev/tidemark/access/registry"
+	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
 )
@@ -21,13 +21,13 @@ func (h *revocations) create(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	what := registry.Revocation{Until: n.Until}
+	what := accesskeys.Revocation{Until: n.Until}
 	switch {
 	case n.JTI != "" && n.Subject != "": // refused: it isn't of a kind
 	case n.JTI != "":
-		what.Kind, what.Name = registry.RevokedToken, n.JTI
+		what.Kind, what.Name = accesskeys.RevokedToken, n.JTI
 	case n.Subject != "":
-		what.Kind, what.Name = registry.RevokedSubject, n.Subject
+		what.Kind, what.Name = accesskeys.RevokedSubject, n.Subject
 	}
 	done, err := h.registry.Revoke(c.Context(), what)
 	if err != nil {
@@ -53,14 +53,14 @@ func (h *revocations) list(c *web.Call) error {
 	return c.Value(http.StatusOK, answer)
 }
 
-func revocationOf(r registry.Revocation) wire.Revocation {
+func revocationOf(r accesskeys.Revocation) wire.Revocation {
 	answer := wire.Revocation{At: r.At, Until: r.Until}
 	switch r.Kind {
-	case registry.RevokedToken:
+	case accesskeys.RevokedToken:
 		answer.JTI = r.Name
-	case registry.RevokedSubject:
+	case accesskeys.RevokedSubject:
 		answer.Subject = r.Name
-	case registry.RevokedKey:
+	case accesskeys.RevokedKey:
 		answer.Key = r.Name
 	}
 	return answer

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/server/web/bearer"
+	"github.com/tidemark-dev/tidemark/server/web"
 )
 
 const metadataAuthorization = "authorization"
@@ -47,7 +47,7 @@ func (m *method) admit(ctx context.Context) (context.Context, *access.Principal,
 		return ctx, access.From(ctx), nil
 	}
 	address := m.clientOf(ctx)
-	credential, err := bearer.Token(metadata.ValueFromIncomingContext(ctx, metadataAuthorization))
+	credential, err := web.Token(metadata.ValueFromIncomingContext(ctx, metadataAuthorization))
 	if err != nil && m.router.Guard() != nil {
 		return ctx, nil, err
 	}

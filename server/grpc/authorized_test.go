@@ -21,7 +21,6 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/holders"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -91,7 +90,7 @@ func closed(t testing.TB) (*harness, *people) {
 	t.Helper()
 	keys, err := receipt.NewKeyring(bytes.Repeat([]byte{1}, receipt.MinKeyBytes))
 	require.NoError(t, err)
-	tokens := holders.New(holders.Options{Keys: keys, TTL: time.Hour, Unique: func(id string) bool { return id[0] == 't' }})
+	tokens := access.NewTicketTokens(access.TicketTokenOptions{Keys: keys, TTL: time.Hour, Unique: func(id string) bool { return id[0] == 't' }})
 	p := &people{known: map[string]*access.Principal{}, revoked: map[*access.Principal]bool{}}
 	m := &matches{tickets: map[string]*matchmaking.Ticket{}, token: tokens.Offer}
 	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{ticketTokens{tokens}, p}, Owners: m, Revoked: p})
@@ -103,7 +102,7 @@ func closed(t testing.TB) (*harness, *people) {
 }
 
 // ticketTokens accepts what holders does, and nothing else.
-type ticketTokens struct{ *holders.Holders }
+type ticketTokens struct{ *access.TicketTokens }
 
 // as returns a context with a credential, and with metadata, names and values by turns.
 func (h *harness) as(credential string, kv ...string) context.Context {

@@ -12,14 +12,12 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/server/web/query"
 	"github.com/tidemark-dev/tidemark/wire"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
-// Cache has the values of the cache. *community.Values implements it.
+// Cache has the values of the cache. *entities.Values implements it.
 type Cache interface {
 	CacheReader
 	CacheWriter
@@ -27,16 +25,16 @@ type Cache interface {
 
 // CacheReader reads values.
 type CacheReader interface {
-	Get(ctx context.Context, k *community.Kind, id string) ([]byte, error)
-	GetMany(ctx context.Context, k *community.Kind, ids []string) ([]cache.Entry, error)
+	Get(ctx context.Context, k *entities.Kind, id string) ([]byte, error)
+	GetMany(ctx context.Context, k *entities.Kind, ids []string) ([]cache.Entry, error)
 }
 
 // CacheWriter changes values.
 type CacheWriter interface {
-	Put(ctx context.Context, v community.Value) error
-	Delete(ctx context.Context, k *community.Kind, id string) error
+	Put(ctx context.Context, v entities.Value) error
+	Delete(ctx context.Context, k *entities.Kind, id string) error
 	InvalidateTags(ctx context.Context, tags []string) (int, error)
-	InvalidatePrefix(ctx context.Context, k *community.Kind, prefix string) (int, error)
+	InvalidatePrefix(ctx context.Context, k *entities.Kind, prefix string) (int, error)
 }
 
 type cacheCalls struct{ values Cache }
@@ -67,8 +65,8 @@ func (h *cacheCalls) of(c *web.Call) access.Resource {
 }
 
 // named returns the kind and the canonical ID that are in the path.
-func named(c *web.Call) (*community.Kind, string, error) {
-	k, err := community.Find(c.Param(0))
+func named(c *web.Call) (*entities.Kind, string, error) {
+	k, err := entities.Find(c.Param(0))
 	if err != nil {
 		return nil, "", err
 	}
@@ -98,7 +96,7 @@ func (h *cacheCalls) get(c *web.Call) error {
 	return nil
 }
 
-func mediaType(k *community.Kind) string {
+func mediaType(k *entities.Kind) string {
 	if k.JSON {
 		return wire.MediaJSON
 	}
@@ -111,7 +109,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	v := community.Value{Kind: k, ID: id}
+	v := entities.Value{Kind: k, ID: id}
 	if err := putQuery(c, &v); err != nil {
 		return err
 	}
@@ -128,15 +126,15 @@ func (h *cacheCalls) put(c *web.Call) error {
 }
 
 // putQuery reads ttl and tags.
-func putQuery(c *web.Call, v *community.Value) error {
-	return query.Read(c.Request().URL.RawQuery, []string{"ttl", "tags"}, func(name, value string) (err error) {
+func putQuery(c *web.Call, v *entities.Value) error {
+	return web.Read(c.Request().URL.RawQuery, []string{"ttl", "tags"}, func(name, value string) (err error) {
 		switch {
 		case value == "":
 		case name == "tags":
 			v.Tags = strings.Split(value, ",")
 		default:
 			if v.TTL, err = time.ParseDuration(value); err != nil || v.TTL <= 0 {
-				return query.Refuse(name, fmt.Sprintf("ttl is %.64q, it must be a duration such as 30s", value))
+				return web.Refuse(name, fmt.Sprintf("ttl is %.64q, it must be a duration such as 30s", value))
 			}
 		}
 		return nil
@@ -157,15 +155,15 @@ func (h *cacheCalls) delete(c *web.Call) error {
 
 // getMany is POST /v1/cache/{kind}/get.
 func (h *cacheCalls) getMany(c *web.Call) error {
-	k, err := community.Find(c.Param(0))
+	k, err := entities.Find(c.Param(0))
 	if err != nil {
 		return err
 	}
-	request, err := decode[bodies.CacheRequest](c)
+	request, err := decode[wire.CacheRequest](c)
 	if err != nil {
 		return err
 	}
-	if err := community.CheckMany(request.IDs); err != nil {
+	if err := entities.CheckMany(request.IDs); err != nil {
 		return err
 	}
 	ids := make([]string, 0, len(request.IDs))
@@ -188,8 +186,8 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 
 // manyOf returns the answer for the entries of the first IDs. A value that isn't JSON, which only others can have written, is like
 // one that is missing.
-func manyOf(k *community.Kind, ids []string, entries []cache.Entry) bodies.CachedValues {
-	answer := bodies.CachedValues{Values: []bodies.CachedValue{}, Missing: []string{}, Left: append([]string{}, ids[len(entries):]...)}
+func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedValues {
+	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{}, Left: append([]string{}, ids[len(entries):]...)}
 	for i, e := range entries {
 		value := json.RawMessage(e.Bytes)
 		if e.Found && !k.JSON {
@@ -199,7 +197,7 @@ func manyOf(k *community.Kind, ids []string, entries []cache.Entry) bodies.Cache
 			answer.Missing = append(answer.Missing, ids[i])
 			continue
 		}
-		answer.Values = append(answer.Values, bodies.CachedValue{ID: ids[i], Value: value})
+		answer.Values = append(answer.Values, wire.CachedValue{ID: ids[i], Value: value})
 	}
 	return answer
 }
@@ -208,21 +206,21 @@ var errInvalidation = &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "eit
 
 // invalidate is POST /v1/cache/invalidate. It can concern more than the IDs that a grant names, and so needs one for all.
 func (h *cacheCalls) invalidate(c *web.Call) error {
-	request, err := decode[bodies.Invalidation](c)
+	request, err := decode[wire.Invalidation](c)
 	if err != nil {
 		return err
 	}
 	if (len(request.Tags) > 0) == (request.Kind != "") || request.Kind == "" && request.Prefix != "" {
 		return errInvalidation
 	}
-	var answer bodies.Invalidated
+	var answer wire.Invalidated
 	if request.Kind == "" {
 		if err := c.Allow(access.Write, access.Record(cacheRecords, "")); err != nil {
 			return err
 		}
 		answer.Values, err = h.values.InvalidateTags(c.Context(), request.Tags)
 	} else {
-		k, errKind := community.Find(request.Kind)
+		k, errKind := entities.Find(request.Kind)
 		if errKind != nil {
 			return errKind
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/followers"
 	"github.com/tidemark-dev/tidemark/server/web"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Followers knows which channels users follow.
@@ -28,5 +28,5 @@ func (h *followerCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.Following{Channels: found.Channels, More: found.More, Unknown: found.Unknown})
+	return c.Value(http.StatusOK, wire.Following{Channels: found.Channels, More: found.More, Unknown: found.Unknown})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/server/web"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 func addKinds(a web.API) {
@@ -15,10 +15,10 @@ func addKinds(a web.API) {
 
 // showKinds is GET /v1/kinds.
 func showKinds(c *web.Call) error {
-	answer := bodies.Kinds{Kinds: make([]bodies.Kind, 0, len(records.Kinds))}
+	answer := wire.Kinds{Kinds: make([]wire.Kind, 0, len(records.Kinds))}
 	for _, k := range records.Kinds {
-		answer.Kinds = append(answer.Kinds, bodies.Kind{
-			Name: k.Name, Pattern: k.Pattern, Type: string(k.Type), Form: k.Form, TTL: bodies.Duration(k.TTL), Permanent: k.Why,
+		answer.Kinds = append(answer.Kinds, wire.Kind{
+			Name: k.Name, Pattern: k.Pattern, Type: string(k.Type), Form: k.Form, TTL: wire.Duration(k.TTL), Permanent: k.Why,
 			Secret: k.Secret, MaxBytes: k.MaxBytes, Redis: string(k.Instance),
 		})
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/tidemark-dev/tidemark/records/locks"
 	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
 // Locks are the locks of applications.
@@ -59,12 +58,12 @@ func (h *lockCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.Lock{Token: lock.Token, Fence: lock.Fence, ExpiresAt: lock.Until})
+	return c.Value(http.StatusOK, wire.Lock{Token: lock.Token, Fence: lock.Fence, ExpiresAt: lock.Until})
 }
 
 // decodeLock decodes the body, which may be empty.
-func decodeLock(c *web.Call) (bodies.LockRequest, error) {
-	asked, err := decodeOptional(c, bodies.LockRequest{})
+func decodeLock(c *web.Call) (wire.LockRequest, error) {
+	asked, err := decodeOptional(c, wire.LockRequest{})
 	if err == nil && asked.Token != "" && (asked.NewToken != "" || asked.Wait > 0) {
 		err = badLock("a renewal has neither newToken nor wait")
 	}
@@ -77,7 +76,7 @@ func badLock(detail string) error {
 
 // release is DELETE /v1/locks/{op}/{id}.
 func (h *lockCalls) release(c *web.Call) error {
-	asked, err := decode[bodies.LockRelease](c)
+	asked, err := decode[wire.LockRelease](c)
 	if err != nil {
 		return err
 	}
@@ -96,5 +95,5 @@ func (h *lockCalls) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.LockState{Held: !held.Until.IsZero(), Fence: held.Fence, ExpiresAt: held.Until})
+	return c.Value(http.StatusOK, wire.LockState{Held: !held.Until.IsZero(), Fence: held.Fence, ExpiresAt: held.Until})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/server/web"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Sessions is what the handlers of sessions call. *sessions.Service implements it.
@@ -50,7 +50,7 @@ func addSessions(a web.API, service Sessions) {
 
 // create is POST /v1/users/{user}/sessions.
 func (h *sessionCalls) create(c *web.Call) error {
-	asked, err := decode[bodies.NewSession](c)
+	asked, err := decode[wire.NewSession](c)
 	if err != nil {
 		return err
 	}
@@ -61,13 +61,13 @@ func (h *sessionCalls) create(c *web.Call) error {
 	return c.Value(http.StatusCreated, issuedSession(issued))
 }
 
-func issuedSession(i sessions.Issued) bodies.IssuedSession {
-	return bodies.IssuedSession{Token: i.Token, User: i.User, Expires: i.Expires}
+func issuedSession(i sessions.Issued) wire.IssuedSession {
+	return wire.IssuedSession{Token: i.Token, User: i.User, Expires: i.Expires}
 }
 
 // check is POST /v1/sessions/check.
 func (h *sessionCalls) check(c *web.Call) error {
-	asked, err := decode[bodies.SessionToken](c)
+	asked, err := decode[wire.SessionToken](c)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (h *sessionCalls) check(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.Session{
+	return c.Value(http.StatusOK, wire.Session{
 		User: s.User, ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity, Expires: s.Expires,
 		Device: s.Device, AuthData: s.AuthData,
 	})
@@ -83,7 +83,7 @@ func (h *sessionCalls) check(c *web.Call) error {
 
 // rotate is POST /v1/sessions/rotate.
 func (h *sessionCalls) rotate(c *web.Call) error {
-	asked, err := decode[bodies.SessionRotation](c)
+	asked, err := decode[wire.SessionRotation](c)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (h *sessionCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := bodies.Sessions{Sessions: make([]bodies.ListedSession, 0, len(all))}
+	answer := wire.Sessions{Sessions: make([]wire.ListedSession, 0, len(all))}
 	for _, s := range all {
-		answer.Sessions = append(answer.Sessions, bodies.ListedSession{
+		answer.Sessions = append(answer.Sessions, wire.ListedSession{
 			ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity, Device: s.Device,
 		})
 	}

@@ -10,9 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/server/web/query"
 	"github.com/tidemark-dev/tidemark/wire"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
 )
 
 // Settings keeps settings.
@@ -45,7 +43,7 @@ func missing(member string) error {
 
 // put is PUT /v1/settings/{name}.
 func (h *settingCalls) put(c *web.Call) error {
-	asked, err := decode[bodies.SettingPut](c)
+	asked, err := decode[wire.SettingPut](c)
 	if err != nil {
 		return err
 	}
@@ -61,8 +59,8 @@ func (h *settingCalls) put(c *web.Call) error {
 	return c.Value(http.StatusOK, shown)
 }
 
-func shownSetting(s settings.Setting) bodies.Setting {
-	shown := bodies.Setting{Name: s.Name, Category: string(s.Category), Secret: s.Secret}
+func shownSetting(s settings.Setting) wire.Setting {
+	shown := wire.Setting{Name: s.Name, Category: string(s.Category), Secret: s.Secret}
 	if !s.Masked {
 		shown.Value = &s.Value
 	}
@@ -93,7 +91,7 @@ func (h *settingCalls) delete(c *web.Call) error {
 // page reads the parameters of a list.
 func page(c *web.Call) (l settings.List, err error) {
 	l = settings.List{Limit: settings.MaxPage}
-	err = query.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"}, func(name, value string) (err error) {
+	err = web.Read(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"}, func(name, value string) (err error) {
 		switch name {
 		case "category":
 			l.Category = settings.Category(value)
@@ -101,7 +99,7 @@ func page(c *web.Call) (l settings.List, err error) {
 			l.After = value
 		default:
 			if l.Limit, err = strconv.Atoi(value); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
-				return query.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, settings.MaxPage))
+				return web.Refuse(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value, settings.MaxPage))
 			}
 		}
 		return nil
@@ -119,7 +117,7 @@ func (h *settingCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := bodies.Settings{Settings: make([]bodies.Setting, 0, len(found)), Cursor: next}
+	answer := wire.Settings{Settings: make([]wire.Setting, 0, len(found)), Cursor: next}
 	for _, s := range found {
 		answer.Settings = append(answer.Settings, shownSetting(s))
 	}
@@ -137,16 +135,16 @@ func (h *settingCalls) export(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := bodies.SavedSettings{Settings: make([]bodies.SavedSetting, 0, len(found)), Cursor: next}
+	answer := wire.SavedSettings{Settings: make([]wire.SavedSetting, 0, len(found)), Cursor: next}
 	for _, s := range found {
-		answer.Settings = append(answer.Settings, bodies.SavedSetting{Name: s.Name, Value: &s.Value, Secret: &s.Secret})
+		answer.Settings = append(answer.Settings, wire.SavedSetting{Name: s.Name, Value: &s.Value, Secret: &s.Secret})
 	}
 	return c.Value(http.StatusOK, answer)
 }
 
 // load is POST /v1/settings/import.
 func (h *settingCalls) load(c *web.Call) error {
-	asked, err := decode[bodies.SavedSettings](c)
+	asked, err := decode[wire.SavedSettings](c)
 	if err != nil {
 		return err
 	}
@@ -160,5 +158,5 @@ func (h *settingCalls) load(c *web.Call) error {
 	if err := h.service.Import(c.Context(), all); err != nil {
 		return inBody(err)
 	}
-	return c.Value(http.StatusOK, bodies.ImportedSettings{Imported: len(all)})
+	return c.Value(http.StatusOK, wire.ImportedSettings{Imported: len(all)})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/server/web"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // States are the states of processes. *counters.States implements it.
@@ -41,7 +41,7 @@ func (h *stateCalls) patch(c *web.Call) error { return h.change(c, false) }
 func (h *stateCalls) put(c *web.Call) error { return h.change(c, true) }
 
 func (h *stateCalls) change(c *web.Call, replace bool) error {
-	asked, err := decode[bodies.StateChange](c)
+	asked, err := decode[wire.StateChange](c)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (h *stateCalls) change(c *web.Call, replace bool) error {
 	if err != nil {
 		return inBody(err, "process", "id")
 	}
-	return c.Value(http.StatusOK, bodies.State{Fields: state.Fields, ExpiresAt: state.Expires})
+	return c.Value(http.StatusOK, wire.State{Fields: state.Fields, ExpiresAt: state.Expires})
 }
 
 // show is GET /v1/states/{process}/{id}.
@@ -60,7 +60,7 @@ func (h *stateCalls) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.State{Fields: state.Fields, ExpiresAt: state.Expires})
+	return c.Value(http.StatusOK, wire.State{Fields: state.Fields, ExpiresAt: state.Expires})
 }
 
 // delete is DELETE /v1/states/{process}/{id}.

@@ -9,8 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/server/web/query"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Stats are statistics. *counters.Stats implements it.
@@ -41,24 +40,24 @@ func addStats(a web.API, service Stats) {
 
 // add is POST /v1/stats/{entity}/{timeframe}.
 func (h *statsCalls) add(c *web.Call) error {
-	return h.changeStats(c, func(of counters.Series, asked bodies.StatsChange) (counters.Window, error) {
+	return h.changeStats(c, func(of counters.Series, asked wire.StatsChange) (counters.Window, error) {
 		return h.service.Add(c.Context(), of, asked.Fields, asked.ID)
 	})
 }
 
 // set is PUT /v1/stats/{entity}/{timeframe}.
 func (h *statsCalls) set(c *web.Call) error {
-	return h.changeStats(c, func(of counters.Series, asked bodies.StatsChange) (counters.Window, error) {
+	return h.changeStats(c, func(of counters.Series, asked wire.StatsChange) (counters.Window, error) {
 		return h.service.Set(c.Context(), of, asked.Fields)
 	})
 }
 
-func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, bodies.StatsChange) (counters.Window, error)) error {
+func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, wire.StatsChange) (counters.Window, error)) error {
 	of, err := counters.StatsOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
 	}
-	asked, err := decode[bodies.StatsChange](c)
+	asked, err := decode[wire.StatsChange](c)
 	if err != nil {
 		return err
 	}
@@ -71,7 +70,7 @@ func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, bodie
 
 // addMetric is POST /v1/metrics/{name}/{period}.
 func (h *statsCalls) addMetric(c *web.Call) error {
-	return changeMetric(c, func(of counters.Series, asked bodies.MetricAddition) (counters.Window, error) {
+	return changeMetric(c, func(of counters.Series, asked wire.MetricAddition) (counters.Window, error) {
 		if asked.Add == nil {
 			return counters.Window{}, missing("add")
 		}
@@ -81,7 +80,7 @@ func (h *statsCalls) addMetric(c *web.Call) error {
 
 // setMetric is PUT /v1/metrics/{name}/{period}.
 func (h *statsCalls) setMetric(c *web.Call) error {
-	return changeMetric(c, func(of counters.Series, asked bodies.MetricValue) (counters.Window, error) {
+	return changeMetric(c, func(of counters.Series, asked wire.MetricValue) (counters.Window, error) {
 		if asked.Value == nil {
 			return counters.Window{}, missing("value") // and not 0, which would lose the metric
 		}
@@ -115,7 +114,7 @@ func (h *statsCalls) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.StatsRange{Windows: windows})
+	return c.Value(http.StatusOK, wire.StatsRange{Windows: windows})
 }
 
 // showMetric is GET /v1/metrics/{name}/{period}.
@@ -128,19 +127,19 @@ func (h *statsCalls) showMetric(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.MetricRange{Windows: windows})
+	return c.Value(http.StatusOK, wire.MetricRange{Windows: windows})
 }
 
 // windowsOf reads the windows that a query asks for.
 func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) ([]T, error) {
 	var from, to time.Time
-	err := query.Read(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
+	err := web.Read(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
 		at := &from
 		if name == "to" {
 			at = &to
 		}
 		if *at, err = time.Parse(time.RFC3339, value); err != nil {
-			err = query.Refuse(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name, value))
+			err = web.Refuse(name, fmt.Sprintf("%s is %.64q, it must be a time such as 2030-01-31T12:00:00Z", name, value))
 		}
 		return err
 	})
@@ -155,10 +154,10 @@ func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(
 	return found, err
 }
 
-func statsWindow(of counters.Series, w counters.Window) bodies.StatsWindow {
-	return bodies.StatsWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Fields: w.Values}
+func statsWindow(of counters.Series, w counters.Window) wire.StatsWindow {
+	return wire.StatsWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Fields: w.Values}
 }
 
-func metricWindow(of counters.Series, w counters.Window) bodies.MetricWindow {
-	return bodies.MetricWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Value: w.Values[""]}
+func metricWindow(of counters.Series, w counters.Window) wire.MetricWindow {
+	return wire.MetricWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Value: w.Values[""]}
 }

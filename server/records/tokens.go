@@ -8,7 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/tokens"
 	"github.com/tidemark-dev/tidemark/server/web"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Verifications issues and takes verification tokens.
@@ -38,7 +38,7 @@ type verificationCalls struct{ service Verifications }
 
 // issue is POST /v1/users/{user}/verifications.
 func (h *verificationCalls) issue(c *web.Call) error {
-	asked, err := decode[bodies.NewVerification](c)
+	asked, err := decode[wire.NewVerification](c)
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,12 @@ func (h *verificationCalls) issue(c *web.Call) error {
 	if err != nil {
 		return inBody(err, "user")
 	}
-	return c.Value(http.StatusCreated, bodies.IssuedVerification{Token: token, ExpiresAt: ends})
+	return c.Value(http.StatusCreated, wire.IssuedVerification{Token: token, ExpiresAt: ends})
 }
 
 // take is POST /v1/verifications/take.
 func (h *verificationCalls) take(c *web.Call) error {
-	asked, err := decode[bodies.VerificationTake](c)
+	asked, err := decode[wire.VerificationTake](c)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (h *verificationCalls) take(c *web.Call) error {
 	if err != nil {
 		return inBody(err)
 	}
-	return c.Value(http.StatusOK, bodies.Verification{UserID: v.User, Data: v.Data})
+	return c.Value(http.StatusOK, wire.Verification{UserID: v.User, Data: v.Data})
 }
 
 func addOAuth(a web.API, service OAuth) {
@@ -78,7 +78,7 @@ type oauthCalls struct{ service OAuth }
 
 // newState is POST /v1/oauth-states.
 func (h *oauthCalls) newState(c *web.Call) error {
-	asked, err := decode[bodies.NewOAuthState](c)
+	asked, err := decode[wire.NewOAuthState](c)
 	if err != nil {
 		return err
 	}
@@ -87,12 +87,12 @@ func (h *oauthCalls) newState(c *web.Call) error {
 	if err != nil {
 		return inBody(err)
 	}
-	return c.Value(http.StatusCreated, bodies.IssuedOAuthState{State: state, ExpiresAt: ends})
+	return c.Value(http.StatusCreated, wire.IssuedOAuthState{State: state, ExpiresAt: ends})
 }
 
 // takeState is POST /v1/oauth-states/take.
 func (h *oauthCalls) takeState(c *web.Call) error {
-	asked, err := decode[bodies.OAuthStateTake](c)
+	asked, err := decode[wire.OAuthStateTake](c)
 	if err != nil {
 		return err
 	}
@@ -100,8 +100,8 @@ func (h *oauthCalls) takeState(c *web.Call) error {
 	if err != nil {
 		return inBody(err)
 	}
-	answer := bodies.OAuthState{
-		NewOAuthState: bodies.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken}, CreatedAt: n.Created,
+	answer := wire.OAuthState{
+		NewOAuthState: wire.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken}, CreatedAt: n.Created,
 	}
 	return c.Value(http.StatusOK, answer)
 }
@@ -112,7 +112,7 @@ func tokenOwner(c *web.Call) tokens.Owner {
 
 // put is PUT /v1/users/{user}/oauth/{provider}.
 func (h *oauthCalls) put(c *web.Call) error {
-	asked, err := decode[bodies.OAuthTokens](c)
+	asked, err := decode[wire.OAuthTokens](c)
 	if err != nil {
 		return err
 	}
@@ -123,8 +123,8 @@ func (h *oauthCalls) put(c *web.Call) error {
 	return c.Value(http.StatusOK, expiry(ends))
 }
 
-func expiry(e tokens.Ends) bodies.OAuthExpiry {
-	return bodies.OAuthExpiry{AccessExpiresAt: e.AccessEnds, RefreshExpiresAt: e.RefreshEnds}
+func expiry(e tokens.Ends) wire.OAuthExpiry {
+	return wire.OAuthExpiry{AccessExpiresAt: e.AccessEnds, RefreshExpiresAt: e.RefreshEnds}
 }
 
 // get is GET /v1/users/{user}/oauth/{provider}.
@@ -133,8 +133,8 @@ func (h *oauthCalls) get(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, bodies.StoredOAuthTokens{
-		OAuthTokens: bodies.OAuthTokens{AccessToken: found.Access, RefreshToken: found.Refresh}, OAuthExpiry: expiry(found.Ends),
+	return c.Value(http.StatusOK, wire.StoredOAuthTokens{
+		OAuthTokens: wire.OAuthTokens{AccessToken: found.Access, RefreshToken: found.Refresh}, OAuthExpiry: expiry(found.Ends),
 	})
 }
 

@@ -8,8 +8,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/server/web"
-	"github.com/tidemark-dev/tidemark/server/web/query"
-	bodies "github.com/tidemark-dev/tidemark/wire/records"
+	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // Views are the views of publications. *counters.Views implements it.
@@ -40,19 +39,19 @@ func addViews(a web.API, service Views) {
 
 // count is POST /v1/views/{id}. Most calls have no body.
 func (h *viewCalls) count(c *web.Call) error {
-	asked, err := decodeOptional(c, bodies.ViewCount{Views: 1})
+	asked, err := decodeOptional(c, wire.ViewCount{Views: 1})
 	if err == nil {
 		err = h.service.Count(counters.Count{ID: c.Param(0), Views: asked.Views})
 	}
 	if err != nil {
 		return inBody(err, "id")
 	}
-	return c.Value(http.StatusAccepted, bodies.ViewCounts{Views: map[string]int64{c.Param(0): asked.Views}})
+	return c.Value(http.StatusAccepted, wire.ViewCounts{Views: map[string]int64{c.Param(0): asked.Views}})
 }
 
 // countMany is POST /v1/views.
 func (h *viewCalls) countMany(c *web.Call) error {
-	asked, err := decode[bodies.ViewCounts](c)
+	asked, err := decode[wire.ViewCounts](c)
 	if err != nil {
 		return err
 	}
@@ -72,8 +71,8 @@ func (h *viewCalls) countMany(c *web.Call) error {
 	return c.Value(http.StatusAccepted, asked)
 }
 
-func viewsOf(t counters.Total) bodies.Views {
-	return bodies.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
+func viewsOf(t counters.Total) wire.Views {
+	return wire.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
 }
 
 // show is GET /v1/views/{id}.
@@ -89,19 +88,19 @@ func (h *viewCalls) show(c *web.Call) error {
 func (h *viewCalls) list(c *web.Call) error {
 	asked, err := url.ParseQuery(c.Request().URL.RawQuery)
 	if err != nil {
-		return query.Refuse("", "the query can't be read")
+		return web.Refuse("", "the query can't be read")
 	}
 	ids, slugs := asked["id"], asked["slug"]
 	delete(asked, "id")
 	delete(asked, "slug")
 	for name := range asked {
-		return query.Refuse(name, "the only parameters are id and slug")
+		return web.Refuse(name, "the only parameters are id and slug")
 	}
 	totals, err := h.service.Totals(c.Context(), ids, slugs)
 	if err != nil {
 		return err
 	}
-	answer := bodies.ViewsList{Views: make([]bodies.Views, 0, len(totals))}
+	answer := wire.ViewsList{Views: make([]wire.Views, 0, len(totals))}
 	for _, t := range totals {
 		if err := c.Allow(access.Read, access.Record("views", t.ID)); err != nil {
 			return err
@@ -113,7 +112,7 @@ func (h *viewCalls) list(c *web.Call) error {
 
 // load is POST /v1/views/import.
 func (h *viewCalls) load(c *web.Call) error {
-	p, err := decode[bodies.ViewsPart](c)
+	p, err := decode[wire.ViewsPart](c)
 	if err != nil {
 		return err
 	}
@@ -121,12 +120,12 @@ func (h *viewCalls) load(c *web.Call) error {
 	if err != nil {
 		return inBody(err)
 	}
-	return c.Value(http.StatusOK, bodies.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current})
+	return c.Value(http.StatusOK, wire.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current})
 }
 
 // slugs is POST /v1/views/slugs.
 func (h *viewCalls) slugs(c *web.Call) error {
-	asked, err := decode[bodies.ViewsSlugs](c)
+	asked, err := decode[wire.ViewsSlugs](c)
 	if err != nil {
 		return err
 	}

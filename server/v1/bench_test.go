@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/registry"
-	"github.com/tidemark-dev/tidemark/access/tokens"
+	accessjwt "github.com/tidemark-dev/tidemark/access/jwt"
+	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/server/web"
@@ -49,9 +49,9 @@ func (s *still) Ack(context.Context, string, string, string) error { return nil 
 func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
 	b.Helper()
 	const grants = `[{"actions":["publish","subscribe"],"channels":["bench-*"]}]`
-	record, apiKey, err := registry.Generate(registry.NewKey{Grants: []byte(grants)}, time.Now())
+	record, apiKey, err := accesskeys.Generate(accesskeys.NewKey{Grants: []byte(grants)}, time.Now())
 	require.NoError(b, err)
-	keys, err := json.Marshal([]registry.Key{record})
+	keys, err := json.Marshal([]accesskeys.Key{record})
 	require.NoError(b, err)
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(b, err)
@@ -64,9 +64,9 @@ func credentials(b *testing.B) (g *access.Guard, apiKey, token string) {
 	file, keyFile := filepath.Join(b.TempDir(), "keys"), filepath.Join(b.TempDir(), "token.pem")
 	require.NoError(b, os.WriteFile(file, keys, 0o600))
 	require.NoError(b, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o600))
-	known, err := registry.New(registry.Options{File: file, Logger: slog.New(slog.DiscardHandler)})
+	known, err := accesskeys.New(accesskeys.Options{File: file, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
-	verifier, err := tokens.New(tokens.Options{Keys: []string{keyFile}, Algorithms: []string{"EdDSA"}})
+	verifier, err := accessjwt.New(accessjwt.Options{Keys: []string{keyFile}, Algorithms: []string{"EdDSA"}})
 	require.NoError(b, err)
 	g, err = access.New(access.Options{Authenticators: []access.Authenticator{known, verifier}, Revoked: known})
 	require.NoError(b, err)

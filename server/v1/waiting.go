@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking/insight"
-	"github.com/tidemark-dev/tidemark/server/web/query"
+	"github.com/tidemark-dev/tidemark/server/web"
 	"github.com/tidemark-dev/tidemark/wire"
 )
 
 // waitingQuery reads waiting.
 func waitingQuery(raw string) (waiting bool, err error) {
-	err = query.Read(raw, waitingParameters, func(name, value string) error {
+	err = web.Read(raw, waitingParameters, func(name, value string) error {
 		if value != "true" && value != "false" {
-			return query.Refuse(name, fmt.Sprintf("waiting is %.64q, it must be true or false", value))
+			return web.Refuse(name, fmt.Sprintf("waiting is %.64q, it must be true or false", value))
 		}
 		waiting = value == "true"
 		return nil

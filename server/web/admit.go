@@ -6,19 +6,16 @@ import (
 	"errors"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/guesses"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/proxies"
-	"github.com/tidemark-dev/tidemark/server/web/bearer"
 )
 
 // gate decides who is served.
 type gate struct {
 	guard   *access.Guard // nil: the service is open
-	guesses *guesses.Guesses
-	limiter *limits.Limiter  // nil: nobody has limits
-	proxies *proxies.Proxies // nil: there are none
+	guesses *access.FailureLimiter
+	limiter *limits.Limiter // nil: nobody has limits
+	proxies *proxies        // nil: there are none
 }
 
 // Guard returns the guard, or nil if the service is open.
@@ -97,19 +94,19 @@ func (c *Call) admit() error {
 // credential returns the client's credential, or "" if it sends none, and takes it out of the query: nothing that reads,
 // shows or logs the query ever sees it.
 func (c *Call) credential() (string, error) {
-	header := c.request.Header[bearer.Header]
-	token, times := bearer.Take(c.request)
+	header := c.request.Header[authorizationHeader]
+	token, times := take(c.request)
 	switch {
 	case times == 0:
-		return bearer.Token(header)
+		return Token(header)
 	case times > 1 || len(header) > 0:
-		return "", bearer.ErrTwice
+		return "", errTwice
 	}
 	c.inQuery = true
 	if of := c.route.Of; of == nil || !c.route.router.guard.QueryToken(of(c).Channel) {
-		return "", bearer.ErrInQuery
+		return "", errInQuery
 	}
-	return token, bearer.WellFormed(token)
+	return token, wellFormed(token)
 }
 
 // Principal returns the client, or nil if the service is open.
@@ -167,7 +164,7 @@ func (c *Call) challenge(err error) {
 	default:
 		return
 	}
-	value := bearer.Scheme + ` realm="tidemark"`
+	value := scheme + ` realm="tidemark"`
 	if code != "" {
 		value += `, error="` + code + `", error_description="` + e.Slug.Title() + `"`
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/server/proxies"
 )
 
 // Call is one request and its answer. It is used by one goroutine.
@@ -42,7 +41,7 @@ func newCall(r *route, ec echo.Context) *Call {
 	c := &Call{
 		route: r, request: ec.Request(), response: ec.Response().Writer, params: ec.ParamValues(), started: time.Now(),
 	}
-	if at := c.request.Header[proxies.Header]; len(at) > 0 {
+	if at := c.request.Header[header]; len(at) > 0 {
 		c.request.RemoteAddr = r.router.Client(c.request.RemoteAddr, at)
 	}
 	c.ctx = c.request.Context()

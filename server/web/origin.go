@@ -14,7 +14,6 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/web/bearer"
 )
 
 var (
@@ -107,7 +106,7 @@ func (c CORS) middleware() (m echo.MiddlewareFunc, ok bool) {
 	}
 	return middleware.CORSWithConfig(middleware.CORSConfig{
 		AllowOrigins:  c.AllowOrigins,
-		AllowHeaders:  append([]string{bearer.Header, headerContentType, headerRequestID}, c.RequestHeaders...),
+		AllowHeaders:  append([]string{authorizationHeader, headerContentType, headerRequestID}, c.RequestHeaders...),
 		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge, headerRateLimit, headerRateLimitPolicy}, c.ResponseHeaders...),
 		MaxAge:        int(c.MaxAge / time.Second),
 		// AllowMethods is left out: the answer to a preflight request has the methods of the path.

@@ -15,10 +15,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/guesses"
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/server/proxies"
 )
 
 // Options configures a Router. All fields are required, except where their comments say otherwise.
@@ -28,7 +26,7 @@ type Options struct {
 	Ready   func(context.Context) error // reports whether the service can serve, for the readiness probes
 	Guard   *access.Guard               // decides who may do what; nil: the service is open
 	Limiter *limits.Limiter             // of each client; nil: nobody has limits
-	Proxies *proxies.Proxies            // that say where a request came from; nil: there are none
+	Proxies *proxies                    // that say where a request came from; nil: there are none
 
 	CORS CORS
 	// AllowHosts are the host names that requests may have, in lower case and without a port; *.example.com stands for
@@ -82,7 +80,7 @@ func New(o Options) *Router {
 			public: view{echo.New(), &origins{cors: o.CORS, hosts: o.AllowHosts}},
 			admin:  view{echo.New(), &origins{own: true, hosts: o.AllowHosts}},
 		},
-		gate: gate{guard: o.Guard, guesses: guesses.New(), limiter: o.Limiter, proxies: o.Proxies}, log: o.Logger, ready: o.Ready,
+		gate: gate{guard: o.Guard, guesses: access.NewFailureLimiter(), limiter: o.Limiter, proxies: o.Proxies}, log: o.Logger, ready: o.Ready,
 		bodies: bodyMemory{
 			free: semaphore.NewWeighted(o.BodyMemory), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},

@@ -14,8 +14,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/budget"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/metrics"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -24,7 +22,7 @@ import (
 type Conn struct {
 	client        rueidis.Client
 	bulk          rueidis.Client // for large reads and replicated writes: see bulkOptions
-	budget        *budget.Budget
+	budget        *memoryBudget
 	subscriptions *pubsub.Subscriptions
 	prefix        string
 	timeout       time.Duration
@@ -33,7 +31,7 @@ type Conn struct {
 	readiness     readiness
 	closed        atomic.Bool
 	logger        *slog.Logger
-	metrics       metrics.Metrics
+	metrics       connMetrics
 }
 
 // ErrOptions is the error of Connect for options that can never work, such as a malformed URL.
@@ -57,13 +55,13 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	}
-	m, err := metrics.New(o.Metrics)
+	m, err := newConnMetrics(o.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}
 	c := &Conn{
 		prefix: o.KeyPrefix, timeout: o.Timeout, options: copts, logger: o.Logger, metrics: m,
-		budget: budget.New(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
+		budget: newMemoryBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)

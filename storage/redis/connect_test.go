@@ -16,7 +16,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // logged is a log that a test can wait on.
@@ -113,7 +113,7 @@ func TestConnectWaits(t *testing.T) {
 		}
 		opened <- s
 	}()
-	rig.WaitFor(t, "the first try to fail", func() bool { return log.has("trying again") })
+	storetest.WaitFor(t, "the first try to fail", func() bool { return log.has("trying again") })
 	n.Restart(t)
 	select {
 	case s := <-opened:
@@ -158,7 +158,7 @@ func TestConnectByEveryWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c.options.KeyPrefix = redistest.Prefix(t)
-			s := rig.Connect(t, c.options)
+			s := storetest.Connect(t, c.options)
 			requireWorks(t, s)
 			if c.node != nil {
 				found, err := c.node.Do(t, "GET", s.Prefix()+"key").ToString()
@@ -173,7 +173,7 @@ func TestConnectByEveryWay(t *testing.T) {
 func requireWorks(t *testing.T, c *redis.Conn) {
 	t.Helper()
 	require.NoError(t, c.Ready(t.Context()))
-	require.NoError(t, rig.ErrorOf(c.Inspect(t.Context())))
+	require.NoError(t, storetest.ErrorOf(c.Inspect(t.Context())))
 	require.NoError(t, c.Retry(t.Context(), "set", func(ctx context.Context) error {
 		return c.Bulk().Do(ctx, c.Bulk().B().Set().Key(c.Prefix()+"key").Value("5").Build()).Error()
 	}))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -60,7 +60,7 @@ func TestListenInterrupted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := redistest.Start(t, redistest.Options{})
-			c := rig.Connect(t, redis.Options{URL: n.URL()})
+			c := storetest.Connect(t, redis.Options{URL: n.URL()})
 			var all []*hearing // on one connection
 			for i := range 8 {
 				all = append(all, hear(t, c, "{x}"+strconv.Itoa(i)))
@@ -85,10 +85,10 @@ func TestListenOnSilence(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
 	registry := prometheus.NewRegistry()
-	c := rig.Connect(t, redis.Options{URL: n.URL(), Timeout: 400 * time.Millisecond, Metrics: registry})
+	c := storetest.Connect(t, redis.Options{URL: n.URL(), Timeout: 400 * time.Millisecond, Metrics: registry})
 	h := hear(t, c, "{x}")
 	n.Pause(t)
-	rig.WaitFor(t, "the interruption", func() bool { return rig.Counted(t, registry, "tidemark_redis_listen_interruptions_total") > 0 })
+	storetest.WaitFor(t, "the interruption", func() bool { return storetest.Counted(t, registry, "tidemark_redis_listen_interruptions_total") > 0 })
 	n.Resume(t)
 	<-h.confirmed
 	h.requireHears(t, c, "{x}", "m1")
@@ -98,7 +98,7 @@ func TestListenOnSilence(t *testing.T) {
 // while the slot is half moved.
 func TestListenAcrossSlotMoves(t *testing.T) {
 	t.Parallel()
-	nodes := rig.StartTwoNodes(t)
+	nodes := storetest.StartTwoNodes(t)
 	c := nodes.Connect(t, redis.Options{})
 	all := []*hearing{hear(t, c, "{x}")}
 	for i := range 6 {

@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // Many probes at once cost what few do, and leave one key behind.
 func TestReadyIsShared(t *testing.T) {
 	t.Parallel()
-	m := rig.NewMeter(t, redistest.Options{})
+	m := storetest.NewMeter(t, redistest.Options{})
 	before := m.Tap.Count()
 	begun := time.Now()
 	var g errgroup.Group
@@ -27,11 +27,11 @@ func TestReadyIsShared(t *testing.T) {
 	most := 1 + int(time.Since(begun)/(100*time.Millisecond))
 	sent := m.Tap.Sent(before)
 	for _, command := range []string{"SSUBSCRIBE", "SET", "SPUBLISH"} {
-		require.LessOrEqual(t, len(rig.WithName(sent, command)), most, command)
+		require.LessOrEqual(t, len(storetest.WithName(sent, command)), most, command)
 	}
 
 	var documented []string
-	for _, row := range rig.KeyRows(t, "## Keys") {
+	for _, row := range storetest.KeyRows(t, "## Keys") {
 		if strings.HasPrefix(row.Key, "tidemark.ready.") {
 			documented = append(documented, "^"+strings.Replace(regexp.QuoteMeta(row.Key), "<server>", "[0-9A-Z]{26}", 1)+"$")
 		}

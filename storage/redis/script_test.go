@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -16,7 +16,7 @@ import (
 func TestScriptsAreCounted(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	conn := rig.Connect(t, redis.Options{
+	conn := storetest.Connect(t, redis.Options{
 		URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t), Metrics: registry,
 	})
 	release := lua.Must("leases/release")
@@ -30,8 +30,8 @@ func TestScriptsAreCounted(t *testing.T) {
 			})
 		},
 	} {
-		before := rig.Counted(t, registry, "tidemark_redis_scripts_total")
+		before := storetest.Counted(t, registry, "tidemark_redis_scripts_total")
 		require.NoError(t, run())
-		require.InDelta(t, calls, rig.Counted(t, registry, "tidemark_redis_scripts_total")-before, 0)
+		require.InDelta(t, calls, storetest.Counted(t, registry, "tidemark_redis_scripts_total")-before, 0)
 	}
 }

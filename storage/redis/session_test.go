@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // What was written is stored whether Redis waits for replicas or not: a WAIT that it refuses for good is the error of a
@@ -27,7 +27,7 @@ func TestConfirmRefused(t *testing.T) {
 		t.Run(c.command+" "+c.text, func(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, n)
-			conn := rig.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Minute})
+			conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Minute})
 			confirm := func(ctx context.Context) error {
 				return conn.Retry(ctx, "confirm", func(ctx context.Context) error {
 					return conn.Session(func(own *redis.Session) error {
@@ -53,7 +53,7 @@ func TestConfirmRefused(t *testing.T) {
 			require.Contains(t, told.Detail, strings.TrimPrefix(c.text, "ERR "), "the detail names the cause")
 
 			answer("LOADING Redis is loading the dataset in memory")
-			err := confirm(rig.Shortly(t))
+			err := confirm(storetest.Shortly(t))
 			require.ErrorAs(t, err, &told)
 			require.Equal(t, fault.SlugUnavailable, told.Slug, "it was tried again: %v", err)
 		})

@@ -3,7 +3,7 @@ package compose
 import (
 	"context"
 
-	"github.com/tidemark-dev/tidemark/records/community"
+	"github.com/tidemark-dev/tidemark/records/entities"
 	cachestore "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
@@ -21,6 +21,6 @@ func (r *Records) openCache(ctx context.Context, n Needs) error {
 	if err != nil {
 		return err
 	}
-	r.API.Cache = community.NewValues(through, r.metrics)
+	r.API.Cache = entities.NewValues(through, r.metrics)
 	return r.openFollowers(ctx, n, through)
 }

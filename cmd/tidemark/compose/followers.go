@@ -8,15 +8,16 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/records/cache"
-	"github.com/tidemark-dev/tidemark/records/copies"
 	"github.com/tidemark-dev/tidemark/records/followers"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
-	copystore "github.com/tidemark-dev/tidemark/storage/redis/records/copies"
+	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
 // Announcer returns what the channel service tells of messages that must be copied to followers.
-func Announcer(conn *redis.Conn) *copies.Announcer { return copies.NewAnnouncer(copystore.New(conn)) }
+func Announcer(conn *redis.Conn) *followers.Announcer {
+	return followers.NewAnnouncer(records.NewCopies(conn))
+}
 
 // openFollowers opens what is known of followers, and starts copying messages to them if a rule asks for it.
 func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
@@ -34,11 +35,11 @@ func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store)
 	counted := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tidemark_copies_total", Help: "Copies of messages to followers, by their outcome.",
 	}, []string{"outcome"})
-	for _, o := range []copies.Outcome{copies.Delivered, copies.Duplicate, copies.Refused, copies.Expired} {
+	for _, o := range []followers.Outcome{followers.Delivered, followers.Duplicate, followers.Refused, followers.Expired} {
 		counted.WithLabelValues(string(o))
 	}
-	job := copies.New(copies.Options{
-		Store: copystore.New(n.Redis.Records), Channels: n.Channels, Followers: known, Leases: manager, Metrics: counter{counted}, Logger: n.Log,
+	job := followers.NewJob(followers.Options{
+		Store: records.NewCopies(n.Redis.Records), Channels: n.Channels, Followers: known, Leases: manager, Metrics: counter{counted}, Logger: n.Log,
 	})
 	n.Metrics.MustRegister(counted,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -54,5 +55,5 @@ func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store)
 // counter counts copies.
 type counter struct{ *prometheus.CounterVec }
 
-// Count implements copies.Metrics.
-func (c counter) Count(o copies.Outcome, n int) { c.WithLabelValues(string(o)).Add(float64(n)) }
+// Count implements followers.Metrics.
+func (c counter) Count(o followers.Outcome, n int) { c.WithLabelValues(string(o)).Add(float64(n)) }

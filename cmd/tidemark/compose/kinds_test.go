@@ -35,7 +35,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // operations are requests, one for each thing that a client can do to records. {user}, {id} and {text} are names and texts, among
@@ -142,7 +142,7 @@ var unwritten = []*records.Kind{records.CacheLoad, records.CacheWrites, records.
 func TestEveryKeyIsOfAKind(t *testing.T) {
 	t.Parallel()
 	const rounds = 24
-	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		seed := uint64(time.Now().UnixNano())
 		t.Log("seed", seed)
 		d := &draw{Rand: rand.New(rand.NewPCG(seed, seed)), seen: make(map[string][]string)}
@@ -284,7 +284,7 @@ func (d *draw) remember(answer []byte) {
 }
 
 // look checks every key of the service.
-func (s *service) look(t *testing.T, r kinds.Redis) {
+func (s *service) look(t *testing.T, r storagetest.Redis) {
 	t.Helper()
 	do := func(args ...string) any {
 		value, err := r.Client.Do(t.Context(), r.Client.B().Arbitrary(args[0]).Keys(args[1]).Args(args[2:]...).Build()).ToAny()
@@ -314,7 +314,7 @@ var reads = map[records.Type][]string{
 }
 
 // keys returns all keys of the service, on all nodes.
-func (s *service) keys(t *testing.T, r kinds.Redis) (keys []string) {
+func (s *service) keys(t *testing.T, r storagetest.Redis) (keys []string) {
 	t.Helper()
 	for _, node := range r.Client.Nodes() {
 		for cursor := uint64(0); ; {

@@ -9,10 +9,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/channel"
-	config "github.com/tidemark-dev/tidemark/internal/config/records"
-	"github.com/tidemark-dev/tidemark/internal/config/shards"
+	"github.com/tidemark-dev/tidemark/internal/config"
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
-	"github.com/tidemark-dev/tidemark/internal/recordmetrics"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/counters"
 	"github.com/tidemark-dev/tidemark/records/keyset"
@@ -21,18 +20,14 @@ import (
 	"github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/records/tokens"
 	server "github.com/tidemark-dev/tidemark/server/records"
-	stores "github.com/tidemark-dev/tidemark/storage/redis/records"
-	counterstore "github.com/tidemark-dev/tidemark/storage/redis/records/counters"
-	lockstore "github.com/tidemark-dev/tidemark/storage/redis/records/locks"
-	settingstore "github.com/tidemark-dev/tidemark/storage/redis/records/settings"
-	tokenstore "github.com/tidemark-dev/tidemark/storage/redis/records/tokens"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
 // Needs is what the services of records are built on.
 type Needs struct {
-	Config   config.Options
-	Shards   shards.Options
-	Redis    stores.Instances
+	Config   config.RecordOptions
+	Shards   config.ShardOptions
+	Redis    redisrecords.Instances
 	Channels *channel.Service
 	Copies   bool               // messages of channels must be copied to followers
 	Revoked  access.Revocations // of subjects and sessions; nil: nobody revokes any
@@ -46,13 +41,13 @@ type Records struct {
 	API server.Options // what the server calls
 
 	needs    Needs
-	metrics  *recordmetrics.Metrics
+	metrics  *metrics.Records
 	sessions *sessions.Service
 }
 
 // Open builds the services, and starts what they do by themselves.
 func Open(ctx context.Context, n Needs) (*Records, error) {
-	metrics, err := recordmetrics.New(n.Metrics)
+	metrics, err := metrics.NewRecords(n.Metrics)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +61,7 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 	if err := r.openTokens(n); err != nil {
 		return nil, err
 	}
-	r.API.Settings = settings.NewService(settingstore.New(n.Redis.Of(records.Setting)), n.Channels)
+	r.API.Settings = settings.NewService(redisrecords.NewSettings(n.Redis.Of(records.Setting)), n.Channels)
 	r.openCounters(ctx, n)
 	if err := r.openCache(ctx, n); err != nil {
 		return nil, err
@@ -76,7 +71,7 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 
 // openLocks builds what grants locks.
 func (r *Records) openLocks(n Needs) {
-	known := locks.New(locks.Options{Store: lockstore.New(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics})
+	known := locks.New(locks.Options{Store: redisrecords.NewLocks(n.Redis.Records), MaxWait: n.Channels.Limits().MaxWait, Metrics: r.metrics})
 	n.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidemark_lock_waits", Help: "Requests that wait for a lock.",
 	}, func() float64 { return float64(known.Waiting()) }))
@@ -85,7 +80,7 @@ func (r *Records) openLocks(n Needs) {
 
 // openTokens builds what issues and keeps tokens.
 func (r *Records) openTokens(n Needs) error {
-	o := tokens.Options{Store: tokenstore.New(n.Redis.Of(records.Verification)), Providers: n.Config.OAuth.Providers}
+	o := tokens.Options{Store: redisrecords.NewTokens(n.Redis.Of(records.Verification)), Providers: n.Config.OAuth.Providers}
 	if path := n.Config.OAuth.Keyset; path != "" {
 		keys, err := keyset.Open(path)
 		if err != nil {
@@ -103,7 +98,7 @@ func (r *Records) openTokens(n Needs) error {
 
 // openCounters opens views, states and statistics.
 func (r *Records) openCounters(ctx context.Context, n Needs) {
-	store := counterstore.New(n.Redis.Records)
+	store := redisrecords.NewCounters(n.Redis.Records)
 	views := counters.NewViews(store, n.Log)
 	n.Parts.Run(ctx, "views", views.Run)
 	r.API.Views, r.API.States, r.API.Stats = views, counters.NewStates(store.States()), counters.NewStats(store)

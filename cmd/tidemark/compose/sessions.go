@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/access"
 	"github.com/tidemark-dev/tidemark/records/sessions"
 	"github.com/tidemark-dev/tidemark/records/sessions/credentials"
-	store "github.com/tidemark-dev/tidemark/storage/redis/records/sessions"
+	"github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
@@ -17,7 +17,7 @@ import (
 const sessionMemory = 8 << 20
 
 func openSessions(n Needs, m sessions.Metrics) (*sessions.Service, error) {
-	o := sessions.Options{Store: store.New(n.Redis.Sessions), TTL: n.Config.Sessions.TTL, Legacy: n.Config.Sessions.Legacy, Metrics: m}
+	o := sessions.Options{Store: records.NewSessions(n.Redis.Sessions), TTL: n.Config.Sessions.TTL, Legacy: n.Config.Sessions.Legacy, Metrics: m}
 	if revoked := n.Revoked; revoked != nil {
 		o.Revoked = func(s sessions.Session) bool {
 			return revoked.Revoked(&access.Principal{Kind: access.Session, Subject: s.User, Credential: s.ID, Issued: s.Created})
@@ -38,7 +38,7 @@ func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credenti
 	}
 	r.needs.Parts.OnStop(client.Close)
 	known := credentials.New(credentials.Options{
-		Service: r.sessions, Cache: store.NewCache(client), Grants: r.needs.Config.Sessions.Grants, Logger: r.needs.Log,
+		Service: r.sessions, Cache: records.NewSessionCache(client), Grants: r.needs.Config.Sessions.Grants, Logger: r.needs.Log,
 	})
 	r.needs.Metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -7,16 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/config/shards"
-	"github.com/tidemark-dev/tidemark/internal/shardmetrics"
+	"github.com/tidemark-dev/tidemark/internal/config"
+	"github.com/tidemark-dev/tidemark/internal/metrics"
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/hosts"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
+	tierstore "github.com/tidemark-dev/tidemark/storage/redis/records"
 	cachestore "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
-	tierstore "github.com/tidemark-dev/tidemark/storage/redis/records/tier"
 	claims "github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
@@ -33,7 +33,7 @@ func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache
 	if len(n.Shards.Reads.Caches) == 0 {
 		return store, nil
 	}
-	metrics, err := shardmetrics.NewClients(n.Metrics)
+	metrics, err := metrics.NewShardClients(n.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("metrics of shards: %w", err)
 	}
@@ -89,8 +89,8 @@ func openClient(ctx context.Context, n Needs, kind *records.Kind, observer shard
 }
 
 // hostsOf returns where the nodes of a kind are.
-func hostsOf(r shards.Reads, kind *records.Kind, n Needs) (shard.Hosts, error) {
-	if slices.Equal(r.Hosts, []string{shards.HostsOfRedis}) {
+func hostsOf(r config.ShardReads, kind *records.Kind, n Needs) (shard.Hosts, error) {
+	if slices.Equal(r.Hosts, []string{config.HostsOfRedis}) {
 		return claims.New(n.Redis.Records).Hosts(kind.Name), nil
 	}
 	return hosts.Parse(r.Hosts, net.DefaultResolver)

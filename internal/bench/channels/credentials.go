@@ -16,7 +16,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
-	"github.com/tidemark-dev/tidemark/access/registry"
+	"github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/bench/report"
 	"github.com/tidemark-dev/tidemark/internal/bench/target"
 	"github.com/tidemark-dev/tidemark/internal/load"
@@ -124,11 +124,11 @@ func tenths(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/
 // makeCredentials writes the files with which a server knows one API key and one JSON Web Token, and returns its arguments.
 func makeCredentials(dir string) (key, token string, args []string, err error) {
 	grants := json.RawMessage(`[{"actions":["publish","subscribe"],"channels":["bench-*"]}]`)
-	record, key, err := registry.Generate(registry.NewKey{Grants: grants}, time.Now())
+	record, key, err := keys.Generate(keys.NewKey{Grants: grants}, time.Now())
 	if err != nil {
 		return "", "", nil, err
 	}
-	keys, err := json.Marshal([]registry.Key{record})
+	keys, err := json.Marshal([]keys.Key{record})
 	if err != nil {
 		return "", "", nil, err
 	}

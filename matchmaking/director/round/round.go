@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
 )
 
 // Round forms matches of the tickets in a pool. It claims them in the pool only; a maker claims them in the storage.
@@ -39,7 +38,7 @@ type Result struct {
 // Form asks the match function and the evaluator for matches at a time of the storage's clock. The tickets of the matches
 // that it returns are claimed in the pool. Those of other proposals are available again. After an error without matches
 // the pool is as before.
-func (r *Round) Form(ctx context.Context, p *pool.Pool, now time.Time) Result {
+func (r *Round) Form(ctx context.Context, p *Pool, now time.Time) Result {
 	proposals, err := r.propose(ctx, now)
 	if err != nil || len(proposals) == 0 {
 		return Result{Err: err}
@@ -100,7 +99,7 @@ func (r *Round) name(proposals []matchmaking.Proposal) {
 }
 
 // proposed returns the pool's tickets that the match function has taken out, each once.
-func proposed(p *pool.Pool, proposals []matchmaking.Proposal) []*matchmaking.Ticket {
+func proposed(p *Pool, proposals []matchmaking.Proposal) []*matchmaking.Ticket {
 	var taken []*matchmaking.Ticket
 	seen := map[string]bool{}
 	for i := range proposals {
@@ -136,7 +135,7 @@ func (f *Result) withinLimit(proposals []matchmaking.Proposal) []matchmaking.Pro
 
 // choose makes matches of the chosen proposals and claims their tickets in the pool. It refuses those that cannot be
 // matches.
-func (f *Result) choose(p *pool.Pool, chosen []matchmaking.Proposal) {
+func (f *Result) choose(p *Pool, chosen []matchmaking.Proposal) {
 	names := make(map[string]bool, len(chosen))
 	for _, proposal := range chosen {
 		m, err := check(p, proposal)
@@ -157,7 +156,7 @@ func (f *Result) choose(p *pool.Pool, chosen []matchmaking.Proposal) {
 
 // holdBack makes the tickets of the last matches available again while more tickets are claimed than allowed. One match
 // always stays.
-func (f *Result) holdBack(p *pool.Pool, maxClaimed int) {
+func (f *Result) holdBack(p *Pool, maxClaimed int) {
 	for len(f.Matches) > 1 && p.Claimed() > maxClaimed {
 		last := f.Matches[len(f.Matches)-1]
 		for _, t := range last.Members {
@@ -168,7 +167,7 @@ func (f *Result) holdBack(p *pool.Pool, maxClaimed int) {
 }
 
 // check returns a proposal as a match. All its tickets must be available, and there must be at least one.
-func check(tickets *pool.Pool, p matchmaking.Proposal) (Match, error) {
+func check(tickets *Pool, p matchmaking.Proposal) (Match, error) {
 	if err := matchmaking.CheckMatchID(p.ID); err != nil {
 		return Match{}, err
 	}

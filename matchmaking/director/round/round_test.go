@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/matchmaking/director/pool"
 	"github.com/tidemark-dev/tidemark/matchmaking/director/round"
 )
 
@@ -133,7 +132,7 @@ func TestRound(t *testing.T) {
 				Queue: "duel", Matcher: function, Evaluator: test.evaluate,
 				MatchTimeout: time.Minute, EvaluateTimeout: time.Minute, MaxClaimed: test.maxClaimed,
 			}
-			p := pool.New(function)
+			p := round.New(function)
 			for _, id := range test.tickets {
 				p.Add(&matchmaking.Ticket{ID: id, Spec: matchmaking.Spec{Players: test.players}}, time.Time{})
 			}

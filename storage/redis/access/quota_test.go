@@ -9,14 +9,14 @@ import (
 	"github.com/tidemark-dev/tidemark/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func TestQuota(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
-		conn := rig.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		conn := storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
 		one, other := NewQuotas(conn), NewQuotas(conn)
 		hourly := limits.Quota{Owner: "user:ann", Name: "requests", Rate: 1.0 / 3600, Burst: 10}
 		take := func(q *Quotas, of limits.Quota, n int) limits.Taken {
@@ -30,9 +30,9 @@ func TestQuota(t *testing.T) {
 		refused := take(one, hourly, 2)
 		require.False(t, refused.OK)
 		require.Equal(t, 1, refused.Left, "nothing was taken")
-		require.InDelta(t, time.Hour, refused.Retry, float64(rig.Patience))
+		require.InDelta(t, time.Hour, refused.Retry, float64(storetest.Patience))
 		require.Equal(t, limits.Taken{OK: true}, take(one, hourly, 1))
-		require.InDelta(t, 3*time.Hour, take(one, hourly, 3).Retry, float64(rig.Patience))
+		require.InDelta(t, 3*time.Hour, take(one, hourly, 3).Retry, float64(storetest.Patience))
 		require.False(t, take(one, hourly, 11).OK, "more than the burst is never granted")
 
 		bob := hourly
@@ -44,19 +44,19 @@ func TestQuota(t *testing.T) {
 
 		fast := limits.Quota{Owner: "user:ann", Name: "fast", Rate: 1000, Burst: 5}
 		require.True(t, take(one, fast, 5).OK)
-		require.Eventually(t, func() bool { return take(one, fast, 5).OK }, rig.Patience, time.Millisecond, "it fills")
+		require.Eventually(t, func() bool { return take(one, fast, 5).OK }, storetest.Patience, time.Millisecond, "it fills")
 	})
 }
 
 // The key of a quota ends when the quota is full again, and a time of another clock doesn't lock anybody out for longer.
 func TestTheKeyOfAQuota(t *testing.T) {
 	t.Parallel()
-	l := rig.NewLab(t)
+	l := storetest.NewLab(t)
 	quotas, key := NewQuotas(l.Conn), quotaKey("", "key:a", "requests")
 	of := limits.Quota{Owner: "key:a", Name: "requests", Rate: 0.1, Burst: 100}
 	_, err := quotas.Take(t.Context(), of, 60)
 	require.NoError(t, err)
-	require.InDelta(t, 10*time.Minute, l.Life(t, key), float64(rig.Patience))
+	require.InDelta(t, 10*time.Minute, l.Life(t, key), float64(storetest.Patience))
 	require.NoError(t, l.Node.Do(t, "SET", l.Conn.Prefix()+key, "9000000000000000").Error())
 	taken, err := quotas.Take(t.Context(), of, 100)
 	require.NoError(t, err)

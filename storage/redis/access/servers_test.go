@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/access"
-	"github.com/tidemark-dev/tidemark/access/registry"
+	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // startServer returns what a server knows, kept up to date until the test ends.
-func startServer(t *testing.T, o redis.Options) *registry.Registry {
+func startServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 	t.Helper()
 	r := loadServer(t, o)
 	run(t, r)
@@ -25,16 +25,16 @@ func startServer(t *testing.T, o redis.Options) *registry.Registry {
 }
 
 // loadServer returns what a server knows, which isn't kept up to date.
-func loadServer(t *testing.T, o redis.Options) *registry.Registry {
+func loadServer(t *testing.T, o redis.Options) *accesskeys.Registry {
 	t.Helper()
-	r, err := registry.New(registry.Options{Store: New(rig.Connect(t, o)), Logger: slog.New(slog.DiscardHandler)})
+	r, err := accesskeys.New(accesskeys.Options{Store: New(storetest.Connect(t, o)), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	require.NoError(t, r.Refresh(t.Context()))
 	return r
 }
 
 // run keeps what a server knows up to date until the test ends.
-func run(t *testing.T, r *registry.Registry) {
+func run(t *testing.T, r *accesskeys.Registry) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
@@ -47,14 +47,14 @@ func run(t *testing.T, r *registry.Registry) {
 
 var grants = []byte(`[{"actions":["publish"]}]`)
 
-func newKey(t *testing.T, r *registry.Registry) (id, text string) {
+func newKey(t *testing.T, r *accesskeys.Registry) (id, text string) {
 	t.Helper()
-	k, text, err := r.Create(t.Context(), registry.NewKey{Grants: grants})
+	k, text, err := r.Create(t.Context(), accesskeys.NewKey{Grants: grants})
 	require.NoError(t, err)
 	return k.ID, text
 }
 
-func accepts(t *testing.T, r *registry.Registry, text string) bool {
+func accepts(t *testing.T, r *accesskeys.Registry, text string) bool {
 	t.Helper()
 	_, err := r.Authenticate(t.Context(), text)
 	return err == nil
@@ -74,31 +74,31 @@ func TestEveryServerKnowsARevocation(t *testing.T) {
 		return ""
 	})
 	answers := startServer(t, redis.Options{URL: node.URL(), KeyPrefix: prefix})
-	servers := []*registry.Registry{ // the second one isn't notified
+	servers := []*accesskeys.Registry{ // the second one isn't notified
 		startServer(t, redis.Options{URL: node.URL(), KeyPrefix: prefix}),
 		startServer(t, redis.Options{URL: cut.Addr(), KeyPrefix: prefix}),
 	}
 	longest := make([]time.Duration, len(servers))
-	within := func(what string, known func(*registry.Registry) bool) {
+	within := func(what string, known func(*accesskeys.Registry) bool) {
 		t.Helper()
 		begun := time.Now()
 		for i, r := range servers {
-			rig.WaitFor(t, what, func() bool { return known(r) })
+			storetest.WaitFor(t, what, func() bool { return known(r) })
 			longest[i] = max(longest[i], time.Since(begun))
 		}
 	}
 	for range 10 {
 		id, text := newKey(t, answers)
 		require.True(t, accepts(t, answers, text))
-		within("the key to be known", func(r *registry.Registry) bool { return accepts(t, r, text) })
+		within("the key to be known", func(r *accesskeys.Registry) bool { return accepts(t, r, text) })
 		require.NoError(t, answers.Delete(t.Context(), id))
 		require.False(t, accepts(t, answers, text), "before the answer")
-		within("the deletion to be known", func(r *registry.Registry) bool { return !accepts(t, r, text) })
+		within("the deletion to be known", func(r *accesskeys.Registry) bool { return !accepts(t, r, text) })
 	}
-	_, err := answers.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+	_, err := answers.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "ann"})
 	require.NoError(t, err)
 	require.True(t, answers.Revoked(ann()))
-	within("the revocation to be known", func(r *registry.Registry) bool { return r.Revoked(ann()) })
+	within("the revocation to be known", func(r *accesskeys.Registry) bool { return r.Revoked(ann()) })
 	t.Logf("known after at most %v, and without notifications %v", longest[0], longest[1])
 	for _, r := range servers {
 		require.LessOrEqual(t, r.Counts().Loads, 2, "only changes are read")
@@ -116,26 +116,26 @@ func TestARevocationThatIsLost(t *testing.T) {
 	id, deleted := newKey(t, answers)
 	_, kept := newKey(t, answers)
 	require.NoError(t, answers.Refresh(t.Context()))
-	rig.WaitFor(t, "the keys to be known", func() bool { return accepts(t, other, deleted) && accepts(t, other, kept) })
-	conn := rig.Connect(t, o)
+	storetest.WaitFor(t, "the keys to be known", func() bool { return accepts(t, other, deleted) && accepts(t, other, kept) })
+	conn := storetest.Connect(t, o)
 	last := conn.Client().B().Get().Key(New(conn).keys.changes()).Build()
 	var lost string
 	cluster.FailoverThatLoses(t, last.Slot(), func() {
 		require.NoError(t, answers.Delete(t.Context(), id))
-		_, err := answers.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+		_, err := answers.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "ann"})
 		require.NoError(t, err)
 		_, lost = newKey(t, answers)
-		rig.WaitFor(t, "it to be known although the replica hasn't got it", func() bool {
+		storetest.WaitFor(t, "it to be known although the replica hasn't got it", func() bool {
 			return other.Revoked(ann()) && !accepts(t, other, deleted) && accepts(t, other, lost)
 		})
 	})
 	run(t, answers)
-	rig.WaitFor(t, "the loss to be noticed", func() bool { return !accepts(t, answers, lost) && !accepts(t, other, lost) })
-	rig.WaitFor(t, "a new server to know the revocations", func() bool {
+	storetest.WaitFor(t, "the loss to be noticed", func() bool { return !accepts(t, answers, lost) && !accepts(t, other, lost) })
+	storetest.WaitFor(t, "a new server to know the revocations", func() bool {
 		later := startServer(t, o)
 		return later.Revoked(ann()) && !accepts(t, later, deleted) && accepts(t, later, kept)
 	})
-	for _, r := range []*registry.Registry{answers, other} {
+	for _, r := range []*accesskeys.Registry{answers, other} {
 		require.True(t, r.Revoked(ann()) && !accepts(t, r, deleted) && accepts(t, r, kept), "all the time")
 	}
 }
@@ -143,9 +143,9 @@ func TestARevocationThatIsLost(t *testing.T) {
 // TestCostOfAServer: what a server sends while nothing changes, and while requests are checked.
 func TestCostOfAServer(t *testing.T) {
 	t.Parallel()
-	m := rig.NewMeter(t, redistest.Options{})
+	m := storetest.NewMeter(t, redistest.Options{})
 	store := New(m.Conn)
-	r, err := registry.New(registry.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	r, err := accesskeys.New(accesskeys.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	_, text := newKey(t, r)
 	require.NoError(t, r.Refresh(t.Context()))
@@ -158,11 +158,11 @@ func TestCostOfAServer(t *testing.T) {
 }
 
 func BenchmarkRevoke(b *testing.B) {
-	conn, _ := rig.Standalone(b)
-	r, err := registry.New(registry.Options{Store: New(conn), Logger: slog.New(slog.DiscardHandler)})
+	conn, _ := storetest.Standalone(b)
+	r, err := accesskeys.New(accesskeys.Options{Store: New(conn), Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	for b.Loop() {
-		_, err := r.Revoke(b.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+		_, err := r.Revoke(b.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "ann"})
 		require.NoError(b, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/access/registry"
+	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
@@ -37,9 +37,9 @@ const (
 )
 
 var refusals = redis.Refusals{
-	"EXISTS":  registry.ErrKeyExists,
-	"UNKNOWN": registry.ErrNoKey,
-	"LOST":    registry.ErrLost,
+	"EXISTS":  accesskeys.ErrKeyExists,
+	"UNKNOWN": accesskeys.ErrNoKey,
+	"LOST":    accesskeys.ErrLost,
 }
 
 // Store keeps API keys and revocations in Redis. It may be used by many goroutines.
@@ -48,7 +48,7 @@ type Store struct {
 	keys keys
 }
 
-var _ registry.Store = (*Store)(nil)
+var _ accesskeys.Store = (*Store)(nil)
 
 // New returns the API keys and revocations in the Redis of a connection.
 func New(conn *redis.Conn) *Store { return &Store{conn: conn, keys: keys(conn.Prefix())} }
@@ -57,8 +57,8 @@ func (s *Store) all() []string {
 	return []string{s.keys.records(), s.keys.revocations(), s.keys.ends(), s.keys.changes()}
 }
 
-// Create implements registry.Store.
-func (s *Store) Create(ctx context.Context, r registry.Record, most int) (registry.Position, error) {
+// Create implements accesskeys.Store.
+func (s *Store) Create(ctx context.Context, r accesskeys.Record, most int) (accesskeys.Position, error) {
 	args := []string{r.ID, string(r.Value), millis(r.Until), strconv.Itoa(most), id.New(), s.keys.topic()}
 	reply, err := s.conn.Run(ctx, createScript, s.all(), args)
 	if err != nil {
@@ -68,46 +68,46 @@ func (s *Store) Create(ctx context.Context, r registry.Record, most int) (regist
 }
 
 // createdOf decodes what create.lua returns.
-func createdOf(reply redis.Reply) (registry.Position, error) {
+func createdOf(reply redis.Reply) (accesskeys.Position, error) {
 	switch reply.Status {
 	case redis.OK:
 		d := reply.Decoder()
 		return position(d.Text(), d.Text()), d.End()
 	case statusFull:
-		return "", registry.ErrTooManyKeys
+		return "", accesskeys.ErrTooManyKeys
 	default:
 		return "", refusals.Error(reply)
 	}
 }
 
-// Revoke implements registry.Store.
-func (s *Store) Revoke(ctx context.Context, r registry.Revocation, most int) (registry.Revocation, registry.Position, error) {
+// Revoke implements accesskeys.Store.
+func (s *Store) Revoke(ctx context.Context, r accesskeys.Revocation, most int) (accesskeys.Revocation, accesskeys.Position, error) {
 	args := []string{
-		nameOf(r), millis(r.At), millis(r.Until), redis.Milliseconds(registry.DefaultLife),
+		nameOf(r), millis(r.At), millis(r.Until), redis.Milliseconds(accesskeys.DefaultLife),
 		strconv.Itoa(most), id.New(), s.keys.topic(),
 	}
 	reply, err := s.conn.Run(ctx, revokeScript, s.all(), args)
 	switch {
 	case err != nil:
-		return registry.Revocation{}, "", fmt.Errorf("revoke: %w", err)
+		return accesskeys.Revocation{}, "", fmt.Errorf("revoke: %w", err)
 	case reply.Status == statusFull:
-		return registry.Revocation{}, "", registry.ErrTooManyRevocations
+		return accesskeys.Revocation{}, "", accesskeys.ErrTooManyRevocations
 	}
 	return revokedOf(reply, r)
 }
 
 // revokedOf decodes what revoke.lua returns.
-func revokedOf(reply redis.Reply, r registry.Revocation) (registry.Revocation, registry.Position, error) {
+func revokedOf(reply redis.Reply, r accesskeys.Revocation) (accesskeys.Revocation, accesskeys.Position, error) {
 	if reply.Status != redis.OK {
-		return registry.Revocation{}, "", refusals.Error(reply)
+		return accesskeys.Revocation{}, "", refusals.Error(reply)
 	}
 	d := reply.Decoder()
 	r.At, r.Until = moment(d.Int64()), moment(d.Int64())
 	return r, position(d.Text(), d.Text()), d.End()
 }
 
-// Last implements registry.Store.
-func (s *Store) Last(ctx context.Context) (at registry.Position, err error) {
+// Last implements accesskeys.Store.
+func (s *Store) Last(ctx context.Context) (at accesskeys.Position, err error) {
 	c := s.conn.Client()
 	err = s.conn.Retry(ctx, "last change", func(ctx context.Context) error {
 		found, err := c.Do(ctx, c.B().Xrevrange().Key(s.keys.changes()).End("+").Start("-").Count(1).Build()).AsXRange()
@@ -119,30 +119,30 @@ func (s *Store) Last(ctx context.Context) (at registry.Position, err error) {
 	return at, err
 }
 
-// Changes implements registry.Store.
-func (s *Store) Changes(ctx context.Context, after registry.Position, others ...registry.Position) (registry.Changes, error) {
+// Changes implements accesskeys.Store.
+func (s *Store) Changes(ctx context.Context, after accesskeys.Position, others ...accesskeys.Position) (accesskeys.Changes, error) {
 	args := []string{strconv.Itoa(changesAtOnce)}
-	for _, position := range append([]registry.Position{after}, others...) {
+	for _, position := range append([]accesskeys.Position{after}, others...) {
 		at, token, ok := strings.Cut(string(position), " ")
 		if !ok {
-			return registry.Changes{}, registry.ErrLost // there is nothing before the first change
+			return accesskeys.Changes{}, accesskeys.ErrLost // there is nothing before the first change
 		}
 		args = append(args, at, token)
 	}
 	ks := []string{s.keys.records(), s.keys.revocations(), s.keys.changes()}
 	reply, err := s.conn.Run(ctx, changesScript, ks, args)
 	if err != nil {
-		return registry.Changes{}, fmt.Errorf("read changes: %w", err)
+		return accesskeys.Changes{}, fmt.Errorf("read changes: %w", err)
 	}
 	return changesOf(reply, after)
 }
 
 // changesOf decodes what changes.lua returns.
-func changesOf(reply redis.Reply, after registry.Position) (registry.Changes, error) {
+func changesOf(reply redis.Reply, after accesskeys.Position) (accesskeys.Changes, error) {
 	if reply.Status != redis.OK {
-		return registry.Changes{}, refusals.Error(reply)
+		return accesskeys.Changes{}, refusals.Error(reply)
 	}
-	changes := registry.Changes{At: after}
+	changes := accesskeys.Changes{At: after}
 	d, n := reply.Decoder(), 0
 	for ; d.More(); n++ {
 		changes.At = position(d.Text(), d.Text())
@@ -155,36 +155,36 @@ func changesOf(reply redis.Reply, after registry.Position) (registry.Changes, er
 }
 
 // entryOf returns what a change is about: what says in which hash the value is. It is empty if it isn't there any more.
-func entryOf(what, name, value string) (registry.Entry, error) {
+func entryOf(what, name, value string) (accesskeys.Entry, error) {
 	switch {
 	case what == "revoked":
 		return revocationOf(name, value)
 	case what != "key":
-		return registry.Entry{}, errors.New("a change of an unknown kind")
+		return accesskeys.Entry{}, errors.New("a change of an unknown kind")
 	case value == "":
-		return registry.Entry{}, nil // its deletion is a later change, or it has ended
+		return accesskeys.Entry{}, nil // its deletion is a later change, or it has ended
 	}
-	return registry.Entry{Record: &registry.Record{ID: name, Value: []byte(value)}}, nil
+	return accesskeys.Entry{Record: &accesskeys.Record{ID: name, Value: []byte(value)}}, nil
 }
 
 // revocationOf decodes a revocation. Without a value it has no times: an API key was deleted that isn't remembered.
-func revocationOf(name, value string) (registry.Entry, error) {
+func revocationOf(name, value string) (accesskeys.Entry, error) {
 	kind, of, _ := strings.Cut(name, ":")
-	r := &registry.Revocation{Kind: registry.Kind(kind), Name: of}
+	r := &accesskeys.Revocation{Kind: accesskeys.Kind(kind), Name: of}
 	if value == "" {
-		return registry.Entry{Revocation: r}, nil
+		return accesskeys.Entry{Revocation: r}, nil
 	}
 	at, until, _ := strings.Cut(value, " ")
 	atMS, err := strconv.ParseInt(at, 10, 64)
 	untilMS, errUntil := strconv.ParseInt(until, 10, 64)
 	r.At, r.Until = moment(atMS), moment(untilMS)
-	return registry.Entry{Revocation: r}, errors.Join(err, errUntil)
+	return accesskeys.Entry{Revocation: r}, errors.Join(err, errUntil)
 }
 
-// Each implements registry.Store.
-func (s *Store) Each(ctx context.Context, read func(registry.Entry)) error {
+// Each implements accesskeys.Store.
+func (s *Store) Each(ctx context.Context, read func(accesskeys.Entry)) error {
 	err := s.eachField(ctx, s.keys.records(), func(id, value string) error {
-		read(registry.Entry{Record: &registry.Record{ID: id, Value: []byte(value)}})
+		read(accesskeys.Entry{Record: &accesskeys.Record{ID: id, Value: []byte(value)}})
 		return nil
 	})
 	if err != nil {
@@ -222,21 +222,21 @@ func (s *Store) eachField(ctx context.Context, key string, read func(field, valu
 	}
 }
 
-// Watch implements registry.Store.
+// Watch implements accesskeys.Store.
 func (s *Store) Watch(changed func()) (stop func()) {
 	return s.conn.Listen(s.keys.topic(), pubsub.Listener{
 		Confirmed: changed, Message: func(string) { changed() }, Repeats: true,
 	})
 }
 
-func nameOf(r registry.Revocation) string { return string(r.Kind) + ":" + r.Name }
+func nameOf(r accesskeys.Revocation) string { return string(r.Kind) + ":" + r.Name }
 
 // position returns the position of a change, or "" for none.
-func position(id, token string) registry.Position {
+func position(id, token string) accesskeys.Position {
 	if id == "" {
 		return ""
 	}
-	return registry.Position(id + " " + token)
+	return accesskeys.Position(id + " " + token)
 }
 
 // millis returns a time in milliseconds since 1970; 0 is the zero time.

@@ -10,24 +10,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	accesskeys "github.com/tidemark-dev/tidemark/access/keys"
 	"github.com/tidemark-dev/tidemark/access/limits"
-	"github.com/tidemark-dev/tidemark/access/registry"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/accesstest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		accesstest.Run(t, func(t testing.TB) accesstest.Harness {
 			t.Helper()
-			conn := rig.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
+			conn := storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)})
 			return harness{New(conn)}
 		})
 	})
@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 // harness is a store with a key prefix of its own.
 type harness struct{ store *Store }
 
-func (h harness) Store() registry.Store { return h.store }
+func (h harness) Store() accesskeys.Store { return h.store }
 
 func (h harness) Forget(ctx context.Context) error {
 	c := h.store.conn.Client()
@@ -45,15 +45,15 @@ func (h harness) Forget(ctx context.Context) error {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	scripts, rows := luatest.Scripts(t, "access"), rig.KeyRows(t, "## API keys, revocations and quotas")
+	scripts, rows := luatest.Scripts(t, "access"), storetest.KeyRows(t, "## API keys, revocations and quotas")
 	k := keys("")
 	made := map[string]string{
 		"records": k.records(), "revocations": k.revocations(), "ends": k.ends(), "changes": k.changes(), "topic": k.topic(),
 		"quotaKey": "access.quota.{<owner>}.<quota>",
 	}
-	rig.RequireDocumented(t, made, rows)
-	rig.RequireSections(t, "## API keys, revocations and quotas", scripts)
-	rig.RequireUses(t, rows, scripts, map[string][]string{
+	storetest.RequireDocumented(t, made, rows)
+	storetest.RequireSections(t, "## API keys, revocations and quotas", scripts)
+	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"keys": {k.records()}, "revocations": {k.revocations()}, "ends": {k.ends()}, "changes": {k.changes()},
 		"topic": {k.topic()}, "full": {made["quotaKey"]},
 	}, "watch", "load", "last")
@@ -63,8 +63,8 @@ func TestPage(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "access")
-	rig.RequireStatuses(t, "store.go", scripts)
-	rig.RequireOneCaller(t, scripts, map[string]string{"quota": "Take"})
+	storetest.RequireStatuses(t, "store.go", scripts)
+	storetest.RequireOneCaller(t, scripts, map[string]string{"quota": "Take"})
 }
 
 func TestQuotaKeys(t *testing.T) {
@@ -85,18 +85,18 @@ func (h harness) do(t *testing.T, command ...string) string {
 // Revocations have an end, and what happened is forgotten. Keys stay.
 func TestEndsOfKeys(t *testing.T) {
 	t.Parallel()
-	l := rig.NewLab(t)
+	l := storetest.NewLab(t)
 	h := harness{New(l.Conn)}
 	k := keys("")
-	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
-	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}"), Until: time.Now().Add(time.Hour)}, 10)))
+	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
+	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}"), Until: time.Now().Add(time.Hour)}, 10)))
 	for _, life := range []time.Duration{20, 10} {
-		token := registry.Revocation{Kind: registry.RevokedToken, Name: life.String(), Until: time.Now().Add(life * time.Hour)}
+		token := accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: life.String(), Until: time.Now().Add(life * time.Hour)}
 		_, _, err := h.store.Revoke(t.Context(), token, 10)
 		require.NoError(t, err)
-		require.InDelta(t, 44*time.Hour, l.Life(t, k.revocations()), float64(rig.Patience), "a day after the last one")
+		require.InDelta(t, 44*time.Hour, l.Life(t, k.revocations()), float64(storetest.Patience), "a day after the last one")
 	}
-	require.InDelta(t, 30*24*time.Hour, l.Life(t, k.changes()), float64(rig.Patience))
+	require.InDelta(t, 30*24*time.Hour, l.Life(t, k.changes()), float64(storetest.Patience))
 	require.Equal(t, "-1", h.do(t, "PTTL", l.Conn.Prefix()+k.records()))
 	require.Equal(t, []string{k.changes(), k.ends(), k.records(), k.revocations()}, l.Found(t))
 }
@@ -104,9 +104,9 @@ func TestEndsOfKeys(t *testing.T) {
 // A change that a fail-over lost can have the same place as another one.
 func TestAnotherHistory(t *testing.T) {
 	t.Parallel()
-	l := rig.NewLab(t)
+	l := storetest.NewLab(t)
 	h := harness{New(l.Conn)}
-	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
+	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
 	at, err := h.store.Last(t.Context())
 	require.NoError(t, err)
 	id, _, _ := strings.Cut(string(at), " ")
@@ -114,7 +114,7 @@ func TestAnotherHistory(t *testing.T) {
 	h.do(t, "DEL", changes)
 	h.do(t, "XADD", changes, id, "token", "another", "key", "a")
 	_, err = h.store.Changes(t.Context(), at)
-	require.ErrorIs(t, err, registry.ErrLost)
+	require.ErrorIs(t, err, accesskeys.ErrLost)
 	now, err := h.store.Last(t.Context())
 	require.NoError(t, err)
 	require.NotEqual(t, at, now)
@@ -123,43 +123,43 @@ func TestAnotherHistory(t *testing.T) {
 // Changes are trimmed, and who is too far behind reads everything.
 func TestChangesAreBounded(t *testing.T) {
 	t.Parallel()
-	l := rig.NewLab(t)
+	l := storetest.NewLab(t)
 	h := harness{New(l.Conn)}
-	token := registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"}
+	token := accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "ann"}
 	_, _, err := h.store.Revoke(t.Context(), token, 10)
 	require.NoError(t, err)
 	at, err := h.store.Last(t.Context())
 	require.NoError(t, err)
 	changes := l.Conn.Prefix() + keys("").changes()
 	h.do(t, "EVAL", `for i = 1, 10000 do redis.call('XADD', KEYS[1], '*', 'token', i, 'revoked', 'subject:ann') end return 1`, "1", changes)
-	_, _, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedSubject, Name: "bob"}, 10)
+	_, _, err = h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedSubject, Name: "bob"}, 10)
 	require.NoError(t, err)
 	length, err := l.Node.Do(t, "XLEN", changes).AsInt64()
 	require.NoError(t, err)
 	require.LessOrEqual(t, length, int64(4096+100))
 	_, err = h.store.Changes(t.Context(), at)
-	require.ErrorIs(t, err, registry.ErrLost)
+	require.ErrorIs(t, err, accesskeys.ErrLost)
 }
 
 func TestErrorsOfRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	h := harness{New(rig.Connect(t, redis.Options{URL: node.URL()}))}
-	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a"}
-	require.NoError(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
-	rig.FillUp(t, node)
-	rig.RequireFull(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "b", Value: []byte("{}")}, 10)))
+	h := harness{New(storetest.Connect(t, redis.Options{URL: node.URL()}))}
+	token := accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "a"}
+	require.NoError(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
+	storetest.FillUp(t, node)
+	storetest.RequireFull(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "b", Value: []byte("{}")}, 10)))
 	_, _, err := h.store.Revoke(t.Context(), token, 10)
 	require.NoError(t, err, "a full Redis takes revocations")
-	_, _, err = h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: "a"}, 10)
+	_, _, err = h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedKey, Name: "a"}, 10)
 	require.NoError(t, err, "and deletions")
 	taken, err := NewQuotas(h.store.conn).Take(t.Context(), limits.Quota{Owner: "a", Name: "b", Rate: 1, Burst: 1}, 1)
 	require.NoError(t, err)
 	require.True(t, taken.OK, "and limits hold")
 
-	rig.Set(t, node, "maxmemory", "0")
+	storetest.Set(t, node, "maxmemory", "0")
 	h.do(t, "HSET", keys("").revocations(), "jti:odd", "not times")
-	require.ErrorIs(t, h.store.Each(t.Context(), func(registry.Entry) {}), redis.ErrReply)
+	require.ErrorIs(t, h.store.Each(t.Context(), func(accesskeys.Entry) {}), redis.ErrReply)
 	h.do(t, "SET", keys("").changes(), "x")
 	_, err = h.store.Last(t.Context())
 	require.Error(t, err)
@@ -170,22 +170,22 @@ func TestRights(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
 	require.NoError(t, node.Do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels", "+@all").Error())
-	h := harness{New(rig.Connect(t, redis.Options{URL: node.URL(), Username: "mute", Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
-	rig.RequireUnavailable(t, rig.ErrorOf(h.store.Create(t.Context(), registry.Record{ID: "a", Value: []byte("{}")}, 10)))
-	_, _, err := h.store.Revoke(t.Context(), registry.Revocation{Kind: registry.RevokedToken, Name: "a"}, 10)
-	rig.RequireUnavailable(t, err)
-	require.Empty(t, rig.Dump(t, node))
+	h := harness{New(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "mute", Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
+	storetest.RequireUnavailable(t, storetest.ErrorOf(h.store.Create(t.Context(), accesskeys.Record{ID: "a", Value: []byte("{}")}, 10)))
+	_, _, err := h.store.Revoke(t.Context(), accesskeys.Revocation{Kind: accesskeys.RevokedToken, Name: "a"}, 10)
+	storetest.RequireUnavailable(t, err)
+	require.Empty(t, storetest.Dump(t, node))
 }
 
 func TestDecoding(t *testing.T) {
 	t.Parallel()
-	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
-		"changes": func(r redis.Reply) error { return rig.ErrorOf(changesOf(r, "")) },
+	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"changes": func(r redis.Reply) error { return storetest.ErrorOf(changesOf(r, "")) },
 		"revoke": func(r redis.Reply) error {
-			return func() error { _, _, err := revokedOf(r, registry.Revocation{}); return err }()
+			return func() error { _, _, err := revokedOf(r, accesskeys.Revocation{}); return err }()
 		},
-		"create": func(r redis.Reply) error { return rig.ErrorOf(createdOf(r)) },
-		"quota":  func(r redis.Reply) error { return rig.ErrorOf(taken(r)) },
+		"create": func(r redis.Reply) error { return storetest.ErrorOf(createdOf(r)) },
+		"quota":  func(r redis.Reply) error { return storetest.ErrorOf(taken(r)) },
 	}, map[string][]string{
 		"changes": {`{'OK'}`, `{'OK', '1-0', 't', 'key', 'a', '{}'}`, `{'OK', '1-0', 't', 'revoked', 'jti:a', '1 2'}`},
 		"create":  {`{'OK', '1-0', 't'}`},
@@ -197,5 +197,5 @@ func TestDecoding(t *testing.T) {
 		"revoke":  {`{'OK'}`, `{'OK', 1, 2, '1-0'}`, `{'OK', 'x', 1, '1-0', 't'}`},
 		"quota":   {`{'OK'}`, `{'OK', 1, 2}`, `{'LIMITED', 1}`},
 	})
-	rig.RequireRefusals(t, refusals, map[string]error{"EXISTS": registry.ErrKeyExists, "UNKNOWN": registry.ErrNoKey, "LOST": registry.ErrLost})
+	storetest.RequireRefusals(t, refusals, map[string]error{"EXISTS": accesskeys.ErrKeyExists, "UNKNOWN": accesskeys.ErrNoKey, "LOST": accesskeys.ErrLost})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // heavy is the size of messages of which a large fetch has many.
@@ -124,7 +124,7 @@ func TestLargeFetchBesideAListener(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	s := open(t, redis.Options{URL: n.URL()})
 	all := fill(t, s, "x", 300)
-	rig.Set(t, n, "client-output-buffer-limit", "pubsub 64kb 64kb 1")
+	storetest.Set(t, n, "client-output-buffer-limit", "pubsub 64kb 64kb 1")
 	l := listen(t, s, "x")
 	for range 10 {
 		b, err := s.Fetch(t.Context(), all)

@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
@@ -24,13 +24,13 @@ import (
 // meter is a store on a private Redis whose commands can be counted on both sides.
 type meter struct {
 	*Store
-	*rig.Meter
+	*storetest.Meter
 	policy channel.Policy
 }
 
 func newMeter(t *testing.T, o redistest.Options) *meter {
 	t.Helper()
-	m := rig.NewMeter(t, o)
+	m := storetest.NewMeter(t, o)
 	s, err := New(m.Conn, Options{})
 	require.NoError(t, err)
 	return &meter{Store: s, Meter: m, policy: channel.Policy{TTL: time.Hour, MaxMessageBytes: 1000}}
@@ -85,14 +85,14 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 	ten, err := m.Fetch(ctx, m.request(10))
 	require.NoError(t, err)
 	fetch := func(limit int) func(context.Context) error {
-		return func(ctx context.Context) error { return rig.ErrorOf(m.Fetch(ctx, m.request(limit))) }
+		return func(ctx context.Context) error { return storetest.ErrorOf(m.Fetch(ctx, m.request(limit))) }
 	}
 	publish := func(id string, n int) func(context.Context) error {
-		return func(ctx context.Context) error { return rig.ErrorOf(m.Publish(ctx, m.drafts(id, n))) }
+		return func(ctx context.Context) error { return storetest.ErrorOf(m.Publish(ctx, m.drafts(id, n))) }
 	}
 	subscribe := func(name string, start channel.Start) func(context.Context) error {
 		r := channel.SubscribeRequest{Channel: "ch", Subscriber: name, Policy: m.policy, From: channel.From{Start: start}}
-		return func(ctx context.Context) error { return rig.ErrorOf(m.Subscribe(ctx, r)) }
+		return func(ctx context.Context) error { return storetest.ErrorOf(m.Subscribe(ctx, r)) }
 	}
 	ack := func(ctx context.Context) error {
 		return m.Ack(ctx, channel.AckRequest{Receipt: receiptOf("ch", five), Policy: m.policy})
@@ -104,19 +104,19 @@ func TestEachOperationIsOneCommand(t *testing.T) {
 		{"publish to a new channel", "publish", 0, func(ctx context.Context) error {
 			r := m.drafts("a", 1)
 			r.Channel = "new"
-			return rig.ErrorOf(m.Publish(ctx, r))
+			return storetest.ErrorOf(m.Publish(ctx, r))
 		}},
 		{"fetch one", "fetch", 0, fetch(1)},
 		{"fetch all", "fetch", 0, fetch(1000)},
 		{"ack", "ack", 0, ack},
 		{"ack again", "ack", 0, ack},
 		{"next", "next", 0, func(ctx context.Context) error {
-			return rig.ErrorOf(m.Next(ctx, channel.AckRequest{Receipt: receiptOf("ch", ten), Policy: m.policy}, m.request(1000)))
+			return storetest.ErrorOf(m.Next(ctx, channel.AckRequest{Receipt: receiptOf("ch", ten), Policy: m.policy}, m.request(1000)))
 		}},
 		{"subscribe from latest", "subscribe", 0, subscribe("latest", channel.StartLatest)},
 		{"subscribe from earliest", "subscribe", 0, subscribe("earliest", channel.StartEarliest)},
 		{"subscribe again", "subscribe", 0, subscribe("latest", channel.StartLatest)},
-		{"describe", "describe", 0, func(ctx context.Context) error { return rig.ErrorOf(m.Describe(ctx, about("ch", m.policy))) }},
+		{"describe", "describe", 0, func(ctx context.Context) error { return storetest.ErrorOf(m.Describe(ctx, about("ch", m.policy))) }},
 		{"unsubscribe", "unsubscribe", 0, func(ctx context.Context) error { return m.Unsubscribe(ctx, "ch", "latest", ulid.ULID{}) }},
 	} {
 		m.isOneCommand(t, op)
@@ -166,7 +166,7 @@ func TestPollOfManyIsOneCommand(t *testing.T) {
 	defer stop()
 	other, err := New(m.Conn, Options{}) // as another server
 	require.NoError(t, err)
-	rig.WaitFor(t, "the removal to be noticed", func() bool {
+	storetest.WaitFor(t, "the removal to be noticed", func() bool {
 		require.NoError(t, other.Unsubscribe(t.Context(), "ch0", reader, ulid.ULID{}))
 		_, err := other.Subscribe(t.Context(), channel.SubscribeRequest{Channel: "ch0", Subscriber: reader, Policy: m.policy})
 		require.NoError(t, err)
@@ -375,8 +375,8 @@ func (c *crowd) wait(ctx context.Context, t *testing.T, name string, n int) {
 // reads counts the clock reads of each channel.
 func reads(commands [][]string) map[string]int {
 	counts := map[string]int{}
-	for _, c := range rig.WithName(commands, "MGET") {
-		counts[rig.HashTag(c[1])]++
+	for _, c := range storetest.WithName(commands, "MGET") {
+		counts[storetest.HashTag(c[1])]++
 	}
 	return counts
 }
@@ -384,7 +384,7 @@ func reads(commands [][]string) map[string]int {
 // fetched returns the marks for which there was a fetch.
 func fetched(commands [][]string) map[string]bool {
 	marks := map[string]bool{}
-	for _, c := range rig.WithName(commands, "EVALSHA") {
+	for _, c := range storetest.WithName(commands, "EVALSHA") {
 		if c[1] == fetchScript.SHA1() {
 			marks[c[5]] = true
 		}
@@ -409,12 +409,12 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	c.Tap.AwaitSent(t, before, func(commands [][]string) bool { return len(fetched(commands)) == 221 })
 	settling := c.Tap.Count() // who has fetched is about to sleep
 	c.Tap.AwaitSent(t, settling, func(commands [][]string) bool { return each(commands, 3) })
-	require.Len(t, rig.WithName(c.Tap.Sent(before), "SSUBSCRIBE"), 3, "one subscription per channel")
+	require.Len(t, storetest.WithName(c.Tap.Sent(before), "SSUBSCRIBE"), 3, "one subscription per channel")
 
 	quiet := c.Tap.Count()
 	c.Tap.AwaitSent(t, quiet, func(commands [][]string) bool { return each(commands, 10) })
 	sent := c.Tap.Sent(quiet)
-	require.Len(t, rig.WithName(sent, "MGET"), len(sent), "only clocks are read: %.300v", sent)
+	require.Len(t, storetest.WithName(sent, "MGET"), len(sent), "only clocks are read: %.300v", sent)
 	counts := reads(sent)
 	require.Less(t, counts["many"], 3*counts["one"], "per channel, not per waiter")
 	waiters, channels := c.service.Waiting()
@@ -426,7 +426,7 @@ func TestWaitingCostsNothingPerWaiter(t *testing.T) {
 	for range sizes["many"] {
 		require.Equal(t, "many", <-c.got)
 	}
-	sent = rig.WithName(c.Tap.Sent(published), "EVALSHA")
+	sent = storetest.WithName(c.Tap.Sent(published), "EVALSHA")
 	require.Len(t, sent, 1, "the publish, and no fetch")
 	require.Equal(t, publishScript.SHA1(), sent[0][1])
 }

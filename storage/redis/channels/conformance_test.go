@@ -17,14 +17,14 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
-	"github.com/tidemark-dev/tidemark/storage/redis/lookup"
+	"github.com/tidemark-dev/tidemark/storage/redis/queues"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		open := func(t testing.TB) *harness {
 			t.Helper()
 			prefix := redistest.Prefix(t)
@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 			t.Cleanup(conn.Close)
 			store, err := channels.New(conn, channels.Options{})
 			require.NoError(t, err)
-			return &harness{store: store, lookup: lookup.New(conn), client: r.Client, prefix: prefix}
+			return &harness{store: store, lookup: queues.NewLookup(conn), client: r.Client, prefix: prefix}
 		}
 		channeltest.Run(t, func(t testing.TB) channeltest.Harness { return open(t) })
 		t.Run("lookup", func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 // doesn't follow a mistake of the store's.
 type harness struct {
 	store  *channels.Store
-	lookup *lookup.Lookup
+	lookup *queues.Lookup
 	client rueidis.Client
 	prefix string
 }

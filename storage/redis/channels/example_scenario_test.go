@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/receipt"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // The worked example's times: a step of its t, and the channel's TTL. A test takes so little time in between that
@@ -59,13 +59,13 @@ type example struct {
 // lab is a store, and a way to its Redis behind it.
 type lab struct {
 	*Store
-	*rig.Lab
+	*storetest.Lab
 	name string // the channel
 }
 
 func newLab(t *testing.T, name string) *lab {
 	t.Helper()
-	l := rig.NewLab(t)
+	l := storetest.NewLab(t)
 	return &lab{Store: of(t, l.Conn, Options{}), Lab: l, name: name}
 }
 
@@ -133,7 +133,7 @@ func (e *example) next(t *testing.T, subscriber string) {
 }
 
 // holds compares all keys of the channel with a step's table.
-func (e *example) holds(t *testing.T, step rig.Step) {
+func (e *example) holds(t *testing.T, step storetest.Step) {
 	t.Helper()
 	e.RequireStep(t, step, exampleSlack, func(key string) string { return e.Value(t, key) }, func(end string) time.Duration {
 		return time.Duration((exampleEnd(t, end) - float64(e.now)) * float64(exampleUnit))
@@ -165,7 +165,7 @@ func TestWorkedExample(t *testing.T) {
 		"publish msg123 again": func() { e.publish(t, "msg123", "0", true) },
 		"unsubscribe sA":       func() { require.NoError(t, e.Unsubscribe(t.Context(), e.name, "sA", ulid.ULID{})) },
 	}
-	steps := rig.Steps(t, "## The worked example", stepHeading)
+	steps := storetest.Steps(t, "## The worked example", stepHeading)
 	require.Len(t, steps, len(run))
 	for _, step := range steps {
 		require.Contains(t, run, step.Title)
@@ -234,7 +234,7 @@ func TestPredecessorsChannel(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, clock.Clock(2), published[0].Clock)
-	require.Regexp(t, rig.Shape("<ULID>"), e.Value(t, "c.{chX}.epoch"))
+	require.Regexp(t, storetest.Shape("<ULID>"), e.Value(t, "c.{chX}.epoch"))
 	require.ErrorIs(t, e.Ack(t.Context(), e.receipt("sB")), channel.ErrReceiptEpoch)
 
 	d, err := e.Describe(t.Context(), about("chX", e.policy))

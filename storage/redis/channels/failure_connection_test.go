@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // Scripts that Redis has lost are sent again.
@@ -30,7 +30,7 @@ func TestFailureScriptsFlushed(t *testing.T) {
 		require.NoError(t, c.Do(t.Context()), c.Name)
 	}
 	require.NoError(t, n.Do(t, "SCRIPT", "FLUSH", "SYNC").Error())
-	rig.RequireEach(t.Context(), t, calls(t, s, "x"), rig.RequireFine)
+	storetest.RequireEach(t.Context(), t, calls(t, s, "x"), storetest.RequireFine)
 
 	lore{messages: 1}.make(t, s, n.Client(), "y")
 	b, err := s.Fetch(t.Context(), lore{}.fetch("y"))
@@ -56,7 +56,7 @@ func TestFailureConnectionsKilledUnderLoad(t *testing.T) {
 		})
 	}
 	for i := range kills {
-		rig.WaitFor(t, "publishes between the kills", func() bool {
+		storetest.WaitFor(t, "publishes between the kills", func() bool {
 			return told.Load() >= int64(i*publishers*messages/kills) || ctx.Err() != nil
 		})
 		require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
@@ -78,26 +78,26 @@ func TestFailureRedisDown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := redistest.Start(t, rig.Durable)
+			n := redistest.Start(t, storetest.Durable)
 			s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute})
 			hasty := open(t, redis.Options{URL: n.URL(), Timeout: 2 * time.Second})
 			lore{messages: 3}.make(t, s, n.Client(), "x")
 			all, inVain := calls(t, s, "x"), calls(t, hasty, "x")
 			stored := func() map[string]string { // without the key of a readiness check, which may still be in progress
-				all := rig.Dump(t, n)
+				all := storetest.Dump(t, n)
 				maps.DeleteFunc(all, func(key, _ string) bool { return strings.HasPrefix(key, "tidemark.ready.") })
 				return all
 			}
 			before := stored()
 			how.away(n, t)
-			rig.RequireEach(t.Context(), t, inVain, rig.RequireUnavailable)
-			rig.RequireEach(rig.Shortly(t), t, all, rig.RequireUnavailable)
+			storetest.RequireEach(t.Context(), t, inVain, storetest.RequireUnavailable)
+			storetest.RequireEach(storetest.Shortly(t), t, all, storetest.RequireUnavailable)
 			how.back(n, t)
 			if name != "paused" { // what was sent before is still done when it wakes up
 				require.Equal(t, before, stored())
 			}
-			rig.RequireEach(t.Context(), t, all, rig.RequireFine)
-			rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+			storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
+			storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 			d, err := s.Describe(t.Context(), about("x", lore{}.policy()))
 			require.NoError(t, err)
 			require.EqualValues(t, 3+4, d.Clock, "the repeats changed nothing")
@@ -109,7 +109,7 @@ func TestFailureRedisDown(t *testing.T) {
 // A call begun while Redis is away succeeds when Redis comes back in time.
 func TestFailureRedisRestarts(t *testing.T) {
 	t.Parallel()
-	n := redistest.Start(t, rig.Durable)
+	n := redistest.Start(t, storetest.Durable)
 	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute})
 	lore{messages: 1}.make(t, s, n.Client(), "x")
 	all := calls(t, s, "x")
@@ -130,7 +130,7 @@ func TestFailureContextCancelled(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Hour})
 	lore{messages: 1}.make(t, s, n.Client(), "x")
-	all := rig.AllBut(calls(t, s, "x"), "ready") // makes a subscription of its own, see TestFailureListen…
+	all := storetest.AllBut(calls(t, s, "x"), "ready") // makes a subscription of its own, see TestFailureListen…
 	n.Pause(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -141,14 +141,14 @@ func TestFailureContextCancelled(t *testing.T) {
 			done <- c.Do(ctx)
 		}()
 	}
-	rig.WaitFor(t, "all calls to be on their way", func() bool { return int(running.Load()) == len(all) })
+	storetest.WaitFor(t, "all calls to be on their way", func() bool { return int(running.Load()) == len(all) })
 	patient := make(chan error)
-	go func() { patient <- rig.ErrorOf(s.Publish(t.Context(), one("x", "patient"))) }()
+	go func() { patient <- storetest.ErrorOf(s.Publish(t.Context(), one("x", "patient"))) }()
 	cancel()
 	for range all {
 		require.ErrorIs(t, <-done, context.Canceled)
 	}
-	err := rig.ErrorOf(s.Publish(ctx, one("x", "late")))
+	err := storetest.ErrorOf(s.Publish(ctx, one("x", "late")))
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, fault.ErrUnavailable)
 	n.Resume(t)
@@ -161,12 +161,12 @@ func TestFailureTooManyClients(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	s := open(t, redis.Options{URL: n.URL(), Timeout: time.Minute})
 	lore{messages: 1}.make(t, s, n.Client(), "x")
-	rig.Set(t, n, "maxclients", "1")
+	storetest.Set(t, n, "maxclients", "1")
 	require.NoError(t, n.Do(t, "CLIENT", "KILL", "TYPE", "normal").Error())
-	err := rig.ErrorOf(s.Publish(rig.Shortly(t), one("x", "m2")))
-	rig.RequireUnavailable(t, err)
-	rig.Set(t, n, "maxclients", "100")
-	require.NoError(t, rig.ErrorOf(s.Publish(t.Context(), one("x", "m2"))))
+	err := storetest.ErrorOf(s.Publish(storetest.Shortly(t), one("x", "m2")))
+	storetest.RequireUnavailable(t, err)
+	storetest.Set(t, n, "maxclients", "100")
+	require.NoError(t, storetest.ErrorOf(s.Publish(t.Context(), one("x", "m2"))))
 }
 
 // After Close operations are refused at once.
@@ -177,7 +177,7 @@ func TestFailureClosed(t *testing.T) {
 	lore{messages: 1}.make(t, s, n.Client(), "x")
 	all := calls(t, s, "x")
 	s.conn.Close()
-	rig.RequireEach(t.Context(), t, all, func(t testing.TB, err error, about ...any) {
+	storetest.RequireEach(t.Context(), t, all, func(t testing.TB, err error, about ...any) {
 		require.ErrorIs(t, err, fault.ErrUnavailable, about...)
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // publishing is a set of publishers that run while a primary fails.
@@ -87,7 +87,7 @@ func (p *publishing) answered() {
 func (p *publishing) awaitMore(t *testing.T) {
 	t.Helper()
 	before := p.told.Load()
-	rig.WaitFor(t, "publishes to be answered", func() bool { return p.told.Load() > before+20 || p.failed.Load() })
+	storetest.WaitFor(t, "publishes to be answered", func() bool { return p.told.Load() > before+20 || p.failed.Load() })
 }
 
 func (p *publishing) end(t *testing.T) {
@@ -132,7 +132,7 @@ func TestFailureSentinelFailover(t *testing.T) {
 			p := publishOn(t, s, "x", false)
 			c.fail(t, nodes)
 			promoted := nodes.Nodes()[1]
-			rig.WaitFor(t, "the replica to be promoted", func() bool { return isPrimary(t, promoted) })
+			storetest.WaitFor(t, "the replica to be promoted", func() bool { return isPrimary(t, promoted) })
 			p.awaitMore(t)
 			p.end(t)
 			requireSound(t, s, promoted.Client(), "x")
@@ -171,9 +171,9 @@ func TestFailureClusterFailover(t *testing.T) {
 	l.requirePublished(t, s, "x", "after")
 
 	lore{messages: 3}.make(t, s, nil, "y")
-	require.NoError(t, rig.ErrorOf(s.conn.Inspect(t.Context())), "one node is away")
+	require.NoError(t, storetest.ErrorOf(s.conn.Inspect(t.Context())), "one node is away")
 	other := open(t, redis.Options{URL: strings.Join(c.Addrs(), ",")})
-	rig.RequireEach(t.Context(), t, calls(t, other, "y"), rig.RequireFine)
+	storetest.RequireEach(t.Context(), t, calls(t, other, "y"), storetest.RequireFine)
 }
 
 // When a replica takes over in a manual fail-over, nothing is lost.
@@ -200,7 +200,7 @@ func TestFailureClusterSwitchover(t *testing.T) {
 // While a cluster is down its channels are unavailable, those of nodes that run too. Then they are back.
 func TestFailureClusterDown(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: rig.Durable.Args})
+	c := redistest.StartCluster(t, redistest.Options{Replicas: -1, Args: storetest.Durable.Args})
 	s := open(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Second})
 	lore{messages: 3}.make(t, s, nil, "x")
 	all := calls(t, s, "x")
@@ -212,21 +212,21 @@ func TestFailureClusterDown(t *testing.T) {
 		}
 	}
 	killed.Kill(t)
-	rig.WaitFor(t, "the cluster to be down", func() bool {
+	storetest.WaitFor(t, "the cluster to be down", func() bool {
 		return strings.HasPrefix(errorText(owner.Do(t, "GET", s.keys("x").Clock()).Error()), "CLUSTERDOWN")
 	})
-	onCluster := rig.AllBut(all, "ready", "inspect", "receipt key") // those depend on other slots and nodes
-	rig.RequireEach(t.Context(), t, onCluster, rig.RequireUnavailable)
-	_, err := redis.Connect(rig.Shortly(t), redis.Options{URL: killed.Addr(), Logger: s.conn.Logger()})
+	onCluster := storetest.AllBut(all, "ready", "inspect", "receipt key") // those depend on other slots and nodes
+	storetest.RequireEach(t.Context(), t, onCluster, storetest.RequireUnavailable)
+	_, err := redis.Connect(storetest.Shortly(t), redis.Options{URL: killed.Addr(), Logger: s.conn.Logger()})
 	require.Error(t, err)
 
 	done := make(chan error)
 	patient := open(t, redis.Options{URL: owner.Addr(), Timeout: time.Minute})
-	go func() { done <- rig.ErrorOf(patient.Publish(t.Context(), one("x", "patient"))) }()
+	go func() { done <- storetest.ErrorOf(patient.Publish(t.Context(), one("x", "patient"))) }()
 	killed.Restart(t)
 	c.AwaitOK(t)
 	require.NoError(t, <-done)
-	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+	storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 }
 
 // The part of a cluster that runs serves its channels, where the cluster allows that.
@@ -241,14 +241,14 @@ func TestFailureClusterPartlyDown(t *testing.T) {
 			continue
 		}
 		lore{messages: 3}.make(t, s, nil, name)
-		all := rig.AllBut(calls(t, s, name), "ready", "inspect", "receipt key") // those aren't on the channel's node
+		all := storetest.AllBut(calls(t, s, name), "ready", "inspect", "receipt key") // those aren't on the channel's node
 		c.Owner(t, c.Slot("{"+name+"}")).Kill(t)
-		rig.RequireEach(t.Context(), t, all, rig.RequireUnavailable)
+		storetest.RequireEach(t.Context(), t, all, storetest.RequireUnavailable)
 		break
 	}
 	other := open(t, redis.Options{URL: up.Addr()})
 	for _, store := range []*Store{s, other} {
-		rig.RequireEach(t.Context(), t, rig.AllBut(calls(t, store, "x"), "ready", "receipt key"), rig.RequireFine)
+		storetest.RequireEach(t.Context(), t, storetest.AllBut(calls(t, store, "x"), "ready", "receipt key"), storetest.RequireFine)
 	}
 }
 

@@ -12,12 +12,11 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // calls returns all operations on a channel that lore.make made, with at least one message. Each can be repeated.
-func calls(t *testing.T, s *Store, name string) []rig.Call {
+func calls(t *testing.T, s *Store, name string) []storetest.Call {
 	t.Helper()
 	l := lore{}
 	b, err := s.Fetch(t.Context(), l.fetch(name))
@@ -25,12 +24,12 @@ func calls(t *testing.T, s *Store, name string) []rig.Call {
 	ack := channel.AckRequest{Receipt: receiptOf(name, b), Policy: l.policy()}
 	batch := one(name, "b1")
 	batch.Drafts = drafted("b1", "b2", "b3")
-	return []rig.Call{
-		{Name: "publish", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
-		{Name: "publish a batch", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, batch)) }},
-		{Name: "fetch", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Fetch(ctx, l.fetch(name))) }},
+	return []storetest.Call{
+		{Name: "publish", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, one(name, "p1"))) }},
+		{Name: "publish a batch", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, batch)) }},
+		{Name: "fetch", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Fetch(ctx, l.fetch(name))) }},
 		{Name: "ack", Do: func(ctx context.Context) error { return s.Ack(ctx, ack) }},
-		{Name: "next", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
+		{Name: "next", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Next(ctx, ack, l.fetch(name))) }},
 		{Name: "poll", Do: func(ctx context.Context) error {
 			return pollOne(ctx, s, channel.PollRequest{FetchRequest: l.fetch(name)})
 		}},
@@ -41,14 +40,14 @@ func calls(t *testing.T, s *Store, name string) []rig.Call {
 			return s.FetchEach(ctx, []channel.FetchRequest{l.fetch(name)})[0].Err
 		}},
 		{Name: "subscribe", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another", Policy: l.policy()}))
+			return storetest.ErrorOf(s.Subscribe(ctx, channel.SubscribeRequest{Channel: name, Subscriber: "another", Policy: l.policy()}))
 		}},
 		{Name: "unsubscribe", Do: func(ctx context.Context) error { return s.Unsubscribe(ctx, name, "another", ulid.ULID{}) }},
-		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Describe(ctx, about(name, l.policy()))) }},
-		{Name: "position", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Position(ctx, name)) }},
+		{Name: "describe", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Describe(ctx, about(name, l.policy()))) }},
+		{Name: "position", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Position(ctx, name)) }},
 		{Name: "ready", Do: s.conn.Ready},
-		{Name: "inspect", Do: func(ctx context.Context) error { return rig.ErrorOf(s.conn.Inspect(ctx)) }},
-		{Name: "receipt key", Do: func(ctx context.Context) error { return rig.ErrorOf(s.ReceiptKeys(ctx)) }},
+		{Name: "inspect", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.conn.Inspect(ctx)) }},
+		{Name: "receipt key", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.ReceiptKeys(ctx)) }},
 	}
 }
 
@@ -86,7 +85,7 @@ func requireWhole(t *testing.T, s *Store, direct rueidis.Client, name string, n 
 	require.Equal(t, strconv.Itoa(n), get(ch.Clock()))
 	seen := map[string]bool{}
 	for at := clock.Clock(1); at <= clock.Clock(n); at++ {
-		m, err := envelope.Parse([]byte(get(ch.Message(at))), at)
+		m, err := parseEnvelope([]byte(get(ch.Message(at))), at)
 		require.NoError(t, err)
 		require.False(t, seen[m.ID], m.ID)
 		seen[m.ID] = true

@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // A Redis that loads its data is one that is back in a moment.
@@ -32,7 +32,7 @@ func TestFailureLoading(t *testing.T) {
 	n.Kill(t)
 
 	published, opened := make(chan error), make(chan error)
-	go func() { published <- rig.ErrorOf(s.Publish(t.Context(), one("x", "new"))) }()
+	go func() { published <- storetest.ErrorOf(s.Publish(t.Context(), one("x", "new"))) }()
 	go func() {
 		other, err := redis.Connect(t.Context(), redis.Options{URL: n.URL(), Logger: s.conn.Logger()})
 		if err == nil {
@@ -83,22 +83,22 @@ func TestFailureReadOnly(t *testing.T) {
 			lore{messages: 3}.make(t, s, n.Client(), "x")
 			all := calls(t, s, "x")
 			require.NoError(t, n.Do(t, commands.refuse...).Error())
-			before := rig.Dump(t, n)
+			before := storetest.Dump(t, n)
 			reads := []string{"fetch", "poll", "fetch together", "position", "inspect"}
-			rig.RequireEach(t.Context(), t, rig.Only(all, reads...), rig.RequireFine)
-			rig.RequireEach(rig.Shortly(t), t, rig.AllBut(all, reads...), rig.RequireUnavailable)
-			require.Equal(t, before, rig.Dump(t, n))
+			storetest.RequireEach(t.Context(), t, storetest.Only(all, reads...), storetest.RequireFine)
+			storetest.RequireEach(storetest.Shortly(t), t, storetest.AllBut(all, reads...), storetest.RequireUnavailable)
+			require.Equal(t, before, storetest.Dump(t, n))
 
 			retried := label(registry, "tidemark_redis_retries_total", code)
 			require.NotZero(t, retried)
 			done := make(chan error)
-			go func() { done <- rig.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
-			rig.WaitFor(t, "the publish to be tried again", func() bool {
+			go func() { done <- storetest.ErrorOf(s.Publish(t.Context(), one("x", "p1"))) }()
+			storetest.WaitFor(t, "the publish to be tried again", func() bool {
 				return label(registry, "tidemark_redis_retries_total", code) > retried
 			})
 			require.NoError(t, n.Do(t, commands.accept...).Error())
 			require.NoError(t, <-done)
-			rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+			storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 		})
 	}
 }
@@ -113,8 +113,8 @@ func TestFailureDemotedWhileWaiting(t *testing.T) {
 	r := one("x", "m1")
 	r.Policy.Replicas = 1
 	done := make(chan error)
-	go func() { done <- rig.ErrorOf(s.Publish(t.Context(), r)) }()
-	rig.WaitFor(t, "the publish to wait for the replica", func() bool {
+	go func() { done <- storetest.ErrorOf(s.Publish(t.Context(), r)) }()
+	storetest.WaitFor(t, "the publish to wait for the replica", func() bool {
 		text, err := primary.Do(t, "INFO", "clients").ToString()
 		require.NoError(t, err)
 		return strings.Contains(text, "blocked_clients:1")
@@ -136,30 +136,30 @@ func TestFailureOutOfMemory(t *testing.T) {
 		lore{messages: 3}.make(t, s, n.Client(), name)
 	}
 	all := calls(t, s, "x")
-	require.NoError(t, rig.ErrorOf(s.ReceiptKeys(t.Context())))
+	require.NoError(t, storetest.ErrorOf(s.ReceiptKeys(t.Context())))
 	keyless := open(t, redis.Options{URL: n.URL(), KeyPrefix: "other:"})
-	rig.FillUp(t, n)
-	before := rig.Dump(t, n)
+	storetest.FillUp(t, n)
+	before := storetest.Dump(t, n)
 	full := []string{"publish", "publish a batch", "subscribe"}
-	require.ErrorIs(t, rig.ErrorOf(keyless.ReceiptKeys(t.Context())), fault.ErrStorageFull)
-	rig.RequireEach(t.Context(), t, rig.Only(all, full...), rig.RequireFull)
+	require.ErrorIs(t, storetest.ErrorOf(keyless.ReceiptKeys(t.Context())), fault.ErrStorageFull)
+	storetest.RequireEach(t.Context(), t, storetest.Only(all, full...), storetest.RequireFull)
 	trimmed := one("x", "p1")
 	trimmed.Policy.MaxMessages = 1
-	require.ErrorIs(t, rig.ErrorOf(s.Publish(t.Context(), trimmed)), fault.ErrStorageFull)
-	require.ErrorIs(t, rig.ErrorOf(s.Publish(t.Context(), one("new", "p1"))), fault.ErrStorageFull)
-	require.Equal(t, before, rig.Dump(t, n))
-	rig.RequireEach(t.Context(), t, rig.AllBut(all, append(full, "ready")...), rig.RequireFine)
+	require.ErrorIs(t, storetest.ErrorOf(s.Publish(t.Context(), trimmed)), fault.ErrStorageFull)
+	require.ErrorIs(t, storetest.ErrorOf(s.Publish(t.Context(), one("new", "p1"))), fault.ErrStorageFull)
+	require.Equal(t, before, storetest.Dump(t, n))
+	storetest.RequireEach(t.Context(), t, storetest.AllBut(all, append(full, "ready")...), storetest.RequireFine)
 	err := s.conn.Ready(t.Context())
-	rig.RequireUnavailable(t, err)
+	storetest.RequireUnavailable(t, err)
 	require.ErrorContains(t, err, "OOM", "the answer names the cause")
 	d, err := s.Describe(t.Context(), about("x", lore{}.policy()))
 	require.NoError(t, err)
 	require.Zero(t, d.Subscribers[0].Lag, "the acknowledgement counted")
 	require.NoError(t, s.Unsubscribe(t.Context(), "y", reader, ulid.ULID{}))
-	require.ErrorIs(t, rig.ErrorOf(s.Fetch(t.Context(), lore{}.fetch("y"))), channel.ErrNoSubscriber)
+	require.ErrorIs(t, storetest.ErrorOf(s.Fetch(t.Context(), lore{}.fetch("y"))), channel.ErrNoSubscriber)
 
 	require.NoError(t, n.Do(t, "DEL", "ballast").Error())
-	rig.RequireEach(t.Context(), t, all, rig.RequireFine)
+	storetest.RequireEach(t.Context(), t, all, storetest.RequireFine)
 }
 
 // A command that Redis's user may not run is an error, and nothing is half done.
@@ -187,15 +187,15 @@ func TestFailureNotPermitted(t *testing.T) {
 			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
 			require.NoError(t, n.Do(t, user...).Error())
 			s := open(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})
-			before := rig.Dump(t, n)
-			err := rig.ErrorOf(s.Publish(t.Context(), r))
-			rig.RequireUnavailable(t, err)
+			before := storetest.Dump(t, n)
+			err := storetest.ErrorOf(s.Publish(t.Context(), r))
+			storetest.RequireUnavailable(t, err)
 			require.Regexp(t, "NOPERM|can't run this command|ACL failure|can't access", err.Error())
-			require.Equal(t, rig.Values(before), rig.Values(rig.Dump(t, n)))
+			require.Equal(t, storetest.Values(before), storetest.Values(storetest.Dump(t, n)))
 			require.NoError(t, n.Do(t, "ACL", "SETUSER", "limited", "~*", "+@all", "&*").Error())
 			require.NoError(t, s.conn.Ready(t.Context()))
 			require.NoError(t, n.Do(t, "ACL", "SETUSER", "limited", "resetchannels").Error())
-			rig.RequireUnavailable(t, s.conn.Ready(t.Context()))
+			storetest.RequireUnavailable(t, s.conn.Ready(t.Context()))
 		})
 	}
 }
@@ -218,10 +218,10 @@ func TestFailureLostWrites(t *testing.T) {
 		require.NoError(t, n.Do(t, "DEL", ch.MessagePrefix()+strconv.Itoa(i), ch.MessageID(id)).Error())
 	}
 	require.ErrorIs(t, s.Ack(ctx, old), channel.ErrReceiptAhead)
-	require.ErrorIs(t, rig.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptAhead)
+	require.ErrorIs(t, storetest.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptAhead)
 	require.NoError(t, publishAll(ctx, s, "x", "after", 4, func() {}))
 	require.ErrorIs(t, s.Ack(ctx, old), channel.ErrReceiptSuperseded)
-	require.ErrorIs(t, rig.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptSuperseded)
+	require.ErrorIs(t, storetest.ErrorOf(s.Next(ctx, old, l.fetch("x"))), channel.ErrReceiptSuperseded)
 
 	b, err = s.Fetch(ctx, l.fetch("x"))
 	require.NoError(t, err)

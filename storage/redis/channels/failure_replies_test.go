@@ -7,19 +7,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // TestNoReplyIsFatal walks all errors that Redis answers with through all operations and subscriptions: none is taken
 // for success, none ends the process or hangs a call past its deadline, and all goes on afterwards.
 func TestNoReplyIsFatal(t *testing.T) {
 	t.Parallel()
-	rig.EachErrorReply(t, func(t *testing.T, f rig.Faulty, text string) {
+	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
 		s := of(t, f.Conn, Options{})
 		lore{messages: 3}.make(t, s, f.Node.Client(), "x")
 		replicated := one("x", "r1") // there is no replica
 		replicated.Policy.Replicas = 1
-		waits := rig.Call{Name: "publish replicated", Do: func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, replicated)) }}
+		waits := storetest.Call{Name: "publish replicated", Do: func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, replicated)) }}
 		all := append(calls(t, s, "x"), waits)
 		l := listen(t, s, "x")
 		require.NoError(t, f.Conn.Ready(t.Context()))
@@ -32,11 +32,11 @@ func TestNoReplyIsFatal(t *testing.T) {
 		for range 3 {
 			stop := s.Listen("y", func(channel.Event) {})
 			before := f.Proxy.Count()
-			f.Proxy.AwaitSent(t, before, func(sent [][]string) bool { return len(rig.WithName(sent, "SSUBSCRIBE")) > 0 })
+			f.Proxy.AwaitSent(t, before, func(sent [][]string) bool { return len(storetest.WithName(sent, "SSUBSCRIBE")) > 0 })
 			stop()
 		}
 		f.NotReady(t)
-		require.Error(t, waits.Do(rig.Shortly(t)))
+		require.Error(t, waits.Do(storetest.Shortly(t)))
 		l.requirePublished(t, s, "x", "a2")
 		f.Proxy.Cut()
 		f.NotReady(t)

@@ -10,7 +10,6 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -151,7 +150,7 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply) (channel.Batch, erro
 // open adds a message to a batch. A malformed one would block its subscribers until it expires: it is logged and skipped,
 // and counted as expired.
 func (s *Store) open(ctx context.Context, b *channel.Batch, at clock.Clock, text []byte) {
-	m, err := envelope.Parse(text, at)
+	m, err := parseEnvelope(text, at)
 	if err != nil {
 		s.conn.Logger().ErrorContext(ctx, "cannot read a stored message, skipping it", "error", err)
 		b.Expired++

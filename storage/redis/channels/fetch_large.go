@@ -7,7 +7,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 )
 
 // A fetch reads at most firstRead bytes, but always one message, with its script on the shared connection. The rest of a
@@ -140,5 +139,5 @@ func reread(value rueidis.RedisMessage, at clock.Clock) (channel.Message, error)
 	if err != nil {
 		return channel.Message{}, err
 	}
-	return envelope.Parse(text, at)
+	return parseEnvelope(text, at)
 }

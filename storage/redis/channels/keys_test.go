@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
@@ -24,9 +24,9 @@ func made(prefix string) map[string]string {
 }
 
 // rows returns the rows of the page's table without those of the connection.
-func rows(t testing.TB) []rig.KeyRow {
+func rows(t testing.TB) []storetest.KeyRow {
 	t.Helper()
-	return slices.DeleteFunc(rig.KeyRows(t, "## Keys"), func(r rig.KeyRow) bool {
+	return slices.DeleteFunc(storetest.KeyRows(t, "## Keys"), func(r storetest.KeyRow) bool {
 		return strings.HasPrefix(r.Key, "tidemark.ready.")
 	})
 }
@@ -34,9 +34,9 @@ func rows(t testing.TB) []rig.KeyRow {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "channels")
-	rig.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
-	rig.RequireSections(t, "## Scripts", scripts)
-	rig.RequireUses(t, rows(t), scripts, map[string][]string{
+	storetest.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
+	storetest.RequireSections(t, "## Scripts", scripts)
+	storetest.RequireUses(t, rows(t), scripts, map[string][]string{
 		"clock": {"c.{ch}.clock"}, "epoch": {"c.{ch}.epoch"}, "subs": {"c.{ch}.subs"}, "mark": {"c.{ch}.r.<subscriber>"},
 		"message": {"c.{ch}.m.<clock>"}, "records": {"c.{ch}.mid.<id>"}, "record": {"c.{ch}.mid.<id>"}, "label": {"c.{ch}.label"},
 		// Arguments from which a script makes keys that it can't declare.
@@ -47,8 +47,8 @@ func TestPage(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"), func(f luatest.File) bool { return f.Stem() == "open" }) // of package lookup
-	rig.RequireOneCaller(t, scripts, nil)
-	rig.RequireStatuses(t, "reply.go", scripts)
+	storetest.RequireOneCaller(t, scripts, nil)
+	storetest.RequireStatuses(t, "reply.go", scripts)
 }
 
 func TestPrefix(t *testing.T) {
@@ -65,12 +65,12 @@ func TestPrefix(t *testing.T) {
 
 func TestKeysOfAChannelShareASlotAndNothingElse(t *testing.T) {
 	t.Parallel()
-	names := rig.AnyName("clock", "epoch", "subs", "r.clock", "m.1", "mid.1", "r", "m", "mid", "0", "1", "a.clock", "a.m.1")
+	names := storetest.AnyName("clock", "epoch", "subs", "r.clock", "m.1", "mid.1", "r", "m", "mid", "0", "1", "a.clock", "a.m.1")
 	clocks := rapid.Map(rapid.Int64Range(int64(clock.Min), int64(clock.Max)), func(at int64) string { return clock.Clock(at).String() })
-	fixed := func(key func(Keys) string) rig.KeyKind {
-		return rig.KeyKind{Key: func(prefix, name, _ string) string { return key(KeysOf(prefix, name)) }}
+	fixed := func(key func(Keys) string) storetest.KeyKind {
+		return storetest.KeyKind{Key: func(prefix, name, _ string) string { return key(KeysOf(prefix, name)) }}
 	}
-	rig.RequireOwnKeys(t, "c.", names, map[string]rig.KeyKind{
+	storetest.RequireOwnKeys(t, "c.", names, map[string]storetest.KeyKind{
 		"clock": fixed(Keys.Clock), "epoch": fixed(Keys.Epoch), "subs": fixed(Keys.Subscribers), "topic": fixed(Keys.Topic),
 		"mark":    {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).Mark(part) }, Parts: names},
 		"record":  {Key: func(prefix, name, part string) string { return KeysOf(prefix, name).MessageID(part) }, Parts: names},

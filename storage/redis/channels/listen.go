@@ -2,7 +2,6 @@ package channels
 
 import (
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -29,7 +28,7 @@ func (s *Store) positionKeys(name string) []string {
 
 // event decodes a notification. A malformed one is reported as EventConfirmed, after which all waiters read again.
 func (s *Store) event(name, text string) channel.Event {
-	event, err := envelope.ParseNotification(text)
+	event, err := parseNotification(text)
 	if err != nil {
 		s.conn.Logger().Warn("cannot read a notification", "channel", name, "error", err)
 		return channel.Event{Kind: channel.EventConfirmed}

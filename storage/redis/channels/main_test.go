@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // open returns the channels of a Redis, whose connection is closed with the test.
 func open(t testing.TB, o redis.Options) *Store {
 	t.Helper()
-	return of(t, rig.Connect(t, o), Options{Metrics: o.Metrics})
+	return of(t, storetest.Connect(t, o), Options{Metrics: o.Metrics})
 }
 
 // of returns the channels of a connection.
@@ -27,7 +27,7 @@ func of(t testing.TB, conn *redis.Conn, o Options) *Store {
 }
 
 // openOn returns the channels of a cluster whose slots move.
-func openOn(t *testing.T, c rig.TwoNodes, o redis.Options) *Store {
+func openOn(t *testing.T, c storetest.TwoNodes, o redis.Options) *Store {
 	t.Helper()
 	return of(t, c.Connect(t, o), Options{Metrics: o.Metrics})
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // TestPublishPlainly: services that subscribe to Redis themselves get each new message once, byte for byte, on the pub/sub
 // channel with the channel's own name.
 func TestPublishPlainly(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		s := open(t, redis.Options{URL: r.URL})
 		name := "notifications:" + strings.Trim(redistest.Prefix(t), ":{}") // the Redis is shared
 		own, release := r.Client.Dedicate()

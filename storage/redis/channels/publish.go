@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -117,7 +116,7 @@ func (s *Store) publishCall(r channel.PublishRequest) (keys, args []string) {
 		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), notices(s.notifyBytes, r))
 	for _, draft := range r.Drafts {
 		keys = append(keys, ch.MessageID(draft.ID))
-		args = append(args, envelope.Head(draft))
+		args = append(args, head(draft))
 	}
 	if r.Subscriber != "" {
 		keys = append(keys, ch.Mark(r.Subscriber))

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
 )
 
 // recognizeOwn marks those duplicates as new that an earlier attempt of the same call published, whose reply was lost. A
@@ -91,7 +90,7 @@ func firstDuplicates(published []channel.Published) (which []int) {
 
 // publishedAt returns when the message of an envelope was published, if it is this draft's.
 func publishedAt(stored string, d channel.Draft) (at time.Time, same bool) {
-	text, same := strings.CutPrefix(stored, envelope.Head(d)+envelope.At)
+	text, same := strings.CutPrefix(stored, head(d)+beforeTime)
 	ms, err := strconv.ParseInt(strings.TrimSuffix(text, "}"), 10, 64)
 	return time.UnixMilli(ms), same && err == nil
 }

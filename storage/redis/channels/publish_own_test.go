@@ -13,8 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/envelope"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -32,7 +31,7 @@ func openCut(t *testing.T, n *redistest.Node) cutStore {
 	c.Store = open(t, o)
 	o.URL = n.URL()
 	c.direct = open(t, o)
-	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), one("loads-the-script", "m1"))))
+	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), one("loads-the-script", "m1"))))
 	return c
 }
 
@@ -87,7 +86,7 @@ func TestOwnRetryIsNoDuplicate(t *testing.T) {
 func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), one("x", "m1"))))
+	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "m1"))))
 	c.ageMessage(t, "x", 1)
 	left := c.loseAnswers(publishScript, 1)
 	require.Equal(t, []bool{true}, c.publish(t, one("x", "m1")))
@@ -97,7 +96,7 @@ func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 	left = c.loseAnswers(publishScript, 1)
 	other := one("x", "m2")
 	other.Drafts[0].Content = []byte(`"of another"`)
-	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), other)))
+	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), other)))
 	require.Equal(t, []bool{true}, c.publish(t, one("x", "m2")))
 	require.Negative(t, left.Load())
 }
@@ -106,7 +105,7 @@ func TestRepeatIsADuplicateAlsoWhenRetried(t *testing.T) {
 func TestOwnRetryOfABatch(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
-	require.NoError(t, rig.ErrorOf(c.direct.Publish(t.Context(), one("x", "a"))))
+	require.NoError(t, storetest.ErrorOf(c.direct.Publish(t.Context(), one("x", "a"))))
 	c.ageMessage(t, "x", 1)
 	batch := one("x", "a")
 	batch.Drafts = drafted("a", "b", "c", "b")
@@ -163,7 +162,7 @@ func TestUnknownOriginIsADuplicate(t *testing.T) {
 func TestTimeOfARecord(t *testing.T) {
 	t.Parallel()
 	s, n := openStandalone(t)
-	require.NoError(t, rig.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
+	require.NoError(t, storetest.ErrorOf(s.Publish(t.Context(), one("x", "m1"))))
 	ch := s.keys("x")
 	stamps := make([]time.Time, 2)
 	var found timedValues
@@ -195,9 +194,9 @@ func (c cutStore) ageMessage(t *testing.T, name string, at clock.Clock) {
 	key := c.keys(name).Message(at)
 	text, err := c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Get().Key(key).Build()).ToString()
 	require.NoError(t, err)
-	m, err := envelope.Parse([]byte(text), at)
+	m, err := parseEnvelope([]byte(text), at)
 	require.NoError(t, err)
-	head, _, _ := strings.Cut(text, envelope.At)
-	older := head + envelope.At + strconv.FormatInt(m.PublishedAt.Add(-2*c.conn.Timeout()).UnixMilli(), 10) + "}"
+	head, _, _ := strings.Cut(text, beforeTime)
+	older := head + beforeTime + strconv.FormatInt(m.PublishedAt.Add(-2*c.conn.Timeout()).UnixMilli(), 10) + "}"
 	require.NoError(t, c.direct.conn.Client().Do(t.Context(), c.direct.conn.Client().B().Set().Key(key).Value(older).Keepttl().Build()).Error())
 }

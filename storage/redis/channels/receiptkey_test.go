@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // keyServer is a server as far as its receipt keys go.
@@ -208,10 +208,10 @@ func TestReceiptKeysWhileRedisIsFull(t *testing.T) {
 	a := openKeyServer(t, n, "")
 	handle := a.handle()
 	a.lose(t)
-	rig.FillUp(t, n)
+	storetest.FillUp(t, n)
 	require.ErrorIs(t, a.check(t.Context()), fault.ErrStorageFull)
 	require.Equal(t, handle, a.handle())
-	rig.Set(t, n, "maxmemory", "0")
+	storetest.Set(t, n, "maxmemory", "0")
 	require.NoError(t, a.check(t.Context()))
 	require.NoError(t, a.restart(t).verify(handle))
 }

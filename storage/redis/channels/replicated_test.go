@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // A publish that must be on a replica is answered only when it is, and its repeat waits too.
@@ -39,12 +39,12 @@ func TestPublishWaitsForReplicas(t *testing.T) {
 	}
 
 	replica.Pause(t)
-	rig.RequireNotReplicated(t, func(ctx context.Context) error {
+	storetest.RequireNotReplicated(t, func(ctx context.Context) error {
 		return s.PublishEach(ctx, []channel.PublishRequest{{Channel: "other", Drafts: r.Drafts, Policy: r.Policy}})[0].Err
 	})
 	for _, id := range []string{"m2", "m2"} { // new, and then a duplicate
 		r.Drafts[0].ID = id
-		rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, r)) })
+		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
 	}
 
 	replica.Resume(t)
@@ -70,7 +70,7 @@ func TestPublishWaitsForReplicasInCluster(t *testing.T) {
 		require.EqualValues(t, 1, published[0].Clock)
 		r.Policy.Replicas = 5
 		r.Drafts[0].ID = "m2"
-		rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(s.Publish(ctx, r)) })
+		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(s.Publish(ctx, r)) })
 	}
 }
 

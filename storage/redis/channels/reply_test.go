@@ -7,7 +7,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 func TestReplies(t *testing.T) {
@@ -53,23 +53,23 @@ func TestReplies(t *testing.T) {
 		},
 	}
 	s, _ := openStandalone(t)
-	rig.RequireDecoded(t, map[string]func(redis.Reply) error{
-		"publish":     func(r redis.Reply) error { return rig.ErrorOf(decodePublished(r, make([]channel.Draft, 2))) },
-		"subscribe":   func(r redis.Reply) error { return rig.ErrorOf(subscription(r)) },
+	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"publish":     func(r redis.Reply) error { return storetest.ErrorOf(decodePublished(r, make([]channel.Draft, 2))) },
+		"subscribe":   func(r redis.Reply) error { return storetest.ErrorOf(subscription(r)) },
 		"unsubscribe": func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },
 		"ack":         func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusStale) },
-		"describe":    func(r redis.Reply) error { return rig.ErrorOf(description(r)) },
-		"fetch":       func(r redis.Reply) error { return rig.ErrorOf(s.batch(t.Context(), r)) },
+		"describe":    func(r redis.Reply) error { return storetest.ErrorOf(description(r)) },
+		"fetch":       func(r redis.Reply) error { return storetest.ErrorOf(s.batch(t.Context(), r)) },
 	}, right, wrong)
 }
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	rig.RequireRefusals(t, refusals, map[string]error{
+	storetest.RequireRefusals(t, refusals, map[string]error{
 		"NO_CHANNEL": channel.ErrNoChannel, "NO_SUBSCRIBER": channel.ErrNoSubscriber, "EPOCH": channel.ErrReceiptEpoch,
 		"AHEAD": channel.ErrReceiptAhead, "SUPERSEDED": channel.ErrReceiptSuperseded, "LIFE": channel.ErrLaterLife,
 	})
-	r, err := rig.Reply(t, "{'AHEAD'}")
+	r, err := storetest.Reply(t, "{'AHEAD'}")
 	require.NoError(t, err)
 	_, err = subscription(r)
 	require.ErrorIs(t, err, channel.ErrClockAhead, "what AHEAD means depends on who asked")

@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // halfMoved is a channel of which a subset of keys has moved.
@@ -22,7 +22,7 @@ type halfMoved struct {
 }
 
 // everySubset returns a channel for each subset of each lore's parts, all in the slot of the first one.
-func everySubset(c rig.TwoNodes, s *Store, first string, all map[string]lore) []halfMoved {
+func everySubset(c storetest.TwoNodes, s *Store, first string, all map[string]lore) []halfMoved {
 	var list []halfMoved
 	for about, l := range all {
 		for subset := range 1 << len(l.parts(s, "x")) {
@@ -46,7 +46,7 @@ func (h halfMoved) move(t *testing.T, s *Store, moveKey func(testing.TB, string)
 }
 
 // A fetch returns the same, whichever of the channel's keys have moved and whichever haven't.
-func fetchWithEverySubsetMoved(t *testing.T, c rig.TwoNodes) {
+func fetchWithEverySubsetMoved(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
 	all := everySubset(c, s, "fetch", map[string]lore{
@@ -99,7 +99,7 @@ func fetchOnce(t *testing.T, s *Store, h halfMoved) channel.Batch {
 }
 
 // What isn't there is not found, and nothing else, while the slot is half moved.
-func fetchOfNobody(t *testing.T, c rig.TwoNodes) {
+func fetchOfNobody(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
 	lore{messages: 1}.make(t, s, c.Direct, "nobody")

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/receipt"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // reader is the subscriber that the channels of these tests have.
@@ -21,10 +21,10 @@ const reader = "reader"
 // nodes that move keys to each other at the same time block each other.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
-	c := rig.StartTwoNodes(t)
+	c := storetest.StartTwoNodes(t)
 	for _, part := range []struct { //nolint:paralleltest // see above
 		name string
-		test func(*testing.T, rig.TwoNodes)
+		test func(*testing.T, storetest.TwoNodes)
 	}{
 		{"fetch with every subset moved", fetchWithEverySubsetMoved},
 		{"fetch of nobody", fetchOfNobody},

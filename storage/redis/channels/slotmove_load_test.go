@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 const (
@@ -167,7 +167,7 @@ func newService(t *testing.T, s *Store, backstop time.Duration) *channel.Service
 
 // A channel is used while its slot moves back and forth: no subscriber loses a message or gets one twice or out of order, and
 // the clocks have no hole.
-func underLoad(t *testing.T, c rig.TwoNodes) {
+func underLoad(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
 	service := newService(t, s, time.Hour) // too far away to help: a lost notification shows
@@ -192,7 +192,7 @@ func underLoad(t *testing.T, c rig.TwoNodes) {
 		g.Go(func() error { return l.publish(working, i) })
 	}
 	for i := range loadMoves {
-		rig.WaitFor(t, "publishes between the moves", func() bool {
+		storetest.WaitFor(t, "publishes between the moves", func() bool {
 			return int(l.published.Load()) >= i*l.total/loadMoves || working.Err() != nil
 		})
 		c.Move(t, loadChannel)

@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // movingOperation is what a test calls on a half moved channel, which has the messages m1 and m2 that were fetched as b.
@@ -89,7 +89,7 @@ func marksAre(want ...clock.Clock) func(*Store, halfMoved, channel.Description) 
 
 // Operations on a half moved slot are answered rightly or refused for now, whichever keys have moved. What was
 // refused works when the slot has closed, and nothing has happened twice.
-func otherOperations(t *testing.T, c rig.TwoNodes) {
+func otherOperations(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
 	for _, op := range movingOperations {
@@ -103,17 +103,17 @@ func otherOperations(t *testing.T, c rig.TwoNodes) {
 		for _, h := range all {
 			h.move(t, s, m.MoveKey)
 		}
-		ctx, answered := rig.Shortly(t), 0
-		for i, err := range rig.AtOnce(all, func(h halfMoved) error { return op.call(ctx, s, h, before[h.name]) }) {
+		ctx, answered := storetest.Shortly(t), 0
+		for i, err := range storetest.AtOnce(all, func(h halfMoved) error { return op.call(ctx, s, h, before[h.name]) }) {
 			if err == nil {
 				answered++
 				continue
 			}
-			rig.RequireUnavailable(t, err, op.name+": "+all[i].about)
+			storetest.RequireUnavailable(t, err, op.name+": "+all[i].about)
 		}
 		t.Logf("%s: %d of %d were answered", op.name, answered, len(all))
 		m.CloseSlot(t)
-		for i, err := range rig.AtOnce(all, func(h halfMoved) error {
+		for i, err := range storetest.AtOnce(all, func(h halfMoved) error {
 			if err := op.call(t.Context(), s, h, before[h.name]); err != nil {
 				return err
 			}

@@ -13,12 +13,12 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // A publish that meets a half moved slot writes nothing, whichever keys have moved, and is answered when the slot
 // closes or its time is up.
-func publishNeverHalfWrites(t *testing.T, c rig.TwoNodes) {
+func publishNeverHalfWrites(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	s := openOn(t, c, redis.Options{Metrics: registry})
@@ -37,29 +37,29 @@ func publishNeverHalfWrites(t *testing.T, c rig.TwoNodes) {
 		"a batch":             drafted("m2", "m3", "m4"),
 		"a batch, partly old": drafted("m1", "m2", "m2"),
 	} {
-		ctx := rig.Shortly(t)
-		for _, err := range rig.AtOnce(all, func(h halfMoved) error {
+		ctx := storetest.Shortly(t)
+		for _, err := range storetest.AtOnce(all, func(h halfMoved) error {
 			_, err := s.Publish(ctx, channel.PublishRequest{Channel: h.name, Drafts: drafts, Policy: h.policy()})
 			return err
 		}) {
-			rig.RequireUnavailable(t, err, about)
+			storetest.RequireUnavailable(t, err, about)
 		}
 		require.Equal(t, before, c.Dump(t, c.SlotOf("publish")), about)
 	}
-	_, err := s.Publish(rig.Shortly(t), one("fresh", "m1"))
-	rig.RequireUnavailable(t, err)
+	_, err := s.Publish(storetest.Shortly(t), one("fresh", "m1"))
+	storetest.RequireUnavailable(t, err)
 	making := one("fresh", "m1")
 	making.Subscriber = reader
-	rig.RequireUnavailable(t, s.PublishEach(rig.Shortly(t), []channel.PublishRequest{making})[0].Err)
+	storetest.RequireUnavailable(t, s.PublishEach(storetest.Shortly(t), []channel.PublishRequest{making})[0].Err)
 	require.Empty(t, c.Dump(t, c.SlotOf("fresh")))
 
-	retried := rig.Counted(t, registry, "tidemark_redis_retries_total")
+	retried := storetest.Counted(t, registry, "tidemark_redis_retries_total")
 	published := make(chan []error)
 	go func() {
-		published <- rig.AtOnce(all, func(h halfMoved) error { return publishSecond(t.Context(), s, h.name, 2) })
+		published <- storetest.AtOnce(all, func(h halfMoved) error { return publishSecond(t.Context(), s, h.name, 2) })
 	}()
-	rig.WaitFor(t, "all publishes to be tried again", func() bool {
-		return rig.Counted(t, registry, "tidemark_redis_retries_total") > retried+float64(len(all))
+	storetest.WaitFor(t, "all publishes to be tried again", func() bool {
+		return storetest.Counted(t, registry, "tidemark_redis_retries_total") > retried+float64(len(all))
 	})
 	m.CloseSlot(t)
 	mFresh.CloseSlot(t)
@@ -87,7 +87,7 @@ func publishSecond(ctx context.Context, s *Store, name string, want int64) error
 }
 
 // What was published before is answered as such, or refused for now.
-func publishOfDuplicates(t *testing.T, c rig.TwoNodes) {
+func publishOfDuplicates(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	s := openOn(t, c, redis.Options{})
 	all := everySubset(c, s, "duplicate", map[string]lore{"one message": {messages: 1}})
@@ -102,7 +102,7 @@ func publishOfDuplicates(t *testing.T, c rig.TwoNodes) {
 		}
 	}
 	before := c.Dump(t, c.SlotOf("duplicate"))
-	ctx := rig.Shortly(t)
+	ctx := storetest.Shortly(t)
 	repeat := func(h halfMoved) error {
 		published, err := s.Publish(ctx, one(h.name, "m1"))
 		if err == nil && (!published[0].Duplicate || published[0].Clock != 1) {
@@ -111,18 +111,18 @@ func publishOfDuplicates(t *testing.T, c rig.TwoNodes) {
 		return err
 	}
 	answered := 0
-	for i, err := range rig.AtOnce(all, repeat) {
+	for i, err := range storetest.AtOnce(all, repeat) {
 		if err == nil {
 			answered++
 			continue
 		}
-		rig.RequireUnavailable(t, err, all[i].about)
+		storetest.RequireUnavailable(t, err, all[i].about)
 	}
 	require.NotZero(t, answered, "where all keys are on one side nothing is in the way")
 	require.Equal(t, before, c.Dump(t, c.SlotOf("duplicate")))
 	m.CloseSlot(t)
 	ctx = t.Context()
-	for i, err := range rig.AtOnce(all, repeat) {
+	for i, err := range storetest.AtOnce(all, repeat) {
 		require.NoError(t, err, all[i].about)
 	}
 }
@@ -136,7 +136,7 @@ func drafted(ids ...string) []channel.Draft {
 }
 
 // A call follows few redirections between nodes each of which takes the other one for the slot's owner.
-func nodesDisagree(t *testing.T, c rig.TwoNodes) {
+func nodesDisagree(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	s := openOn(t, c, redis.Options{Metrics: registry})
@@ -157,8 +157,8 @@ func nodesDisagree(t *testing.T, c rig.TwoNodes) {
 	for _, n := range c.Nodes() {
 		require.NoError(t, n.Do(t, "CONFIG", "RESETSTAT").Error())
 	}
-	rig.RequireUnavailable(t, rig.ErrorOf(s.Publish(rig.Shortly(t), one("disagree", "m2"))))
-	tries := 1 + rig.Counted(t, registry, "tidemark_redis_retries_total")
+	storetest.RequireUnavailable(t, storetest.ErrorOf(s.Publish(storetest.Shortly(t), one("disagree", "m2"))))
+	tries := 1 + storetest.Counted(t, registry, "tidemark_redis_retries_total")
 	refused := 0.0
 	for _, n := range c.Nodes() {
 		refused += rejected(t, n, "evalsha")

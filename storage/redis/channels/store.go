@@ -8,14 +8,13 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/channels/lives"
 )
 
 // Store keeps channels in Redis. It may be used by many goroutines.
 type Store struct {
 	conn        *redis.Conn
 	notifyBytes int
-	lives       *lives.Lives
+	lives       *markLives
 	listened    sync.Map               // positionKeys by channel, while it is listened to
 	keyChanges  *prometheus.CounterVec // of receipt keys; nil: not counted
 }
@@ -36,7 +35,7 @@ const DefaultNotifyBytes = 16 << 10
 
 // New returns the channels in the Redis of a connection. The error is that of registering metrics.
 func New(conn *redis.Conn, o Options) (*Store, error) {
-	s := &Store{conn: conn, notifyBytes: o.NotifyBytes, lives: lives.New()}
+	s := &Store{conn: conn, notifyBytes: o.NotifyBytes, lives: newMarkLives()}
 	if s.notifyBytes == 0 {
 		s.notifyBytes = DefaultNotifyBytes
 	}

@@ -13,13 +13,13 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/leasetest"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		leasetest.Run(t, func(t testing.TB) leasetest.Harness { return open(t, r.URL) })
 	})
 }

@@ -5,16 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	scripts, rows := luatest.Scripts(t, "leases"), rig.KeyRows(t, "## Leases")
-	rig.RequireDocumented(t, map[string]string{"holder": holder("", "name"), "topic": topic("", "name")}, rows)
-	rig.RequireSections(t, "## Leases", scripts)
-	rig.RequireUses(t, rows, scripts, map[string][]string{
+	scripts, rows := luatest.Scripts(t, "leases"), storetest.KeyRows(t, "## Leases")
+	storetest.RequireDocumented(t, map[string]string{"holder": holder("", "name"), "topic": topic("", "name")}, rows)
+	storetest.RequireSections(t, "## Leases", scripts)
+	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"holder": {"lease.{name}.holder"}, "topic": {"lease.{name}"},
 	}, "watch")
 	require.Equal(t, "mm1:lease.{name}.holder", layout("mm1:").Holder("name"))
@@ -24,6 +24,6 @@ func TestPage(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "leases")
-	rig.RequireStatuses(t, "store.go", scripts)
-	rig.RequireOneCaller(t, scripts, map[string]string{"acquire": "Grant", "renew": "ProlongEach"})
+	storetest.RequireStatuses(t, "store.go", scripts)
+	storetest.RequireOneCaller(t, scripts, map[string]string{"acquire": "Grant", "renew": "ProlongEach"})
 }

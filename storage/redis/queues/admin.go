@@ -10,7 +10,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
 )
 
 var (
@@ -60,8 +59,8 @@ func queueState(r redis.Reply) (matchmaking.QueueState, error) {
 }
 
 func recentMatch(d *redis.Decoder) matchmaking.RecentMatch {
-	id, fields := stream.Entry(d)
-	at, err := stream.Time(id)
+	id, fields := readEntry(d)
+	at, err := timeOfEntry(id)
 	d.Fail(err)
 	m := matchmaking.RecentMatch{At: at}
 	for text := range strings.FieldsSeq(fields["waits"]) {

@@ -16,7 +16,6 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
 )
 
 var assignScript = lua.Must("queues/assign")
@@ -39,7 +38,7 @@ func (s *Store) Assign(ctx context.Context, r matchmaking.AssignRequest) []match
 	}
 	run := s.conn.RunMany
 	if s.confirmed != nil {
-		run = s.confirmed.RunMany(s.keys(r.Queue).matched(), confirm.Statuses{Repeated: statusExists, Refused: statusConflict})
+		run = s.confirmed.RunMany(s.keys(r.Queue).matched(), statuses{Repeated: statusExists, Refused: statusConflict})
 	}
 	outcomes := make([]matchmaking.AssignOutcome, 0, len(r.Matches))
 	for i, result := range run(ctx, assignScript, calls) {

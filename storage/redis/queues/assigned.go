@@ -12,8 +12,6 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var statesScript = lua.Must("queues/states")
@@ -26,7 +24,7 @@ func (s *Store) ListenAssigned(queue string, l matchmaking.AssignedListener) (st
 		Interrupted: func(error) { l.Interrupted() },
 		Repeats:     true,
 		Message: func(text string) {
-			if err := record.Ends(text, l.Ended); err != nil {
+			if err := parseEnds(text, l.Ended); err != nil {
 				s.conn.Logger().Warn("cannot read a notification of assignments", "queue", queue, "error", err)
 				l.Interrupted()
 				l.Confirmed()
@@ -101,8 +99,8 @@ func (s *Store) statesCall(queue string, ids []string) redis.Call {
 	return redis.Call{Keys: keys, Args: ids}
 }
 
-func (s *Store) newConfirmer(replicas int) *confirm.Confirmer {
-	return confirm.New(s.conn, replicas, statesScript)
+func (s *Store) newConfirmer(replicas int) *confirmer {
+	return newConfirmer(s.conn, replicas, statesScript)
 }
 
 // confirmStates reads those of the states again that have an assignment, until enough replicas have it too. If that fails, or

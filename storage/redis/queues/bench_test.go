@@ -13,14 +13,14 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 func newBenchHall(b *testing.B) (*hall, *redistest.Node) {
 	b.Helper()
 	node := redistest.Start(b, redistest.Options{})
-	conn := rig.Connect(b, redis.Options{URL: node.URL()})
+	conn := storetest.Connect(b, redis.Options{URL: node.URL()})
 	return newHall(b, conn, node.Client()), node
 }
 

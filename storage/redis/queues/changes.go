@@ -10,9 +10,6 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/inbox"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
 )
 
 var changesScript = lua.Must("queues/changes")
@@ -26,7 +23,7 @@ var changesScript = lua.Must("queues/changes")
 type follower struct {
 	store   *Store
 	request matchmaking.ChangesRequest // After is where the follower is
-	inbox   *inbox.Inbox
+	inbox   *inbox
 	trimmed time.Time // when changes that were read were removed last
 	stops   []func()
 }
@@ -46,7 +43,7 @@ func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
 
 // newFollower returns a follower that isn't subscribed. It begins by reading.
 func newFollower(s *Store, r matchmaking.ChangesRequest) *follower {
-	f := &follower{store: s, request: r, inbox: inbox.New(), trimmed: time.Now()}
+	f := &follower{store: s, request: r, inbox: newInbox(), trimmed: time.Now()}
 	f.inbox.Doubt()
 	return f
 }
@@ -85,8 +82,8 @@ func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.
 // be read for the rest.
 func (f *follower) apply(texts []string) (changes []matchmaking.Change, missing bool) {
 	for _, text := range texts {
-		n, found, err := record.ParseChanges(f.request, text)
-		at, first, last := stream.IDOf(f.request.After), stream.IDOf(n.First), stream.IDOf(n.After)
+		n, found, err := parseChanges(f.request, text)
+		at, first, last := entryIDOf(f.request.After), entryIDOf(n.First), entryIDOf(n.After)
 		if err != nil || first.Ms != at.Ms || last.Ms != at.Ms || last.Number+1 != first.Number+uint64(len(found)) {
 			return changes, true
 		}
@@ -111,7 +108,7 @@ func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 	after := f.request.After
 	var entries []map[string]string
 	d.Each(func(list *redis.Decoder) {
-		name, fields := stream.Entry(list)
+		name, fields := readEntry(list)
 		after, entries = name+"/"+fields["id"], append(entries, fields)
 	})
 	if err := d.End(); err != nil {
@@ -136,12 +133,12 @@ func (f *follower) changesOf(ctx context.Context, entries []map[string]string) (
 			if err != nil {
 				return nil, err
 			}
-			if !record.Is(values[0]) {
+			if !isRecord(values[0]) {
 				continue
 			}
 			fields["ticket"] = string(values[0])
 		}
-		change, err := record.ParseChange(f.request, fields)
+		change, err := parseChange(f.request, fields)
 		if err != nil {
 			f.store.conn.Logger().ErrorContext(ctx, "cannot read a change, skipping it", "queue", f.request.Queue, "ticket", fields["id"], "error", err)
 			continue

@@ -10,9 +10,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -61,7 +61,7 @@ func TestNotificationsOfChanges(t *testing.T) {
 // What happens while a queue has a director is in its notifications: it reads nothing.
 func TestNotifiedChangesAreNotRead(t *testing.T) {
 	t.Parallel()
-	m := rig.NewMeter(t, redistest.Options{})
+	m := storetest.NewMeter(t, redistest.Options{})
 	h := newHall(t, m.Conn, m.Node.Client())
 	h.Add(t, "a", "b")
 	h.Hold(t, "rival.1", "a")
@@ -78,7 +78,7 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 		}
 		return found, m.Tap.Sent(before)
 	}
-	first := conform.Numbered("t", 1000)
+	first := storagetest.Numbered("t", 1000)
 	require.Eventually(t, func() bool {
 		h.Add(t, first[0])
 		found, sent := next()
@@ -94,7 +94,7 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 		{"+a", func() error { return h.Release(t.Context(), h.Name, "rival.1", []string{"a"}) }},
 		{"-a", func() error { return h.CancelID(t.Context(), "a") }},
 		{"undone", func() error { return errorOf2(h.Create(t.Context(), undone)) }},
-		{"-undone", func() error { return rig.ErrorOf(h.Undo(t.Context(), h.Name, undone.ID, undone.Attempt)) }},
+		{"-undone", func() error { return storetest.ErrorOf(h.Undo(t.Context(), h.Name, undone.ID, undone.Attempt)) }},
 	} {
 		require.NoError(t, step.do())
 		found, sent := next()
@@ -106,7 +106,7 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 // A notification has no ticket of more than 16 KiB, and 64 KiB at most.
 func TestNotificationsOfChangesAreBounded(t *testing.T) {
 	t.Parallel()
-	conn, node := rig.Standalone(t)
+	conn, node := storetest.Standalone(t)
 	h := newHall(t, conn, node.Client())
 	h.Add(t, "a")
 	require.NoError(t, h.Lead(t.Context(), "boss", time.Hour))

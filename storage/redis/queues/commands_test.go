@@ -10,9 +10,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -20,9 +19,9 @@ import (
 // most. A ticket of a match of two costs a create and half of an assign, and its share of a claim and of the changes.
 func TestQueueOperationsAreFewCommands(t *testing.T) {
 	t.Parallel()
-	m := rig.NewMeter(t, redistest.Options{})
+	m := storetest.NewMeter(t, redistest.Options{})
 	h := newHall(t, m.Conn, m.Node.Client())
-	tickets := conform.Numbered("t", 38)
+	tickets := storagetest.Numbered("t", 38)
 	h.Add(t, tickets...)
 	limited := h.Request("limited")
 	limited.MaxTickets = 1000
@@ -30,12 +29,12 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	quiet.Listening = false
 	h.AddQuiet(t, "quiet1", "quiet2")
 	f := h.follow("0-0", 100)
-	readOn := func(ctx context.Context) error { return rig.ErrorOf(f.Next(ctx, 0)) }
+	readOn := func(ctx context.Context) error { return storetest.ErrorOf(f.Next(ctx, 0)) }
 	require.NoError(t, h.Lead(t.Context(), "token", queuetest.LongTTL))
 	token := h.ClaimToken()
 	claim := func(token string, limit int, ids ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{
+			return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{
 				Queue: h.Name, Token: token, Hold: queuetest.LongHold, Fence: h.Fence, Limit: limit, IDs: ids,
 			}))
 		}
@@ -60,21 +59,21 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"lease", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return h.KeepLease(ctx, "token") }},
 		{"create", []string{"EVALSHA"}, 11, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create without a channel", []string{"EVALSHA"}, 9, func(ctx context.Context) error { return errorOf2(h.Create(ctx, quiet)) }},
-		{"listen", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return rig.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
+		{"listen", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return storetest.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
 		{"create again", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create with a limit", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return errorOf2(h.Create(ctx, limited)) }},
-		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
+		{"ticket", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "new")) }},
 		{"states", []string{"EVALSHA"}, 8, func(ctx context.Context) error {
-			return rig.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
+			return storetest.ErrorOf(h.States(ctx, h.Name, append(tickets, "nobody", "x")))
 		}},
 		{"changes", []string{"EVALSHA"}, 3, readOn},
 		{"changes that were notified", nil, 0, func(ctx context.Context) error {
 			f.inbox.Confirmed()
 			f.inbox.Take()
-			at := stream.IDOf(f.request.After)
+			at := entryIDOf(f.request.After)
 			next := fmt.Sprintf("%d-%d", at.Ms, at.Number+1)
 			f.inbox.Add(next + " " + next + "/a a 0 -1 ")
-			return rig.ErrorOf(f.Next(ctx, time.Minute))
+			return storetest.ErrorOf(f.Next(ctx, time.Minute))
 		}},
 		{"claim", []string{"EVALSHA"}, 10, claim(token, 0, append(tickets, "quiet1", "quiet2")...)},
 		{"claim of the oldest", []string{"EVALSHA"}, 10, claim("other", 2)},
@@ -86,21 +85,23 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"assign without channels", []string{"EVALSHA"}, 21, assign(h.Match("m6", "quiet1", "quiet2"))},
 		{"assign with conflicts", []string{"EVALSHA"}, 9, assign(h.Match("m5", tickets[0], tickets[8]))},
 		{"take over", []string{"EVALSHA"}, 4, func(ctx context.Context) error {
-			return rig.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))
+			return storetest.ErrorOf(h.TakeOver(ctx, h.Name, h.Fence, tickets))
 		}},
 		{"release", []string{"EVALSHA"}, 5, func(ctx context.Context) error { return h.Release(ctx, h.Name, token, tickets) }},
 		{"renew", []string{"EVALSHA"}, 12, func(ctx context.Context) error { return h.Renew(ctx, h.Name, tickets[10:13]) }},
 		{"cancel", []string{"EVALSHA"}, 18, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
 		{"cancel again", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.CancelID(ctx, "new") }},
-		{"undo", []string{"EVALSHA"}, 14, func(ctx context.Context) error { return rig.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt)) }},
-		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
-		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error {
-			return rig.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
+		{"undo", []string{"EVALSHA"}, 14, func(ctx context.Context) error {
+			return storetest.ErrorOf(h.Undo(ctx, h.Name, limited.ID, limited.Attempt))
 		}},
-		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
+		{"sweep", []string{"EVALSHA"}, 3, func(ctx context.Context) error { return storetest.ErrorOf(h.Sweep(ctx, h.Name, tickets, 100)) }},
+		{"snapshot", []string{"EVALSHA", "MGET"}, 7, func(ctx context.Context) error {
+			return storetest.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
+		}},
+		{"outgoing", []string{"EVALSHA"}, 2, func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 100)) }},
 		{"delivered", []string{"XDEL"}, 1, func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1", "1-2"}) }},
-		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
-		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
+		{"describe", []string{"EVALSHA"}, 7, func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+		{"count", []string{"EVALSHA"}, 6, func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 0)) }},
 		{"resign", []string{"EVALSHA"}, 4, func(ctx context.Context) error { return h.Resign(ctx, "token") }},
 	} {
 		m.Reset(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -20,7 +20,7 @@ func confirmedHall(t *testing.T) (h *hall, replica, primary *redistest.Node) {
 	t.Helper()
 	primary = redistest.Start(t, redistest.Options{})
 	replica = redistest.StartReplica(t, primary)
-	conn := rig.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute})
+	conn := storetest.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute})
 	return hallOf(t, New(conn, Options{Confirmations: 1}), primary.Client()), replica, primary
 }
 
@@ -34,7 +34,7 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 		return n
 	}
 	claim := func(ctx context.Context, token string, ids ...string) error {
-		return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: token, Hold: queuetest.LongHold, IDs: ids}))
+		return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: token, Hold: queuetest.LongHold, IDs: ids}))
 	}
 	ends := make(chan string, 10)
 	t.Cleanup(h.ListenAssigned(h.Name, matchmaking.AssignedListener{
@@ -59,17 +59,17 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 
 	replica.Pause(t)
 	for range 2 { // new, and then a repeat
-		rig.RequireNotReplicated(t, func(ctx context.Context) error { return claim(ctx, "other", "c", "d") })
-		rig.RequireNotReplicated(t, func(ctx context.Context) error {
+		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return claim(ctx, "other", "c", "d") })
+		storetest.RequireNotReplicated(t, func(ctx context.Context) error {
 			return h.AssignMatches(ctx, "token", m2)[0].Err
 		})
 	}
-	rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
+	storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
 	gone := h.AssignMatches(t.Context(), "token", h.Match("m3", "b"))[0]
 	require.NoError(t, gone.Err)
 	require.NotEmpty(t, gone.Conflicts, "what is refused waits for nobody")
 	var both []matchmaking.AssignOutcome
-	rig.RequireNotReplicated(t, func(ctx context.Context) error {
+	storetest.RequireNotReplicated(t, func(ctx context.Context) error {
 		both = h.AssignMatches(ctx, "token", m2, h.Match("m3", "b"))
 		return both[0].Err
 	})
@@ -97,7 +97,7 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 func TestReadsWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	h, replica, primary := confirmedHall(t)
-	other := New(rig.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), Options{Confirmations: 1}) // another server's
+	other := New(storetest.Connect(t, redis.Options{URL: primary.URL(), Timeout: time.Minute}), Options{Confirmations: 1}) // another server's
 	t.Cleanup(other.Close)
 	h.AddQuiet(t, "a", "b", "waits")
 	h.Hold(t, "token", "a", "b")
@@ -126,9 +126,9 @@ func TestReadsWaitForReplicas(t *testing.T) {
 	}
 
 	replica.Pause(t)
-	rig.RequireNotReplicated(t, func(ctx context.Context) error { return h.AssignMatches(ctx, "token", match)[0].Err })
+	storetest.RequireNotReplicated(t, func(ctx context.Context) error { return h.AssignMatches(ctx, "token", match)[0].Err })
 	for _, read := range reads {
-		rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(read(ctx)) })
+		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(read(ctx)) })
 	}
 	early := states()
 	require.Positive(t, early[0].Left, "a ticket that waits is read without replicas")
@@ -149,9 +149,9 @@ func TestReadsWaitForReplicas(t *testing.T) {
 
 	two := New(h.store.conn, Options{Confirmations: 2, Replicas: &redis.Options{URL: replica.URL(), Logger: h.store.conn.Logger()}})
 	t.Cleanup(two.Close)
-	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		read(t, two, h.Name, "waits")
 		return readOnly(t, replica) > 0
 	})
-	rig.RequireNotReplicated(t, func(ctx context.Context) error { return rig.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
+	storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storetest.ErrorOf(two.Ticket(ctx, h.Name, "a")) })
 }

@@ -17,8 +17,6 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
 )
 
 var (
@@ -57,7 +55,7 @@ func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([
 	if err != nil {
 		return nil, 0, err
 	}
-	rides.Arrived(riding)
+	removed(riding)
 	outcomes, outgoing, err := createOutcomes(rep, len(all))
 	pause := createPause(outgoing)
 	if pause > 0 {
@@ -73,10 +71,10 @@ func createPause(outgoing int) time.Duration {
 	return min(time.Duration(max(outgoing-enough, 0))*perEntry, longest)
 }
 
-func (s *Store) createCall(queue string, all []*creation, riding []*rides.Ride) (keys, args []string) {
+func (s *Store) createCall(queue string, all []*creation, riding []*removal) (keys, args []string) {
 	k := s.keys(queue)
 	keys = append(make([]string, 0, 7+2*len(all)), k.waiting(), k.expiries(), k.proposed(), k.changes(), k.outbox(), k.director(), k.listening())
-	args = append(make([]string, 0, 3+8*len(all)), k.nudges(), k.feed(), strings.Join(rides.Entries(riding), " "))
+	args = append(make([]string, 0, 3+8*len(all)), k.nudges(), k.feed(), strings.Join(entriesOf(riding), " "))
 	for _, r := range all {
 		listens := map[bool]string{true: "1"}[r.Listening]
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
@@ -127,7 +125,7 @@ func createOutcome(d *redis.Decoder, r *matchmaking.CreateRequest) (t matchmakin
 		t, err = decodeTicket(d, r.Queue, r.ID)
 		return t, false, err
 	case statusCreated:
-		made := record.Record{Created: d.Micros(), TTL: r.TTL, Life: max(r.Life, r.TTL), Epoch: r.Epoch, Spec: r.Spec}
+		made := ticketRecord{Created: d.Micros(), TTL: r.TTL, Life: max(r.Life, r.TTL), Epoch: r.Epoch, Spec: r.Spec}
 		t = made.Ticket(r.Queue, r.ID, d.Millis())
 		return t, true, d.End()
 	default:

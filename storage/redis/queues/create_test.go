@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // One call decides attempts as calls of their own would, and the tickets' times say which came first.
@@ -20,7 +20,7 @@ func TestCreateDecidesEach(t *testing.T) {
 	onEach(t, func(t *testing.T, h *hall) {
 		h.Add(t, "there")
 		first, undone, limited, later := h.Request("a"), h.Request("u"), h.Request("c"), h.Request("c")
-		require.NoError(t, rig.ErrorOf(h.Undo(t.Context(), h.Name, "u", undone.Attempt)))
+		require.NoError(t, storetest.ErrorOf(h.Undo(t.Context(), h.Name, "u", undone.Attempt)))
 		limited.MaxTickets, later.MaxTickets = 3, 5 // of which there are 3 and 4 then
 		var all []*creation
 		for _, r := range []matchmaking.CreateRequest{
@@ -58,7 +58,7 @@ func TestCreatePause(t *testing.T) {
 // A queue whose assignments don't reach their players takes tickets more slowly, but takes them.
 func TestCreateWithAStuckOutbox(t *testing.T) {
 	t.Parallel()
-	conn, node := rig.Standalone(t)
+	conn, node := storetest.Standalone(t)
 	slowed := make(chan string, 10)
 	h := hallOf(t, New(conn, Options{Slowed: func(queue string, by time.Duration) { slowed <- fmt.Sprint(queue, by) }}), node.Client())
 	fill := "for i = 1, 3000 do redis.call('XADD', KEYS[1], '*', 'ticket', 'a') end"

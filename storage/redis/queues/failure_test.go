@@ -13,40 +13,40 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
 // queueCalls returns all operations on a queue that has the tickets free, mine and matched, as prepare makes them.
-func (h *hall) queueCalls() []rig.Call {
-	return []rig.Call{
+func (h *hall) queueCalls() []storetest.Call {
+	return []storetest.Call{
 		{Name: "create", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("new"))) }},
 		{Name: "claim", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Hold: queuetest.LongHold, Limit: 10}))
+			return storetest.ErrorOf(h.Claim(ctx, matchmaking.ClaimRequest{Queue: h.Name, Token: "other", Hold: queuetest.LongHold, Limit: 10}))
 		}},
 		{Name: "assign", Do: func(ctx context.Context) error { return h.AssignMatches(ctx, "token", h.Match("m2", "mine"))[0].Err }},
 		{Name: "put definition", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1}))
+			return storetest.ErrorOf(h.PutDefinition(ctx, matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1}))
 		}},
-		{Name: "ticket", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
+		{Name: "ticket", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Ticket(ctx, h.Name, "matched")) }},
 		{Name: "create again", Do: func(ctx context.Context) error { return errorOf2(h.Create(ctx, h.Request("mine"))) }},
 		{Name: "renew", Do: func(ctx context.Context) error { return h.Renew(ctx, h.Name, []string{"free", "mine"}) }},
 		{Name: "snapshot", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
+			return storetest.ErrorOf(h.Snapshot(ctx, matchmaking.WaitingRequest{Queue: h.Name, Fields: matchmaking.FieldsAll}))
 		}},
 		{Name: "changes", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10}))
+			return storetest.ErrorOf(h.Changes(ctx, matchmaking.ChangesRequest{After: "0-0", Limit: 10}))
 		}},
-		{Name: "describe", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
-		{Name: "outgoing", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
-		{Name: "definitions", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Definitions(ctx)) }},
+		{Name: "describe", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Describe(ctx, h.Name, 10)) }},
+		{Name: "outgoing", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) }},
+		{Name: "definitions", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Definitions(ctx)) }},
 		{Name: "lease", Do: func(ctx context.Context) error { return h.KeepLease(ctx, "lease") }},
 		{Name: "campaign", Do: func(ctx context.Context) error {
-			return rig.ErrorOf(h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL}))
+			return storetest.ErrorOf(h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease", TTL: queuetest.LongTTL}))
 		}},
 		{Name: "resign", Do: func(ctx context.Context) error { return h.Resign(ctx, "lease") }},
 		{Name: "delivered", Do: func(ctx context.Context) error { return h.Delivered(ctx, h.Name, []string{"1-1"}) }},
-		{Name: "sweep", Do: func(ctx context.Context) error { return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10)) }},
+		{Name: "sweep", Do: func(ctx context.Context) error { return storetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10)) }},
 		{Name: "release", Do: func(ctx context.Context) error { return h.Release(ctx, h.Name, "token", []string{"mine"}) }},
 		{Name: "cancel", Do: func(ctx context.Context) error { return h.CancelID(ctx, "free") }},
 		{Name: "match", Do: func(ctx context.Context) error {
@@ -59,7 +59,7 @@ func (h *hall) queueCalls() []rig.Call {
 			if err != nil {
 				return err
 			}
-			return rig.ErrorOf(h.TakeOver(ctx, h.Name, fence, []string{"mine"}))
+			return storetest.ErrorOf(h.TakeOver(ctx, h.Name, fence, []string{"mine"}))
 		}},
 		{Name: "delete definition", Do: func(ctx context.Context) error { return h.DeleteDefinition(ctx, h.Name) }},
 	}
@@ -69,19 +69,19 @@ func (h *hall) queueCalls() []rig.Call {
 // success, none hangs a call past its deadline, and all goes on afterwards.
 func TestNoReplyIsFatal(t *testing.T) {
 	t.Parallel()
-	rig.EachErrorReply(t, func(t *testing.T, f rig.Faulty, text string) {
+	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
 		h := newHall(t, f.Conn, f.Node.Client())
 		h.prepare(t)
 		replicated := hallOf(t, New(f.Conn, Options{Confirmations: 1}), f.Node.Client())
 		all := h.queueCalls()
-		for _, c := range rig.Only(replicated.queueCalls(), "claim", "assign", "outgoing") {
+		for _, c := range storetest.Only(replicated.queueCalls(), "claim", "assign", "outgoing") {
 			c.Name += " replicated"
 			all = append(all, c)
 		}
 		nudges := h.Nudges(t)
 		require.True(t, <-nudges)
 		f.RequireRefused(t, text, all)
-		rig.WaitFor(t, "the watch to be confirmed again", func() bool { return len(nudges) > 0 && <-nudges })
+		storetest.WaitFor(t, "the watch to be confirmed again", func() bool { return len(nudges) > 0 && <-nudges })
 		h.Add(t, "after")
 		require.Equal(t, matchmaking.Searching, h.Status(t, "after"))
 	})
@@ -91,17 +91,17 @@ func TestNoReplyIsFatal(t *testing.T) {
 func TestQueueOutOfMemory(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
-	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
+	h := newHall(t, storetest.Connect(t, redis.Options{URL: n.URL()}), n.Client())
 	h.prepare(t)
 	h.AddShort(t, "short")
 	h.Expires(t, "short")
 	all := h.queueCalls()
-	rig.FillUp(t, n)
-	before := rig.Dump(t, n)
+	storetest.FillUp(t, n)
+	before := storetest.Dump(t, n)
 	full := []string{"create", "create again", "claim", "assign", "put definition"}
-	rig.RequireEach(t.Context(), t, rig.Only(all, full...), rig.RequireFull)
-	require.Equal(t, before, rig.Dump(t, n))
-	for _, c := range rig.AllBut(all, full...) {
+	storetest.RequireEach(t.Context(), t, storetest.Only(all, full...), storetest.RequireFull)
+	require.Equal(t, before, storetest.Dump(t, n))
+	for _, c := range storetest.AllBut(all, full...) {
 		require.NoError(t, c.Do(t.Context()), c.Name)
 	}
 	state, err := h.Describe(t.Context(), h.Name, 10)
@@ -111,14 +111,14 @@ func TestQueueOutOfMemory(t *testing.T) {
 	require.EqualValues(t, 1, state.Expired)
 
 	require.NoError(t, n.Do(t, "DEL", "ballast").Error())
-	rig.RequireEach(t.Context(), t, rig.Only(all, "create", "claim", "put definition"), rig.RequireFine)
+	storetest.RequireEach(t.Context(), t, storetest.Only(all, "create", "claim", "put definition"), storetest.RequireFine)
 }
 
 // A command that Redis's user may not run is an error, and nothing is half done.
 func TestQueueNotPermitted(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
-	root := newHall(t, rig.Connect(t, redis.Options{URL: n.URL()}), n.Client())
+	root := newHall(t, storetest.Connect(t, redis.Options{URL: n.URL()}), n.Client())
 	root.prepare(t)
 	root.AddShort(t, "short")
 	root.Expires(t, "short")
@@ -141,14 +141,14 @@ func TestQueueNotPermitted(t *testing.T) {
 		t.Run(rights, func(t *testing.T) {
 			user := append([]string{"ACL", "SETUSER", "limited", "reset", "on", ">secret"}, strings.Fields(rights)...)
 			require.NoError(t, n.Do(t, user...).Error())
-			conn := rig.Connect(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})
+			conn := storetest.Connect(t, redis.Options{URL: n.URL(), Username: "limited", Password: "secret", Timeout: time.Hour})
 			h := newHall(t, conn, n.Client())
-			before := rig.Dump(t, n)
-			for _, c := range rig.Only(h.queueCalls(), names...) {
+			before := storetest.Dump(t, n)
+			for _, c := range storetest.Only(h.queueCalls(), names...) {
 				err := c.Do(t.Context())
-				rig.RequireUnavailable(t, err, c.Name)
+				storetest.RequireUnavailable(t, err, c.Name)
 				require.Regexp(t, "NOPERM|can't run this command|ACL failure|can't access", err.Error(), c.Name)
-				require.Equal(t, before, rig.Dump(t, n), c.Name)
+				require.Equal(t, before, storetest.Dump(t, n), c.Name)
 			}
 		})
 	}
@@ -157,11 +157,11 @@ func TestQueueNotPermitted(t *testing.T) {
 // A Redis that is killed and restarted loses nothing that it has answered.
 func TestQueueRedisRestarts(t *testing.T) {
 	t.Parallel()
-	n := redistest.Start(t, rig.Durable)
-	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL(), Timeout: time.Minute}), n.Client())
+	n := redistest.Start(t, storetest.Durable)
+	h := newHall(t, storetest.Connect(t, redis.Options{URL: n.URL(), Timeout: time.Minute}), n.Client())
 	h.prepare(t)
 	point := h.Whole(t).After
-	before := rig.Dump(t, n)
+	before := storetest.Dump(t, n)
 	nudges := h.Nudges(t)
 	require.True(t, <-nudges, "the watch begins")
 	n.Kill(t)
@@ -172,7 +172,7 @@ func TestQueueRedisRestarts(t *testing.T) {
 	for back := false; !back; back = <-nudges { // the nudge of the new ticket may come before the watch's confirmation
 	}
 	require.Equal(t, []string{"new"}, queuetest.Told(h.ChangesAfter(t, point, 10).Changes))
-	after := rig.Dump(t, n)
+	after := storetest.Dump(t, n)
 	for _, id := range []string{"free", "mine", "matched"} {
 		require.Equal(t, before[h.k().ticket(id)], after[h.k().ticket(id)])
 	}
@@ -186,17 +186,17 @@ func TestQueueRedisRestarts(t *testing.T) {
 func TestQueueAssignOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
-	h := newHall(t, rig.Connect(t, redis.Options{URL: n.URL(), Timeout: queuetest.Shortest}), n.Client())
+	h := newHall(t, storetest.Connect(t, redis.Options{URL: n.URL(), Timeout: queuetest.Shortest}), n.Client())
 	h.Add(t, "a", "b")
 	h.Hold(t, "token", "a", "b")
 	n.Pause(t)
 	matches := []matchmaking.AssignMatch{h.Match("m1", "a"), h.Match("m2", "b")}
 	for _, o := range h.AssignMatches(t.Context(), "token", matches...) {
-		rig.RequireUnavailable(t, o.Err)
+		storetest.RequireUnavailable(t, o.Err)
 	}
 	n.Resume(t)
 	var outcomes []matchmaking.AssignOutcome
-	rig.WaitFor(t, "Redis to answer", func() bool {
+	storetest.WaitFor(t, "Redis to answer", func() bool {
 		outcomes = h.AssignMatches(t.Context(), "token", matches...)
 		return !slices.ContainsFunc(outcomes, func(o matchmaking.AssignOutcome) bool { return o.Err != nil })
 	})

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -20,7 +20,7 @@ func TestQueueChangesThatAreLost(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
 		ask := func(after string, limit int) error {
-			return rig.ErrorOf(h.Changes(t.Context(), matchmaking.ChangesRequest{After: after, Limit: limit}))
+			return storetest.ErrorOf(h.Changes(t.Context(), matchmaking.ChangesRequest{After: after, Limit: limit}))
 		}
 		k := h.k()
 		h.Add(t, "a")
@@ -82,7 +82,7 @@ func (h *hall) follow(after string, limit int) *follower {
 func TestQueueChangesAreTrimmed(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		h.Add(t, conform.Numbered("t", 1000)...)
+		h.Add(t, storagetest.Numbered("t", 1000)...)
 		f := h.follow("0-0", 300)
 		for read := 0; read < 1000; {
 			f.trimmed = time.Time{} // as if a second had passed
@@ -100,7 +100,7 @@ func TestQueueChangesAreTrimmed(t *testing.T) {
 func TestQueueSnapshotOfEqualTimes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		ids := conform.Numbered("t", 2*pageSize+500)
+		ids := storagetest.Numbered("t", 2*pageSize+500)
 		h.Add(t, ids...)
 		at := strconv.FormatInt(h.Get(t, ids[0]).CreateTime.UnixMicro(), 10)
 		for _, id := range ids[:2*pageSize+100] {

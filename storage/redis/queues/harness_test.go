@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -27,13 +27,13 @@ func onEach(t *testing.T, test func(t *testing.T, h *hall)) {
 	t.Helper()
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
-		conn, node := rig.Standalone(t)
+		conn, node := storetest.Standalone(t)
 		test(t, newHall(t, conn, node.Client()))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		addrs := redistest.Cluster(t).Addrs()
-		conn := rig.Connect(t, redis.Options{URL: strings.Join(addrs, ","), KeyPrefix: redistest.Prefix(t)})
+		conn := storetest.Connect(t, redis.Options{URL: strings.Join(addrs, ","), KeyPrefix: redistest.Prefix(t)})
 		direct, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs, DisableCache: true})
 		require.NoError(t, err)
 		t.Cleanup(direct.Close)

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
@@ -23,10 +23,10 @@ func made(prefix string) map[string]string {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	scripts, rows := luatest.Scripts(t, "queues"), rig.KeyRows(t, "## Keys of a queue")
-	rig.RequireDocumented(t, made(""), rows)
-	rig.RequireSections(t, "## Scripts of queues", scripts)
-	rig.RequireUses(t, rows, scripts, map[string][]string{
+	scripts, rows := luatest.Scripts(t, "queues"), storetest.KeyRows(t, "## Keys of a queue")
+	storetest.RequireDocumented(t, made(""), rows)
+	storetest.RequireSections(t, "## Scripts of queues", scripts)
+	storetest.RequireUses(t, rows, scripts, map[string][]string{
 		"waiting": {"mm.{q}.allTickets"}, "expiries": {"mm.{q}.expiries"}, "proposed": {"mm.{q}.proposed_ticket_ids"},
 		"claims": {"mm.{q}.claims"}, "changes": {"mm.{q}.changes"}, "outbox": {"mm.{q}.outbox"}, "matched": {"mm.{q}.matched"},
 		"stats": {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"}, "assigned": {"mm.{q}.assigned"}, "feed": {"mm.{q}.feed"}, "queues": {"mm.queues"},
@@ -43,7 +43,7 @@ func TestPage(t *testing.T) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "queues")
-	rig.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
+	storetest.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
 	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition", "takeover": "TakeOver", "snapshot": "Each"}
-	rig.RequireOneCaller(t, scripts, named)
+	storetest.RequireOneCaller(t, scripts, named)
 }

@@ -11,8 +11,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/stream"
 )
 
 var outgoingScript = lua.Must("queues/outgoing")
@@ -41,8 +39,8 @@ func decodeOutgoing(r redis.Reply) ([]matchmaking.OutboxEntry, error) {
 	now := d.Micros()
 	var entries []matchmaking.OutboxEntry
 	d.Each(func(list *redis.Decoder) {
-		name, fields := stream.Entry(list)
-		at, err := stream.Time(name)
+		name, fields := readEntry(list)
+		at, err := timeOfEntry(name)
 		list.Fail(err)
 		var epoch ulid.ULID
 		if text := fields["epoch"]; text != "" {
@@ -71,9 +69,9 @@ func (s *Store) Delivered(ctx context.Context, queue string, entries []string) e
 // removeRiding removes what waits for a call of create.lua.
 func (s *Store) removeRiding(ctx context.Context, queue string) error {
 	riding := s.rides.Take(queue)
-	err := s.remove(ctx, queue, rides.Entries(riding))
+	err := s.remove(ctx, queue, entriesOf(riding))
 	if err == nil {
-		rides.Arrived(riding)
+		removed(riding)
 	}
 	return err
 }

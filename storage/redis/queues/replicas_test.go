@@ -11,7 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // withReplicas returns a store of the hall's queues that reads from replicas.
@@ -49,13 +49,13 @@ func TestQueueReadsAReplica(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})
 	replica := redistest.StartReplica(t, primary)
-	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
+	h := newHall(t, storetest.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
 	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
 	h.Add(t, "a", "b")
 	h.Hold(t, "token", "b")
 	h.AssignOne(t, "token", "m1", "b")
-	rig.WaitFor(t, "the replica to have all", func() bool { return len(rig.Dump(t, replica)) == len(rig.Dump(t, primary)) })
-	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+	storetest.WaitFor(t, "the replica to have all", func() bool { return len(storetest.Dump(t, replica)) == len(storetest.Dump(t, primary)) })
+	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, replica) > 0
 	})
@@ -74,7 +74,7 @@ func TestQueueReadsAReplica(t *testing.T) {
 	require.Equal(t, 0, readOnly(t, primary))
 	replica.Restart(t)
 	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(primary.Addr(), "127.0.0.1:")).Error())
-	rig.WaitFor(t, "a ticket to be read from the replica again", func() bool {
+	storetest.WaitFor(t, "a ticket to be read from the replica again", func() bool {
 		require.Equal(t, h.Get(t, "new"), read(t, q, h.Name, "new"))
 		return readOnly(t, replica) > 0
 	})
@@ -85,10 +85,10 @@ func TestQueueSnapshotOfAReplica(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})
 	replica := redistest.StartReplica(t, primary)
-	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
+	h := newHall(t, storetest.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
 	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
 	h.Add(t, "kept", "cancelled", "assigned", "again", "held")
-	rig.WaitFor(t, "the replica to have all", func() bool { return len(rig.Dump(t, replica)) == len(rig.Dump(t, primary)) })
+	storetest.WaitFor(t, "the replica to have all", func() bool { return len(storetest.Dump(t, replica)) == len(storetest.Dump(t, primary)) })
 	require.NoError(t, replica.Do(t, "REPLICAOF", "127.0.0.1", "1").Error()) // it hears of nothing any more
 	require.NoError(t, h.CancelID(t.Context(), "cancelled"))
 	h.Hold(t, "token", "assigned", "held")
@@ -96,7 +96,7 @@ func TestQueueSnapshotOfAReplica(t *testing.T) {
 	require.NoError(t, h.CancelID(t.Context(), "again"))
 	require.NoError(t, h.do(t, "DEL", h.k().ticket("again")).Error())
 	h.Add(t, "again", "new")
-	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		read(t, q, h.Name, "kept")
 		return readOnly(t, replica) > 0
 	})
@@ -121,10 +121,10 @@ func TestQueueReadsDespiteASilentReplica(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t, redistest.Options{})
 	replica := redistest.StartReplica(t, primary)
-	h := newHall(t, rig.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
+	h := newHall(t, storetest.Connect(t, redis.Options{URL: primary.URL()}), primary.Client())
 	q := h.withReplicas(t, redis.Options{URL: replica.URL()})
 	h.Add(t, "a")
-	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		read(t, q, h.Name, "a")
 		return readOnly(t, replica) > 0
 	})
@@ -146,11 +146,11 @@ func TestQueueReadsReplicasOfACluster(t *testing.T) {
 	direct, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: nodes.Addrs(), DisableCache: true})
 	require.NoError(t, err)
 	t.Cleanup(direct.Close)
-	h := newHall(t, rig.Connect(t, o), direct)
+	h := newHall(t, storetest.Connect(t, o), direct)
 	q := h.withReplicas(t, o)
 	h.Add(t, "a")
 	slot := nodes.Slot("{" + h.Name + "}")
-	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, nodes.Replica(t, slot)) > 0
 	})
@@ -163,10 +163,10 @@ func TestQueueReadsReplicasBehindSentinel(t *testing.T) {
 	group := redistest.StartSentinel(t, redistest.Options{})
 	o := redis.Options{URL: strings.Join(group.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: time.Minute}
 	primary, replica := group.Nodes()[0], group.Nodes()[1]
-	h := newHall(t, rig.Connect(t, o), primary.Client())
+	h := newHall(t, storetest.Connect(t, o), primary.Client())
 	q := h.withReplicas(t, o)
 	h.Add(t, "a")
-	rig.WaitFor(t, "a ticket to be read from the replica", func() bool {
+	storetest.WaitFor(t, "a ticket to be read from the replica", func() bool {
 		require.Equal(t, h.Get(t, "a"), read(t, q, h.Name, "a"))
 		return readOnly(t, replica) > 0
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // queueDecoders decode a reply to each operation on a queue, and give only the error.
@@ -19,17 +19,17 @@ var queueDecoders = map[string]func(r redis.Reply) error{
 		}
 		return errorOf2(createOutcome(outcomes[0], &matchmaking.CreateRequest{}))
 	},
-	"ticket": func(r redis.Reply) error { return rig.ErrorOf(decodeTicket(r.Decoder(), "duel", "a")) },
+	"ticket": func(r redis.Reply) error { return storetest.ErrorOf(decodeTicket(r.Decoder(), "duel", "a")) },
 	"claim": func(r redis.Reply) error {
 		return addClaimed(r, &matchmaking.Claimed{Held: map[string]time.Time{}})
 	},
 	"assign": func(r redis.Reply) error {
 		return assigned(make([]matchmaking.AssignMatch, 1), redis.Result{Reply: r})[0].Err
 	},
-	"snapshot": func(r redis.Reply) error { return rig.ErrorOf(decodePage(r)) },
-	"outgoing": func(r redis.Reply) error { return rig.ErrorOf(decodeOutgoing(r)) },
-	"states":   func(r redis.Reply) error { return rig.ErrorOf(decodeStates(r, 2)) },
-	"queue":    func(r redis.Reply) error { return rig.ErrorOf(queueState(r)) },
+	"snapshot": func(r redis.Reply) error { return storetest.ErrorOf(decodePage(r)) },
+	"outgoing": func(r redis.Reply) error { return storetest.ErrorOf(decodeOutgoing(r)) },
+	"states":   func(r redis.Reply) error { return storetest.ErrorOf(decodeStates(r, 2)) },
+	"queue":    func(r redis.Reply) error { return storetest.ErrorOf(queueState(r)) },
 }
 
 const someTicket = `'S1704067200000000 600000 60000 600000 01M7XSP26QJ3QEVHWDRP2PHXG6  {}'`
@@ -95,12 +95,12 @@ func TestReplies(t *testing.T) {
 			`{'CREATED'}`,
 		},
 	}
-	rig.RequireDecoded(t, queueDecoders, right, wrong)
+	storetest.RequireDecoded(t, queueDecoders, right, wrong)
 }
 
 func TestQueueRefusals(t *testing.T) {
 	t.Parallel()
-	rig.RequireRefusals(t, refusals, map[string]error{
+	storetest.RequireRefusals(t, refusals, map[string]error{
 		"FULL": matchmaking.ErrQueueFull, "NO_TICKET": matchmaking.ErrNoTicket, "MATCHED": matchmaking.ErrTicketMatched,
 		"LEASE": lease.ErrLost, "LOST": matchmaking.ErrChangesLost, "UNDONE": matchmaking.ErrUndone,
 		"VACANT": matchmaking.ErrNoTicket,

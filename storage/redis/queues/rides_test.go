@@ -6,13 +6,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // Published entries are removed by the call that creates a ticket, and before the queue is described.
 func TestPublishedEntriesAreRemovedOnTheWay(t *testing.T) {
 	t.Parallel()
-	m := rig.NewMeter(t, redistest.Options{})
+	m := storetest.NewMeter(t, redistest.Options{})
 	h := newHall(t, m.Conn, m.Node.Client())
 	h.Add(t, "a", "b", "c")
 	h.Hold(t, "token", "a", "b", "c")

@@ -16,8 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -25,7 +24,7 @@ var stepHeading = regexp.MustCompile(`(?m)^### Step (\d+): (.+)$`)
 
 // scenario is the queue of the page's scenario.
 type scenario struct {
-	*rig.Lab
+	*storetest.Lab
 	*Store
 	queue string
 }
@@ -79,7 +78,7 @@ func (s *scenario) content(t *testing.T, key string) string {
 // shown returns a value with JSON in place of what a ticket asks for.
 func shown(t *testing.T, value string) string {
 	t.Helper()
-	found, err := record.Parse([]byte(value))
+	found, err := parseRecord([]byte(value))
 	if err != nil {
 		return value
 	}
@@ -107,7 +106,7 @@ func (s *scenario) createTicket(t *testing.T, id string, skill float64) {
 // compares all keys, values and TTLs after each step with the page.
 func TestTwoPlayers(t *testing.T) {
 	t.Parallel()
-	l := rig.NewLab(t)
+	l := storetest.NewLab(t)
 	s := &scenario{Lab: l, Store: New(l.Conn, Options{}), queue: "duel"}
 	const a, b = "cko1234abc", "cko5678def"
 	ctx, token := t.Context(), ulid.Make().String()
@@ -155,7 +154,7 @@ func TestTwoPlayers(t *testing.T) {
 			require.NoError(t, s.Leases().Renew(ctx, []lease.Request{request})[0])
 		},
 	}
-	steps := rig.Steps(t, "## Two players are matched", stepHeading)
+	steps := storetest.Steps(t, "## Two players are matched", stepHeading)
 	require.Len(t, steps, len(run))
 	for _, step := range steps {
 		require.Contains(t, run, step.Title)
@@ -170,14 +169,14 @@ func TestTwoPlayers(t *testing.T) {
 
 func TestKeysOfAQueueShareASlotAndNothingElse(t *testing.T) {
 	t.Parallel()
-	names := rig.AnyName("claims", "ticket", "ticket.a", "a", "assign.a", "a.ticket.a", "match.a", "allTickets")
-	fixed := func(key func(keys) string) rig.KeyKind {
-		return rig.KeyKind{Key: func(prefix, name, _ string) string { return key(keysOf(prefix, name)) }}
+	names := storetest.AnyName("claims", "ticket", "ticket.a", "a", "assign.a", "a.ticket.a", "match.a", "allTickets")
+	fixed := func(key func(keys) string) storetest.KeyKind {
+		return storetest.KeyKind{Key: func(prefix, name, _ string) string { return key(keysOf(prefix, name)) }}
 	}
-	named := func(key func(keys, string) string) rig.KeyKind {
-		return rig.KeyKind{Key: func(prefix, name, part string) string { return key(keysOf(prefix, name), part) }, Parts: names}
+	named := func(key func(keys, string) string) storetest.KeyKind {
+		return storetest.KeyKind{Key: func(prefix, name, part string) string { return key(keysOf(prefix, name), part) }, Parts: names}
 	}
-	rig.RequireOwnKeys(t, "mm.", names, map[string]rig.KeyKind{
+	storetest.RequireOwnKeys(t, "mm.", names, map[string]storetest.KeyKind{
 		"waiting": fixed(keys.waiting), "expiries": fixed(keys.expiries), "proposed": fixed(keys.proposed), "claims": fixed(keys.claims),
 		"changes": fixed(keys.changes), "outbox": fixed(keys.outbox), "matched": fixed(keys.matched), "stats": fixed(keys.stats),
 		"director": fixed(keys.director), "ticket": named(keys.ticket), "assign": named(keys.assignment), "match": named(keys.match),

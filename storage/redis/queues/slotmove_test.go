@@ -16,8 +16,8 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -25,7 +25,7 @@ import (
 // TestSlotMove do.
 func TestQueueSlotMove(t *testing.T) {
 	t.Parallel()
-	c := rig.StartTwoNodes(t)
+	c := storetest.StartTwoNodes(t)
 	for _, op := range movingQueueOperations { //nolint:paralleltest // see above
 		t.Run(op.name, func(t *testing.T) { movedHalfWay(t, c, op) })
 	}
@@ -83,12 +83,12 @@ var movingQueueOperations = []movingQueueOperation{
 		if err == nil {
 			return errors.New("cancelled")
 		}
-		return conform.Ignoring(err, matchmaking.ErrTicketMatched)
+		return storagetest.Ignoring(err, matchmaking.ErrTicketMatched)
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.Status(t, "matched")) }},
 	{"delete", func(ctx context.Context, h *hall) error {
 		return h.Delete(ctx, h.Name, "matched")
 	}, func(t *testing.T, h *hall) {
-		require.ErrorIs(t, rig.ErrorOf(h.Ticket(t.Context(), h.Name, "matched")), matchmaking.ErrNoTicket)
+		require.ErrorIs(t, storetest.ErrorOf(h.Ticket(t.Context(), h.Name, "matched")), matchmaking.ErrNoTicket)
 	}},
 	{"release", func(ctx context.Context, h *hall) error {
 		return h.Release(ctx, h.Name, "token", []string{"free", "mine"})
@@ -97,7 +97,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return h.Renew(ctx, h.Name, []string{"free", "mine", "matched"})
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"sweep", func(ctx context.Context, h *hall) error {
-		return rig.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
+		return storetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
 	{"listen", func(ctx context.Context, h *hall) error {
 		if _, err := h.Listen(ctx, h.Name, "mine"); err != nil {
@@ -167,7 +167,7 @@ func (h *hall) prepare(t *testing.T) []string {
 
 // movedHalfWay makes a call on queues in a half moved slot: each key alone has moved, each has stayed alone, some have
 // and all have. What isn't answered has changed nothing, and works when the slot has closed.
-func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
+func movedHalfWay(t *testing.T, c storetest.TwoNodes, op movingQueueOperation) {
 	t.Helper()
 	conn := c.Connect(t, redis.Options{KeyPrefix: "half:"})
 	halls, keys := map[*hall][]string{}, 15
@@ -194,19 +194,19 @@ func movedHalfWay(t *testing.T, c rig.TwoNodes, op movingQueueOperation) {
 	}
 	slot := c.SlotOf(names[0])
 	before := c.Dump(t, slot)
-	errs := rig.AtOnce(all, func(h *hall) error { return op.call(rig.Shortly(t), h) })
+	errs := storetest.AtOnce(all, func(h *hall) error { return op.call(storetest.Shortly(t), h) })
 	after, answered := c.Dump(t, slot), 0
 	for i, h := range all {
 		if errs[i] == nil {
 			answered++
 			continue
 		}
-		rig.RequireUnavailable(t, errs[i], "%s %d", op.name, i)
+		storetest.RequireUnavailable(t, errs[i], "%s %d", op.name, i)
 		require.Equal(t, h.of(before), h.of(after), "%s %d changed something and wasn't answered", op.name, i)
 	}
 	t.Logf("%d of %d were answered", answered, len(all))
 	m.CloseSlot(t)
-	for i, err := range rig.AtOnce(all, func(h *hall) error { return op.call(t.Context(), h) }) {
+	for i, err := range storetest.AtOnce(all, func(h *hall) error { return op.call(t.Context(), h) }) {
 		require.NoError(t, err, "%s %d", op.name, i)
 		op.after(t, all[i])
 	}
@@ -225,7 +225,7 @@ func (h *hall) of(dump map[string]string) map[string]string {
 
 // queueUnderLoad moves a queue back and forth while tickets are created, cancelled and matched in pairs: each ticket is in one
 // match or was cancelled, and each match's assignments stand in the outbox once.
-func queueUnderLoad(t *testing.T, c rig.TwoNodes) {
+func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 	t.Helper()
 	conn := c.Connect(t, redis.Options{KeyPrefix: "load:", Timeout: time.Minute})
 	h := newHall(t, conn, c.Direct)
@@ -242,7 +242,7 @@ func queueUnderLoad(t *testing.T, c rig.TwoNodes) {
 				}
 				made.Add(1)
 				if i%7 == 0 {
-					if err := conform.Ignoring(h.CancelID(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
+					if err := storagetest.Ignoring(h.CancelID(t.Context(), id), matchmaking.ErrTicketMatched); err != nil {
 						return err
 					}
 				}
@@ -315,8 +315,8 @@ func (h *hall) matchOldest(ctx context.Context, director int, stop chan struct{}
 func TestQueueScriptsAreSentAgain(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	h := newHall(t, rig.Connect(t, redis.Options{URL: node.URL()}), node.Client())
-	ids := conform.Numbered("t", 20)
+	h := newHall(t, storetest.Connect(t, redis.Options{URL: node.URL()}), node.Client())
+	ids := storagetest.Numbered("t", 20)
 	h.Add(t, ids...)
 	h.Hold(t, "token", ids...)
 	require.NoError(t, node.Do(t, "SCRIPT", "FLUSH").Error())

@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var snapshotScript = lua.Must("queues/snapshot")
@@ -156,7 +155,7 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 	}
 	tickets := make([]*matchmaking.Ticket, 0, len(p.tickets))
 	for i, w := range p.tickets {
-		if !w.expires.After(p.now) || values != nil && !record.Is(values[i]) {
+		if !w.expires.After(p.now) || values != nil && !isRecord(values[i]) {
 			continue
 		}
 		t, err := s.content(r, w, values, i)
@@ -178,9 +177,9 @@ func (s *Store) contents(ctx context.Context, r matchmaking.WaitingRequest, p pa
 func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values [][]byte, i int) (matchmaking.Ticket, error) {
 	if r.Fields == matchmaking.FieldsNone {
 		us, err := strconv.ParseInt(w.created, 10, 64)
-		return record.Record{Created: time.UnixMicro(us).UTC()}.Ticket(r.Queue, w.id, w.expires), err
+		return ticketRecord{Created: time.UnixMicro(us).UTC()}.Ticket(r.Queue, w.id, w.expires), err
 	}
-	found, err := record.Parse(values[i])
+	found, err := parseRecord(values[i])
 	found.Spec.Keep(r.Fields)
 	t := found.Ticket(r.Queue, w.id, w.expires)
 	if found.Cancelled {
@@ -199,5 +198,5 @@ func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p pag
 	for i, w := range p.tickets {
 		keys[i] = s.keys(r.Queue).ticket(w.id)
 	}
-	return s.values.Read(ctx, keys, func(i int, value []byte) bool { return record.IsOf(value, p.tickets[i].created) })
+	return s.values.Read(ctx, keys, func(i int, value []byte) bool { return isRecordOf(value, p.tickets[i].created) })
 }

@@ -18,20 +18,17 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/confirm"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/rides"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/values"
 )
 
 // Store keeps queues and their tickets in Redis. It may be used by many goroutines.
 type Store struct {
 	conn      *redis.Conn
 	replicas  *redis.Replicas // nil: tickets are read from the primary
-	values    values.Reader
-	confirmed *confirm.Confirmer // nil: claims and assignments count at once
+	values    valueReader
+	confirmed *confirmer // nil: claims and assignments count at once
 	creations *group.Group[*creation, *redis.Decoder]
 	slowed    func(queue string, by time.Duration)
-	rides     rides.Rides
+	rides     removals
 }
 
 var _ matchmaking.Store = (*Store)(nil)
@@ -65,7 +62,7 @@ func New(conn *redis.Conn, o Options) *Store {
 		replicas.Logger = conn.Logger()
 		s.replicas = redis.NewReplicas(replicas)
 	}
-	s.values = values.Reader{Conn: conn, Replicas: s.replicas}
+	s.values = valueReader{Conn: conn, Replicas: s.replicas}
 	return s
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
-	"github.com/tidemark-dev/tidemark/storage/redis/queues/internal/record"
 )
 
 var (
@@ -27,7 +26,7 @@ func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error
 	if err := d.End(); err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	found, err := record.Parse(value)
+	found, err := parseRecord(value)
 	d.Fail(err)
 	t := found.Ticket(queue, id, expires)
 	t.Status = status

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/queuetest"
 )
 
@@ -41,7 +41,7 @@ func TestLivesOfKeys(t *testing.T) {
 		ends(day, k.outbox(), k.matched(), k.stats())
 
 		r := h.Request("e")
-		require.NoError(t, rig.ErrorOf(h.Undo(t.Context(), h.Name, "e", r.Attempt)))
+		require.NoError(t, storetest.ErrorOf(h.Undo(t.Context(), h.Name, "e", r.Attempt)))
 		ends(matchmaking.UndoneFor, k.ticket("e"))
 		for range 20 {
 			require.NoError(t, errorOf2(h.Create(t.Context(), h.Request("f"))))
@@ -52,7 +52,7 @@ func TestLivesOfKeys(t *testing.T) {
 		for _, key := range []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.listening()} {
 			require.Equal(t, 0, h.count(t, "EXISTS", key), key)
 		}
-		require.NoError(t, rig.ErrorOf(h.PutDefinition(t.Context(), matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
+		require.NoError(t, storetest.ErrorOf(h.PutDefinition(t.Context(), matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
 		require.Equal(t, -1, h.count(t, "PTTL", definitionsKey(h.store.conn.Prefix())), "definitions stay")
 	})
 }
@@ -111,7 +111,7 @@ func TestQueueRenewEndsWithTheTicketsLife(t *testing.T) {
 func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		ids := conform.Numbered("t", 2*maxIDs+1)
+		ids := storagetest.Numbered("t", 2*maxIDs+1)
 		h.Add(t, ids[0], ids[maxIDs], ids[2*maxIDs])
 		claimed := h.ClaimIDs(t, "one", ids...)
 		require.Equal(t, []string{ids[0], ids[maxIDs], ids[2*maxIDs]}, claimed.IDs)
@@ -126,7 +126,7 @@ func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
 func TestQueueAssignOfManyTickets(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
-		ids := conform.Numbered("t", 5000)
+		ids := storagetest.Numbered("t", 5000)
 		h.Add(t, ids...)
 		require.Len(t, h.ClaimIDs(t, "token", ids...).IDs, len(ids))
 		outcome := h.AssignOne(t, "token", "m", ids...)
@@ -156,15 +156,15 @@ func TestQueueForgetsWhoseChannelsAreWanted(t *testing.T) {
 		h.AddQuiet(t, "quiet")
 		k := h.k()
 		require.NoError(t, h.do(t, "PEXPIRE", k.listening(), "1000").Error())
-		require.NoError(t, rig.ErrorOf(h.Listen(t.Context(), h.Name, "quiet")))
+		require.NoError(t, storetest.ErrorOf(h.Listen(t.Context(), h.Name, "quiet")))
 		require.Greater(t, h.count(t, "PTTL", k.listening()), 1000)
 		require.Equal(t, 7, h.count(t, "SCARD", k.listening()))
 		require.NoError(t, h.CancelID(t.Context(), "cancelled"))
-		require.NoError(t, rig.ErrorOf(h.Undo(t.Context(), h.Name, "undone", undone.Attempt)))
+		require.NoError(t, storetest.ErrorOf(h.Undo(t.Context(), h.Name, "undone", undone.Attempt)))
 		h.Hold(t, "token", "assigned", "released", "quiet")
 		h.AssignOne(t, "token", "m1", "assigned", "quiet")
 		require.NoError(t, h.Release(t.Context(), h.Name, "token", []string{"released"}))
-		rig.WaitFor(t, "the ticket to be swept", func() bool {
+		storetest.WaitFor(t, "the ticket to be swept", func() bool {
 			swept, err := h.Sweep(t.Context(), h.Name, []string{"short"}, 10)
 			require.NoError(t, err)
 			return swept.Removed == 1

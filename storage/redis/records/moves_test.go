@@ -18,14 +18,9 @@ import (
 	domain "github.com/tidemark-dev/tidemark/records/counters"
 	marks "github.com/tidemark-dev/tidemark/records/settings"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
-	"github.com/tidemark-dev/tidemark/storage/redis/records/copies"
-	"github.com/tidemark-dev/tidemark/storage/redis/records/counters"
-	"github.com/tidemark-dev/tidemark/storage/redis/records/locks"
-	"github.com/tidemark-dev/tidemark/storage/redis/records/settings"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/redis/records"
 )
-
-func TestMain(m *testing.M) { redistest.Main(m) }
 
 // turn is something that is done with records again and again, with a number that rises from 1. It fails if what it is answered,
 // or what it finds afterwards, isn't what the turns before have left there.
@@ -44,13 +39,13 @@ func expect[T comparable](what string, want, got T, err error) error {
 
 // turns are what is done with each of the stores. Each of its keys has its slot to itself.
 func turns(conn *redis.Conn) []turn {
-	return append(counterTurns(counters.New(conn)),
-		turn{"settings", func(ctx context.Context, n int64) error { return setting(ctx, settings.New(conn), n) }},
-		turn{"copies", func(ctx context.Context, _ int64) error { return announcement(ctx, copies.New(conn)) }},
+	return append(counterTurns(records.NewCounters(conn)),
+		turn{"settings", func(ctx context.Context, n int64) error { return setting(ctx, records.NewSettings(conn), n) }},
+		turn{"copies", func(ctx context.Context, _ int64) error { return announcement(ctx, records.NewCopies(conn)) }},
 		locking(conn))
 }
 
-func counterTurns(s *counters.Store) []turn {
+func counterTurns(s *records.Counters) []turn {
 	return []turn{
 		{"imports", func(ctx context.Context, n int64) error {
 			whole, err := s.Import(ctx, domain.Part{At: n, Total: 1, Views: map[string]int64{"imported": n}})
@@ -93,7 +88,7 @@ func counterTurns(s *counters.Store) []turn {
 	}
 }
 
-func setting(ctx context.Context, s *settings.Store, n int64) error {
+func setting(ctx context.Context, s *records.Settings, n int64) error {
 	p := marks.Put{Name: "setting", Value: strconv.FormatInt(n, 10), Want: marks.Public, Usual: marks.Secret}
 	is, err := s.Put(ctx, p)
 	if err = expect("a put", marks.Public, is, err); err != nil {
@@ -115,7 +110,7 @@ func setting(ctx context.Context, s *settings.Store, n int64) error {
 	return expect("a deleted setting", false, found[0].Exists, nil)
 }
 
-func announcement(ctx context.Context, s *copies.Store) error {
+func announcement(ctx context.Context, s *records.Copies) error {
 	if err := s.Announce(ctx, "c"); err != nil {
 		return err
 	}
@@ -132,7 +127,7 @@ func announcement(ctx context.Context, s *copies.Store) error {
 
 // locking returns the turns of a lock. Fences rise.
 func locking(conn *redis.Conn) turn {
-	s, name, fence := locks.New(conn), kinds.Lock.Key("lock", "1"), uint64(0)
+	s, name, fence := records.NewLocks(conn), kinds.Lock.Key("lock", "1"), uint64(0)
 	return turn{"locks", func(ctx context.Context, n int64) error {
 		mine := lease.Request{Name: name, Token: fmt.Sprint("mine", n), TTL: time.Minute}
 		granted, err := s.Grant(ctx, mine)
@@ -159,7 +154,7 @@ func locking(conn *redis.Conn) turn {
 
 // sums are turns that add 1 to something, twice with the same ID or number. They use several keys of a slot.
 func sums(conn *redis.Conn) []turn {
-	s := counters.New(conn)
+	s := records.NewCounters(conn)
 	series := domain.Series{Name: "sum", Timeframe: domain.Weekly, Fields: true}
 	return []turn{
 		{"changes", func(ctx context.Context, n int64) error {
@@ -194,7 +189,7 @@ func sums(conn *redis.Conn) []turn {
 // counters tests what needs several.
 func TestHalfMovedSlots(t *testing.T) {
 	t.Parallel()
-	c := rig.StartTwoNodes(t)
+	c := storetest.StartTwoNodes(t)
 	all := turns(c.Connect(t, redis.Options{}))
 	n := int64(0)
 	round := func(when string) {
@@ -219,7 +214,7 @@ func TestHalfMovedSlots(t *testing.T) {
 func TestSwitchover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{})
-	conn := rig.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Minute})
+	conn := storetest.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: time.Minute})
 	all := append(turns(conn), sums(conn)...)
 	done, stop := make(chan string, 1<<20), make(chan struct{})
 	var g errgroup.Group
@@ -245,7 +240,7 @@ func TestSwitchover(t *testing.T) {
 		}
 		return names
 	}
-	rig.WaitFor(t, "all turns to have begun", func() bool { return len(done) > 100 })
+	storetest.WaitFor(t, "all turns to have begun", func() bool { return len(done) > 100 })
 	owned := map[*redistest.Node]bool{}
 	for _, tag := range []string{"{1}", "migrated_views_current", "migrated_views_slugs", "{state}", "env_vars", "{setting}", "{all}", "{lock}", "{sum}"} {
 		if owner := c.Owner(t, c.Slot(tag)); !owned[owner] {
@@ -254,7 +249,7 @@ func TestSwitchover(t *testing.T) {
 		}
 	}
 	counted()
-	rig.WaitFor(t, "turns after the last take-over", func() bool { return len(done) > 100 })
+	storetest.WaitFor(t, "turns after the last take-over", func() bool { return len(done) > 100 })
 	close(stop)
 	require.NoError(t, g.Wait())
 	require.Len(t, owned, 3)

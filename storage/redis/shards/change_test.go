@@ -14,7 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/layout"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // hold claims shards for a host, one after the other, and pings, until ctx ends.
@@ -65,7 +65,7 @@ func TestChange(t *testing.T) {
 		require.NoError(t, err)
 		return all
 	}
-	rig.WaitFor(t, "all are whole", func() bool { return len(layout.Missing(status())) == 0 })
+	storetest.WaitFor(t, "all are whole", func() bool { return len(layout.Missing(status())) == 0 })
 	for _, n := range []int{3, 2} {
 		plan := layout.Plan{Cache: "c", Starts: shard.Even(n), Settle: time.Millisecond, Poll: time.Millisecond}
 		require.NoError(t, layout.Change(ctx, h.store, plan, func(p layout.Progress) {

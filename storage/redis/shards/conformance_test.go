@@ -13,15 +13,15 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 	"github.com/tidemark-dev/tidemark/storage/storagetest/shardtest"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, r kinds.Redis) {
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		shardtest.Run(t, func(t testing.TB) shardtest.Harness { return open(t, r.URL) })
 	})
 }
@@ -36,7 +36,7 @@ type harness struct {
 func open(t testing.TB, url string) *harness {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	conn := rig.Connect(t, redis.Options{URL: url, KeyPrefix: prefix})
+	conn := storetest.Connect(t, redis.Options{URL: url, KeyPrefix: prefix})
 	return &harness{store: shards.New(conn), client: conn.Client(), prefix: prefix}
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
@@ -141,12 +141,12 @@ func TestAnotherPrimary(t *testing.T) {
 	h := open(t, node.URL())
 	h.split(t, 0, 3)
 	x := h.claim(t, "x")
-	rig.WaitFor(t, "the replica has the claim", func() bool {
+	storetest.WaitFor(t, "the replica has the claim", func() bool {
 		has, err := replica.Do(t, "HEXISTS", h.key("c", "shards.a"), "x").AsBool()
 		return err == nil && has
 	})
 	require.NoError(t, replica.Do(t, "REPLICAOF", "NO", "ONE").Error())
-	conn := rig.Connect(t, redis.Options{URL: replica.URL(), KeyPrefix: h.prefix})
+	conn := storetest.Connect(t, redis.Options{URL: replica.URL(), KeyPrefix: h.prefix})
 	promoted := &harness{store: shards.New(conn), client: conn.Client(), prefix: h.prefix}
 	h.claim(t, "y")
 	node.Stop(t)
@@ -194,7 +194,7 @@ func TestOddFields(t *testing.T) {
 // Of former holders only the last one wakes those that wait.
 func TestNotifications(t *testing.T) {
 	t.Parallel()
-	conn, _ := rig.Standalone(t)
+	conn, _ := storetest.Standalone(t)
 	h := &harness{store: shards.New(conn), client: conn.Client(), prefix: conn.Prefix()}
 	h.split(t, 0, 2)
 	h.claim(t, "x")
@@ -222,7 +222,7 @@ func TestErrorsOfRedis(t *testing.T) {
 	h.claim(t, "y")
 	require.NoError(t, h.store.Leave(t.Context(), member("x"), "x"))
 	_, err := h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(3))
-	rig.RequireFull(t, err)
+	storetest.RequireFull(t, err)
 	h.do(t, "CONFIG", "SET", "maxmemory", "0")
 
 	h.do(t, "DEL", h.key("c", "layout.a"))
@@ -231,23 +231,23 @@ func TestErrorsOfRedis(t *testing.T) {
 	require.ErrorIs(t, err, shard.ErrInUse)
 
 	h.do(t, "ACL", "SETUSER", "mute", "on", ">secret", "allkeys", "resetchannels", "+@all")
-	mute := shards.New(rig.Connect(t, redis.Options{URL: node.URL(), KeyPrefix: h.prefix, Username: "mute", Password: "secret"}))
-	before := rig.Dump(t, node)
+	mute := shards.New(storetest.Connect(t, redis.Options{URL: node.URL(), KeyPrefix: h.prefix, Username: "mute", Password: "secret"}))
+	before := storetest.Dump(t, node)
 	require.ErrorIs(t, mute.Leave(t.Context(), member("y"), "y"), fault.ErrUnavailable)
 	_, err = mute.SetLayout(t.Context(), "c", "b", 0, shard.Even(1))
 	require.ErrorIs(t, err, fault.ErrUnavailable)
 	require.ErrorIs(t, mute.Remove(t.Context(), "c", "b"), fault.ErrUnavailable)
-	require.Equal(t, before, rig.Dump(t, node), "nothing was written")
+	require.Equal(t, before, storetest.Dump(t, node), "nothing was written")
 
 	h.do(t, "DEL", h.key("c", "shards.a"))
 	h.do(t, "RPUSH", h.key("c", "shards.a"), "x")
 	h.do(t, "HSET", h.key("c", "layout.a"), "generation", "1", "starts", "0000000000000000")
 	var failure *fault.Error
 	for name, err := range map[string]error{
-		"claim": rig.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute)), "ping": h.store.Ping(t.Context(), member("x"), "x", time.Minute, true),
-		"leave": h.store.Leave(t.Context(), member("x"), "x"), "set": rig.ErrorOf(h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(2))),
-		"remove": h.store.Remove(t.Context(), "c", "a"), "status": rig.ErrorOf(h.store.Status(t.Context(), "c")),
-		"hosts": rig.ErrorOf(h.store.Hosts("c").Hosts(t.Context())),
+		"claim": storetest.ErrorOf(h.store.Claim(t.Context(), member("x"), "z", time.Minute)), "ping": h.store.Ping(t.Context(), member("x"), "x", time.Minute, true),
+		"leave": h.store.Leave(t.Context(), member("x"), "x"), "set": storetest.ErrorOf(h.store.SetLayout(t.Context(), "c", "a", 1, shard.Even(2))),
+		"remove": h.store.Remove(t.Context(), "c", "a"), "status": storetest.ErrorOf(h.store.Status(t.Context(), "c")),
+		"hosts": storetest.ErrorOf(h.store.Hosts("c").Hosts(t.Context())),
 	} {
 		require.ErrorAs(t, err, &failure, name)
 		require.Equal(t, fault.Internal, failure.Kind, name)

@@ -13,9 +13,9 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // reader is a client, what it reported, and a connection that changes keys behind it.
@@ -71,7 +71,7 @@ func (r *reader) forget() {
 // await waits until a key was reported, or a loss for the empty string.
 func (r *reader) await(key string) {
 	r.t.Helper()
-	limit := time.After(rig.Patience)
+	limit := time.After(storetest.Patience)
 	for {
 		select {
 		case got := <-r.changed:
@@ -92,7 +92,7 @@ func (r *reader) await(key string) {
 func (r *reader) kept(key string) tracked.Entry {
 	r.t.Helper()
 	var e tracked.Entry
-	rig.WaitFor(r.t, key+" to be kept", func() bool {
+	storetest.WaitFor(r.t, key+" to be kept", func() bool {
 		e = r.get(key)
 		return e.Fresh()
 	})
@@ -102,13 +102,13 @@ func (r *reader) kept(key string) tracked.Entry {
 // becomes waits until a key is answered with a value; empty: no key.
 func (r *reader) becomes(key, value string) {
 	r.t.Helper()
-	rig.WaitFor(r.t, key+" to be "+value, func() bool { return string(r.get(key).Bytes) == value })
+	storetest.WaitFor(r.t, key+" to be "+value, func() bool { return string(r.get(key).Bytes) == value })
 }
 
 func TestReads(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, k kinds.Redis) {
-		r := open(t, rig.Connect(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}), tracked.Options{})
+	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
+		r := open(t, storetest.Connect(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}), tracked.Options{})
 		r.do("SET", "a", "1", "PX", "100000")
 		r.do("SET", "b", "2")
 		r.do("HSET", "h", "f", "v", "g", "w")
@@ -123,8 +123,8 @@ func TestReads(t *testing.T) {
 				require.Equal(t, want != "", many[i].Found)
 				require.Equal(t, want != "", many[i].Fresh())
 			}
-			require.WithinDuration(t, time.Now().Add(100*time.Second), many[2].Until, rig.Patience)
-			require.WithinDuration(t, time.Now().Add(tracked.DefaultMaxAge), many[0].Until, rig.Patience)
+			require.WithinDuration(t, time.Now().Add(100*time.Second), many[2].Until, storetest.Patience)
+			require.WithinDuration(t, time.Now().Add(tracked.DefaultMaxAge), many[0].Until, storetest.Patience)
 			hash, err := r.HGetAll(t.Context(), "h")
 			require.NoError(t, err)
 			require.Equal(t, map[string]string{"f": "v", "g": "w"}, hash.Fields)
@@ -144,8 +144,8 @@ func TestReads(t *testing.T) {
 // Each way in which a key can change is reported, makes what was read unfresh, and the next read finds what is there.
 func TestChanges(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, k kinds.Redis) {
-		r := open(t, rig.Connect(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}), tracked.Options{})
+	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
+		r := open(t, storetest.Connect(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}), tracked.Options{})
 		for _, change := range []struct {
 			command []string
 			want    string
@@ -180,7 +180,7 @@ func TestWhatIsKeptCostsNothing(t *testing.T) {
 	t.Parallel()
 	node := redistest.Standalone(t)
 	proxy := redistest.NewProxy(t, node)
-	conn := rig.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t)})
+	conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t)})
 	r := open(t, conn, tracked.Options{Memory: 1 << 20})
 	r.do("SET", "k", "1")
 	r.get("k")
@@ -199,12 +199,12 @@ func TestWhatIsKeptCostsNothing(t *testing.T) {
 	for i := range 300 {
 		r.get(fmt.Sprint(i))
 	}
-	require.Greater(t, len(rig.WithName(proxy.Sent(sent), "GET")), 200, "more was kept than fits")
+	require.Greater(t, len(storetest.WithName(proxy.Sent(sent), "GET")), 200, "more was kept than fits")
 }
 
 func TestStoppedListener(t *testing.T) {
 	t.Parallel()
-	conn, _ := rig.Standalone(t)
+	conn, _ := storetest.Standalone(t)
 	r := open(t, conn, tracked.Options{})
 	var calls int
 	stop := r.Listen(tracked.Listener{Changed: func(string) { calls++ }, Lost: func() { calls++ }})
@@ -219,7 +219,7 @@ func TestStoppedListener(t *testing.T) {
 func TestOneGivesUp(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t))
-	conn := rig.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t)})
+	conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t)})
 	r := open(t, conn, tracked.Options{})
 	r.do("SET", "k", "1")
 	sent := proxy.Count()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
@@ -23,8 +23,8 @@ func TestLostConnection(t *testing.T) {
 			t.Parallel()
 			proxy := redistest.NewProxy(t, redistest.Standalone(t))
 			prefix := redistest.Prefix(t)
-			r := open(t, rig.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: prefix}), tracked.Options{})
-			writer := rig.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: prefix})
+			r := open(t, storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: prefix}), tracked.Options{})
+			writer := storetest.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: prefix})
 			r.direct = writer.Client()
 			r.do("SET", "k", "1")
 			before := r.kept("k")
@@ -42,7 +42,7 @@ func TestLostConnection(t *testing.T) {
 // While a slot moves, keys are read on both sides. Values read before, in the middle and after are reported when they change.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
-	c := rig.StartTwoNodes(t)
+	c := storetest.StartTwoNodes(t)
 	r := open(t, c.Connect(t, redis.Options{}), tracked.Options{})
 	r.do("SET", "{t}1", "old")
 	r.do("SET", "{t}2", "old")
@@ -81,9 +81,9 @@ func TestFailover(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		c := redistest.StartCluster(t, redistest.Options{Primaries: 3, Replicas: 1})
-		r := open(t, rig.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: rig.Patience}), tracked.Options{})
+		r := open(t, storetest.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: storetest.Patience}), tracked.Options{})
 		failOver(t, r, func(write func()) {
-			rig.WaitFor(t, "the replica to have the first value", func() bool {
+			storetest.WaitFor(t, "the replica to have the first value", func() bool {
 				size, err := c.Replica(t, c.Slot("k")).Do(t, "DBSIZE").AsInt64()
 				require.NoError(t, err)
 				return size == 1
@@ -98,8 +98,8 @@ func TestFailover(t *testing.T) {
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
 		g := redistest.StartSentinel(t, redistest.Options{})
-		r := open(t, rig.Connect(t, redis.Options{
-			URL: strings.Join(g.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: rig.Patience,
+		r := open(t, storetest.Connect(t, redis.Options{
+			URL: strings.Join(g.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: storetest.Patience,
 		}), tracked.Options{})
 		failOver(t, r, func(write func()) {
 			write()
@@ -130,12 +130,12 @@ func failOver(t *testing.T, r *reader, failOver func(write func())) {
 func TestSwitchover(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Options{Primaries: 3, Replicas: 1})
-	r := open(t, rig.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: rig.Patience}), tracked.Options{})
+	r := open(t, storetest.Connect(t, redis.Options{URL: strings.Join(c.Addrs(), ","), Timeout: storetest.Patience}), tracked.Options{})
 	r.do("SET", "k", "1")
 	before := r.kept("k")
 	c.Switchover(t, c.Slot("k"))
 	r.do("SET", "k", "2")
-	rig.WaitFor(t, "the change to be reported", func() bool { return !before.Fresh() })
+	storetest.WaitFor(t, "the change to be reported", func() bool { return !before.Fresh() })
 	r.becomes("k", "2")
 }
 
@@ -143,10 +143,10 @@ func TestSwitchover(t *testing.T) {
 func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
-	r := open(t, rig.Connect(t, redis.Options{URL: node.URL()}), tracked.Options{})
+	r := open(t, storetest.Connect(t, redis.Options{URL: node.URL()}), tracked.Options{})
 	r.do("SET", "k", "1")
 	r.do("HSET", "h", "f", "v")
-	rig.Set(t, node, "maxmemory", "1")
+	storetest.Set(t, node, "maxmemory", "1")
 	e := r.get("k")
 	require.Equal(t, "1", string(e.Bytes))
 	require.False(t, e.Fresh())

@@ -1,4 +1,4 @@
-// Package accesstest is the conformance suite of registry.Store. Start from [Run].
+// Package accesstest is the conformance suite of keys.Store. Start from [Run].
 package accesstest
 
 import (
@@ -10,19 +10,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/access/registry"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/access/keys"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // Harness is a store that no other case uses, and a way behind it.
 type Harness interface {
 	// Store returns the store.
-	Store() registry.Store
+	Store() keys.Store
 	// Forget removes everything that the store keeps.
 	Forget(ctx context.Context) error
 }
 
-var cases = []conform.Case[*subject]{
+var cases = []storagetest.Case[*subject]{
 	{Name: "a key is kept", Notice: "a key that was made isn't accepted", Run: keepsKeys},
 	{Name: "an ID is used once", Notice: "a deleted key comes back with other rights", Run: idsAreUsedOnce},
 	{Name: "keys are bounded", Notice: "a loop that makes keys fills the storage", Run: keysAreBounded},
@@ -40,7 +40,7 @@ var cases = []conform.Case[*subject]{
 // Run runs all cases as parallel subtests of t, each on a harness of its own.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	t.Helper()
-	conform.Run(t, cases, func(t testing.TB) *subject {
+	storagetest.Run(t, cases, func(t testing.TB) *subject {
 		h := open(t)
 		return &subject{t: t, h: h, store: h.Store()}
 	})
@@ -50,15 +50,15 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 type subject struct {
 	t     testing.TB
 	h     Harness
-	store registry.Store
+	store keys.Store
 }
 
 const most = 1000
 
 func idOf(n int) string { return fmt.Sprintf("%016d", n) }
 
-func record(n int) registry.Record {
-	return registry.Record{ID: idOf(n), Value: fmt.Appendf(nil, `{"description":"key %d"}`, n)}
+func record(n int) keys.Record {
+	return keys.Record{ID: idOf(n), Value: fmt.Appendf(nil, `{"description":"key %d"}`, n)}
 }
 
 func (s *subject) create(n int) {
@@ -67,7 +67,7 @@ func (s *subject) create(n int) {
 }
 
 // make creates a key, and checks the position that is returned.
-func (s *subject) make(r registry.Record, most int) error {
+func (s *subject) make(r keys.Record, most int) error {
 	s.t.Helper()
 	at, err := s.store.Create(s.t.Context(), r, most)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *subject) make(r registry.Record, most int) error {
 	return nil
 }
 
-func (s *subject) revoke(r registry.Revocation) registry.Revocation {
+func (s *subject) revoke(r keys.Revocation) keys.Revocation {
 	s.t.Helper()
 	done, at, err := s.store.Revoke(s.t.Context(), r, most)
 	require.NoError(s.t, err)
@@ -88,14 +88,14 @@ func (s *subject) revoke(r registry.Revocation) registry.Revocation {
 	return done
 }
 
-func (s *subject) fails(r registry.Revocation, most int, want error) {
+func (s *subject) fails(r keys.Revocation, most int, want error) {
 	s.t.Helper()
 	_, _, err := s.store.Revoke(s.t.Context(), r, most)
 	require.ErrorIs(s.t, err, want)
 }
 
 // texts returns entries as text.
-func texts(entries ...registry.Entry) []string {
+func texts(entries ...keys.Entry) []string {
 	var all []string
 	for _, e := range entries {
 		switch {
@@ -108,22 +108,22 @@ func texts(entries ...registry.Entry) []string {
 	return all
 }
 
-func text(r registry.Revocation) string {
+func text(r keys.Revocation) string {
 	return fmt.Sprintf("%s:%s %d %d", r.Kind, r.Name, r.At.UnixMilli(), r.Until.UnixMilli())
 }
 
-func keyText(n int) string { return texts(registry.Entry{Record: new(record(n))})[0] }
+func keyText(n int) string { return texts(keys.Entry{Record: new(record(n))})[0] }
 
 // all returns everything that the store keeps.
 func (s *subject) all() []string {
 	s.t.Helper()
 	found := []string{}
-	require.NoError(s.t, s.store.Each(s.t.Context(), func(e registry.Entry) { found = append(found, texts(e)...) }))
+	require.NoError(s.t, s.store.Each(s.t.Context(), func(e keys.Entry) { found = append(found, texts(e)...) }))
 	slices.Sort(found)
 	return slices.Compact(found)
 }
 
-func (s *subject) last() registry.Position {
+func (s *subject) last() keys.Position {
 	s.t.Helper()
 	at, err := s.store.Last(s.t.Context())
 	require.NoError(s.t, err)
@@ -131,7 +131,7 @@ func (s *subject) last() registry.Position {
 }
 
 // after returns all changes after a position.
-func (s *subject) after(at registry.Position) []string {
+func (s *subject) after(at keys.Position) []string {
 	s.t.Helper()
 	var found []string
 	for {
@@ -161,26 +161,26 @@ func idsAreUsedOnce(s *subject) {
 	s.create(1)
 	other := record(1)
 	other.Value = []byte(`{}`)
-	require.ErrorIs(s.t, s.make(other, most), registry.ErrKeyExists)
-	s.revoke(registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)})
-	require.ErrorIs(s.t, s.make(other, most), registry.ErrKeyExists)
-	require.ErrorIs(s.t, s.make(record(1), most), registry.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(other, most), keys.ErrKeyExists)
+	s.revoke(keys.Revocation{Kind: keys.RevokedKey, Name: idOf(1)})
+	require.ErrorIs(s.t, s.make(other, most), keys.ErrKeyExists)
+	require.ErrorIs(s.t, s.make(record(1), most), keys.ErrKeyExists)
 }
 
 func keysAreBounded(s *subject) {
 	for n := range 2 {
 		require.NoError(s.t, s.make(record(n), 2))
 	}
-	require.ErrorIs(s.t, s.make(record(2), 2), registry.ErrTooManyKeys)
+	require.ErrorIs(s.t, s.make(record(2), 2), keys.ErrTooManyKeys)
 	require.NoError(s.t, s.make(record(1), 2), "a repeat needs no room")
 	require.Len(s.t, s.all(), 2)
 }
 
 func revocationTimes(s *subject) {
-	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a:1 ü"}
+	token := keys.Revocation{Kind: keys.RevokedToken, Name: "a:1 ü"}
 	first := s.revoke(token)
-	require.WithinDuration(s.t, time.Now(), first.At, conform.Patience)
-	require.Equal(s.t, registry.DefaultLife, first.Until.Sub(first.At))
+	require.WithinDuration(s.t, time.Now(), first.At, storagetest.Patience)
+	require.Equal(s.t, keys.DefaultLife, first.Until.Sub(first.At))
 	require.Equal(s.t, []string{text(first)}, s.all())
 
 	token.Until = first.Until.Add(-time.Hour)
@@ -190,25 +190,25 @@ func revocationTimes(s *subject) {
 	token.Until = first.Until.Add(time.Hour)
 	require.Equal(s.t, token.Until, s.revoke(token).Until)
 
-	subject := registry.Revocation{Kind: registry.RevokedSubject, Name: "ann", At: first.At.Add(-time.Hour), Until: first.Until}
+	subject := keys.Revocation{Kind: keys.RevokedSubject, Name: "ann", At: first.At.Add(-time.Hour), Until: first.Until}
 	require.Equal(s.t, subject, s.revoke(subject), "what is put back has its times")
 	last := s.last()
 	require.Equal(s.t, subject, s.revoke(subject))
 	require.Equal(s.t, last, s.last(), "a repeat changes nothing")
-	ended := registry.Revocation{Kind: registry.RevokedToken, Name: "ended", At: first.At.Add(-2 * time.Hour), Until: first.At.Add(-time.Hour)}
+	ended := keys.Revocation{Kind: keys.RevokedToken, Name: "ended", At: first.At.Add(-2 * time.Hour), Until: first.At.Add(-time.Hour)}
 	s.revoke(ended)
 	require.Len(s.t, s.all(), 2, "what has ended isn't kept")
 }
 
 func revokedKeys(s *subject) {
-	key := registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)}
-	s.fails(key, most, registry.ErrNoKey)
+	key := keys.Revocation{Kind: keys.RevokedKey, Name: idOf(1)}
+	s.fails(key, most, keys.ErrNoKey)
 	s.create(1)
 	s.create(2)
 	done := s.revoke(key)
 	require.Equal(s.t, []string{keyText(2), text(done)}, s.all())
 	s.revoke(key)
-	lost := registry.Revocation{Kind: registry.RevokedKey, Name: idOf(2), At: done.At, Until: done.Until}
+	lost := keys.Revocation{Kind: keys.RevokedKey, Name: idOf(2), At: done.At, Until: done.Until}
 	s.revoke(lost)
 	lost.Name = idOf(3)
 	s.revoke(lost)
@@ -216,14 +216,14 @@ func revokedKeys(s *subject) {
 }
 
 func revocationsAreBounded(s *subject) {
-	token := registry.Revocation{Kind: registry.RevokedToken, Name: "a"}
+	token := keys.Revocation{Kind: keys.RevokedToken, Name: "a"}
 	s.create(1)
 	at := s.last()
 	done := s.revoke(token)
-	s.fails(registry.Revocation{Kind: registry.RevokedToken, Name: "b"}, 1, registry.ErrTooManyRevocations)
+	s.fails(keys.Revocation{Kind: keys.RevokedToken, Name: "b"}, 1, keys.ErrTooManyRevocations)
 	_, _, err := s.store.Revoke(s.t.Context(), token, 1)
 	require.NoError(s.t, err, "one that is there needs no room")
-	deleted, _, err := s.store.Revoke(s.t.Context(), registry.Revocation{Kind: registry.RevokedKey, Name: idOf(1)}, 1)
+	deleted, _, err := s.store.Revoke(s.t.Context(), keys.Revocation{Kind: keys.RevokedKey, Name: idOf(1)}, 1)
 	require.NoError(s.t, err)
 	require.Zero(s.t, deleted.At)
 	require.Zero(s.t, deleted.Until)
@@ -239,13 +239,13 @@ func endsMakeRoom(s *subject) {
 	brief.Until = time.Now().Add(-time.Second)
 	require.NoError(s.t, s.make(brief, 1))
 	require.NoError(s.t, s.make(record(2), 1))
-	soon := registry.Revocation{Kind: registry.RevokedToken, Name: "a", Until: time.Now().Add(100 * time.Millisecond)}
+	soon := keys.Revocation{Kind: keys.RevokedToken, Name: "a", Until: time.Now().Add(100 * time.Millisecond)}
 	s.revoke(soon)
-	next := registry.Revocation{Kind: registry.RevokedToken, Name: "b"}
+	next := keys.Revocation{Kind: keys.RevokedToken, Name: "b"}
 	require.Eventually(s.t, func() bool {
 		_, _, err := s.store.Revoke(s.t.Context(), next, 1)
 		return err == nil
-	}, conform.Patience, 5*time.Millisecond)
+	}, storagetest.Patience, 5*time.Millisecond)
 	require.Len(s.t, s.all(), 2)
 }
 
@@ -260,29 +260,29 @@ func followsChanges(s *subject) {
 	}
 	require.Equal(s.t, want, s.after(at), "all, in their order")
 	at = s.last()
-	done := s.revoke(registry.Revocation{Kind: registry.RevokedKey, Name: idOf(2)})
-	subject := s.revoke(registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
+	done := s.revoke(keys.Revocation{Kind: keys.RevokedKey, Name: idOf(2)})
+	subject := s.revoke(keys.Revocation{Kind: keys.RevokedSubject, Name: "ann"})
 	require.Equal(s.t, []string{text(done), text(subject)}, s.after(at))
 }
 
 func noticesLoss(s *subject) {
 	_, err := s.store.Changes(s.t.Context(), "")
-	require.ErrorIs(s.t, err, registry.ErrLost, "nothing is before the first change")
+	require.ErrorIs(s.t, err, keys.ErrLost, "nothing is before the first change")
 	s.create(1)
 	at := s.last()
 	_, err = s.store.Changes(s.t.Context(), at, at, "")
-	require.ErrorIs(s.t, err, registry.ErrLost, "nor is it among others")
+	require.ErrorIs(s.t, err, keys.ErrLost, "nor is it among others")
 	require.NoError(s.t, s.h.Forget(s.t.Context()))
 	for n := range 3 {
 		_, err = s.store.Changes(s.t.Context(), at)
-		require.ErrorIs(s.t, err, registry.ErrLost)
+		require.ErrorIs(s.t, err, keys.ErrLost)
 		require.NotEqual(s.t, at, s.last())
 		s.create(n)
 		found, err := s.store.Changes(s.t.Context(), s.last(), s.last())
 		require.NoError(s.t, err)
 		require.Empty(s.t, found.Entries)
 		_, err = s.store.Changes(s.t.Context(), s.last(), s.last(), at)
-		require.ErrorIs(s.t, err, registry.ErrLost, "others must be there, too")
+		require.ErrorIs(s.t, err, keys.ErrLost, "others must be there, too")
 	}
 }
 
@@ -293,27 +293,27 @@ func readsAll(s *subject) {
 		want = append(want, keyText(n))
 	}
 	for n := range 300 {
-		want = append(want, text(s.revoke(registry.Revocation{Kind: registry.RevokedToken, Name: fmt.Sprint("token", n)})))
+		want = append(want, text(s.revoke(keys.Revocation{Kind: keys.RevokedToken, Name: fmt.Sprint("token", n)})))
 	}
 	slices.Sort(want)
 	require.Equal(s.t, want, s.all())
 }
 
 func notifiesWatchers(s *subject) {
-	first, _ := conform.Watch(s.t, s.store.Watch)
-	second, _ := conform.Watch(s.t, s.store.Watch)
+	first, _ := storagetest.Watch(s.t, s.store.Watch)
+	second, _ := storagetest.Watch(s.t, s.store.Watch)
 	s.create(1)
-	conform.Await(s.t, first)
-	conform.Await(s.t, second)
-	s.revoke(registry.Revocation{Kind: registry.RevokedSubject, Name: "ann"})
-	conform.Await(s.t, first)
+	storagetest.Await(s.t, first)
+	storagetest.Await(s.t, second)
+	s.revoke(keys.Revocation{Kind: keys.RevokedSubject, Name: "ann"})
+	storagetest.Await(s.t, first)
 }
 
 func watchStops(s *subject) {
-	stopped, stop := conform.Watch(s.t, s.store.Watch)
+	stopped, stop := storagetest.Watch(s.t, s.store.Watch)
 	stop()
-	changed, _ := conform.Watch(s.t, s.store.Watch)
+	changed, _ := storagetest.Watch(s.t, s.store.Watch)
 	s.create(1)
-	conform.Await(s.t, changed)
+	storagetest.Await(s.t, changed)
 	require.Empty(s.t, stopped)
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func describeCases() []subject.Case {
-	return []subject.Case{
+func describeCases() []testCase {
+	return []testCase{
 		{Name: "subscribers whose marks have expired are dropped", Run: describeVanished},
 		{Name: "subscribers come in pages", Run: describePages},
 		{Name: "names without a mark don't accumulate", Run: describeCount},
@@ -19,12 +18,12 @@ func describeCases() []subject.Case {
 	}
 }
 
-func describeVanished(s *subject.Channel) {
+func describeVanished(s *testChannel) {
 	names := []string{"a", "b", "c", "d"}
 	for _, name := range names {
 		s.Subscribe(name)
 	}
-	s.Expire(subject.Mark("a"), subject.Mark("c"))
+	s.Expire(mark("a"), mark("c"))
 	for range 2 {
 		var listed []string
 		for _, sub := range s.Describe().Subscribers {
@@ -34,20 +33,20 @@ func describeVanished(s *subject.Channel) {
 	}
 	s.Subscribe("c")
 	require.Len(s.T, s.Describe().Subscribers, 3)
-	s.Expire(subject.Mark("b"), subject.Mark("c"), subject.Mark("d"))
+	s.Expire(mark("b"), mark("c"), mark("d"))
 	require.Empty(s.T, s.Describe().Subscribers)
-	require.Zero(s.T, s.Life(subject.Subscribers), "the list of no subscribers takes no memory")
+	require.Zero(s.T, s.Life(subscribers), "the list of no subscribers takes no memory")
 }
 
-func describeLife(s *subject.Channel) {
+func describeLife(s *testChannel) {
 	s.Publish("a")
 	d := s.Describe()
-	require.Greater(s.T, d.TTL, subject.TTL*95/100)
-	require.LessOrEqual(s.T, d.TTL, subject.TTL)
-	s.SetLife(subject.TTL/2, subject.Clock, subject.Epoch)
+	require.Greater(s.T, d.TTL, ttl*95/100)
+	require.LessOrEqual(s.T, d.TTL, ttl)
+	s.SetLife(ttl/2, subjectClock, epoch)
 	d = s.Describe()
-	require.Greater(s.T, d.TTL, subject.TTL/4)
-	require.LessOrEqual(s.T, d.TTL, subject.TTL/2)
+	require.Greater(s.T, d.TTL, ttl/4)
+	require.LessOrEqual(s.T, d.TTL, ttl/2)
 }
 
 // names returns n names of subscribers.
@@ -59,7 +58,7 @@ func names(n int) []string {
 	return list
 }
 
-func describePages(s *subject.Channel) {
+func describePages(s *testChannel) {
 	all := names(700)
 	for _, name := range all {
 		s.Subscribe(name)
@@ -86,14 +85,14 @@ func describePages(s *subject.Channel) {
 }
 
 // describeCount expires all marks, again and again, without reading the list.
-func describeCount(s *subject.Channel) {
+func describeCount(s *testChannel) {
 	const many = 400
 	for round := range 5 {
-		var marks []subject.Part
+		var marks []Part
 		for _, name := range names(many) {
 			name += fmt.Sprint("-", round)
 			s.Subscribe(name)
-			marks = append(marks, subject.Mark(name))
+			marks = append(marks, mark(name))
 		}
 		s.Expire(marks[0], marks[1:]...)
 	}

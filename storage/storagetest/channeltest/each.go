@@ -8,11 +8,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func eachCases() []subject.Case {
-	return []subject.Case{
+func eachCases() []testCase {
+	return []testCase{
 		{Name: "a publish to a missing channel makes the subscriber in front of it", Run: eachMakes},
 		{Name: "a publish to an existing channel makes no subscriber", Run: eachMakesNone},
 		{Name: "a new life has nothing of an earlier one", Run: eachAfterEviction},
@@ -22,12 +21,12 @@ func eachCases() []subject.Case {
 }
 
 // making returns a request to publish messages of these IDs and to make the subscriber "s" with the channel.
-func making(s *subject.Channel, ids ...string) channel.PublishRequest {
-	return channel.PublishRequest{Channel: s.Name, Drafts: subject.DraftsOf(ids...), Policy: s.Policy, Subscriber: "s"}
+func making(s *testChannel, ids ...string) channel.PublishRequest {
+	return channel.PublishRequest{Channel: s.Name, Drafts: draftsOf(ids...), Policy: s.Policy, Subscriber: "s"}
 }
 
 // makeTwice publishes messages of these IDs, and makes the subscriber "s" with the channel. It does so twice.
-func makeTwice(s *subject.Channel, ids ...string) {
+func makeTwice(s *testChannel, ids ...string) {
 	s.T.Helper()
 	for repeat := range 2 {
 		results := s.Store.PublishEach(s.Ctx(), []channel.PublishRequest{making(s, ids...)})
@@ -40,12 +39,12 @@ func makeTwice(s *subject.Channel, ids ...string) {
 	}
 }
 
-func eachMakes(s *subject.Channel) {
+func eachMakes(s *testChannel) {
 	l := s.Listen()
 	l.Confirmed()
 	makeTwice(s, "a", "b")
-	s.Renewed(subject.Clock, subject.Epoch, subject.Subscribers, subject.Mark("s"), subject.Message(1), subject.Record("a"), subject.Message(2), subject.Record("b"))
-	s.Outlives(subject.Mark("s"), subject.Message(1), subject.Record("a"), subject.Message(2), subject.Record("b"), subject.Subscribers)
+	s.Renewed(subjectClock, epoch, subscribers, mark("s"), message(1), record("a"), message(2), record("b"))
+	s.Outlives(mark("s"), message(1), record("a"), message(2), record("b"), subscribers)
 	l.Small(1, "a")
 	l.Small(2, "b")
 	b := s.Reads("s", 0, "a", "b")
@@ -66,26 +65,26 @@ func eachMakes(s *subject.Channel) {
 }
 
 // eachMakesNone doesn't bring back a subscriber that was removed.
-func eachMakesNone(s *subject.Channel) {
+func eachMakesNone(s *testChannel) {
 	s.Subscribe("other")
 	makeTwice(s, "a")
 	s.NoSubscriber("s")
 	s.Reads("other", 0, "a")
-	s.SubscribeFrom("s", subject.Earliest)
+	s.SubscribeFrom("s", earliest)
 	s.Unsubscribe("s")
 	makeTwice(s, "b")
 	s.NoSubscriber("s")
 }
 
 // eachAfterEviction has more marks of an earlier life than one call removes.
-func eachAfterEviction(s *subject.Channel) {
+func eachAfterEviction(s *testChannel) {
 	for _, name := range names(500) {
 		s.Subscribe(name)
 	}
 	s.Subscribe("s")
 	s.Publish("a", "b")
 	s.Ack("s", s.Fetch("s"))
-	s.Expire(subject.Clock)
+	s.Expire(subjectClock)
 	makeTwice(s, "b", "a")
 	require.Equal(s.T, []string{"s"}, func() (all []string) {
 		for _, sub := range s.Describe().Subscribers {
@@ -94,11 +93,11 @@ func eachAfterEviction(s *subject.Channel) {
 		return all
 	}())
 	s.Reads("s", 0, "b", "a")
-	require.Zero(s.T, s.Life(subject.Mark(names(500)[499])))
+	require.Zero(s.T, s.Life(mark(names(500)[499])))
 }
 
 // eachAlone has requests for many channels, on all nodes of a Cluster, and one that is refused.
-func eachAlone(s *subject.Channel) {
+func eachAlone(s *testChannel) {
 	later, earlier := ulid.MustNew(2, nil), ulid.MustNew(1, nil)
 	var requests []channel.PublishRequest
 	for i := range 100 {
@@ -111,7 +110,7 @@ func eachAlone(s *subject.Channel) {
 	}
 	requests[40].Epoch = earlier
 	for i := range requests {
-		requests[i].Drafts = subject.DraftsOf("b")
+		requests[i].Drafts = draftsOf("b")
 	}
 	for i, r := range s.Store.PublishEach(s.Ctx(), requests) {
 		at := s.On(requests[i].Channel)
@@ -128,13 +127,13 @@ func eachAlone(s *subject.Channel) {
 	require.Empty(s.T, s.Store.PublishEach(s.Ctx(), nil))
 }
 
-func eachRaces(s *subject.Channel) {
+func eachRaces(s *testChannel) {
 	for i := range 50 {
 		at := s.On(fmt.Sprint("ch", i))
 		var calls errgroup.Group
 		calls.Go(func() error { return at.Store.PublishEach(at.Ctx(), []channel.PublishRequest{making(at, "a")})[0].Err })
 		calls.Go(func() error {
-			_, err := at.TrySubscribe("s", subject.Earliest)
+			_, err := at.TrySubscribe("s", earliest)
 			return err
 		})
 		require.NoError(s.T, calls.Wait())

@@ -4,11 +4,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func epochCases() []subject.Case {
-	return []subject.Case{
+func epochCases() []testCase {
+	return []testCase{
 		{Name: "a mark ahead of the clock doesn't count", Run: epochMarkAhead},
 		{Name: "a life begins after any number of marks of an earlier one", Run: epochManyMarks},
 		{Name: "a life ends with its clock", Run: epochWithoutClock},
@@ -16,12 +15,12 @@ func epochCases() []subject.Case {
 }
 
 // epochWithoutClock removes the clock alone, as an eviction can do.
-func epochWithoutClock(s *subject.Channel) {
+func epochWithoutClock(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b", "c")
 	b := s.FetchUpTo("s", 1)
 	old := s.Position().Epoch
-	s.Expire(subject.Clock)
+	s.Expire(subjectClock)
 	_, err := s.TryPosition()
 	require.ErrorIs(s.T, err, channel.ErrNoChannel)
 	s.NoSubscriber("s")
@@ -30,26 +29,26 @@ func epochWithoutClock(s *subject.Channel) {
 		"a dedup record of the earlier life doesn't count: its message can't be read any more")
 	require.NotEqual(s.T, old, s.Position().Epoch)
 	s.NoSubscriber("s")
-	s.SubscribeFrom("s", subject.Earliest)
+	s.SubscribeFrom("s", earliest)
 	require.ErrorIs(s.T, s.TryAck(s.ReceiptFor("s", b)), channel.ErrReceiptEpoch)
 	s.Publish("x", "y", "z")
 	s.Reads("s", 0, "b", "x", "y", "z")
 }
 
 // epochMarkAhead leaves only a mark of the channel's earlier life, as an eviction can do.
-func epochMarkAhead(s *subject.Channel) {
+func epochMarkAhead(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b", "c", "d")
 	s.Ack("s", s.Fetch("s"))
-	s.Expire(subject.Clock, subject.Epoch, subject.Subscribers)
+	s.Expire(subjectClock, epoch, subscribers)
 	s.Publish("x", "y")
 	s.NoSubscriber("s")
 	require.Empty(s.T, s.Describe().Subscribers)
-	s.SubscribeFrom("s", subject.Earliest)
+	s.SubscribeFrom("s", earliest)
 	s.Reads("s", 0, "x", "y")
 }
 
-func epochManyMarks(s *subject.Channel) {
+func epochManyMarks(s *testChannel) {
 	for _, begin := range []func(){
 		func() { s.Publish("a") },
 		func() { s.Batch("b", "c") },
@@ -59,11 +58,11 @@ func epochManyMarks(s *subject.Channel) {
 		for _, name := range old {
 			s.Subscribe(name)
 		}
-		s.Expire(subject.Clock, subject.Epoch)
+		s.Expire(subjectClock, epoch)
 		begin()
 		s.NoSubscriber(old[0])
 		for _, name := range old {
-			require.Zero(s.T, s.Life(subject.Mark(name)), "no mark of the earlier life is left")
+			require.Zero(s.T, s.Life(mark(name)), "no mark of the earlier life is left")
 		}
 		s.ExpireAll()
 	}

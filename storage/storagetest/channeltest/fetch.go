@@ -8,11 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func fetchCases() []subject.Case {
-	return []subject.Case{
+func fetchCases() []testCase {
+	return []testCase{
 		{Name: "reading with any limit returns all messages", Clocks: true, Run: fetchWalks},
 		{Name: "a fetch is bounded by bytes", Run: fetchBytes},
 		{Name: "a fetch returns one message whatever its size, and counts expired ones before it", Run: fetchOneAtLeast},
@@ -20,8 +19,8 @@ func fetchCases() []subject.Case {
 }
 
 // fetchWalks has more messages than a store is likely to read at once, and limits near such numbers.
-func fetchWalks(s *subject.Channel) {
-	ids := subject.Numbered(70)
+func fetchWalks(s *testChannel) {
+	ids := numbered(70)
 	s.Subscribe("start")
 	s.Batch(ids...)
 	for _, limit := range []int{1, 7, 15, 16, 17, 32, 64, 69, 70} {
@@ -32,7 +31,7 @@ func fetchWalks(s *subject.Channel) {
 }
 
 // walk reads with a limit until nothing is unread, and acknowledges each batch.
-func walk(s *subject.Channel, name string, limit int, ids []string) {
+func walk(s *testChannel, name string, limit int, ids []string) {
 	s.T.Helper()
 	b := s.FetchUpTo(name, limit)
 	for {
@@ -47,10 +46,10 @@ func walk(s *subject.Channel, name string, limit int, ids []string) {
 	require.Equal(s.T, b.Clock, b.Through, "there is no more")
 }
 
-func fetchBytes(s *subject.Channel) {
+func fetchBytes(s *testChannel) {
 	s.Subscribe("s")
 	kilobyte := []byte(`"` + strings.Repeat("x", 998) + `"`)
-	for _, id := range subject.Numbered(40) {
+	for _, id := range numbered(40) {
 		s.Send(channel.Draft{ID: id, Content: kilobyte})
 	}
 	r := s.Request("s", 100)
@@ -67,9 +66,9 @@ func fetchBytes(s *subject.Channel) {
 	require.Len(s.T, s.Next("s", b, 100).Messages, 40-len(b.Messages), "next returns the rest")
 }
 
-func fetchOneAtLeast(s *subject.Channel) {
+func fetchOneAtLeast(s *testChannel) {
 	s.Subscribe("s")
-	ids := subject.Numbered(40)
+	ids := numbered(40)
 	s.Batch(ids...)
 	r := s.Request("s", 100)
 	r.MaxBytes = 1
@@ -81,8 +80,8 @@ func fetchOneAtLeast(s *subject.Channel) {
 	}
 }
 
-func gapCases() []subject.Case {
-	return []subject.Case{
+func gapCases() []testCase {
+	return []testCase{
 		{Name: "lost messages are skipped wherever they were", Clocks: true, Run: gapAnywhere},
 		{Name: "one fetch skips a million expired messages", Clocks: true, Run: gapMillion},
 		{Name: "no gap is too long", Clocks: true, Run: gapHuge},
@@ -90,13 +89,13 @@ func gapCases() []subject.Case {
 }
 
 // gapAnywhere removes messages, as expiry does at the beginning and an eviction anywhere.
-func gapAnywhere(s *subject.Channel) {
+func gapAnywhere(s *testChannel) {
 	for i, lost := range [][]struct{ first, last int }{
 		{{1, 1}, {2, 2}, {3, 15}, {16, 16}, {17, 17}, {18, 31}, {32, 33}, {34, 39}, {40, 69}, {70, 70}}, // the oldest first
 		{{5, 5}, {6, 20}, {21, 60}},
 		{{66, 70}, {11, 65}},
 	} {
-		name, ids := fmt.Sprintf("s%d", i), subject.Numbered(70)
+		name, ids := fmt.Sprintf("s%d", i), numbered(70)
 		for n, id := range ids {
 			ids[n] = name + id
 		}
@@ -115,29 +114,29 @@ func gapAnywhere(s *subject.Channel) {
 	}
 }
 
-func gapMillion(s *subject.Channel) {
+func gapMillion(s *testChannel) {
 	s.Subscribe("all")
 	s.Subscribe("some")
-	s.SetClock(s.At(subject.Million))
-	b := s.Reads("all", subject.Million)
-	require.Equal(s.T, s.At(subject.Million), b.Through)
+	s.SetClock(s.At(million))
+	b := s.Reads("all", million)
+	require.Equal(s.T, s.At(million), b.Through)
 	s.Publish("a", "b")
 	s.CheckMessages(s.Next("all", b, 10), 0, "a", "b")
 
 	b = s.FetchUpTo("some", 1)
-	s.CheckMessages(b, subject.Million, "a")
-	require.Equal(s.T, s.At(subject.Million+1), b.Through)
+	s.CheckMessages(b, million, "a")
+	require.Equal(s.T, s.At(million+1), b.Through)
 	s.CheckMessages(s.Next("some", b, 10), 0, "b")
 }
 
 // gapHuge has a gap that is too long to visit each clock.
-func gapHuge(s *subject.Channel) {
+func gapHuge(s *testChannel) {
 	const huge = 1 << 52
 	s.Subscribe("s")
 	s.SetClock(s.At(huge))
 	b := s.Reads("s", huge)
 	require.Equal(s.T, s.At(huge), b.Through)
-	s.SubscribeFrom("early", subject.Earliest)
+	s.SubscribeFrom("early", earliest)
 	s.Publish("a")
 	s.Reads("s", huge, "a")
 	s.Reads("early", 0, "a")

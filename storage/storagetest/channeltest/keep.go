@@ -4,11 +4,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func keepCases() []subject.Case {
-	return []subject.Case{
+func keepCases() []testCase {
+	return []testCase{
 		{Name: "messages beyond the limit take no memory", Clocks: true, Run: keepMemory},
 		{Name: "a lower limit holds at once", Clocks: true, Run: keepLowered},
 		{Name: "a higher limit restores nothing", Clocks: true, Run: keepRaised},
@@ -16,35 +15,35 @@ func keepCases() []subject.Case {
 	}
 }
 
-func keepMemory(s *subject.Channel) {
+func keepMemory(s *testChannel) {
 	s.Policy.MaxMessages = 4
-	ids := subject.Numbered(20)
+	ids := numbered(20)
 	s.Subscribe("s")
 	s.Publish(ids[:10]...)
 	s.Reads("s", 6, ids[6:10]...)
 	s.Batch(ids[10:]...)
 	s.Reads("s", 16, ids[16:]...)
 	for n := range ids {
-		require.Equal(s.T, n >= 16, s.Life(subject.Message(s.At(n+1))) > 0, "the message of %s exists", ids[n])
+		require.Equal(s.T, n >= 16, s.Life(message(s.At(n+1))) > 0, "the message of %s exists", ids[n])
 	}
 }
 
-func keepLowered(s *subject.Channel) {
-	ids := subject.Numbered(10)
+func keepLowered(s *testChannel) {
+	ids := numbered(10)
 	s.Subscribe("s")
 	s.Batch(ids...)
 	s.Policy.MaxMessages = 5
 	s.Reads("s", 5, ids[5:]...)
 	require.Equal(s.T, uint64(5), s.Describe().Live)
-	s.SubscribeFrom("early", subject.Earliest)
+	s.SubscribeFrom("early", earliest)
 	s.Reads("early", 0, ids[5:]...)
 	s.Publish("new")
 	s.Reads("s", 6, append(ids[6:], "new")...)
 }
 
-func keepRaised(s *subject.Channel) {
+func keepRaised(s *testChannel) {
 	s.Policy.MaxMessages = 2
-	ids := subject.Numbered(6)
+	ids := numbered(6)
 	s.Subscribe("s")
 	s.Batch(ids...)
 	s.Policy.MaxMessages = 5
@@ -56,14 +55,14 @@ func keepRaised(s *subject.Channel) {
 }
 
 // keepAckLost simulates a fail-over that loses the channel's last two publishes.
-func keepAckLost(s *subject.Channel) {
+func keepAckLost(s *testChannel) {
 	s.Policy.MaxMessages = 3
 	s.Subscribe("s")
 	s.Publish("a", "b", "c")
 	lost := s.ReceiptFor("s", s.Reads("s", 0, "a", "b", "c"))
 	s.SetClock(s.At(1))
-	s.Expire(subject.Message(s.At(2)), subject.Message(s.At(3)), subject.Record("b"), subject.Record("c"))
-	ids := subject.Numbered(10)
+	s.Expire(message(s.At(2)), message(s.At(3)), record("b"), record("c"))
+	ids := numbered(10)
 	s.Publish(ids...)
 	refused := func() {
 		s.T.Helper()
@@ -74,7 +73,7 @@ func keepAckLost(s *subject.Channel) {
 		require.Equal(s.T, s.At(0), b.Mark, "a refused receipt doesn't move the mark")
 	}
 	refused()
-	s.Expire(subject.Record("m1"), subject.Record("m2")) // the lives of the messages that replaced them have ended
+	s.Expire(record("m1"), record("m2")) // the lives of the messages that replaced them have ended
 	refused()
 	s.Policy.MaxMessages = 100
 	s.Publish("b", "c") // the publishers repeat what was lost

@@ -7,11 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func listenCases() []subject.Case {
-	return []subject.Case{
+func listenCases() []testCase {
+	return []testCase{
 		{Name: "each new message is an event, in order", Clocks: true, Run: listenPublishes},
 		{Name: "the event of a large message has no body", Run: listenLarge},
 		{Name: "a removed subscriber is an event", Clocks: true, Run: listenUnsubscribe},
@@ -21,7 +20,7 @@ func listenCases() []subject.Case {
 	}
 }
 
-func listenPublishes(s *subject.Channel) {
+func listenPublishes(s *testChannel) {
 	s.Subscribe("s")
 	l := s.Listen()
 	l.Confirmed()
@@ -37,50 +36,50 @@ func listenPublishes(s *subject.Channel) {
 	require.Equal(s.T, s.Position(), l.Published(s.At(8)).Position)
 }
 
-func listenLarge(s *subject.Channel) {
+func listenLarge(s *testChannel) {
 	s.Subscribe("s")
 	l := s.Listen()
 	l.Confirmed()
 	large := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
-	s.Send(subject.Draft("a"), channel.Draft{ID: "large", Content: large}, subject.Draft("b"))
+	s.Send(draft("a"), channel.Draft{ID: "large", Content: large}, draft("b"))
 	require.NotNil(s.T, l.Published(1).Message)
 	require.Nil(s.T, l.Published(2).Message, "a megabyte is too large for an event")
 	require.NotNil(s.T, l.Published(3).Message)
-	require.Equal(s.T, []string{"a", "large", "b"}, subject.IDsOf(s.Fetch("s")))
+	require.Equal(s.T, []string{"a", "large", "b"}, iDsOf(s.Fetch("s")))
 }
 
-func listenUnsubscribe(s *subject.Channel) {
+func listenUnsubscribe(s *testChannel) {
 	s.Subscribe("s")
-	s.Subscribe(subject.LongName)
+	s.Subscribe(longName)
 	l := s.Listen()
 	l.Confirmed()
 	s.Publish("a")
 	s.Unsubscribe("s")
 	s.Publish("b")
 	epoch := s.Position().Epoch
-	require.NoError(s.T, s.Store.Unsubscribe(s.Ctx(), s.Name, subject.LongName, ulid.ULID{1}))
-	require.Equal(s.T, []string{"a", "b"}, subject.IDsOf(s.Fetch(subject.LongName)), "it is subscribed in a later life")
-	require.NoError(s.T, s.Store.Unsubscribe(s.Ctx(), s.Name, subject.LongName, epoch))
+	require.NoError(s.T, s.Store.Unsubscribe(s.Ctx(), s.Name, longName, ulid.ULID{1}))
+	require.Equal(s.T, []string{"a", "b"}, iDsOf(s.Fetch(longName)), "it is subscribed in a later life")
+	require.NoError(s.T, s.Store.Unsubscribe(s.Ctx(), s.Name, longName, epoch))
 
 	l.Published(s.At(1))
 	at := channel.Position{Epoch: epoch, Clock: s.At(1)}
 	require.Equal(s.T, channel.Event{Kind: channel.EventUnsubscribed, Position: at, Subscriber: "s"}, l.Next())
 	l.Published(s.At(2))
 	at.Clock = s.At(2)
-	require.Equal(s.T, channel.Event{Kind: channel.EventUnsubscribed, Position: at, Subscriber: subject.LongName}, l.Next())
+	require.Equal(s.T, channel.Event{Kind: channel.EventUnsubscribed, Position: at, Subscriber: longName}, l.Next())
 }
 
-func listenOwn(s *subject.Channel) {
+func listenOwn(s *testChannel) {
 	other := s.On("other")
 	first, second, third := s.Listen(), s.Listen(), other.Listen()
 	first.Confirmed()
 	second.Confirmed()
 	third.Confirmed()
-	for _, id := range subject.Numbered(3) {
+	for _, id := range numbered(3) {
 		other.Publish("o" + id)
 		s.Publish(id)
 	}
-	for n, id := range subject.Numbered(3) {
+	for n, id := range numbered(3) {
 		first.Small(s.At(n+1), id)
 		second.Small(s.At(n+1), id)
 		third.Small(s.At(n+1), "o"+id)
@@ -92,9 +91,9 @@ func listenOwn(s *subject.Channel) {
 	third.Small(4, "last")
 }
 
-func listenStop(s *subject.Channel) {
+func listenStop(s *testChannel) {
 	s.Listen().Stop() // before it is confirmed
-	for _, id := range subject.Numbered(3) {
+	for _, id := range numbered(3) {
 		l := s.Listen()
 		l.Confirmed()
 		other := s.Listen()
@@ -112,7 +111,7 @@ func listenStop(s *subject.Channel) {
 	}
 }
 
-func listenLives(s *subject.Channel) {
+func listenLives(s *testChannel) {
 	l := s.Listen()
 	l.Confirmed()
 	_, err := s.TryPosition()

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
 // LookupHarness is a lookup that is kept with the channels of a Harness.
@@ -24,11 +23,11 @@ type LookupHarness interface {
 // goroutine; what it returns is used until that one ends.
 func RunLookup(t *testing.T, open func(t testing.TB) LookupHarness) {
 	t.Helper()
-	for _, start := range subject.Starts {
+	for _, start := range starts {
 		t.Run(start.Name, func(t *testing.T) {
 			t.Parallel()
 			h := open(t)
-			s := lookupSubject{Channel: subject.New(t, h, matchmaking.ChannelOf("x")), lookup: h.Lookup()}
+			s := lookupSubject{testChannel: newTestChannel(t, h, matchmaking.ChannelOf("x")), lookup: h.Lookup()}
 			s.StartAt(start.At)
 			s.owners()
 		})
@@ -37,7 +36,7 @@ func RunLookup(t *testing.T, open func(t testing.TB) LookupHarness) {
 
 // lookupSubject is the channel of the ticket "x".
 type lookupSubject struct {
-	*subject.Channel
+	*testChannel
 	lookup matchmaking.Lookup
 }
 
@@ -83,7 +82,7 @@ func (s *lookupSubject) owners() {
 // reserve reserves the ID for a queue, twice: the repeat finds what the first call did.
 func (s *lookupSubject) reserve(queue string, replaces ulid.ULID) (owner matchmaking.Owner, begun bool) {
 	r := matchmaking.Reservation{
-		TicketID: "x", Owner: matchmaking.Owner{Queue: queue, Epoch: ulid.Make()}, Replaces: replaces, TTL: subject.TTL,
+		TicketID: "x", Owner: matchmaking.Owner{Queue: queue, Epoch: ulid.Make()}, Replaces: replaces, TTL: ttl,
 	}
 	var err error
 	for range 2 {
@@ -96,7 +95,7 @@ func (s *lookupSubject) reserve(queue string, replaces ulid.ULID) (owner matchma
 // publishIn publishes for one life of the channel.
 func (s *lookupSubject) publishIn(ctx context.Context, epoch ulid.ULID, id string) error {
 	_, err := s.Store.Publish(ctx, channel.PublishRequest{
-		Channel: s.Name, Drafts: []channel.Draft{{ID: id, Content: subject.ContentOf(id)}}, Policy: s.Policy, Epoch: epoch,
+		Channel: s.Name, Drafts: []channel.Draft{{ID: id, Content: contentOf(id)}}, Policy: s.Policy, Epoch: epoch,
 	})
 	return err
 }

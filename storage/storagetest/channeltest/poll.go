@@ -9,11 +9,10 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/receipt"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func pollCases() []subject.Case {
-	return []subject.Case{
+func pollCases() []testCase {
+	return []testCase{
 		{Name: "a poll finds clock and mark, and fetches together read what is between", Clocks: true, Run: pollFinds},
 		{Name: "sources are independent of each other", Run: pollAlone},
 		{Name: "a poll acknowledges, and a receipt that is refused stops no other", Clocks: true, Run: pollAcks},
@@ -24,7 +23,7 @@ func pollCases() []subject.Case {
 }
 
 // poll polls the subscriber "s" of channels.
-func poll(wait time.Duration, all ...*subject.Channel) []channel.PollResult {
+func poll(wait time.Duration, all ...*testChannel) []channel.PollResult {
 	s := all[0]
 	s.T.Helper()
 	requests := make([]channel.PollRequest, len(all))
@@ -38,13 +37,13 @@ func poll(wait time.Duration, all ...*subject.Channel) []channel.PollResult {
 }
 
 // acking polls the subscriber "s" with a receipt.
-func acking(s *subject.Channel, r receipt.Receipt, wait time.Duration) channel.PollResult {
+func acking(s *testChannel, r receipt.Receipt, wait time.Duration) channel.PollResult {
 	request := channel.PollRequest{FetchRequest: s.Request("s", 10), Receipt: &r}
 	request.Wait = wait
 	return s.Store.Poll(s.Ctx(), []channel.PollRequest{request})[0]
 }
 
-func pollFinds(s *subject.Channel) {
+func pollFinds(s *testChannel) {
 	s.Subscribe("s")
 	s.Subscribe("other")
 	expect := func(mark, clock int, ids ...string) {
@@ -69,8 +68,8 @@ func pollFinds(s *subject.Channel) {
 }
 
 // pollAlone has channels on all nodes of a Cluster, of which some don't exist.
-func pollAlone(s *subject.Channel) {
-	var all []*subject.Channel
+func pollAlone(s *testChannel) {
+	var all []*testChannel
 	requests := make([]channel.FetchRequest, 100)
 	for i := range requests {
 		at := s.On(fmt.Sprint("ch", i))
@@ -100,7 +99,7 @@ func pollAlone(s *subject.Channel) {
 	require.Empty(s.T, s.Store.FetchEach(s.Ctx(), nil))
 }
 
-func pollAcks(s *subject.Channel) {
+func pollAcks(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b", "c")
 	b := s.FetchUpTo("s", 2)
@@ -128,7 +127,7 @@ func pollAcks(s *subject.Channel) {
 	require.Equal(s.T, s.At(2), s.MarkOf("s"))
 }
 
-func pollRenews(s *subject.Channel) {
+func pollRenews(s *testChannel) {
 	const wait = time.Minute
 	lives := []struct {
 		name string
@@ -136,22 +135,22 @@ func pollRenews(s *subject.Channel) {
 		wait time.Duration
 		due  bool
 	}{
-		{"young", subject.TTL * 93 / 100, 0, false},
-		{"old", subject.TTL * 87 / 100, 0, true},
-		{"young that waits", subject.TTL + wait*2, wait, false},
-		{"too old to wait", subject.TTL + wait/2, wait, true},
+		{"young", ttl * 93 / 100, 0, false},
+		{"old", ttl * 87 / 100, 0, true},
+		{"young that waits", ttl + wait*2, wait, false},
+		{"too old to wait", ttl + wait/2, wait, true},
 		{"about to end", time.Minute, 0, true},
 	}
 	for i, l := range lives {
 		at := s.On(fmt.Sprint("ch", i))
 		at.Subscribe("s")
-		at.SetLife(l.left, subject.Clock, subject.Epoch, subject.Subscribers, subject.Mark("s"))
+		at.SetLife(l.left, subjectClock, epoch, subscribers, mark("s"))
 		for range 2 {
 			r := poll(l.wait, at)[0]
 			require.NoError(s.T, r.Err)
 			require.Equal(s.T, l.due, r.Due, l.name)
 		}
-		at.NotRenewed(l.left, subject.Mark("s"))
+		at.NotRenewed(l.left, mark("s"))
 		if !l.due {
 			continue
 		}
@@ -159,28 +158,28 @@ func pollRenews(s *subject.Channel) {
 		request.Wait = l.wait
 		require.NoError(s.T, at.Store.FetchEach(at.Ctx(), []channel.FetchRequest{request})[0].Err)
 		require.False(s.T, poll(l.wait, at)[0].Due, l.name)
-		require.GreaterOrEqual(s.T, at.Life(subject.Mark("s")), subject.TTL-time.Minute)
-		at.Outlives(subject.Mark("s"))
+		require.GreaterOrEqual(s.T, at.Life(mark("s")), ttl-time.Minute)
+		at.Outlives(mark("s"))
 	}
 }
 
-func pollAckRenews(s *subject.Channel) {
+func pollAckRenews(s *testChannel) {
 	const wait = 10 * time.Minute
 	s.Subscribe("s")
 	s.Publish("a")
 	b := s.Fetch("s")
-	s.SetLife(subject.TTL/2, subject.Mark("s"))
+	s.SetLife(ttl/2, mark("s"))
 	r := acking(s, s.ReceiptFor("s", b), wait)
 	require.NoError(s.T, r.Err)
 	require.False(s.T, r.Due)
-	require.Greater(s.T, s.Life(subject.Mark("s")), subject.TTL+wait-time.Minute)
-	s.Outlives(subject.Mark("s"))
+	require.Greater(s.T, s.Life(mark("s")), ttl+wait-time.Minute)
+	s.Outlives(mark("s"))
 }
 
-func pollRemade(s *subject.Channel) {
+func pollRemade(s *testChannel) {
 	const wait = time.Minute
 	s.Subscribe("s")
-	s.SetLife(2*subject.TTL, subject.Clock, subject.Epoch, subject.Subscribers, subject.Mark("s"))
+	s.SetLife(2*ttl, subjectClock, epoch, subscribers, mark("s"))
 	require.False(s.T, poll(wait, s)[0].Due)
 	s.Unsubscribe("s")
 	s.Subscribe("s")

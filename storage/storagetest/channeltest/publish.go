@@ -9,11 +9,10 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func publishCases() []subject.Case {
-	return []subject.Case{
+func publishCases() []testCase {
+	return []testCase{
 		{Name: "clocks are decimal integers at the edges", Run: publishAtEdges},
 		{Name: "repeated IDs change nothing", Run: publishRepeated},
 		{Name: "a canceled publish can be repeated", Run: publishCanceled},
@@ -21,12 +20,12 @@ func publishCases() []subject.Case {
 	}
 }
 
-func publishAtEdges(s *subject.Channel) {
+func publishAtEdges(s *testChannel) {
 	for i, edge := range []clock.Clock{
 		clock.Max, clock.Max - 1, clock.Min, clock.Min + 1, -1, 1 << 52, -(1 << 52),
 		99_999_999_999_999, 100_000_000_000_000, -100_000_000_000_001, 999_999_999_999_999, 1 << 31, 1<<31 - 1,
 	} {
-		at := s.On(subject.LongName[:i+1])
+		at := s.On(longName[:i+1])
 		at.StartAt(edge)
 		at.Subscribe("s")
 		require.Equal(s.T, []channel.Published{{ID: "a", Clock: edge.Next()}}, at.Publish("a"))
@@ -42,37 +41,37 @@ func publishAtEdges(s *subject.Channel) {
 	}
 }
 
-func publishRepeated(s *subject.Channel) {
+func publishRepeated(s *testChannel) {
 	s.Subscribe("s")
 	s.Batch("a", "b")
 	before := s.Reads("s", 0, "a", "b")
-	parts := []subject.Part{
-		subject.Clock, subject.Epoch, subject.Subscribers, subject.Mark("s"), subject.Message(1), subject.Message(2), subject.Record("a"), subject.Record("b"),
+	parts := []Part{
+		subjectClock, epoch, subscribers, mark("s"), message(1), message(2), record("a"), record("b"),
 	}
 	other := []byte(`"another content"`)
 	for _, drafts := range [][]channel.Draft{
 		{{ID: "a", Content: other}},
 		{{ID: "b", Content: other}, {ID: "a", Content: other}, {ID: "b", Content: other}},
 	} {
-		s.SetLife(subject.TTL/2, parts...)
+		s.SetLife(ttl/2, parts...)
 		for _, p := range s.Send(drafts...) {
 			require.True(s.T, p.Duplicate, p.ID)
 		}
 		for _, p := range parts {
-			require.LessOrEqual(s.T, s.Life(p), subject.TTL/2, "the life of %s", p)
+			require.LessOrEqual(s.T, s.Life(p), ttl/2, "the life of %s", p)
 		}
 		require.Equal(s.T, before, s.Reads("s", 0, "a", "b"))
 	}
 }
 
 // publishCanceled cancels publishes at any moment, and repeats each until it succeeds.
-func publishCanceled(s *subject.Channel) {
+func publishCanceled(s *testChannel) {
 	s.Subscribe("s")
 	var all []string
 	for range 20 {
 		ids := []string{}
-		for _, id := range subject.Numbered(3) {
-			ids = append(ids, subject.LongName[:len(all)+1]+"."+id)
+		for _, id := range numbered(3) {
+			ids = append(ids, longName[:len(all)+1]+"."+id)
 		}
 		ctx, cancel := context.WithCancel(s.Ctx())
 		done := make(chan struct{})
@@ -90,10 +89,10 @@ func publishCanceled(s *subject.Channel) {
 	s.Reads("s", 0, all...)
 }
 
-func publishThousand(s *subject.Channel) {
+func publishThousand(s *testChannel) {
 	s.Policy.MaxMessages = 5000
 	s.Subscribe("s")
-	ids := subject.Numbered(1000)
+	ids := numbered(1000)
 	s.Batch(ids...)
 	for _, p := range s.Batch(ids...) {
 		require.True(s.T, p.Duplicate, p.ID)
@@ -101,8 +100,8 @@ func publishThousand(s *subject.Channel) {
 	s.Reads("s", 0, ids...)
 }
 
-func contentCases() []subject.Case {
-	return []subject.Case{
+func contentCases() []testCase {
+	return []testCase{
 		{Name: "contents are kept byte for byte", Run: contentKept},
 		{Name: "events have contents byte for byte", Run: contentNotified},
 		{Name: "a content may have a megabyte", Run: contentLarge},
@@ -140,7 +139,7 @@ func contentDrafts() []channel.Draft {
 	return drafts
 }
 
-func contentKept(s *subject.Channel) {
+func contentKept(s *testChannel) {
 	single := s.On("single")
 	s.Subscribe("s")
 	single.Subscribe("s")
@@ -148,7 +147,7 @@ func contentKept(s *subject.Channel) {
 	for _, d := range contentDrafts() {
 		single.Send(d)
 	}
-	for _, sub := range []*subject.Channel{s, single} {
+	for _, sub := range []*testChannel{s, single} {
 		b := sub.Fetch("s")
 		require.Len(s.T, b.Messages, len(contents))
 		for i, m := range b.Messages {
@@ -158,7 +157,7 @@ func contentKept(s *subject.Channel) {
 	}
 }
 
-func contentNotified(s *subject.Channel) {
+func contentNotified(s *testChannel) {
 	events := s.Listen()
 	events.Confirmed()
 	s.Send(contentDrafts()...)
@@ -170,18 +169,18 @@ func contentNotified(s *subject.Channel) {
 	}
 }
 
-func contentLarge(s *subject.Channel) {
+func contentLarge(s *testChannel) {
 	s.Subscribe("s")
 	text := `"` + strings.Repeat("0123456789abcdef", 1<<16) + `"`
 	s.Publish("before")
 	s.Send(channel.Draft{ID: "large", Content: []byte(text)})
 	s.Publish("after")
 	b := s.Fetch("s")
-	require.Equal(s.T, []string{"before", "large", "after"}, subject.IDsOf(b))
+	require.Equal(s.T, []string{"before", "large", "after"}, iDsOf(b))
 	require.True(s.T, string(b.Messages[1].Content) == text, "the content came back changed")
 }
 
-func contentPublishedAt(s *subject.Channel) {
+func contentPublishedAt(s *testChannel) {
 	s.Subscribe("s")
 	s.Publish("a", "b")
 	s.Batch("c", "d")

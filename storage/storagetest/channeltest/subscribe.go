@@ -4,11 +4,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
-func subscribeCases() []subject.Case {
-	return []subject.Case{
+func subscribeCases() []testCase {
+	return []testCase{
 		{Name: "a clock far ahead of the channel's is refused", Clocks: true, Run: subscribeAhead},
 		{Name: "a subscriber or a message may have any name", Run: subscribeNames},
 		{Name: "removed subscribers take no memory", Run: subscribeRemoved},
@@ -17,17 +16,17 @@ func subscribeCases() []subject.Case {
 	}
 }
 
-func subscribeAhead(s *subject.Channel) {
+func subscribeAhead(s *testChannel) {
 	s.Publish("a", "b")
-	for _, steps := range []uint64{subject.Million, 1 << 52} {
+	for _, steps := range []uint64{million, 1 << 52} {
 		_, err := s.TrySubscribe("s", channel.From{Start: channel.StartAt, Clock: s.At(2).Add(steps)})
 		require.ErrorIs(s.T, err, channel.ErrClockAhead, "%d ahead", steps)
 	}
 	require.Empty(s.T, s.Describe().Subscribers, "a refused subscribe makes no subscriber")
 }
 
-func subscribeNames(s *subject.Channel) {
-	names := []string{"0", "a:b", "a.b", "a-b", "A_b", "clock", "subs", "r.s", "m.1", "mid.0", subject.LongName}
+func subscribeNames(s *testChannel) {
+	names := []string{"0", "a:b", "a.b", "a-b", "A_b", "clock", "subs", "r.s", "m.1", "mid.0", longName}
 	for _, name := range names {
 		s.Subscribe(name)
 		s.Publish(name)
@@ -41,7 +40,7 @@ func subscribeNames(s *subject.Channel) {
 	require.Len(s.T, s.Describe().Subscribers, len(names))
 }
 
-func subscribeMost(s *subject.Channel) {
+func subscribeMost(s *testChannel) {
 	s.Subscribe("a")
 	s.Subscribe("b")
 	s.Policy.MaxSubscribers = 2
@@ -53,7 +52,7 @@ func subscribeMost(s *subject.Channel) {
 	require.NoError(s.T, err)
 	require.False(s.T, again.Created)
 
-	s.Expire(subject.Mark("a")) // its name is still listed
+	s.Expire(mark("a")) // its name is still listed
 	s.Subscribe("c")
 	_, err = s.TrySubscribe("d", latest)
 	require.ErrorIs(s.T, err, channel.ErrTooManySubscribers)
@@ -61,8 +60,8 @@ func subscribeMost(s *subject.Channel) {
 	require.True(s.T, s.Subscribe("d").Begun, "the names of an earlier life don't count")
 }
 
-func subscribeExisting(s *subject.Channel) {
-	publish := channel.PublishRequest{Channel: s.Name, Drafts: subject.DraftsOf("m"), Policy: s.Policy, Existing: true}
+func subscribeExisting(s *testChannel) {
+	publish := channel.PublishRequest{Channel: s.Name, Drafts: draftsOf("m"), Policy: s.Policy, Existing: true}
 	subscribe := channel.SubscribeRequest{Channel: s.Name, Subscriber: "s", Policy: s.Policy, ExistingChannel: true}
 	_, err := s.Store.Publish(s.Ctx(), publish)
 	require.ErrorIs(s.T, err, channel.ErrNoChannel)
@@ -86,8 +85,8 @@ func subscribeExisting(s *subject.Channel) {
 	require.False(s.T, sub.Begun)
 }
 
-func subscribeRemoved(s *subject.Channel) {
+func subscribeRemoved(s *testChannel) {
 	s.Subscribe("s")
 	s.Unsubscribe("s")
-	require.Zero(s.T, s.Life(subject.Subscribers))
+	require.Zero(s.T, s.Life(subscribers))
 }

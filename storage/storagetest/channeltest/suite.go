@@ -15,17 +15,12 @@ package channeltest
 
 import (
 	"testing"
-
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/concurrent"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/lives"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/model"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/channeltest/internal/subject"
 )
 
 // area holds the cases of one part of the interface.
 type area struct {
 	name  string
-	cases []subject.Case
+	cases []testCase
 }
 
 func areas() []area {
@@ -40,11 +35,11 @@ func areas() []area {
 		{"epochs", epochCases()},
 		{"publish each", eachCases()},
 		{"poll", pollCases()},
-		{"lives", lives.Cases()},
+		{"lives", lifeCases()},
 		{"describe", describeCases()},
 		{"listen", listenCases()},
-		{"concurrent", concurrent.Cases()},
-		{"model", model.Cases()},
+		{"concurrent", concurrentCases()},
+		{"model", modelCases()},
 	}
 }
 
@@ -65,17 +60,17 @@ func Run(t *testing.T, open func(t testing.TB) Harness) {
 	}
 }
 
-func runCase(t *testing.T, c subject.Case, open func(t testing.TB) Harness) {
+func runCase(t *testing.T, c testCase, open func(t testing.TB) Harness) {
 	t.Helper()
 	h := open(t)
 	if !c.Clocks {
-		c.Run(subject.New(t, h, "ch"))
+		c.Run(newTestChannel(t, h, "ch"))
 		return
 	}
-	for i, start := range subject.Starts {
+	for i, start := range starts {
 		t.Run(start.Name, func(t *testing.T) {
 			t.Parallel()
-			s := subject.New(t, h, channelNames[i])
+			s := newTestChannel(t, h, channelNames[i])
 			s.StartAt(start.At)
 			c.Run(s)
 		})
@@ -83,4 +78,4 @@ func runCase(t *testing.T, c subject.Case, open func(t testing.TB) Harness) {
 }
 
 // channelNames are valid names of unusual form or length, one for each start.
-var channelNames = []string{"0", "Tide_mark.v1:a-b", "ch.clock", subject.LongName}
+var channelNames = []string{"0", "Tide_mark.v1:a-b", "ch.clock", longName}

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/lease"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // ttl is so long that no lease ends by itself while a case runs.
@@ -27,7 +27,7 @@ type Harness interface {
 	Forget(ctx context.Context, name string) error
 }
 
-var cases = []conform.Case[*subject]{
+var cases = []storagetest.Case[*subject]{
 	{Name: "a lease has one holder", Notice: "two holders run at once", Run: oneHolder},
 	{Name: "a repeat for the same token is the same grant", Notice: "a lost reply makes a lease unusable for its TTL", Run: acquireTwice},
 	{Name: "fences rise from holder to holder", Notice: "a write of an earlier holder is accepted", Run: risingFences},
@@ -45,7 +45,7 @@ var cases = []conform.Case[*subject]{
 // Run runs all cases of a store of leases as parallel subtests of t, each on a harness of its own.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	t.Helper()
-	conform.Run(t, cases, func(t testing.TB) *subject {
+	storagetest.Run(t, cases, func(t testing.TB) *subject {
 		h := open(t)
 		return &subject{t: t, h: h, store: h.Store()}
 	})
@@ -104,7 +104,7 @@ func (s *subject) acquireLater(name, token string, ttl time.Duration) (fence uin
 		var err error
 		fence, err = s.try(name, token, ttl)
 		return err == nil
-	}, conform.Patience, time.Millisecond)
+	}, storagetest.Patience, time.Millisecond)
 	return fence
 }
 
@@ -162,7 +162,7 @@ func renewalRevivesNothing(s *subject) {
 	require.Eventually(s.t, func() bool {
 		errs := s.store.Renew(s.t.Context(), []lease.Request{{Name: job, Token: "b", TTL: brief / 10}})
 		return errors.Is(errs[0], lease.ErrLost)
-	}, conform.Patience, brief/5, "ended, although no other token has it")
+	}, storagetest.Patience, brief/5, "ended, although no other token has it")
 	s.acquire(job, "c", ttl)
 	require.NoError(s.t, s.h.Forget(s.t.Context(), job))
 	require.ErrorIs(s.t, s.renew(job, "c", ttl), lease.ErrLost, "gone")
@@ -210,7 +210,7 @@ func releaseOfAnother(s *subject) {
 // watch begins to watch a lease, and returns when the watch has begun.
 func (s *subject) watch(name string) (freed <-chan struct{}, stop func()) {
 	s.t.Helper()
-	return conform.Watch(s.t, func(freed func()) (stop func()) { return s.store.Watch(name, freed) })
+	return storagetest.Watch(s.t, func(freed func()) (stop func()) { return s.store.Watch(name, freed) })
 }
 
 func watchers(s *subject) {
@@ -218,11 +218,11 @@ func watchers(s *subject) {
 	first, _ := s.watch(job)
 	second, _ := s.watch(job)
 	s.release(job, "a")
-	conform.Await(s.t, first)
-	conform.Await(s.t, second)
+	storagetest.Await(s.t, first)
+	storagetest.Await(s.t, second)
 	s.acquire(job, "b", ttl)
 	s.release(job, "b")
-	conform.Await(s.t, first)
+	storagetest.Await(s.t, first)
 }
 
 func watchStops(s *subject) {
@@ -231,7 +231,7 @@ func watchStops(s *subject) {
 	freed, _ := s.watch(job)
 	s.acquire(job, "a", ttl)
 	s.release(job, "a")
-	conform.Await(s.t, freed)
+	storagetest.Await(s.t, freed)
 	require.Empty(s.t, stopped)
 }
 
@@ -246,7 +246,7 @@ func longLeaseName(s *subject) {
 // exclusion lets managers, as different processes have them, compete for a lease.
 func exclusion(s *subject) {
 	const processes, runs = 8, 5
-	ctx, cancel := context.WithTimeout(s.t.Context(), conform.Patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), storagetest.Patience)
 	defer cancel()
 	var mu sync.Mutex
 	inside, done, last := 0, 0, uint64(0)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func assign(t *testing.T, q *Queue) {
@@ -43,7 +43,7 @@ func matchRecord(t *testing.T, q *Queue) {
 	q.Hold(t, "token", "a", "b")
 	m, plain := q.Match("m1", "a"), q.Match("m2", "b")
 	plain.Record = nil
-	require.ErrorIs(t, conform.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m1")), matchmaking.ErrNoMatch)
+	require.ErrorIs(t, storagetest.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m1")), matchmaking.ErrNoMatch)
 	for _, later := range []string{"c", "d"} {
 		for _, o := range q.AssignMatches(t.Context(), "token", m, plain) {
 			require.NoError(t, o.Err)
@@ -54,7 +54,7 @@ func matchRecord(t *testing.T, q *Queue) {
 		require.NoError(t, err)
 		require.Equal(t, `{"matchId": "m1"}`, string(record), "byte for byte")
 		require.WithinRange(t, at, q.Get(t, "b").CreateTime, q.Get(t, "c").CreateTime)
-		require.ErrorIs(t, conform.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m2")), matchmaking.ErrNoMatch, "it has none")
+		require.ErrorIs(t, storagetest.ErrorOf2(q.Store.Match(t.Context(), q.Name, "m2")), matchmaking.ErrNoMatch, "it has none")
 	}
 	require.Empty(t, q.AssignMatches(t.Context(), "token", q.Match("m1", "a"))[0].Conflicts, "what makes a match is its tickets")
 }
@@ -71,7 +71,7 @@ func assignConflicts(t *testing.T, q *Queue) {
 	q.AssignOne(t, "token", "m1", "matched")
 	require.Eventually(t, func() bool {
 		return q.Status(t, "expired") == matchmaking.Expired && q.Status(t, "late") == matchmaking.Searching
-	}, conform.Patience, Shortest/10)
+	}, storagetest.Patience, Shortest/10)
 
 	all := []string{"good", "cancelled", "other", "free", "matched", "late", "expired"}
 	before := q.Picture(t, all...)
@@ -94,7 +94,7 @@ func assignConflicts(t *testing.T, q *Queue) {
 
 // The matches of a call are decided one after the other, as by calls of their own: one that can't be made leaves the others.
 func assignOfManyMatches(t *testing.T, q *Queue) {
-	ids := conform.Numbered("t", 1200) // more than one script takes
+	ids := storagetest.Numbered("t", 1200) // more than one script takes
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids...)
 	require.NoError(t, q.CancelID(t.Context(), ids[20]))
@@ -166,7 +166,7 @@ func assignUnderTheLease(t *testing.T, q *Queue) {
 
 // Two directors of which each takes the other for dead assign each ticket once.
 func assignOfTwoDirectors(t *testing.T, q *Queue) {
-	ids := conform.Numbered("t", 200)
+	ids := storagetest.Numbered("t", 200)
 	q.Add(t, ids...)
 	require.NoError(t, q.Lead(t.Context(), "lease", LongTTL))
 	fence := q.Fence
@@ -228,7 +228,7 @@ func cancelAgainstAssign(t *testing.T, q *Queue) {
 					cancelled[id] = true
 					mu.Unlock()
 				}
-				return conform.Ignoring(err, matchmaking.ErrTicketMatched)
+				return storagetest.Ignoring(err, matchmaking.ErrTicketMatched)
 			})
 		}
 		require.NoError(t, g.Wait())

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // listenAssigned listens to the ends of the queue's tickets until the test ends, and returns when that is confirmed.
@@ -95,7 +95,7 @@ func states(t *testing.T, q *Queue) {
 	q.Expires(t, "expired")
 
 	ids := []string{"nobody", "waits", "matched", "expired", "held", "cancelled", "waits"}
-	found, err := q.States(t.Context(), q.Name, append(ids, conform.Numbered("none", 3000)...))
+	found, err := q.States(t.Context(), q.Name, append(ids, storagetest.Numbered("none", 3000)...))
 	require.NoError(t, err)
 	require.Len(t, found, len(ids)+3000)
 	for i, id := range ids {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func claim(t *testing.T, q *Queue) {
@@ -33,7 +33,7 @@ func claim(t *testing.T, q *Queue) {
 }
 
 func claimOfTheOldest(t *testing.T, q *Queue) {
-	ids := conform.Numbered("t", 250)
+	ids := storagetest.Numbered("t", 250)
 	q.Add(t, ids...)
 	oldest := func(token string, limit int) []string {
 		claimed, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: token, Hold: LongHold, Limit: limit})
@@ -63,7 +63,7 @@ func claimIsTakenOver(t *testing.T, q *Queue) {
 		taken = q.ClaimIDs(t, "heir", "a")
 		require.True(t, len(taken.IDs) == 0 || !taken.Now.Before(claimed.Deadline), "not before the deadline")
 		return len(taken.IDs) == 1
-	}, conform.Patience, Shortest/10)
+	}, storagetest.Patience, Shortest/10)
 	require.Equal(t, matchmaking.Searching, q.Status(t, "b"))
 
 	outcomes := q.AssignMatches(t.Context(), "dead", q.Match("m1", "a", "b"))
@@ -97,7 +97,7 @@ func sweep(t *testing.T, q *Queue) {
 		require.NoError(t, err)
 		return swept
 	}
-	require.Eventually(t, func() bool { return len(sweep(10).Expired) == 3 }, conform.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return len(sweep(10).Expired) == 3 }, storagetest.Patience, Shortest/10)
 	require.Equal(t, matchmaking.Swept{Expired: []string{"a", "b"}}, sweep(2))
 	require.Equal(t, matchmaking.Swept{Removed: 2, Expired: []string{"c"}}, sweep(2, "a", "b", "stays", "nobody"))
 	require.Equal(t, matchmaking.Swept{Expired: []string{"c"}}, sweep(2, "a", "b"), "a repeat")
@@ -111,13 +111,13 @@ func sweep(t *testing.T, q *Queue) {
 func directorsLease(t *testing.T, q *Queue) {
 	claim := func(fence uint64) error {
 		r := matchmaking.ClaimRequest{Queue: q.Name, Token: "token", Fence: fence, Hold: LongHold, IDs: []string{"a"}}
-		return conform.ErrorOf(q.Claim(t.Context(), r))
+		return storagetest.ErrorOf(q.Claim(t.Context(), r))
 	}
 	q.Add(t, "a")
 	require.ErrorIs(t, claim(1), lease.ErrLost, "no director holds it")
 	require.NoError(t, q.Lead(t.Context(), "one", Shortest))
 	one := q.Fence
-	require.Eventually(t, func() bool { return claim(one) != nil }, conform.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return claim(one) != nil }, storagetest.Patience, Shortest/10)
 	require.ErrorIs(t, claim(one), lease.ErrLost)
 	require.NoError(t, q.CancelID(t.Context(), "a"))
 	q.Add(t, "b")
@@ -138,7 +138,7 @@ func takeOver(t *testing.T, q *Queue) {
 	q.Hold(t, "older.1", "b")
 	q.Hold(t, "somebody", "d")
 	ids := []string{"a", "b", "c", "d", "e", "none"}
-	require.ErrorIs(t, conform.ErrorOf(q.TakeOver(t.Context(), q.Name, 1, ids)), lease.ErrLost)
+	require.ErrorIs(t, storagetest.ErrorOf(q.TakeOver(t.Context(), q.Name, 1, ids)), lease.ErrLost)
 	require.Equal(t, matchmaking.Pending, q.Status(t, "a"))
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
 	q.Hold(t, q.ClaimToken(), "c")

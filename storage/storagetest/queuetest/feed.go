@@ -13,7 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func changes(t *testing.T, q *Queue) {
@@ -91,7 +91,7 @@ func follow(t *testing.T, q *Queue) {
 	require.Equal(t, []string{"+a", "+b", "-a", "undone", "large", "-undone", "e"}, Told(told(t, f, 7)))
 
 	require.NoError(t, q.Lead(t.Context(), "other", time.Hour))
-	many := conform.Numbered("t", 300)
+	many := storagetest.Numbered("t", 300)
 	var adding sync.WaitGroup
 	for _, id := range many {
 		adding.Go(func() { q.Add(t, id) })
@@ -102,7 +102,7 @@ func follow(t *testing.T, q *Queue) {
 	require.True(t, slices.IsSortedFunc(found, func(a, b matchmaking.Change) int { return a.Added.CreateTime.Compare(b.Added.CreateTime) }))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, conform.ErrorOf(f.Next(ctx, time.Hour)), context.Canceled)
+	require.ErrorIs(t, storagetest.ErrorOf(f.Next(ctx, time.Hour)), context.Canceled)
 }
 
 func watch(t *testing.T, q *Queue) {
@@ -152,7 +152,7 @@ func campaign(t *testing.T, q *Queue) {
 }
 
 func snapshot(t *testing.T, q *Queue) {
-	ids := conform.Numbered("t", 2*1000+500)
+	ids := storagetest.Numbered("t", 2*1000+500)
 	q.Add(t, ids...)
 	claimed := q.ClaimIDs(t, "token", ids[7], ids[1000])
 	require.NoError(t, q.CancelID(t.Context(), ids[8]))
@@ -160,7 +160,7 @@ func snapshot(t *testing.T, q *Queue) {
 	q.AssignOne(t, "token", "m1", ids[9])
 	_, err := q.Claim(t.Context(), matchmaking.ClaimRequest{Queue: q.Name, Token: "dead", Hold: Shortest, IDs: ids[10:11]})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return q.Status(t, ids[10]) == matchmaking.Searching }, conform.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return q.Status(t, ids[10]) == matchmaking.Searching }, storagetest.Patience, Shortest/10)
 
 	s := q.Whole(t)
 	require.Len(t, s.Tickets, len(ids)-2)
@@ -188,7 +188,7 @@ func releaseIsTold(t *testing.T, q *Queue) {
 // waiting walks more tickets than a page has.
 func waiting(t *testing.T, q *Queue) {
 	require.Empty(t, q.walk(t, matchmaking.FieldsAll))
-	ids := conform.Numbered("t", 1000+50)
+	ids := storagetest.Numbered("t", 1000+50)
 	q.Add(t, ids...)
 	q.Hold(t, "token", ids[7])
 	whole := q.Whole(t)

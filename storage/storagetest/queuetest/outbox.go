@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func outbox(t *testing.T, q *Queue) {
@@ -36,7 +36,7 @@ func outbox(t *testing.T, q *Queue) {
 	}
 	require.Len(t, q.outgoing(t, 0, 2), 2)
 	require.Empty(t, q.outgoing(t, time.Hour, 10))
-	require.Eventually(t, func() bool { return len(q.outgoing(t, Shortest, 10)) == 3 }, conform.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return len(q.outgoing(t, Shortest, 10)) == 3 }, storagetest.Patience, Shortest/10)
 	require.GreaterOrEqual(t, q.outgoing(t, Shortest, 10)[2].Age, Shortest)
 
 	for range 2 {
@@ -76,7 +76,7 @@ func listen(t *testing.T, q *Queue) {
 	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
 	require.NoError(t, q.Delete(t.Context(), q.Name, "never"))
 	for _, id := range []string{"cancelled", "never", "nobody"} {
-		require.ErrorIs(t, conform.ErrorOf(q.Listen(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
+		require.ErrorIs(t, storagetest.ErrorOf(q.Listen(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
 	}
 }
 
@@ -102,7 +102,7 @@ func describe(t *testing.T, q *Queue) {
 			require.NoError(t, err)
 		}
 		return swept.Removed == 1
-	}, conform.Patience, Shortest/10)
+	}, storagetest.Patience, Shortest/10)
 
 	state, err := q.Describe(t.Context(), q.Name, 10)
 	require.NoError(t, err)
@@ -133,8 +133,8 @@ func definitions(t *testing.T, q *Queue) {
 		require.NoError(t, err)
 		require.Equal(t, i == 0, created)
 	}
-	require.ErrorIs(t, conform.ErrorOf(put("ranked", `{}`, 1)), matchmaking.ErrTooManyQueues)
-	require.NoError(t, conform.ErrorOf(put("ranked", `{}`, 2)))
+	require.ErrorIs(t, storagetest.ErrorOf(put("ranked", `{}`, 1)), matchmaking.ErrTooManyQueues)
+	require.NoError(t, storagetest.ErrorOf(put("ranked", `{}`, 2)))
 	requireAll(map[string][]byte{"duel": []byte("{\"b\":\t2}"), "ranked": []byte(`{}`)})
 	for range 2 {
 		require.NoError(t, q.DeleteDefinition(ctx, "duel"))

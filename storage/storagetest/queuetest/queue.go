@@ -15,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // Queue is a queue of a store, with shortcuts for tests.
@@ -81,13 +81,13 @@ func (q *Queue) AddShort(t testing.TB, ids ...string) {
 // Expires waits until a ticket has expired.
 func (q *Queue) Expires(t testing.TB, id string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return q.Status(t, id) == matchmaking.Expired }, conform.Patience, Shortest/10)
+	require.Eventually(t, func() bool { return q.Status(t, id) == matchmaking.Expired }, storagetest.Patience, Shortest/10)
 }
 
 // gone expects a ticket not to exist.
 func (q *Queue) gone(t testing.TB, id string) {
 	t.Helper()
-	require.ErrorIs(t, conform.ErrorOf(q.Ticket(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
+	require.ErrorIs(t, storagetest.ErrorOf(q.Ticket(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
 }
 
 // outgoing returns entries of the outbox of some age.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/matchmaking"
 	"github.com/tidemark-dev/tidemark/openmatch/convert"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func create(t *testing.T, q *Queue) {
@@ -55,7 +55,7 @@ func create(t *testing.T, q *Queue) {
 // the same moment has left, or finds no ticket.
 func createAtOnce(t *testing.T, q *Queue) {
 	const limit, attempts = 100, 3
-	ids := conform.Numbered("t", 2*limit)
+	ids := storagetest.Numbered("t", 2*limit)
 	var mu sync.Mutex
 	made, found, refused := map[string]matchmaking.Ticket{}, map[string]matchmaking.Ticket{}, 0
 	attempt := func(id string) error {
@@ -92,11 +92,11 @@ func createAtOnce(t *testing.T, q *Queue) {
 	for id := range made {
 		r := q.Request("again-" + id)
 		for _, leave := range []func() error{
-			func() error { return conform.ErrorOf2(q.Create(t.Context(), r)) },
+			func() error { return storagetest.ErrorOf2(q.Create(t.Context(), r)) },
 			func() error { return q.CancelID(t.Context(), id) },
-			func() error { return conform.ErrorOf(q.Undo(t.Context(), q.Name, r.ID, r.Attempt)) },
+			func() error { return storagetest.ErrorOf(q.Undo(t.Context(), q.Name, r.ID, r.Attempt)) },
 		} {
-			g.Go(func() error { return conform.Ignoring(leave(), matchmaking.ErrUndone) })
+			g.Go(func() error { return storagetest.Ignoring(leave(), matchmaking.ErrUndone) })
 		}
 	}
 	require.NoError(t, g.Wait())
@@ -128,7 +128,7 @@ func createFindsATicketInEveryStatus(t *testing.T, q *Queue) {
 	}, matched.Assignment)
 	require.NotContains(t, q.ClaimIDs(t, "other").IDs, "expired", "what has expired can't be claimed before it is swept")
 	q.gone(t, "nobody")
-	require.ErrorIs(t, conform.ErrorOf(q.Ticket(t.Context(), "elsewhere", "searching")), matchmaking.ErrNoTicket)
+	require.ErrorIs(t, storagetest.ErrorOf(q.Ticket(t.Context(), "elsewhere", "searching")), matchmaking.ErrNoTicket)
 }
 
 func full(t *testing.T, q *Queue) {
@@ -142,7 +142,7 @@ func full(t *testing.T, q *Queue) {
 	q.Hold(t, "token", "a")
 	require.Equal(t, matchmaking.QueueState{Searching: 1, Pending: 1}, q.counts(t))
 	before := q.Picture(t, "c")
-	require.ErrorIs(t, conform.ErrorOf(limited("c")), matchmaking.ErrQueueFull)
+	require.ErrorIs(t, storagetest.ErrorOf(limited("c")), matchmaking.ErrQueueFull)
 	require.Equal(t, before, q.Picture(t, "c"))
 	created, err := limited("a")
 	require.NoError(t, err, "a repeat needs no room")

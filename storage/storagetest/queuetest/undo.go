@@ -9,7 +9,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/matchmaking"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func undo(t *testing.T, q *Queue) {
@@ -34,7 +34,7 @@ func undo(t *testing.T, q *Queue) {
 	}
 	q.gone(t, "a")
 	require.Equal(t, matchmaking.QueueState{}, q.counts(t))
-	require.ErrorIs(t, conform.ErrorOf2(q.Create(t.Context(), second)), fault.ErrUnavailable, "a copy of it that was on its way")
+	require.ErrorIs(t, storagetest.ErrorOf2(q.Create(t.Context(), second)), fault.ErrUnavailable, "a copy of it that was on its way")
 	_, created = q.make(t, q.Request("a"))
 	require.True(t, created)
 }
@@ -48,7 +48,7 @@ func undoComesFirst(t *testing.T, q *Queue) {
 	require.ErrorIs(t, q.CancelID(t.Context(), "a"), matchmaking.ErrNoTicket)
 	require.NoError(t, q.Renew(t.Context(), q.Name, []string{"a"}))
 	for _, r := range late {
-		require.ErrorIs(t, conform.ErrorOf2(q.Create(t.Context(), r)), fault.ErrUnavailable)
+		require.ErrorIs(t, storagetest.ErrorOf2(q.Create(t.Context(), r)), fault.ErrUnavailable)
 	}
 	q.gone(t, "a")
 
@@ -101,8 +101,8 @@ func epochs(t *testing.T, q *Queue) {
 		r.Epoch = epoch
 		return r
 	}
-	create := func(epoch ulid.ULID) error { return conform.ErrorOf2(q.Create(t.Context(), request(epoch))) }
-	find := func(epoch ulid.ULID) error { return conform.ErrorOf(q.Find(t.Context(), request(epoch))) }
+	create := func(epoch ulid.ULID) error { return storagetest.ErrorOf2(q.Create(t.Context(), request(epoch))) }
+	find := func(epoch ulid.ULID) error { return storagetest.ErrorOf(q.Find(t.Context(), request(epoch))) }
 	first, second := ulid.Make(), ulid.Make()
 	for range 2 {
 		require.ErrorIs(t, find(first), matchmaking.ErrNoTicket)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/shard"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func oneHolder(s *subject) {
@@ -22,7 +22,7 @@ func oneHolder(s *subject) {
 		require.Equal(s, shard.Claimed{Shard: i, Interval: l.Interval(i), Generation: 1, Incarnation: c.Incarnation}, c)
 	}
 	require.LessOrEqual(s, s.held("spare", token("spare")), ttl)
-	require.NotErrorIs(s, conform.ErrorOf(s.try("spare", token("spare"))), shard.ErrSameHost)
+	require.NotErrorIs(s, storagetest.ErrorOf(s.try("spare", token("spare"))), shard.ErrSameHost)
 	s.pass(ttl / 2)
 	for i := range 4 {
 		require.NoError(s, s.ping(fmt.Sprint("h", i)))
@@ -110,7 +110,7 @@ func oneToken(s *subject) {
 	s.split(0, 3)
 	s.claim("x")
 	require.Greater(s, s.held("x", another("x", 2)), ttl-time.Minute)
-	require.ErrorIs(s, conform.ErrorOf(s.try("x", another("x", 2))), shard.ErrSameHost)
+	require.ErrorIs(s, storagetest.ErrorOf(s.try("x", another("x", 2))), shard.ErrSameHost)
 	require.NoError(s, s.ping("x"))
 	s.leave("x")
 	_, err := s.try("x", another("x", 2))
@@ -143,7 +143,7 @@ func lateRequests(s *subject) {
 	require.ErrorIs(s, s.ping("z"), shard.ErrMoved)
 	s.held("z", token("z"))
 	s.leave("z")
-	refusedBy := []error{s.ping("z"), conform.ErrorOf(s.try("z", token("z")))}
+	refusedBy := []error{s.ping("z"), storagetest.ErrorOf(s.try("z", token("z")))}
 	for _, err := range refusedBy {
 		require.ErrorIs(s, err, lease.ErrLost)
 	}
@@ -214,7 +214,7 @@ func clockSetBack(s *subject) {
 func lostClaims(s *subject) {
 	unsure := func(host, token string) time.Duration {
 		s.Helper()
-		require.ErrorIs(s, conform.ErrorOf(s.try(host, token)), shard.ErrUnsure)
+		require.ErrorIs(s, storagetest.ErrorOf(s.try(host, token)), shard.ErrUnsure)
 		return s.held(host, token)
 	}
 	s.split(0, 4)
@@ -225,7 +225,7 @@ func lostClaims(s *subject) {
 	require.NoError(s, s.h.Lose(s.Context(), cache, dc, "lost"))
 	require.NoError(s, s.ping("x"), "a claim that is known goes on")
 	require.Equal(s, x, s.claim("x"))
-	require.ErrorIs(s, conform.ErrorOf(s.try("y", another("y", 2))), shard.ErrSameHost)
+	require.ErrorIs(s, storagetest.ErrorOf(s.try("y", another("y", 2))), shard.ErrSameHost)
 	s.pass(ttl / 4)
 	require.InDelta(s, ttl*3/4, unsure("z", another("z", 2)), float64(time.Minute), "others may have had its shard since; any claim begins the wait")
 	require.InDelta(s, ttl*5/4, unsure("new", token("new")), float64(time.Minute), "it comes after those that had a shard")
@@ -248,7 +248,7 @@ func lostClaims(s *subject) {
 // exclusion lets many nodes compete for few shards.
 func exclusion(s *subject) {
 	const nodes, shards, runs = 8, 3, 5
-	ctx, cancel := context.WithTimeout(s.Context(), conform.Patience)
+	ctx, cancel := context.WithTimeout(s.Context(), storagetest.Patience)
 	defer cancel()
 	s.split(0, shards)
 	var mu sync.Mutex
@@ -260,7 +260,7 @@ func exclusion(s *subject) {
 			for run := 0; run < runs; {
 				c, err := s.store.Claim(ctx, m, another(m.Host, run), ttl)
 				if err != nil {
-					if conform.Ignoring(err, lease.ErrHeld) != nil {
+					if storagetest.Ignoring(err, lease.ErrHeld) != nil {
 						s.Error(err)
 						return
 					}

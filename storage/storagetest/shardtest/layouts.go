@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/shard"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 func layouts(s *subject) {
 	set := func(generation uint64, starts ...uint64) error {
-		return conform.ErrorOf(s.store.SetLayout(s.Context(), cache, dc, generation, starts))
+		return storagetest.ErrorOf(s.store.SetLayout(s.Context(), cache, dc, generation, starts))
 	}
 	found, err := s.store.Status(s.Context(), cache)
 	require.NoError(s, err)
@@ -40,7 +40,7 @@ func formerHolders(s *subject) {
 	require.ErrorIs(s, s.ping("x"), shard.ErrMoved)
 	s.held("new", token("new"))
 	require.Len(s, s.status().Former, 2)
-	require.ErrorIs(s, conform.ErrorOf(s.store.SetLayout(s.Context(), cache, dc, 2, shard.Even(5))), shard.ErrInUse)
+	require.ErrorIs(s, storagetest.ErrorOf(s.store.SetLayout(s.Context(), cache, dc, 2, shard.Even(5))), shard.ErrInUse)
 	s.leave("x")
 	s.pass(ttl / 2)
 	require.LessOrEqual(s, s.held("new", token("new")), ttl/2, "until the last one ends")
@@ -70,14 +70,14 @@ func removal(s *subject) {
 	found, err := s.store.Status(s.Context(), cache)
 	require.NoError(s, err)
 	require.Empty(s, found)
-	require.ErrorIs(s, conform.ErrorOf(s.try("x", another("x", 2))), shard.ErrNoLayout)
+	require.ErrorIs(s, storagetest.ErrorOf(s.try("x", another("x", 2))), shard.ErrNoLayout)
 	s.split(0, 1)
 	s.claim("x")
 }
 
 func watchers(s *subject) {
 	watch := func() (<-chan struct{}, func()) {
-		return conform.Watch(s, func(freed func()) (stop func()) { return s.store.Watch(cache, dc, freed) })
+		return storagetest.Watch(s, func(freed func()) (stop func()) { return s.store.Watch(cache, dc, freed) })
 	}
 	stopped, stop := watch()
 	stop()
@@ -89,8 +89,8 @@ func watchers(s *subject) {
 		func() { require.NoError(s, s.store.Remove(s.Context(), cache, dc)) },
 	} {
 		change()
-		conform.Await(s, first)
-		conform.Await(s, second)
+		storagetest.Await(s, first)
+		storagetest.Await(s, second)
 	}
 	require.Empty(s, stopped)
 }
@@ -183,7 +183,7 @@ func bounds(s *subject) {
 func names(s *subject) {
 	s.split(0, 1)
 	long := strings.Repeat("x", 64)
-	require.NoError(s, conform.ErrorOf(s.store.Claim(s.Context(), shard.Member{Cache: cache, DC: dc, Host: long, Address: "[::1]:7100"}, long, ttl)))
+	require.NoError(s, storagetest.ErrorOf(s.store.Claim(s.Context(), shard.Member{Cache: cache, DC: dc, Host: long, Address: "[::1]:7100"}, long, ttl)))
 	for _, bad := range []string{"", "a b", "a}", "{a", "a\n", "-a", "é", long + "x"} {
 		for _, m := range []shard.Member{
 			{Cache: bad, DC: dc, Host: "x", Address: "x:1"}, {Cache: cache, DC: bad, Host: "x", Address: "x:1"}, {Cache: cache, DC: dc, Host: bad, Address: "x:1"},
@@ -195,7 +195,7 @@ func names(s *subject) {
 		_, err = s.store.Hosts(bad).Hosts(s.Context())
 		require.ErrorIs(s, err, shard.ErrName)
 		for _, at := range [][2]string{{bad, dc}, {cache, bad}} {
-			require.ErrorIs(s, conform.ErrorOf(s.store.SetLayout(s.Context(), at[0], at[1], 0, shard.Even(1))), shard.ErrName)
+			require.ErrorIs(s, storagetest.ErrorOf(s.store.SetLayout(s.Context(), at[0], at[1], 0, shard.Even(1))), shard.ErrName)
 			require.ErrorIs(s, s.store.Remove(s.Context(), at[0], at[1]), shard.ErrName)
 		}
 	}
@@ -204,7 +204,7 @@ func names(s *subject) {
 		require.ErrorIs(s, s.everything(member("x"), bad), shard.ErrName)
 	}
 	for _, bad := range []time.Duration{0, -1, time.Microsecond, 1 << 62} {
-		require.Error(s, conform.ErrorOf(s.store.Claim(s.Context(), member("x"), "t", bad)))
+		require.Error(s, storagetest.ErrorOf(s.store.Claim(s.Context(), member("x"), "t", bad)))
 		require.Error(s, s.store.Ping(s.Context(), member("x"), "t", bad, true))
 	}
 }

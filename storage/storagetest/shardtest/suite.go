@@ -11,7 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/shard"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/conform"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // ttl is so long that no claim ends by itself while a case runs: time passes by Harness.Pass.
@@ -35,7 +35,7 @@ type Harness interface {
 	Lose(ctx context.Context, cache, dc, host string) error
 }
 
-var cases = []conform.Case[*subject]{
+var cases = []storagetest.Case[*subject]{
 	{Name: "a shard has one holder", Notice: "two nodes answer for a shard", Run: oneHolder},
 	{Name: "a host gets the shard that it had", Notice: "a node that restarts loads another shard", Run: ownShard},
 	{Name: "the shard that was pinged the longest time ago is next", Notice: "a shard has no holder although nodes are free", Run: longestUnpinged},
@@ -63,7 +63,7 @@ var cases = []conform.Case[*subject]{
 // Run runs all cases of a store of shards as parallel subtests of t, each on a harness of its own.
 func Run(t *testing.T, open func(t testing.TB) Harness) {
 	t.Helper()
-	conform.Run(t, cases, func(t testing.TB) *subject {
+	storagetest.Run(t, cases, func(t testing.TB) *subject {
 		h := open(t)
 		return &subject{TB: t, h: h, store: h.Store()}
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
@@ -82,7 +82,7 @@ func runWriter() {
 // that of each ID in its order: after a kill from an earlier value on again, with a higher fence.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
-	conn, node := rig.Standalone(t)
+	conn, node := storetest.Standalone(t)
 	c := open(t, processOf(t, conn), cache.Options[int]{Kind: records.Author})
 	w, err := behind(conn, c, nil)
 	require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestPoison(t *testing.T) {
 	for _, panics := range []bool{false, true} {
 		t.Run(fmt.Sprint(panics), func(t *testing.T) {
 			t.Parallel()
-			conn, _ := rig.Standalone(t)
+			conn, _ := storetest.Standalone(t)
 			counts := &counter{}
 			c := open(t, processOf(t, conn), cache.Options[int]{Kind: records.Author, Metrics: counts})
 			s := &table{rows: map[string]int{}, refuse: map[string]bool{"bad": true}, refused: make(chan string, 1), panics: panics}
@@ -199,7 +199,7 @@ func TestPoison(t *testing.T) {
 				require.NoError(t, w.Write(t.Context(), "bad", i))
 				require.NoError(t, w.Write(t.Context(), fmt.Sprint("good", i%3), i))
 			}
-			rig.WaitFor(t, "the others to be written", func() bool { return s.row("good0") == 99 && s.row("good1") == 97 && s.row("good2") == 98 })
+			storetest.WaitFor(t, "the others to be written", func() bool { return s.row("good0") == 99 && s.row("good1") == 97 && s.row("good2") == 98 })
 			<-s.refused
 			<-s.refused
 			require.NotZero(t, counts.of(cache.WriteFailed))
@@ -246,7 +246,7 @@ func (c *counter) of(e cache.Event) int {
 // TestWritersTakeTurns: of several processes one writes. When it ends another goes on. Flush waits for them.
 func TestWritersTakeTurns(t *testing.T) {
 	t.Parallel()
-	conn, _ := rig.Standalone(t)
+	conn, _ := storetest.Standalone(t)
 	c := open(t, processOf(t, conn), cache.Options[int]{Kind: records.Author})
 	s := &table{rows: map[string]int{}}
 	var running sync.WaitGroup

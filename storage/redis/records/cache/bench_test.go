@@ -13,14 +13,14 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 )
 
 // BenchmarkHotRead reads an entity that is kept in the process, through a proxy that counts the commands to Redis.
 func BenchmarkHotRead(b *testing.B) {
 	type author struct{ Name, Slug string }
 	proxy := redistest.NewProxy(b, redistest.Standalone(b))
-	conn := rig.Connect(b, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(b)})
+	conn := storetest.Connect(b, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(b)})
 	c := open(b, processOf(b, conn), cache.Options[author]{Kind: records.Author})
 	require.NoError(b, c.Put(b.Context(), "7", author{"Ann", "ann"}))
 	load := func(context.Context) (author, error) { return author{}, cache.ErrNotFound }

@@ -13,7 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
@@ -21,7 +21,7 @@ import (
 // newProcess returns a store as one process has it: with connections of its own.
 func newProcess(t testing.TB, o redis.Options) *rediscache.Store {
 	t.Helper()
-	return processOf(t, rig.Connect(t, o))
+	return processOf(t, storetest.Connect(t, o))
 }
 
 func processOf(t testing.TB, conn *redis.Conn) *rediscache.Store {

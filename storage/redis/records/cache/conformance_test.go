@@ -6,10 +6,10 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/redistest"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/cachetest"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
 )
 
 type processes struct{ one, other cache.Store }
@@ -19,15 +19,15 @@ func (p processes) Other() cache.Store { return p.other }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, k kinds.Redis) {
-		cachetest.Run(t, func(t testing.TB) cachetest.Harness {
+	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
+		recordstest.RunCache(t, func(t testing.TB) recordstest.CacheHarness {
 			t.Helper()
 			o := redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}
 			return processes{one: newProcess(t, o), other: newProcess(t, o)}
 		})
-		cachetest.RunQueue(t, func(t testing.TB) cache.Queue {
+		recordstest.RunCacheQueue(t, func(t testing.TB) cache.Queue {
 			t.Helper()
-			return rediscache.NewQueue(rig.Connect(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}))
+			return rediscache.NewQueue(storetest.Connect(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}))
 		})
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
@@ -31,9 +31,9 @@ func TestFullRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
 	counts := &counter{}
-	c := open(t, processOf(t, rig.Connect(t, redis.Options{URL: node.URL()})), cache.Options[string]{Kind: records.Author, Metrics: counts})
+	c := open(t, processOf(t, storetest.Connect(t, redis.Options{URL: node.URL()})), cache.Options[string]{Kind: records.Author, Metrics: counts})
 	require.NoError(t, c.Put(t.Context(), "a", "1"))
-	rig.Set(t, node, "maxmemory", "1")
+	storetest.Set(t, node, "maxmemory", "1")
 	for range 2 {
 		value, err := c.Load(t.Context(), "b", always("2"))
 		require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestRedisDown(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Standalone(t))
 	counts := &counter{}
-	conn := rig.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Second})
+	conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t), Timeout: time.Second})
 	c := open(t, processOf(t, conn), cache.Options[string]{Kind: records.Author, MaxLoads: 3, Metrics: counts})
 	require.NoError(t, c.Put(t.Context(), "a", "1"))
 	proxy.Refuse(true)
@@ -83,7 +83,7 @@ func TestRedisDown(t *testing.T) {
 	require.Error(t, c.Write(t.Context(), "a", "2", func(context.Context) error { called = true; return nil }))
 	require.False(t, called, "an older value could stay in the cache")
 	proxy.Refuse(false)
-	rig.WaitFor(t, "Redis to be used again", func() bool {
+	storetest.WaitFor(t, "Redis to be used again", func() bool {
 		value, err := c.Load(t.Context(), "a", always("another"))
 		return err == nil && value == "1"
 	})
@@ -93,9 +93,9 @@ func TestRedisDown(t *testing.T) {
 // what is left.
 func TestEvictingRedis(t *testing.T) {
 	t.Parallel()
-	values, indexes := rig.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{
+	values, indexes := storetest.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{
 		Args: []string{"--maxmemory", "3mb", "--maxmemory-policy", "allkeys-random"},
-	}).URL()}), rig.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{}).URL()})
+	}).URL()}), storetest.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{}).URL()})
 	reads, err := tracked.Open(t.Context(), values, tracked.Options{})
 	require.NoError(t, err)
 	store := rediscache.New(values, indexes, reads)
@@ -132,7 +132,7 @@ func conformIgnoring(err error) error {
 // TestSlotMove: values are read, loaded and invalidated while their slot moves, and after that.
 func TestSlotMove(t *testing.T) {
 	t.Parallel()
-	nodes := rig.StartTwoNodes(t)
+	nodes := storetest.StartTwoNodes(t)
 	c := open(t, processOf(t, nodes.Connect(t, redis.Options{})), cache.Options[string]{Kind: records.Author})
 	load := func(id, value string) {
 		t.Helper()

@@ -14,10 +14,10 @@ import (
 	"github.com/tidemark-dev/tidemark/records"
 	"github.com/tidemark-dev/tidemark/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	"github.com/tidemark-dev/tidemark/storage/redis/internal/rig"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
-	"github.com/tidemark-dev/tidemark/storage/storagetest/kinds"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
 )
 
 // peer is what one process has.
@@ -46,7 +46,7 @@ func newWorld(t *testing.T, o redis.Options, processes int) *world {
 	t.Helper()
 	w := &world{}
 	for range processes {
-		conn := rig.Connect(t, o)
+		conn := storetest.Connect(t, o)
 		reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 		require.NoError(t, err)
 		store := rediscache.New(conn, conn, reads)
@@ -56,7 +56,7 @@ func newWorld(t *testing.T, o redis.Options, processes int) *world {
 		})
 		unreachable := &alone{}
 		w.peers = append(w.peers, peer{reads: reads, alone: unreachable, Cache: open(t, store, cache.Options[int64]{
-			Kind: records.Shouts, Prefixes: true, LoadTimeout: rig.Patience, Metrics: unreachable,
+			Kind: records.Shouts, Prefixes: true, LoadTimeout: storetest.Patience, Metrics: unreachable,
 			Tags: func(id string, _ int64) []string { return []string{"all", "tag " + id} },
 		})})
 	}
@@ -145,7 +145,7 @@ func (w *world) change(ctx context.Context, p peer, row, how int) error {
 // have arrived at a process, that process answers no older value: neither what it kept, nor what a loader read before that.
 func TestNoStaleValue(t *testing.T) {
 	t.Parallel()
-	kinds.Each(t, func(t *testing.T, k kinds.Redis) {
+	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {
 		w := newWorld(t, redis.Options{URL: k.URL, KeyPrefix: redistest.Prefix(t)}, 3)
 		for n := range 200 {
 			w.changeOnce(t, n)

@@ -1,0 +1,304 @@
+package channel
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// How clocks are read as backstops.
+const (
+	readBatch = 256             // channels that are read together, at most
+	maxReads  = 4               // batches under way at the same time, at most
+	retryRead = 5 * time.Second // the longest time until a read that failed is repeated
+)
+
+// hubOptions says how long a Hub listens and how often it looks.
+type hubOptions struct {
+	Linger   time.Duration // how long a channel is listened to after its last fetch, at most
+	Backstop time.Duration // how often the clock of a channel that is waited on is read, in case an event was lost; positive
+}
+
+// hub holds a topic for each channel on which a fetch waits. The store calls topics with events, and topics wake their members.
+// Run looks after all topics: every Options.Backstop it reads the clock of each channel that is waited on, in case an event was
+// lost, and it stops listening to the others. So a fetch that waits costs no goroutine beside its request's own.
+//
+// The other methods may be called by many goroutines, before, during and after Run.
+type hub struct {
+	store   Notifier
+	options hubOptions
+	log     *slog.Logger
+	planned chan struct{} // buffered (capacity 1): another topic is the first of the agenda
+	drained atomic.Bool   // no waiter sleeps any more; set under mu
+
+	mu      sync.Mutex // taken before a topic's, never after
+	topics  map[string]*entry
+	agenda  agenda
+	waiters int
+}
+
+// entry is a topic in the hub. All of it is guarded by the hub's lock but the topic, which never changes.
+type entry struct {
+	*topic
+	stop      func()    // ends listening
+	created   time.Time // when listening began
+	users     int       // members that joined and haven't left
+	idleSince time.Time // when users became 0
+	due       time.Time // when run looks after it next
+	index     int       // in the agenda, or outside
+}
+
+// outside is the index of an entry that isn't in the agenda: its clock is being read, or it isn't in the hub.
+const outside = -1
+
+// newHub returns a hub. Call its Run.
+func newHub(store Notifier, o hubOptions, log *slog.Logger) *hub {
+	return &hub{store: store, options: o, log: log, planned: make(chan struct{}, 1), topics: make(map[string]*entry)}
+}
+
+// Run looks after the topics until ctx ends. Then it drains the hub and stops listening. It must be called once.
+func (h *hub) Run(ctx context.Context) error {
+	var reads errgroup.Group
+	reads.SetLimit(maxReads)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-h.planned:
+		case <-ctx.Done():
+			h.Drain()
+			h.close()
+			return reads.Wait()
+		}
+		due, next := h.takeDue(time.Now())
+		for batch := range slices.Chunk(due, readBatch) {
+			reads.Go(func() error {
+				h.check(ctx, batch)
+				return nil
+			})
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// takeDue removes the topics that have lingered, takes those whose clock is to be read out of the agenda, and returns
+// when the next topic is due. It takes what is due a little later too, so that reads go together.
+func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	soon := now.Add(min(h.options.Backstop, retryRead) / 32)
+	for len(h.agenda) > 0 {
+		e := h.agenda[0]
+		end := h.lingersUntil(e)
+		switch {
+		case e.due.After(soon), e.users == 0 && e.due.After(now):
+			return due, e.due
+		case e.users > 0:
+			heap.Pop(&h.agenda)
+			due = append(due, e)
+		case end.After(now):
+			h.plan(e, end)
+		default:
+			heap.Pop(&h.agenda)
+			delete(h.topics, e.channel)
+			e.stop()
+		}
+	}
+	return due, now.Add(time.Hour)
+}
+
+// check reads the clocks of channels, wakes the waiters that are elsewhere, and puts the topics back on the agenda.
+func (h *hub) check(ctx context.Context, batch []*entry) {
+	channels, seen := make([]string, len(batch)), make([]uint64, len(batch))
+	for i, e := range batch {
+		channels[i], seen[i] = e.channel, e.seen()
+	}
+	pause := h.options.Backstop
+	for i, r := range h.store.Positions(ctx, channels) {
+		switch {
+		case r.Err == nil:
+			batch[i].observe(r.Position, seen[i])
+		case errors.Is(r.Err, errNoChannel):
+			batch[i].wakeAll()
+		case ctx.Err() != nil:
+			return
+		default:
+			pause = min(pause, retryRead)
+			h.log.LogAttrs(ctx, slog.LevelDebug, "cannot read a channel's clock",
+				slog.String("channel", channels[i]), slog.Any("error", r.Err))
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	for _, e := range batch {
+		if h.topics[e.channel] != e {
+			continue
+		}
+		due := now.Add(spread(pause))
+		if end := h.lingersUntil(e); e.users == 0 && end.Before(due) {
+			due = end
+		}
+		h.plan(e, due)
+	}
+}
+
+// spread returns a little less than a duration, at random, so that channels that were first waited on at the same time
+// aren't read at the same time forever.
+func spread(d time.Duration) time.Duration {
+	return d - rand.N(d/4+1) //nolint:gosec // chance to spread load, not to keep a secret
+}
+
+// plan sets when run looks after a topic next. The lock is held.
+func (h *hub) plan(e *entry, due time.Time) {
+	e.due = due
+	if e.index == outside {
+		heap.Push(&h.agenda, e)
+	} else {
+		heap.Fix(&h.agenda, e.index)
+	}
+	if e.index == 0 && len(h.planned) == 0 {
+		h.planned <- struct{}{} // never blocks: all senders hold the lock
+	}
+}
+
+// lingersUntil returns when a topic without waiters ends: when it has been without them as long as it existed before, and
+// after Options.Linger at most. So a channel that is waited on again and again keeps its subscription in between, and one
+// that was waited on for a single message doesn't keep it for long. The lock is held.
+func (h *hub) lingersUntil(e *entry) time.Time {
+	return e.idleSince.Add(min(h.options.Linger, e.idleSince.Sub(e.created)))
+}
+
+// Drain ends all sleeps, now and later. It may be called more than once.
+func (h *hub) Drain() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drained.Store(true)
+	for _, e := range h.topics {
+		e.wakeAll()
+	}
+}
+
+// close stops listening to all channels. The hub has drained before, so that no topic is added later.
+func (h *hub) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range h.topics {
+		e.index = outside
+		e.stop()
+	}
+	clear(h.topics)
+	h.agenda = nil
+}
+
+// Count returns the number of fetches that wait, whether they sleep or read, and of channels that are listened to. After its
+// last fetch a channel is listened to for as long as it has been before, Options.Linger at most.
+func (h *hub) Count() (fetches, channels int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.waiters, len(h.topics)
+}
+
+// listening reports whether all targets' channels are listened to, as the store has confirmed.
+func (h *hub) listening(targets []target) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range targets {
+		if e := h.topics[targets[i].Channel]; e == nil || !e.isConfirmed() {
+			return false
+		}
+	}
+	return true
+}
+
+// join returns a new waiter, which must leave in the end.
+func (h *hub) join(targets []target) *waiter {
+	w := &waiter{hub: h, members: make([]member, len(targets)), wake: make(chan waitResult, len(targets))}
+	h.enter(w, targets)
+	for i := range w.members {
+		w.members[i].topic.add(&w.members[i])
+	}
+	return w
+}
+
+// enter makes a waiter's members, and the topics that are missing.
+func (h *hub) enter(w *waiter, targets []target) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	h.waiters++
+	for i, t := range targets {
+		e := h.entry(t.Channel, now)
+		e.users++
+		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.Subscriber, number: i, wake: w.wake}
+	}
+}
+
+// entry returns a channel's entry for one more user, and makes it if it is missing. The lock is held.
+func (h *hub) entry(channel string, now time.Time) *entry {
+	e, reading := h.topics[channel], false
+	if e != nil {
+		reading = e.index == outside
+	} else {
+		e = &entry{topic: &topic{channel: channel}, created: now, index: outside}
+		if !h.drained.Load() {
+			h.topics[channel] = e
+			e.stop = h.store.Listen(channel, e.handle)
+		}
+	}
+	if e.users == 0 && !reading && e.stop != nil {
+		h.plan(e, now.Add(spread(h.options.Backstop)))
+	}
+	return e
+}
+
+func (h *hub) exit(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiters--
+	now := time.Now()
+	for i := range w.members {
+		e := w.members[i].entry
+		if e.users--; e.users > 0 {
+			continue
+		}
+		e.idleSince = now
+		if end := h.lingersUntil(e); e.index != outside && end.Before(e.due) {
+			h.plan(e, end)
+		}
+	}
+}
+
+// agenda is a heap of entries by when they are due.
+type agenda []*entry
+
+func (a agenda) Len() int           { return len(a) }
+func (a agenda) Less(i, j int) bool { return a[i].due.Before(a[j].due) }
+func (a agenda) Swap(i, j int) {
+	a[i], a[j] = a[j], a[i]
+	a[i].index, a[j].index = i, j
+}
+
+func (a *agenda) Push(e any) {
+	added := e.(*entry)
+	added.index = len(*a)
+	*a = append(*a, added)
+}
+
+func (a *agenda) Pop() any {
+	last := len(*a) - 1
+	e := (*a)[last]
+	(*a)[last] = nil
+	*a = (*a)[:last]
+	e.index = outside
+	return e
+}

@@ -1,0 +1,344 @@
+package channel
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/fault"
+)
+
+var hubConfirmed = Event{Kind: EventConfirmed}
+
+// pass lets time pass in a bubble.
+func hubPass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // a bubble's time passes at once, when everything in it waits
+	synctest.Wait()
+}
+
+// backstop lets the backstop of testOptions read the clock, once.
+func backstop() { hubPass(testOptions().Backstop) }
+
+// A channel without waiters is listened to for as long as it has been, and for Options.Linger at most.
+func testLinger(t *testing.T) {
+	t.Parallel()
+	options := testOptions()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, options)
+		listening := func() int {
+			_, _, n := store.seen()
+			return n
+		}
+		brief := sleeping(t, h, "s", hubIn1(0))
+		hubPass(time.Second)
+		brief.leave()
+		hubPass(time.Second - 1)
+		require.Equal(t, 1, listening())
+		hubPass(1)
+		require.Zero(t, listening(), "as long as it was waited on")
+
+		long := sleeping(t, h, "s", hubIn1(0))
+		hubPass(10 * options.Linger)
+		long.leave()
+		hubPass(options.Linger - 1)
+		require.Equal(t, 1, listening())
+		sleeping(t, h, "s", hubIn1(0)).leave()
+		hubPass(options.Linger - 1)
+		require.Equal(t, 1, listening(), "the time is counted from the last one to leave")
+		hubPass(1)
+		require.Zero(t, listening())
+		opened, reads, _ := store.seen()
+		require.Equal(t, 2, opened)
+		require.Zero(t, reads)
+	})
+}
+
+// A topic whose last waiter leaves while the clock is read lingers no longer than others.
+func testLingerDuringARead(t *testing.T) {
+	t.Parallel()
+	options := testOptions()
+	options.Backstop = options.Linger / 2
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, options)
+		s := sleeping(t, h, "s", hubIn1(0))
+		release := store.hold()
+		hubPass(options.Linger)
+		_, reads, _ := store.seen()
+		require.Equal(t, 1, reads, "a read isn't repeated while it hangs")
+		s.leave()
+		hubPass(options.Linger)
+		release()
+		_, reads, listening := store.seen()
+		require.Equal(t, 1, reads)
+		require.Zero(t, listening)
+	})
+}
+
+func testNoLinger(t *testing.T) {
+	t.Parallel()
+	options := testOptions()
+	options.Linger = 0
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, options)
+		for range 3 {
+			s := sleeping(t, h, "s", hubIn1(0))
+			hubPass(time.Hour)
+			_, _, listening := store.seen()
+			require.Equal(t, 1, listening)
+			s.leave()
+			hubPass(0)
+			_, _, listening = store.seen()
+			require.Zero(t, listening)
+		}
+	})
+}
+
+// positionCases are the effects of a read of the clock on a waiter at clock 7.
+var positionCases = []struct {
+	name           string
+	position       Position
+	err            error
+	asleep, before outcome // read while it sleeps, or between its fetch and its sleep
+}{
+	{"where the waiter is", hubIn1(7), nil, asleep, asleep},
+	{"one ahead", hubIn1(8), nil, refetch, refetch},
+	{"far ahead", hubIn1(7000), nil, refetch, refetch},
+	// Read before the fetch, this is old; read in its sleep, a fail-over has lost messages.
+	{"behind", hubIn1(6), nil, refetch, asleep},
+	{"another life", in2(7), nil, refetch, refetch},
+	{"gone", Position{}, errNoChannel.WithCause(errHubNoise), refetch, refetch},
+}
+
+func testReads(t *testing.T) {
+	t.Parallel()
+	for _, tt := range positionCases {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testOptions())
+				a, b, fetching := sleeping(t, h, "a", hubIn1(7)), sleeping(t, h, "b", hubIn1(7)), joined(t, h, "f")
+				for _, s := range []*sleeper{a, b, fetching} {
+					defer s.leave()
+				}
+				store.setPosition(tt.position, tt.err)
+				backstop()
+				require.Equal(t, tt.asleep, a.outcome())
+				require.Equal(t, tt.asleep, b.outcome())
+				require.Equal(t, tt.before, fetching.sleep(t, hubIn1(7)).outcome())
+				_, reads, _ := store.seen()
+				require.Equal(t, 1, reads, "one read for all waiters")
+			})
+		})
+	}
+}
+
+// A confirmation doesn't wait for a read of the clock that hangs.
+func testConfirmationDuringARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testOptions())
+		s := sleeping(t, h, "s", hubIn1(7))
+		defer s.leave()
+		store.setPosition(hubIn1(7), nil)
+		release := store.hold()
+		backstop()
+		store.emit(hubConfirmed)
+		require.Equal(t, refetch, s.outcome())
+		s.w.prepare(only)
+		s.sleep(t, hubIn1(7))
+		release()
+		require.Equal(t, asleep, s.outcome())
+		_, reads, _ := store.seen()
+		require.Equal(t, 1, reads)
+	})
+}
+
+// An event during a read of the clock may be newer than what was read.
+func testReadThatIsOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		read Position
+		err  error
+		at   clock.Clock // of a waiter that fetches meanwhile
+		want outcome
+	}{
+		{"the read is older", hubIn1(7), nil, 7, handed(8)},
+		{"the read is older, the fetch is not", hubIn1(7), nil, 8, asleep},
+		{"the read knows as much", hubIn1(8), nil, 8, asleep},
+		{"the read is newer", hubIn1(9), nil, 8, refetch},
+		{"the read is newer, and so is the fetch", hubIn1(9), nil, 9, asleep},
+		{"the read is of another life", in2(8), nil, 8, refetch},
+		{"the read found nothing", Position{}, errNoChannel, 8, refetch},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				h, store := runningHub(t, testOptions())
+				s := joined(t, h, "s")
+				defer s.leave()
+				store.setPosition(tt.read, tt.err)
+				release := store.hold()
+				backstop()
+				store.emit(published(hubIn1(8)))
+				release()
+				require.Equal(t, tt.want, s.sleep(t, hubIn1(tt.at)).outcome())
+			})
+		})
+	}
+}
+
+// A notification that comes late, after the clock was read, takes nothing back.
+func testLateNotification(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testOptions())
+		s := joined(t, h, "s")
+		defer s.leave()
+		store.setPosition(hubIn1(9), nil)
+		backstop()
+		store.emit(published(hubIn1(8)))
+		require.Equal(t, refetch, s.sleep(t, hubIn1(8)).outcome())
+	})
+}
+
+// A message isn't delivered any more if the clock was then read behind it: a fail-over lost it.
+func testReadBehindAMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testOptions())
+		s := joined(t, h, "s")
+		defer s.leave()
+		store.emit(published(hubIn1(8)))
+		store.setPosition(hubIn1(7), nil)
+		backstop()
+		require.Equal(t, refetch, s.sleep(t, hubIn1(7)).outcome())
+		s.w.prepare(only)
+		require.Equal(t, asleep, s.sleep(t, hubIn1(7)).outcome())
+	})
+}
+
+func testBackstopRepairsALostNotification(t *testing.T) {
+	t.Parallel()
+	options := testOptions()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, options)
+		store.setPosition(hubIn1(7), nil)
+		s, other := sleeping(t, h, "s", hubIn1(7)), sleeping(t, h, "o", hubIn1(7))
+		defer s.leave()
+		defer other.leave()
+		hubPass(options.Backstop)
+		_, reads, _ := store.seen()
+		require.Equal(t, 1, reads, "one read for all waiters")
+		require.Equal(t, asleep, s.outcome())
+
+		store.setPosition(hubIn1(8), nil)
+		hubPass(options.Backstop)
+		require.Equal(t, refetch, s.outcome())
+		require.Equal(t, refetch, other.outcome())
+	})
+}
+
+func testBackstopIsSpreadOut(t *testing.T) {
+	t.Parallel()
+	options := testOptions()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, options)
+		const channels = 400
+		for i := range channels {
+			w := h.join([]target{{fmt.Sprint(i), "s"}})
+			defer w.leave()
+		}
+		hubPass(options.Backstop * 3 / 4)
+		_, before, _ := store.seen()
+		hubPass(options.Backstop / 8)
+		_, middle, _ := store.seen()
+		hubPass(options.Backstop / 8)
+		_, after, _ := store.seen()
+		require.Less(t, before, channels/4)
+		require.Greater(t, middle, channels/4)
+		require.Less(t, middle, channels*3/4)
+		require.Equal(t, channels, after)
+	})
+}
+
+func testBackstopWithoutWaiters(t *testing.T) {
+	t.Parallel()
+	options := testOptions()
+	options.Linger = options.Backstop
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, options)
+		s := sleeping(t, h, "s", hubIn1(0))
+		hubPass(options.Backstop / 2)
+		s.leave()
+		hubPass(options.Backstop/2 - 1)
+		_, reads, listening := store.seen()
+		require.Zero(t, reads)
+		require.Equal(t, 1, listening)
+	})
+}
+
+// While the clock can't be read no waiter is woken, and the read is repeated soon even if the backstop is rare.
+func testReadIsRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testOptions())
+		s := sleeping(t, h, "s", hubIn1(7))
+		defer s.leave()
+		store.setPosition(Position{}, fault.ErrUnavailable.WithCause(errHubNoise))
+		backstop()
+		_, before, _ := store.seen()
+		hubPass(10 * retryRead)
+		_, reads, _ := store.seen()
+		require.GreaterOrEqual(t, reads-before, 10)
+		require.Less(t, reads-before, 15)
+		require.Equal(t, asleep, s.outcome())
+
+		store.setPosition(hubIn1(8), nil)
+		hubPass(retryRead)
+		require.Equal(t, refetch, s.outcome())
+		_, repaired, _ := store.seen()
+		hubPass(time.Hour)
+		_, after, _ := store.seen()
+		require.Equal(t, repaired, after, "a read that succeeds is not repeated")
+	})
+}
+
+// The clocks of many channels are read in batches, a few at a time.
+func testReadsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testOptions())
+		const channels = 3 * maxReads * readBatch
+		for i := range channels {
+			w := h.join([]target{{fmt.Sprint(i), "s"}})
+			defer w.leave()
+		}
+		release := store.hold()
+		backstop()
+		_, reads, _ := store.seen()
+		require.GreaterOrEqual(t, reads, maxReads)
+		require.LessOrEqual(t, reads, maxReads*readBatch)
+		release()
+		_, reads, _ = store.seen()
+		require.Equal(t, channels, reads)
+	})
+}
+
+func testEndDuringARead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testOptions())
+		s := sleeping(t, h, "s", hubIn1(7))
+		defer s.leave()
+		store.hold()
+		backstop() // the bubble ends while the read hangs
+		_, reads, _ := store.seen()
+		require.Equal(t, 1, reads)
+		require.Equal(t, asleep, s.outcome())
+	})
+}

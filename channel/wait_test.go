@@ -1,0 +1,171 @@
+package channel
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// many is a fetch on the channels "a", "b" and "c", where nothing is found unless found has it.
+type hubMany struct {
+	store *fakeNotifier
+	poll  waitRequest
+	reads [][]int
+	found []int // targets whose next read finds something
+	ended chan []waitResult
+}
+
+func newMany(t *testing.T, listenFirst bool) (*hubMany, *hub) {
+	t.Helper()
+	h, store := runningHub(t, testOptions())
+	m := &hubMany{store: store, ended: make(chan []waitResult, 1)}
+	m.poll = waitRequest{
+		Targets: []target{{"a", "s"}, {"b", "s"}, {"c", "s"}}, At: slices.Repeat([]Position{hubIn1(7)}, 3), Wait: time.Minute,
+		ListenFirst: listenFirst, Read: m.read,
+	}
+	return m, h
+}
+
+func (m *hubMany) read(_ context.Context, which []int) (bool, error) {
+	m.reads = append(m.reads, slices.Clone(which))
+	return slices.ContainsFunc(which, func(i int) bool { return slices.Contains(m.found, i) }), nil
+}
+
+func (m *hubMany) wait(ctx context.Context, h *hub) {
+	go func() {
+		woken, _ := h.Wait(ctx, &m.poll)
+		m.ended <- woken
+	}()
+	synctest.Wait()
+}
+
+// on makes an event happen on a channel without letting anybody react.
+func (m *hubMany) on(channel string, e Event) {
+	m.store.mu.Lock()
+	sink := m.store.sinks[channel]
+	m.store.mu.Unlock()
+	sink(e)
+}
+
+func (m *hubMany) confirm() {
+	for _, channel := range []string{"a", "b", "c"} {
+		m.on(channel, hubConfirmed)
+	}
+	synctest.Wait()
+}
+
+// A fetch on many channels listens to all of them when none has anything, and counts as one.
+func testManyChannels(t *testing.T) {
+	t.Parallel()
+	all := []int{0, 1, 2}
+	for _, tt := range []struct {
+		name   string
+		events func(*hubMany)
+		woken  []waitResult // nil: it still waits
+		reads  [][]int      // after the confirmation
+	}{
+		{"nothing", func(*hubMany) {}, nil, nil},
+		{"the next message of one", func(m *hubMany) { m.on("b", published(hubIn1(8))) }, []waitResult{{1, hubMessageAt(8)}}, nil},
+		{"a gap: only that channel is read again", func(m *hubMany) { m.on("b", published(hubIn1(9))) }, nil, [][]int{{1}}},
+		{"a removal on one, another's removal on another", func(m *hubMany) {
+			m.on("c", unsubscribed("s"))
+			m.on("a", unsubscribed("other"))
+		}, nil, [][]int{{2}}},
+		{"what the fetch saw", func(m *hubMany) { m.on("a", published(hubIn1(7))) }, nil, nil},
+		{"confirmations, one after the other", func(m *hubMany) {
+			m.on("a", hubConfirmed)
+			synctest.Wait()
+			m.on("c", hubConfirmed)
+		}, nil, [][]int{{0}, {2}}},
+		{"a gap that is found", func(m *hubMany) {
+			m.found = []int{2}
+			m.on("c", published(hubIn1(9)))
+		}, []waitResult{}, [][]int{{2}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m, h := newMany(t, false)
+				m.wait(t.Context(), h)
+				m.confirm()
+				waiters, channels := h.Count()
+				require.Equal(t, [2]int{1, 3}, [2]int{waiters, channels})
+				require.Equal(t, [][]int{all, all}, m.reads, "before it listens, and after all are confirmed")
+				m.reads = nil
+				tt.events(m)
+				synctest.Wait()
+				require.Equal(t, tt.reads, m.reads)
+				if tt.woken == nil {
+					require.Empty(t, m.ended)
+					h.Drain()
+					require.Empty(t, <-m.ended)
+				} else {
+					require.ElementsMatch(t, tt.woken, <-m.ended)
+				}
+			})
+		})
+	}
+}
+
+// Messages that arrive on several channels while the fetch reads are all returned.
+func testManyChannelsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, h := newMany(t, true)
+		m.poll.Read = func(ctx context.Context, which []int) (bool, error) {
+			if len(m.reads) == 0 {
+				for _, channel := range []string{"a", "c"} {
+					m.on(channel, published(hubIn1(8)))
+				}
+			}
+			return m.read(ctx, which)
+		}
+		m.wait(t.Context(), h)
+		m.confirm()
+		require.ElementsMatch(t, []waitResult{{0, hubMessageAt(8)}, {2, hubMessageAt(8)}}, <-m.ended)
+		require.Len(t, m.reads, 1, "it listened first")
+	})
+}
+
+func testManyChannelsEnd(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*hub, context.CancelFunc){
+		"time":    func(*hub, context.CancelFunc) { hubPass(time.Minute) },
+		"context": func(_ *hub, cancel context.CancelFunc) { cancel() },
+		"drain":   func(h *hub, _ context.CancelFunc) { h.Drain() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				m, h := newMany(t, false)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				m.wait(ctx, h)
+				m.confirm()
+				hubPass(time.Minute - time.Second)
+				require.Empty(t, m.ended)
+				end(h, cancel)
+				require.Empty(t, <-m.ended)
+				waiters, _ := h.Count()
+				require.Zero(t, waiters)
+			})
+		})
+	}
+}
+
+// Without confirmations, as while slots move, a fetch on many channels proceeds after the time for one.
+func testManyChannelsThatAreNotListenedTo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, h := newMany(t, false)
+		m.wait(t.Context(), h)
+		hubPass(hubConfirmationTimeout)
+		require.Len(t, m.reads, 2)
+		h.Drain()
+		<-m.ended
+	})
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/tidemark-dev/tidemark/access"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/server/admin"
+	"github.com/tidemark-dev/tidemark/server/web"
+)
+
+// Limits of the admin listener of a node.
+const (
+	adminConnections = 64
+	adminRequestTime = 10 * time.Second
+	adminAnswerTime  = 2 * time.Minute // longer than the longest profile
+	adminBodyBytes   = 1 << 10
+)
+
+// administration serves the probes of a node, its metrics, and the profiles of its process.
+type administration struct {
+	router *web.Router
+	log    *slog.Logger
+}
+
+// newAdministration returns what is served to administrators. With a token they must show it, but not for probes.
+func newAdministration(ready func() error, n nodeNeeds) (*administration, error) {
+	var guard *access.Guard
+	if token := n.Config.Token; token != "" {
+		var err error
+		if guard, err = access.New(access.Options{Authenticators: []access.Authenticator{tokenOfNodes(sha256.Sum256([]byte(token)))}}); err != nil {
+			return nil, err
+		}
+	}
+	a := &administration{log: n.Log, router: web.New(web.Options{
+		Logger: n.Log, Metrics: n.Metrics, Guard: guard, MaxBodyBytes: adminBodyBytes, BodyMemory: adminConnections * adminBodyBytes,
+		ReadTimeout: adminRequestTime,
+		Ready: func(context.Context) error {
+			if err := ready(); err != nil {
+				return &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, Detail: err.Error()}
+			}
+			return nil
+		},
+	})}
+	admin.Register(a.router, admin.Options{Metrics: n.Metrics})
+	web.Register(a.router)
+	return a, nil
+}
+
+// serve serves on a listener until ctx ends, and finishes the requests in flight.
+func (a *administration) serve(ctx context.Context, l net.Listener) error {
+	if tcp, ok := l.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
+		a.router.AdminLoopback()
+	}
+	served := &http.Server{
+		Handler: a.router.Admin(), ReadHeaderTimeout: adminRequestTime, ReadTimeout: adminRequestTime, WriteTimeout: adminAnswerTime,
+		IdleTimeout: adminAnswerTime, MaxHeaderBytes: web.MaxHeaderBytes, DisableGeneralOptionsHandler: true,
+		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelWarn),
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			if conn.LocalAddr().Network() == "unix" { // whoever can connect is the administrator
+				return access.With(ctx, access.Local())
+			}
+			return ctx
+		},
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- served.Serve(netutil.LimitListener(l, adminConnections)) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve HTTP on %s: %w", l.Addr(), err)
+	case <-ctx.Done():
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), adminRequestTime)
+	defer cancel()
+	if err := served.Shutdown(limited); err != nil {
+		return errors.Join(err, served.Close())
+	}
+	return nil
+}
+
+// tokenOfNodes is the hash of the token of nodes. It is an access.Authenticator: whoever has the token is an administrator of the node.
+type tokenOfNodes [sha256.Size]byte
+
+// Accepts implements access.Authenticator.
+func (tokenOfNodes) Accepts(string) bool { return true }
+
+// Authenticate implements access.Authenticator.
+func (t tokenOfNodes) Authenticate(_ context.Context, credential string) (*access.Principal, error) {
+	if sum := sha256.Sum256([]byte(credential)); subtle.ConstantTimeCompare(sum[:], t[:]) == 0 {
+		return nil, access.ErrInvalidCredential
+	}
+	return access.Local(), nil
+}

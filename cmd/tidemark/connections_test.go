@@ -1,0 +1,20 @@
+package main
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// testConnections stays below the limit on open files.
+func testConnections(t *testing.T) {
+	t.Parallel()
+	files := fileLimit()
+	require.Positive(t, files)
+	log := slog.New(slog.DiscardHandler)
+	most := connections(t.Context(), 0, log)
+	require.Less(t, most, files)
+	require.Equal(t, most, connections(t.Context(), files, log))
+	require.Equal(t, 1, connections(t.Context(), 1, log))
+}

@@ -1,0 +1,178 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const root = ".."
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// steps matches the rows of the page that name a file: its path, and the function in it, if it is Go.
+var steps = regexp.MustCompile("(?m)^\\| .* \\| `([a-z0-9_/]+\\.(?:go|lua))` \\| (?:`([A-Za-z.]+)` )?\\|$")
+
+// TestFunctionsOfThePage checks that each function that the page names is in the file that it names.
+func TestFunctionsOfThePage(t *testing.T) {
+	t.Parallel()
+	rows := steps.FindAllStringSubmatch(read(t, "docs/architecture.md"), -1)
+	require.Greater(t, len(rows), 20)
+	for _, row := range rows {
+		file, function := row[1], row[2]
+		if !strings.HasSuffix(file, ".go") {
+			require.FileExists(t, filepath.Join(root, file))
+			continue
+		}
+		require.Contains(t, functionsOf(t, file), function, file)
+	}
+}
+
+// functionsOf returns the functions of a file, with the types of their receivers.
+func functionsOf(t *testing.T, file string) (names []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.SkipObjectResolution)
+	require.NoError(t, err)
+	for _, declared := range parsed.Decls {
+		f, ok := declared.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		name := f.Name.Name
+		if f.Recv != nil {
+			receiver := f.Recv.List[0].Type
+			if pointer, ok := receiver.(*ast.StarExpr); ok {
+				receiver = pointer.X
+			}
+			switch generic := receiver.(type) {
+			case *ast.IndexExpr:
+				receiver = generic.X
+			case *ast.IndexListExpr:
+				receiver = generic.X
+			}
+			name = receiver.(*ast.Ident).Name + "." + name
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+// TestPackagesOfThePage checks that the page lists each package that isn't internal, or its parent, and nothing else.
+func TestPackagesOfThePage(t *testing.T) {
+	t.Parallel()
+	listed := listedPackages(t)
+	for _, name := range listed {
+		require.DirExists(t, filepath.Join(root, name))
+	}
+	for _, name := range packages(t) {
+		parent := filepath.Dir(name)
+		require.True(t, slices.Contains(listed, name) || slices.Contains(listed, parent) || slices.Contains(listed, filepath.Dir(parent)),
+			"docs/architecture.md doesn't list %s", name)
+	}
+}
+
+// listedPackages returns the packages of the page's list, in order.
+func listedPackages(t *testing.T) (listed []string) {
+	t.Helper()
+	_, list, _ := strings.Cut(read(t, "docs/architecture.md"), "\n## Packages\n")
+	list, _, _ = strings.Cut(list, "\n**The import rule.**")
+	for _, row := range regexp.MustCompile("(?m)^\\| (`.*?`) \\| ").FindAllStringSubmatch(list, -1) {
+		for _, name := range strings.Split(row[1], ", ") {
+			listed = append(listed, strings.TrimSuffix(strings.Trim(name, "`"), "/..."))
+		}
+	}
+	return listed
+}
+
+// TestOrderOfThePage checks that packages import only packages above them in the page's list, as the page says.
+func TestOrderOfThePage(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/tidemark-dev/tidemark/"
+	listed := listedPackages(t)
+	place := func(name string) int { // of a package or its parent; -1: it is internal
+		for ; name != "."; name = filepath.Dir(name) {
+			if filepath.Base(name) == "internal" {
+				return -1
+			}
+			if at := slices.Index(listed, name); at >= 0 {
+				return at
+			}
+		}
+		return -1
+	}
+	args := []string{"list", "-f", `{{.ImportPath}} {{join .Imports " "}}`}
+	for _, name := range packages(t) {
+		args = append(args, module+name)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		name, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
+		own := place(strings.TrimPrefix(name, module))
+		for imported := range strings.FieldsSeq(imports) {
+			if local, ok := strings.CutPrefix(imported, module); ok && own >= 0 {
+				require.LessOrEqual(t, place(local), own, "%s imports %s", name, imported)
+			}
+		}
+	}
+}
+
+// TestRulesOfTheLinter checks that each of these packages has a rule about its imports. Only the commands may import all.
+func TestRulesOfTheLinter(t *testing.T) {
+	t.Parallel()
+	var ruled []string
+	for _, m := range regexp.MustCompile(`"\$\{base-path\}/([a-z0-9/]+)/\*`).FindAllStringSubmatch(read(t, ".golangci.yml"), -1) {
+		ruled = append(ruled, m[1])
+	}
+	for _, name := range packages(t) {
+		parent := filepath.Dir(name)
+		require.True(t, name == "cmd/tidemark" || slices.Contains(ruled, name) || slices.Contains(ruled, parent) ||
+			slices.Contains(ruled, filepath.Dir(parent)), ".golangci.yml has no rule for %s", name)
+	}
+}
+
+// packages returns the folders with Go code that others may import.
+func packages(t *testing.T) (names []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(path, root+"/")
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root ||
+			slices.Contains([]string{"internal", "testdata", "tools", "examples", "docs", "node_modules"}, entry.Name())):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") && !slices.Contains(names, filepath.Dir(name)):
+			names = append(names, filepath.Dir(name))
+		}
+		return nil
+	}))
+	return names
+}
+
+// TestGoOfTheREADME compiles the README's Go code.
+func TestGoOfTheREADME(t *testing.T) {
+	t.Parallel()
+	_, code, found := strings.Cut(read(t, "README.md"), "```go\n")
+	require.True(t, found)
+	code, _, _ = strings.Cut(code, "```")
+	file := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(file, []byte(code), 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput() // as a package of this module
+	require.NoError(t, err, "%s", out)
+}

@@ -1,0 +1,41 @@
+package commands
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/tidemark-dev/tidemark/internal/cli"
+	"github.com/tidemark-dev/tidemark/records/keyset"
+)
+
+func newKeyset(cli.Terminal) *cobra.Command {
+	create := &cobra.Command{
+		Use:   "create FILE",
+		Short: "Create a keyset with one key",
+		Long: `Create FILE with a keyset of one key, which only its owner may read. No file is replaced.
+
+"tidemark serve --keyset FILE" encrypts the tokens of OAuth providers with it. Keep a copy: without its key, what it encrypted can't be
+read any more.`,
+		Args: cli.Arguments(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error { return keyset.Create(args[0]) },
+	}
+	var stage bool
+	rotate := &cobra.Command{
+		Use:   "rotate FILE",
+		Short: "Use a new key in a keyset",
+		Long: `Add a key to the keyset in FILE, and encrypt with that one from now on. What the other keys encrypted can still be read.
+
+A server reads the file when it starts. With more than one server, first add the key with --stage and start all servers with that file;
+then use it with "rotate", and start them again. So no server meets a key that it doesn't have.`,
+		Example: `  tidemark keyset rotate --stage oauth.keyset    # and start all servers again
+  tidemark keyset rotate oauth.keyset            # uses the staged key`,
+		Args: cli.Arguments(1, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if stage {
+				return keyset.Stage(args[0])
+			}
+			return keyset.Rotate(args[0])
+		},
+	}
+	rotate.Flags().BoolVar(&stage, "stage", false, "add a key that isn't used until the next rotate")
+	return cli.NewGroup("keyset", "Create and rotate the keys that encrypt OAuth tokens", create, rotate)
+}

@@ -1,0 +1,219 @@
+// Package schemas checks messages against JSON Schemas, by a library. Start from [Open].
+
+package config
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+// Bounds of a schema.
+const (
+	maxBytes       = 64 << 10
+	maxSchemaDepth = 32 // of its objects and arrays
+)
+
+const maxDetail = 200 // bytes of what a client is told
+
+// maxNumber is how many characters a number in a message can have before its exponent, and the largest exponent. The library
+// computes with all digits that a number stands for.
+const maxNumber = 350
+
+var errNumber = fmt.Errorf("a number of more than %d digits, or with an exponent of more than %d", maxNumber, maxNumber)
+
+// notificationName is the name of the schema that is built in.
+const notificationName = "notification"
+
+//go:embed notification.json
+var notificationSchema []byte
+
+// schema is a compiled JSON schema. Any number of goroutines may use it.
+type schema struct{ compiled *jsonschema.Schema }
+
+// notification returns the schema of a community site's notifications.
+func notification() *schema {
+	s, err := compile(notificationSchema)
+	if err != nil {
+		panic(err) // impossible: a test compiles it
+	}
+	return s
+}
+
+// open returns the schema with this name: NotificationName, or the path of a file.
+func open(name string) (*schema, error) {
+	if name == notificationName {
+		return notification(), nil
+	}
+	f, err := os.Open(name) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	s, err := compile(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return s, nil
+}
+
+// errRemote is the error of a reference to another document.
+var errRemote = errors.New("a schema may only refer to itself, with # and a path")
+
+// nothing loads no document.
+type nothing struct{}
+
+func (nothing) Load(string) (any, error) { return nil, errRemote }
+
+func compile(text []byte) (*schema, error) {
+	if len(text) > maxBytes {
+		return nil, fmt.Errorf("a schema of more than %d bytes", maxBytes)
+	}
+	if err := checkDepth(text); err != nil {
+		return nil, err
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	const here = "schema:this"
+	c := jsonschema.NewCompiler()
+	c.UseLoader(nothing{})
+	if err := c.AddResource(here, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(here)
+	if err != nil {
+		return nil, err
+	}
+	return &schema{compiled: compiled}, nil
+}
+
+// checkDepth returns an error if a text of JSON is nested more deeply than MaxDepth.
+func checkDepth(text []byte) error {
+	depth, d := 0, json.NewDecoder(bytes.NewReader(text))
+	for {
+		token, err := d.Token()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case token == json.Delim('{') || token == json.Delim('['):
+			depth++
+		case token == json.Delim('}') || token == json.Delim(']'):
+			depth--
+		}
+		if depth > maxSchemaDepth {
+			return fmt.Errorf("a schema of more than %d levels", maxSchemaDepth)
+		}
+	}
+}
+
+// Check returns nil, or what is wrong with content, which is JSON, and where: a JSON pointer, or "" for the whole of it.
+func (s *schema) Check(content []byte) (field string, err error) {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
+	if err != nil {
+		return "", err
+	}
+	if path := hugeNumber(value); path != nil {
+		slices.Reverse(path)
+		return pointer(path), errNumber
+	}
+	err = s.compiled.Validate(value)
+	if err == nil {
+		return "", nil
+	}
+	var wrong *jsonschema.ValidationError
+	if !errors.As(err, &wrong) {
+		return "", err
+	}
+	wrong = deepest(wrong)
+	path := wrong.InstanceLocation
+	switch k := wrong.ErrorKind.(type) {
+	case *kind.Required:
+		path = append(path, k.Missing[0])
+	case *kind.AdditionalProperties:
+		path = append(path, k.Properties[0])
+	}
+	return pointer(path), errors.New(cut(wrong.ErrorKind.LocalizedString(english)))
+}
+
+// hugeNumber returns where a value has a number beyond maxNumber, from there to the whole, or nil.
+func hugeNumber(value any) (path []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for name, one := range v {
+			if path = hugeNumber(one); path != nil {
+				return append(path, name)
+			}
+		}
+	case []any:
+		for i, one := range v {
+			if path = hugeNumber(one); path != nil {
+				return append(path, strconv.Itoa(i))
+			}
+		}
+	case json.Number:
+		digits, exponent := string(v), "0"
+		if i := strings.IndexAny(digits, "eE"); i >= 0 {
+			digits, exponent = digits[:i], digits[i+1:]
+		}
+		if e, err := strconv.Atoi(exponent); err != nil || len(digits) > maxNumber || e > maxNumber || e < -maxNumber {
+			return []string{}
+		}
+	}
+	return nil
+}
+
+var english = message.NewPrinter(language.English)
+
+// deepest returns the first of the errors that are deepest in the content.
+func deepest(e *jsonschema.ValidationError) *jsonschema.ValidationError {
+	found := e
+	for _, cause := range e.Causes {
+		if d := deepest(cause); len(found.Causes) > 0 && found == e || len(d.InstanceLocation) > len(found.InstanceLocation) {
+			found = d
+		}
+	}
+	return found
+}
+
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func pointer(path []string) string {
+	var b strings.Builder
+	for _, name := range path {
+		b.WriteString("/" + escapes.Replace(name))
+	}
+	return cut(b.String())
+}
+
+// cut returns the beginning of a long text.
+func cut(text string) string {
+	if len(text) <= maxDetail {
+		return text
+	}
+	end := maxDetail
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

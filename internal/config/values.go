@@ -1,0 +1,264 @@
+// Package values parses the values of options. Its errors say what is wrong with the value; the caller adds which option it is, and
+// where it was set.
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/receipt"
+)
+
+// anyText accepts any text.
+func anyText(text string) (string, error) { return text, nil }
+
+// keyPrefix refuses braces, which would change the hash tag of every key.
+func keyPrefix(text string) (string, error) {
+	if strings.ContainsAny(text, "{}") {
+		return "", fmt.Errorf("%q contains a brace: the hash tag of every key must be the channel", text)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "", fmt.Errorf("%q contains a space or a control character", text)
+	}
+	return text, nil
+}
+
+// listen parses an address to listen on: a host, which may be empty, and a port.
+func listen(text string) (string, error) {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q isn't host:port, such as 127.0.0.1:8080 or :8080", text)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q isn't a port from 0 to 65535", port)
+	}
+	return text, nil
+}
+
+// listenOrOff is Listen with off. It returns "" if there is nothing to listen on.
+func listenOrOff(text string) (string, error) {
+	if text == "off" || text == "" {
+		return "", nil
+	}
+	return listen(text)
+}
+
+// UnixPrefix begins the address of a Unix socket. Its path follows.
+const UnixPrefix = "unix:"
+
+// adminListen is ListenOrOff with Unix sockets. It returns "" if there is nothing to listen on.
+func adminListen(text string) (string, error) {
+	path, isUnix := strings.CutPrefix(text, UnixPrefix)
+	switch {
+	case isUnix && path == "":
+		return "", fmt.Errorf("%q has no path, as in unix:tidemark-data/admin.sock", text)
+	case isUnix:
+		return text, nil
+	}
+	return listenOrOff(text)
+}
+
+// origin parses an origin of web pages, or *.
+func origin(text string) (string, error) {
+	if text == "*" {
+		return text, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != text {
+		return "", fmt.Errorf("%q isn't an origin, such as https://example.com, or *", text)
+	}
+	return text, nil
+}
+
+// host parses a host name whose first label may be a star.
+func host(text string) (string, error) {
+	name := strings.ToLower(strings.TrimPrefix(text, "*."))
+	if name == "" || strings.ContainsAny(name, "*?[]\\/:@ ") {
+		return "", fmt.Errorf("%q isn't a host name without a port, such as tidemark.example.com or *.example.com", text)
+	}
+	return strings.ToLower(text), nil
+}
+
+// durationBetween parses a duration between least and most.
+func durationBetween(least, most time.Duration) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("%q isn't a duration, such as 500ms, 30s or 24h", text)
+		case d < least:
+			return 0, fmt.Errorf("%s is too short, at least %s is needed", text, least)
+		case d > most:
+			return 0, fmt.Errorf("%s is too long, at most %s is allowed", text, most)
+		}
+		return d, nil
+	}
+}
+
+// intFrom parses an integer that is at least least.
+func intFrom(least int) func(string) (int, error) { return intBetween(least, math.MaxInt) }
+
+// intBetween parses an integer between least and most.
+func intBetween(least, most int) func(string) (int, error) {
+	return func(text string) (int, error) {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0, fmt.Errorf("%q isn't an integer", text)
+		}
+		if n < least {
+			return 0, fmt.Errorf("%d is too small, at least %d is needed", n, least)
+		}
+		if n > most {
+			return 0, fmt.Errorf("%d is too large, at most %d is possible", n, most)
+		}
+		return n, nil
+	}
+}
+
+var byteUnits = []struct {
+	suffix string
+	bytes  int
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}}
+
+// byteCount parses a number of bytes, with or without a unit.
+func byteCount(text string) (int, error) {
+	number, unit := text, 1
+	for _, u := range byteUnits {
+		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
+			number, unit = strings.TrimSpace(rest), u.bytes
+			break
+		}
+	}
+	n, err := strconv.Atoi(number)
+	if err != nil || n > math.MaxInt/unit {
+		return 0, fmt.Errorf("%q isn't a number of bytes, such as 65536, 256KiB or 4MiB", text)
+	}
+	if n < 1 {
+		return 0, fmt.Errorf("%s is too small, at least one byte is needed", text)
+	}
+	return n * unit, nil
+}
+
+// listOf parses values that are separated by commas. Empty ones are left out.
+func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
+	return func(text string) ([]T, error) {
+		var list []T
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			value, err := parse(part)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		return list, nil
+	}
+}
+
+// errEmpty refuses a value that is empty.
+var errEmpty = errors.New("is empty: leave the option out, or set it")
+
+// namedValue refuses a value that names nothing. It is for options that are a protection: --api-keys "$KEYS" must not be an open
+// service if the variable isn't set.
+func namedValue[T any](parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (T, error) {
+		if strings.Trim(text, ", ") == "" {
+			var none T
+			return none, errEmpty
+		}
+		return parse(text)
+	}
+}
+
+// receiptKey parses a key. Its error never contains the key.
+func receiptKey(text string) (receipt.Key, error) {
+	key, err := receipt.ParseKey(text)
+	switch {
+	case errors.Is(err, receipt.ErrKeySyntax):
+		return nil, errors.New("a key isn't base64: make one with `openssl rand -base64 32`")
+	case err != nil:
+		return nil, fmt.Errorf("%w: make one with `openssl rand -base64 32`", err)
+	}
+	return key, nil
+}
+
+// receiptKeysOf reads a file of keys, one in each line. Lines that are empty or start with # are left out.
+func receiptKeysOf(path string) (keys []receipt.Key, err error) {
+	content, err := os.ReadFile(path) //nolint:gosec // the operator names it
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(content)) {
+		if line = strings.TrimSpace(line); line == "" || line[0] == '#' {
+			continue
+		}
+		key, err := receiptKey(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf("%s contains no key", path)
+	}
+	return keys, nil
+}
+
+// logLevel parses a level of the log.
+func logLevel(text string) (slog.Level, error) {
+	var level slog.Level
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, text) {
+		return 0, fmt.Errorf("%q isn't debug, info, warn or error", text)
+	}
+	err := level.UnmarshalText([]byte(text))
+	return level, err
+}
+
+// oneOfWords accepts one of the words.
+func oneOfWords(words ...string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if !slices.Contains(words, text) {
+			return "", fmt.Errorf("%q isn't %s", text, strings.Join(words, " or "))
+		}
+		return text, nil
+	}
+}
+
+// network parses a network or a single address.
+func network(text string) (netip.Prefix, error) {
+	if at, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(at, at.BitLen()), nil
+	}
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q isn't a network, such as 10.0.0.0/8 or 2001:db8::/32", text)
+	}
+	return network, nil
+}
+
+// replicas accepts on, off, or what looks like a URL or host:port.
+func replicas(text string) (string, error) {
+	if text != "on" && text != "off" && !strings.Contains(text, ":") {
+		return "", fmt.Errorf("%q isn't on, off or a URL", text)
+	}
+	return text, nil
+}
+
+// onOrOff parses on or off.
+func onOrOff(text string) (bool, error) {
+	word, err := oneOfWords("on", "off")(text)
+	return word == "on", err
+}

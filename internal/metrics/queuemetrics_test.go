@@ -1,0 +1,97 @@
+package metrics_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/metrics"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// values returns what a queue's metrics show: values of counters and gauges, and numbers of samples.
+func values(t *testing.T, r *prometheus.Registry, queue string) map[string]float64 {
+	t.Helper()
+	families, err := r.Gather()
+	require.NoError(t, err)
+	found := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name, ours := f.GetName(), false
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "queue" {
+					ours = l.GetValue() == queue
+				} else {
+					name += " " + l.GetValue()
+				}
+			}
+			if ours {
+				found[name] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			}
+		}
+	}
+	return found
+}
+
+func TestQueues(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	m, err := metrics.NewQueues(r)
+	require.NoError(t, err)
+	_, err = metrics.NewQueues(r)
+	require.Error(t, err, "they are registered once")
+
+	q := m.Queue("duel")
+	require.Equal(t, map[string]float64{
+		"tidemark_matches_total": 0, "tidemark_tickets_expired_total": 0, "tidemark_ticket_wait_seconds": 0, "tidemark_relay_lag_seconds": 0,
+	}, values(t, r, "duel"), "a queue in use has its rates from the start")
+	m.Created("duel")
+	m.CreatePaused("duel", 2*time.Second)
+	m.Cancelled("duel")
+	q.Directing(true)
+	q.Tickets(5, 2)
+	q.Expired(3)
+	q.Matched([]time.Duration{time.Second, time.Minute})
+	q.Published(time.Second)
+	q.Conflict(matchmaking.ConflictGone)
+	q.RoundFailed()
+	q.ProposalRefused()
+	q.AllocationFailed()
+	m.Queue("other").Expired(7)
+	want := map[string]float64{
+		"tidemark_tickets_created_total": 1, "tidemark_ticket_create_pause_seconds_total": 2, "tidemark_tickets_cancelled_total": 1, "tidemark_director": 1,
+		"tidemark_tickets SEARCHING": 3, "tidemark_tickets PENDING": 2, "tidemark_tickets_expired_total": 3,
+		"tidemark_matches_total": 1, "tidemark_ticket_wait_seconds": 2, "tidemark_relay_lag_seconds": 1,
+		"tidemark_assign_conflicts_total gone": 1, "tidemark_match_function_errors_total": 1,
+		"tidemark_proposals_refused_total": 1, "tidemark_allocation_errors_total": 1,
+	}
+	require.Equal(t, want, values(t, r, "duel"))
+
+	q.Directing(false)
+	delete(want, "tidemark_tickets SEARCHING")
+	delete(want, "tidemark_tickets PENDING")
+	want["tidemark_director"] = 0
+	require.Equal(t, want, values(t, r, "duel"), "only the director reports tickets")
+	m.Forget("duel")
+	require.Empty(t, values(t, r, "duel"))
+	require.NotEmpty(t, values(t, r, "other"))
+	m.Queue("duel").Expired(1)
+	require.Equal(t, 1.0, values(t, r, "duel")["tidemark_tickets_expired_total"], "a queue with an earlier one's name")
+}
+
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	count := func() (waits, feeds int) { return 5, 2 }
+	require.NoError(t, metrics.RegisterWaits(r, count))
+	require.Error(t, metrics.RegisterWaits(r, count), "they are registered once")
+	families, err := r.Gather()
+	require.NoError(t, err)
+	found := map[string]float64{}
+	for _, f := range families {
+		found[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+	}
+	require.Equal(t, map[string]float64{"tidemark_assignment_waits": 5, "tidemark_assignment_feeds": 2}, found)
+}

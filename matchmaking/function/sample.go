@@ -1,0 +1,78 @@
+// Package sample takes some of many values.
+
+package function
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/tidwall/btree"
+)
+
+// sampleLine is values in an order. It must be used by one goroutine at a time.
+type sampleLine[T comparable] struct {
+	less  func(a, b T) bool
+	all   *btree.BTreeG[T]
+	fresh *btree.BTreeG[T] // those that were never used
+	taken []T              // those of them that the last Take returned
+}
+
+// newSampleLine returns an empty Line.
+func newSampleLine[T comparable](less func(a, b T) bool) *sampleLine[T] {
+	tree := func() *btree.BTreeG[T] {
+		return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
+	}
+	return &sampleLine[T]{less: less, all: tree(), fresh: tree()}
+}
+
+// Add adds a value.
+func (l *sampleLine[T]) Add(t T) {
+	l.all.Set(t)
+	l.fresh.Set(t)
+}
+
+// Remove removes a value, if it is there.
+func (l *sampleLine[T]) Remove(t T) {
+	l.all.Delete(t)
+	l.fresh.Delete(t)
+}
+
+// Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none. Those
+// that were never used come first, so that none waits for its turn forever; the others are chosen at random, so that any two
+// of them are taken together sooner or later.
+func (l *sampleLine[T]) Take(limit int) (some []T, all bool) {
+	if limit == 0 || l.all.Len() <= limit {
+		l.taken = l.fresh.Items()
+		return l.all.Items(), true
+	}
+	l.taken = nil
+	taken := make(map[T]bool, limit)
+	l.fresh.Scan(func(t T) bool {
+		taken[t] = true
+		some, l.taken = append(some, t), append(l.taken, t)
+		return len(some) < limit
+	})
+	for _, i := range rand.Perm(l.all.Len()) { //nolint:gosec // no secret hangs on it
+		if len(some) == limit {
+			break
+		}
+		if t, _ := l.all.GetAt(i); !taken[t] {
+			some = append(some, t)
+		}
+	}
+	slices.SortFunc(some, func(a, b T) int {
+		if l.less(a, b) {
+			return -1
+		}
+		return 1
+	})
+	return some, false
+}
+
+// Used records that what the last Take returned was used.
+func (l *sampleLine[T]) Used() {
+	for _, t := range l.taken {
+		l.fresh.Delete(t)
+	}
+	l.taken = nil
+}

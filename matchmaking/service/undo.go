@@ -1,0 +1,120 @@
+// Package undo removes tickets of which it is unknown whether they were created.
+
+package service
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/matchmaking"
+)
+
+// maxUnknown limits the attempts that wait to be undone. More are dropped: their tickets end with their life.
+const maxUnknown = 10_000
+
+// createAttempt is an attempt to create a ticket of which it is unknown whether it succeeded.
+type createAttempt struct {
+	Queue   string
+	ID      string // of the ticket
+	Attempt string
+	Until   time.Time // until then the ticket may live, or the attempt may still be on its way
+}
+
+// undo removes tickets of attempts until the storage has confirmed it. A ticket that
+// another attempt has found meanwhile, on any server, belongs to that one and stays. Its Run owns the only goroutine; Add
+// may be called by many.
+type undo struct {
+	store matchmaking.Creations
+	log   *slog.Logger
+	added chan struct{} // buffered (capacity 1): an attempt is new
+
+	mu      sync.Mutex
+	waiting []createAttempt // the oldest first
+	dropped int             // attempts, since that was logged
+}
+
+// newUndo returns an Undo without attempts.
+func newUndo(store matchmaking.Creations, log *slog.Logger) *undo {
+	return &undo{store: store, log: log, added: make(chan struct{}, 1)}
+}
+
+// Add adds an attempt to those that are to be undone.
+func (u *undo) Add(a createAttempt) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.waiting) >= maxUnknown {
+		u.dropped++ // pass logs it, once for all
+		return
+	}
+	u.waiting = append(u.waiting, a)
+	select {
+	case u.added <- struct{}{}:
+	default:
+	}
+}
+
+// Run undoes attempts until ctx ends, and then tries each remaining one once more, for at most grace.
+func (u *undo) Run(ctx context.Context, grace time.Duration) {
+	wait := pace.NewBackoff()
+	for ctx.Err() == nil {
+		select {
+		case <-u.added:
+		case <-ctx.Done():
+			continue
+		}
+		for !u.pass(ctx) && pace.Sleep(ctx, wait.NextBackOff()) {
+		}
+		wait.Reset()
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+	defer cancel()
+	u.pass(last)
+}
+
+// maxUndoFailures is the number of failures that end a pass: the storage can't serve.
+const maxUndoFailures = 8
+
+// pass tries each attempt once, and reports whether none is left.
+func (u *undo) pass(ctx context.Context) (finished bool) {
+	list := u.take()
+	var left []createAttempt
+	failures := 0
+	for i, a := range list {
+		if failures == maxUndoFailures || ctx.Err() != nil {
+			left = append(left, list[i:]...)
+			break
+		}
+		_, err := u.store.Undo(ctx, a.Queue, a.ID, a.Attempt)
+		if err != nil && time.Now().Before(a.Until) {
+			failures++
+			left = append(left, a)
+		}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waiting = append(left, u.waiting...)
+	if u.dropped > 0 {
+		u.log.ErrorContext(ctx, "too many failed creations to undo, tickets may remain until they expire", "tickets", u.dropped)
+		u.dropped = 0
+	}
+	return len(u.waiting) == 0
+}
+
+// take removes and returns all attempts.
+func (u *undo) take() []createAttempt {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	list := u.waiting
+	u.waiting = nil
+	return list
+}
+
+// Left returns how many attempts wait.
+func (u *undo) Left() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.waiting)
+}

@@ -1,0 +1,205 @@
+package entities
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	makeid "github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+)
+
+// Bounds of calls for values.
+const (
+	MaxMany      = 256     // IDs or tags in a call
+	MaxManyBytes = 4 << 20 // of the values in an answer; one is always returned
+	manyStep     = 16      // values that are read at a time
+)
+
+// Values keeps values of the cache as bytes, for programs that don't use package cache. The IDs that its methods take are those
+// of Kind.ID.
+type Values struct {
+	store   cache.Store
+	metrics cache.Metrics
+}
+
+// NewValues returns values on a store. m counts cache.HitRedis and cache.Miss; nil: nothing does.
+func NewValues(store cache.Store, m cache.Metrics) *Values { return &Values{store, m} }
+
+// count counts an entry that is answered.
+func (v *Values) count(k *Kind, e cache.Entry) {
+	switch {
+	case v.metrics == nil:
+	case e.Found:
+		v.metrics.Count(k.Kind, cache.HitRedis)
+	default:
+		v.metrics.Count(k.Kind, cache.Miss)
+	}
+}
+
+// Get returns a value, which must not be changed. Errors: cache.ErrNotFound.
+func (v *Values) Get(ctx context.Context, k *Kind, id string) ([]byte, error) {
+	entries, err := v.store.Read(ctx, k.Kind, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	v.count(k, entries[0])
+	if !entries[0].Found {
+		return nil, cache.ErrNotFound
+	}
+	return entries[0].Bytes, nil
+}
+
+// CheckMany refuses no IDs and more than MaxMany.
+func CheckMany(ids []string) error {
+	if len(ids) == 0 || len(ids) > MaxMany {
+		return refused("ids", fmt.Sprintf("has %d, from 1 to %d are allowed", len(ids), MaxMany))
+	}
+	return nil
+}
+
+// GetMany returns the entries of the first IDs, in their order: of all, or of as many as have MaxManyBytes together.
+func (v *Values) GetMany(ctx context.Context, k *Kind, ids []string) ([]cache.Entry, error) {
+	if err := CheckMany(ids); err != nil {
+		return nil, err
+	}
+	var all []cache.Entry
+	bytes := 0
+	for step := range slices.Chunk(ids, manyStep) {
+		entries, err := v.store.Read(ctx, k.Kind, step)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			if bytes += len(e.Bytes); bytes > MaxManyBytes && len(all) > 0 {
+				return all, nil
+			}
+			all = append(all, e)
+			v.count(k, e)
+		}
+	}
+	return all, nil
+}
+
+// Value is a value to be stored.
+type Value struct {
+	Kind  *Kind
+	ID    string
+	Bytes []byte
+	TTL   time.Duration // 0: that of the kind
+	Tags  []string      // it can be invalidated by each
+}
+
+// Put stores a value. One with tags ends after 30 days at the latest. Errors: those of Kind.Check and of the store, and invalid tags
+// and TTLs.
+func (v *Values) Put(ctx context.Context, value Value) error {
+	stored := cache.Value{
+		Key: cache.Key{Kind: value.Kind.Kind, ID: value.ID}, Bytes: value.Bytes, TTL: value.TTL,
+		Tags: append(value.Kind.Tags(value.ID), value.Tags...), Began: time.Now(),
+	}
+	indexed := len(stored.Tags) > 0 || value.Kind.Prefixes()
+	if err := value.Kind.Check(value.Bytes); err != nil {
+		return err
+	}
+	if err := checkTags(value.Tags, maxTags); err != nil {
+		return err
+	}
+	if err := ttlOf(&stored, indexed); err != nil {
+		return err
+	}
+	if !indexed {
+		return v.store.Store(ctx, stored)
+	}
+	// The claim comes first: if this process dies before it stores the value, the old one is gone already.
+	stored.Token = makeid.New()
+	claim := cache.Claim{Token: stored.Token, TTL: putTimeout, Mode: cache.Over, Prefixed: value.Kind.Prefixes()}
+	if _, err := v.store.Claim(ctx, stored.Key, claim); err != nil {
+		return err
+	}
+	err := v.store.Store(ctx, stored)
+	if err == nil {
+		return nil
+	}
+	_ = v.store.End(ctx, stored.Key, stored.Token, 0) // or the claim ends by itself
+	if errors.Is(err, cache.ErrSuperseded) {
+		return nil // it was stored, and then overwritten or removed: nobody can tell the difference
+	}
+	return err
+}
+
+// putTimeout is how long a put may take between its two steps.
+const putTimeout = 10 * time.Second
+
+// ttlOf sets or checks the TTL of a value.
+func ttlOf(v *cache.Value, indexed bool) error {
+	most := v.Key.Kind.TTL
+	if indexed && (most == 0 || most > cache.MaxTaggedTTL) {
+		most = cache.MaxTaggedTTL
+	}
+	switch {
+	case v.TTL == 0:
+		v.TTL = most
+	case v.TTL < time.Second || most > 0 && v.TTL > most:
+		return &fault.Error{
+			Kind: fault.Invalid, Slug: fault.SlugInvalidQuery, Field: "ttl",
+			Detail: fmt.Sprintf("ttl is %s, it must be at least 1s, and at most %s for this value", v.TTL, most),
+		}
+	}
+	return nil
+}
+
+// Delete removes a value.
+func (v *Values) Delete(ctx context.Context, k *Kind, id string) error {
+	return v.store.Invalidate(ctx, k.Kind, []string{id})
+}
+
+// InvalidateTags removes the values of all kinds that have one of the tags, and returns how many there were.
+func (v *Values) InvalidateTags(ctx context.Context, tags []string) (int, error) {
+	if err := checkTags(tags, MaxMany); err != nil {
+		return 0, err
+	}
+	all := 0
+	for _, tag := range tags {
+		n, err := v.store.InvalidateTag(ctx, tag)
+		if err != nil {
+			return all, err
+		}
+		all += n
+	}
+	return all, nil
+}
+
+// InvalidatePrefix removes the values whose IDs begin with a prefix, and returns how many there were. Errors: one with
+// fault.SlugInvalidID for a kind without Prefixes.
+func (v *Values) InvalidatePrefix(ctx context.Context, k *Kind, prefix string) (int, error) {
+	if !k.Prefixes() {
+		return 0, refused("kind", "has no values that can be invalidated by a prefix: shouts, topic-shouts and search have")
+	}
+	if len(prefix) > records.MaxQueryBytes {
+		return 0, refused("prefix", fmt.Sprintf("has %d bytes, at most %d are allowed", len(prefix), records.MaxQueryBytes))
+	}
+	return v.store.InvalidatePrefix(ctx, k.Kind, prefix)
+}
+
+// maxTags is how many tags a put may give a value.
+const maxTags = 8
+
+func checkTags(tags []string, most int) error {
+	if len(tags) > most {
+		return refused("tags", fmt.Sprintf("has %d, at most %d are allowed", len(tags), most))
+	}
+	for _, tag := range tags {
+		if err := records.CheckID("tags", tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func refused(field, wrong string) error {
+	return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: field, Detail: field + " " + wrong}
+}

@@ -1,0 +1,182 @@
+package followers
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/tidemark-dev/tidemark/internal/pace"
+)
+
+// Bounds of the job.
+const (
+	maxActive   = 256              // channels that are read at a time
+	maxFlights  = 4                // groups of copies on their way at a time
+	idleWait    = 20 * time.Second // of a fetch
+	retryPause  = 5 * time.Second  // before a channel that failed is read again
+	leaseName   = "notification-copies"
+	reholdPause = time.Second
+)
+
+// Options configures a Job. All fields are needed.
+type Options struct {
+	Store     Store
+	Channels  Channels
+	Followers Audience
+	Leases    Leases
+	Metrics   Metrics
+	Logger    *slog.Logger
+}
+
+// Job copies messages to followers. Run it on every server.
+type Job struct {
+	o       Options
+	flights *semaphore.Weighted // shared by all channels, in order of arrival: one with many followers doesn't stop the others
+
+	mu      sync.Mutex
+	reload  bool
+	waiting []string            // channels to be read, without duplicates
+	known   map[string]struct{} // in waiting, or active
+	again   map[string]struct{} // announced while it is active
+	active  map[string]*reader
+	woken   chan struct{} // buffered (capacity 1)
+}
+
+// NewJob returns a job.
+func NewJob(o Options) *Job {
+	return &Job{
+		o: o, flights: semaphore.NewWeighted(maxFlights), woken: make(chan struct{}, 1),
+		known: map[string]struct{}{}, again: map[string]struct{}{}, active: map[string]*reader{},
+	}
+}
+
+// Run copies messages whenever this process has the lease, until ctx ends. Then it returns nil.
+func (j *Job) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := j.o.Leases.Hold(ctx, leaseName, func(ctx context.Context, _ uint64) error { return j.hold(ctx) })
+		if ctx.Err() != nil {
+			return nil
+		}
+		j.o.Logger.WarnContext(ctx, "copying to followers was interrupted", "error", err)
+		pace.Sleep(ctx, reholdPause)
+	}
+	return nil
+}
+
+// hold copies messages until ctx ends.
+func (j *Job) hold(ctx context.Context) error {
+	defer j.o.Store.Watch(j.add, j.lost)()
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-j.woken:
+		}
+		if j.mustReload() {
+			if err := j.o.Store.Pending(ctx, j.add); err != nil {
+				j.o.Logger.WarnContext(ctx, "cannot read which channels are to be copied", "error", err)
+				pace.Sleep(ctx, retryPause)
+				j.lost()
+			}
+		}
+		for r := j.next(); r != nil; r = j.next() {
+			readers.Go(func() { j.read(ctx, r) })
+		}
+	}
+}
+
+// lost records that announcements may have been missed.
+func (j *Job) lost() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.reload = true
+	j.wake()
+}
+
+func (j *Job) mustReload() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	reload := j.reload
+	j.reload = false
+	return reload
+}
+
+func (j *Job) wake() {
+	select {
+	case j.woken <- struct{}{}:
+	default:
+	}
+}
+
+// add records that a channel may have messages to be copied.
+func (j *Job) add(name string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if _, ok := j.known[name]; ok {
+		j.again[name] = struct{}{}
+		return
+	}
+	j.known[name] = struct{}{}
+	j.waiting = append(j.waiting, name)
+	j.wake()
+}
+
+// next returns a reader for a channel that waits, or nil.
+func (j *Job) next() *reader {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.waiting) == 0 || len(j.active) == maxActive {
+		return nil
+	}
+	r := &reader{job: j, channel: j.waiting[0]}
+	j.waiting = j.waiting[1:]
+	delete(j.again, r.channel)
+	j.active[r.channel] = r
+	return r
+}
+
+// read runs a reader, and arranges for what comes after it.
+func (j *Job) read(ctx context.Context, r *reader) {
+	err := r.run(ctx)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.active, r.channel)
+	delete(j.known, r.channel)
+	_, again := j.again[r.channel]
+	delete(j.again, r.channel)
+	switch {
+	case ctx.Err() != nil: // the next holder reads all channels of the set
+	case err != nil:
+		j.o.Logger.WarnContext(ctx, "cannot copy messages to followers, trying again", "channel", r.channel, "error", err)
+		time.AfterFunc(retryPause, func() { j.add(r.channel) })
+	case again:
+		j.known[r.channel] = struct{}{}
+		j.waiting = append(j.waiting, r.channel)
+	}
+	j.wake()
+}
+
+// Lag returns for how long the oldest message that was read waits for its copies, by the clock of this process.
+func (j *Job) Lag() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var most time.Duration
+	for _, r := range j.active {
+		if at := r.oldest.Load(); at != nil {
+			most = max(most, time.Since(*at))
+		}
+	}
+	return most
+}
+
+// Pending returns how many channels this process reads, or is going to read.
+func (j *Job) Pending() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.known)
+}

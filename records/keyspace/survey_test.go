@@ -1,0 +1,116 @@
+package keyspace_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
+)
+
+// source has keys in memory, and shows them in pages. The memory that it tells is Bytes, if it is asked for.
+type source struct {
+	keys []keyspace.Key
+	page int
+}
+
+func (s source) Count(context.Context) (int64, error) { return int64(len(s.keys)), nil }
+
+func (s source) Walk(ctx context.Context, v keyspace.Visitor) error {
+	for from := 0; from < len(s.keys); from += s.page {
+		if err := v.Wait(ctx, s.page); err != nil {
+			return err
+		}
+		var page []keyspace.Key
+		seen := s.keys[from:min(from+s.page, len(s.keys))]
+		for _, key := range seen {
+			look, measure := v.Wants(key.Name)
+			if !measure {
+				key.Bytes = 0
+			}
+			if look {
+				page = append(page, key)
+			}
+		}
+		v.Visit(page, len(seen))
+	}
+	return nil
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	found := func(name string, of records.Type, left time.Duration, bytes int64) keyspace.Key {
+		return keyspace.Key{Name: name, Type: of, TTL: left, Bytes: bytes}
+	}
+	s := source{page: 3, keys: []keyspace.Key{
+		found("zzz", "list", -1, 70), found("\xff\x00\n"+strings.Repeat("é", 200), "module", time.Hour, 80), found("x:eyJhbGci.eyJi.c-d:y", records.String, -1, 90),
+		found("session:{ann}:00", records.Hash, 30*day, 200), found("session:{ann}:01", records.Hash, -1, 100), found("session:{bob}:02", records.String, 31*day, 300),
+		found("session:{bob}:03", records.Hash, time.Minute, 0), found("session:7:eyJhbGci.eyJi.c", records.Hash, time.Hour, 500),
+		found("viewed:{7}", records.String, -1, 60), found("c.{lobby}.clock", records.String, day, 60),
+	}}
+	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Largest: 2})
+	require.NoError(t, err)
+	var lines []string
+	for _, k := range report.Kinds {
+		lines = append(lines, fmt.Sprint(k.Name, " ", k.Keys, " ", k.Bytes, " ", k.Measured, " ", k.TTL, " ", k.Largest, " ", k.Texts()))
+	}
+	require.Equal(t, []string{
+		"session 4 800 3 {1 0 0 1 1 1} [{session:{bob}:02 300} {session:{ann}:00 200}] " +
+			"[session: 1 without a TTL, although the kind is temporary: something else has written them " +
+			"session: 1 with a longer TTL than the kind allows session: 1 of another type than the kind's]",
+		"source-session 1 500 1 {0 1 0 0 0 0} [{session:7:<token> 500}] []",
+		"viewed 1 60 1 {0 0 0 0 0 1} [{viewed:{7} 60}] []",
+		"channel-clock 1 60 1 {0 0 1 0 0 0} [{c.{lobby}.clock 60}] []",
+		"unknown 3 240 3 {0 1 0 0 0 2} [{x:<token>:y 90} {\\xff\\x00\\n" + strings.Repeat("é", 58) + "… 80}] " +
+			"[unknown: 3 of no kind: another application's, or of another version]",
+	}, lines)
+
+	report, err = keyspace.Run(t.Context(), s, keyspace.Options{Kinds: []string{"viewed", keyspace.Unknown}})
+	require.NoError(t, err)
+	require.Len(t, report.Kinds, 2)
+	require.Empty(t, report.Kinds[0].Largest)
+}
+
+// TestSample: the memory of the first keys of a kind is measured, and that of a part of the others.
+func TestSample(t *testing.T) {
+	t.Parallel()
+	s := source{page: 250}
+	for i := range 11_000 {
+		s.keys = append(s.keys, keyspace.Key{Name: fmt.Sprintf("viewed:{%d}", i), Type: records.String, TTL: -1, Bytes: 100})
+	}
+	report, err := keyspace.Run(t.Context(), s, keyspace.Options{Rate: 1 << 30, Sample: 10, Largest: 1 << 20})
+	require.NoError(t, err)
+	viewed := report.Kinds[0]
+	require.Equal(t, []int64{11_000, 2_000, 1_100_000}, []int64{viewed.Keys, viewed.Measured, viewed.Bytes})
+	require.Len(t, viewed.Largest, keyspace.MaxLargest)
+}
+
+// TestRate: no more keys are looked at in a second than the rate, and progress is told.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := source{page: 250}
+		for range 30_000 {
+			s.keys = append(s.keys, keyspace.Key{Name: "viewed:{7}"})
+		}
+		var progress []int64
+		began := time.Now()
+		_, err := keyspace.Run(t.Context(), s, keyspace.Options{Rate: 1000, Progress: func(seen, total int64) { progress = append(progress, seen, total) }})
+		require.NoError(t, err)
+		require.Equal(t, 20*time.Second, time.Since(began), "10,000 at once")
+		require.Equal(t, []int64{0, 30_000, 250, 30_000}, progress[:4])
+		require.Equal(t, []int64{30_000, 30_000}, progress[len(progress)-2:])
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = keyspace.Run(ctx, s, keyspace.Options{Rate: 1000})
+		require.Error(t, err)
+	})
+}

@@ -1,0 +1,4 @@
+package tier
+
+// newAt returns a table with a clock.
+var newAt = newTableAt

@@ -1,4 +1,0 @@
-package table
-
-// NewAt returns a table with a clock.
-var NewAt = newAt

@@ -1,0 +1,28 @@
+package shard
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// One call that lasts long, and many short ones after it: what is kept of them is bounded.
+func testEndedFlightsAreForgotten(t *testing.T) {
+	t.Parallel()
+	c, cancelled := newControl(flightOptions{MaxLate: 3}), 0
+	late := func() *flight {
+		f := &flight{control: c, cancel: func() { cancelled++ }}
+		c.returned(f, 1)
+		return f
+	}
+	late()
+	for range 100 {
+		c.landed(late(), 0)
+		require.LessOrEqual(t, len(c.late), 2*3)
+	}
+	require.Zero(t, cancelled)
+	for range 3 {
+		late()
+	}
+	require.Equal(t, 1, cancelled, "the oldest")
+}

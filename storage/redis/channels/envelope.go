@@ -1,0 +1,107 @@
+// Package envelope is the form of stored messages, {"id":"…","content":…,"at":<ms>}, and of notifications.
+
+package channels
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
+)
+
+// The bytes of the content are never changed: head and tail are added around them and removed again.
+const (
+	beforeID      = `{"id":"`
+	beforeContent = `","content":`
+
+	// beforeTime follows the content. Then come the milliseconds of Redis's time, and a brace.
+	beforeTime = `,"at":`
+)
+
+// head returns an envelope up to the end of its content; the publish script adds the time. IDs need no escaping.
+func head(d channel.Draft) string {
+	var b strings.Builder
+	b.Grow(len(beforeID) + len(d.ID) + len(beforeContent) + len(d.Content))
+	b.WriteString(beforeID)
+	b.WriteString(d.ID)
+	b.WriteString(beforeContent)
+	b.Write(d.Content)
+	return b.String()
+}
+
+// parseEnvelope returns the message of an envelope. The message's content shares the envelope's memory.
+func parseEnvelope(text []byte, at clock.Clock) (channel.Message, error) {
+	rest, ok := bytes.CutPrefix(text, []byte(beforeID))
+	if !ok {
+		return parseForeign(text, at)
+	}
+	id, rest, ok := bytes.Cut(rest, []byte(beforeContent))
+	tail := bytes.LastIndex(rest, []byte(beforeTime))
+	if !ok || tail <= 0 || rest[len(rest)-1] != '}' || channel.CheckMessageID(string(id)) != nil {
+		return parseForeign(text, at)
+	}
+	ms, err := strconv.ParseInt(string(rest[tail+len(beforeTime):len(rest)-1]), 10, 64)
+	if err != nil {
+		return parseForeign(text, at)
+	}
+	return channel.Message{ID: string(id), Clock: at, Content: rest[:tail:tail], PublishedAt: time.UnixMilli(ms)}, nil
+}
+
+// parseForeign returns the message of an envelope of the predecessor: any JSON object with an id and a content.
+func parseForeign(text []byte, at clock.Clock) (channel.Message, error) {
+	var e struct {
+		ID      string          `json:"id"`
+		Content json.RawMessage `json:"content"`
+		At      int64           `json:"at"`
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return channel.Message{}, fmt.Errorf("message at clock %s: %w", at, err)
+	}
+	if channel.CheckMessageID(e.ID) != nil || len(e.Content) == 0 {
+		return channel.Message{}, fmt.Errorf("message at clock %s has no id or no content", at)
+	}
+	m := channel.Message{ID: e.ID, Clock: at, Content: e.Content}
+	if e.At != 0 {
+		m.PublishedAt = time.UnixMilli(e.At)
+	}
+	return m, nil
+}
+
+var errNotification = errors.New("not a notification")
+
+// parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large to be part of its
+// notification, or "<epoch> <clock> !<subscriber>" for a subscriber that was removed.
+func parseNotification(text string) (channel.Event, error) {
+	epochText, rest, _ := strings.Cut(text, " ")
+	clockText, body, _ := strings.Cut(rest, " ")
+	epoch, err := ulid.ParseStrict(epochText)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: epoch: %w", errNotification, err)
+	}
+	at, err := clock.Parse(clockText)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: clock: %w", errNotification, err)
+	}
+	event := channel.Event{Kind: channel.EventPublished, Position: channel.Position{Epoch: epoch, Clock: at}}
+	if subscriber, ok := strings.CutPrefix(body, "!"); ok {
+		event.Kind, event.Subscriber = channel.EventUnsubscribed, subscriber
+		return event, nil
+	}
+	if body == "" {
+		return event, nil
+	}
+	m, err := parseEnvelope([]byte(body), at)
+	if err != nil {
+		return channel.Event{}, fmt.Errorf("%w: %w", errNotification, err)
+	}
+	event.Message = &m
+	return event, nil
+}

@@ -1,0 +1,275 @@
+package storetest
+
+import (
+	"cmp"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+)
+
+const internalsPage = "docs/redis-internals.md"
+
+// Section returns the text of the page under a heading, up to the next heading of the same or a higher level.
+func Section(t testing.TB, heading string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(root(t), internalsPage))
+	require.NoError(t, err)
+	_, after, found := strings.Cut("\n"+string(page), "\n"+heading+"\n")
+	require.True(t, found, "%s has no %q", internalsPage, heading)
+	level := strings.IndexByte(heading, ' ')
+	next := regexp.MustCompile(`(?m)^#{1,` + string(rune('0'+level)) + `} `)
+	if end := next.FindStringIndex(after); end != nil {
+		after = after[:end[0]]
+	}
+	return after
+}
+
+// Table returns the rows of the first table in a text, as cells. Backquotes around a whole cell are taken off.
+func Table(t testing.TB, text string) (header []string, rows [][]string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		line, isRow := strings.CutPrefix(strings.TrimSpace(line), "|")
+		if !isRow {
+			if header != nil {
+				break
+			}
+			continue
+		}
+		cells := strings.Split(strings.TrimSuffix(line, "|"), "|")
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		switch {
+		case header == nil:
+			header = cells
+		case strings.Trim(strings.Join(cells, ""), "-:") != "":
+			require.Len(t, cells, len(header), "%q", line)
+			rows = append(rows, cells)
+		}
+	}
+	require.NotEmpty(t, rows)
+	return header, rows
+}
+
+// Step is a step of an example of the page.
+type Step struct {
+	Title string
+	At    string             // what the heading counts
+	Keys  map[string]StepKey // what Redis holds after it
+}
+
+// StepKey is a row of a step's table.
+type StepKey struct{ Value, TTL string }
+
+// Steps returns the steps of an example. heading matches their headings; its groups are the number and the title.
+func Steps(t testing.TB, section string, heading *regexp.Regexp) []Step {
+	t.Helper()
+	var steps []Step
+	for _, m := range heading.FindAllStringSubmatch(Section(t, section), -1) {
+		header, rows := Table(t, Section(t, m[0]))
+		require.Equal(t, []string{"Key", "Value", "TTL", "In the source"}, header)
+		step := Step{At: m[1], Title: m[2], Keys: map[string]StepKey{}}
+		for _, cells := range rows {
+			value := strings.TrimSuffix(strings.TrimPrefix(cells[1], "`"), "`")
+			step.Keys[strings.Trim(cells[0], "`")] = StepKey{Value: value, TTL: cells[2]}
+		}
+		steps = append(steps, step)
+	}
+	return steps
+}
+
+// KeyRow is a row of the page's key table.
+type KeyRow struct {
+	Key, Kind                  string
+	ChangedBy, RenewedBy, Read []string
+}
+
+// KeyRows returns the rows of a key table.
+func KeyRows(t testing.TB, heading string) []KeyRow {
+	t.Helper()
+	header, rows := Table(t, Section(t, heading))
+	require.Equal(t, []string{"Key", "Type", "Value", "Ends", "Changed by", "Renewed by", "Read by"}, header)
+	list := func(cell string) []string {
+		return strings.FieldsFunc(cell, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	var found []KeyRow
+	for _, cells := range rows {
+		require.NotEmpty(t, cells[2], "%s has a value", cells[0])
+		require.NotEmpty(t, cells[3], "%s has an end", cells[0])
+		found = append(found, KeyRow{
+			Key: strings.Trim(cells[0], "`"), Kind: cells[1],
+			ChangedBy: list(cells[4]), RenewedBy: list(cells[5]), Read: list(cells[6]),
+		})
+	}
+	return found
+}
+
+// GoFiles parses the package without its tests.
+func GoFiles(t testing.TB) map[string]*ast.File {
+	t.Helper()
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	files := map[string]*ast.File{}
+	for _, name := range names {
+		if !strings.HasSuffix(name, "_test.go") {
+			files[name], err = parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+		}
+	}
+	return files
+}
+
+// RequireStatuses expects a file of the package to name all statuses that the scripts return, and no others, besides those
+// that all scripts have and those that another package decodes.
+func RequireStatuses(t testing.TB, file string, scripts []luatest.File, elsewhere ...string) {
+	t.Helper()
+	known := map[string]bool{}
+	for _, status := range elsewhere {
+		known[status] = true
+	}
+	ast.Inspect(GoFiles(t)[file], func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && statusLiteral.MatchString(literal.Value) {
+			known[strings.Trim(literal.Value, `"`)] = true
+		}
+		return true
+	})
+	returned := map[string]bool{}
+	for _, f := range scripts {
+		for _, status := range f.Statuses() {
+			if s := redis.Status(status); s != redis.OK && s != redis.Again && s != redis.Moving {
+				returned[status] = true
+			}
+		}
+	}
+	require.Equal(t, returned, known)
+}
+
+var statusLiteral = regexp.MustCompile(`^"[A-Z_]+"$`)
+
+// RequireOneCaller expects each script to be run by the exported method of its name, and by no other. named has the
+// methods that have another name, by script.
+func RequireOneCaller(t testing.TB, scripts []luatest.File, named map[string]string) {
+	t.Helper()
+	callers := map[string][]string{}
+	for _, file := range GoFiles(t) {
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok || !f.Name.IsExported() {
+				continue
+			}
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				id, ok := n.(*ast.Ident)
+				if ok && strings.HasSuffix(id.Name, "Script") && !slices.Contains(callers[id.Name], f.Name.Name) {
+					callers[id.Name] = append(callers[id.Name], f.Name.Name)
+				}
+				return true
+			})
+		}
+	}
+	want := map[string][]string{}
+	for _, f := range scripts {
+		want[f.Stem()+"Script"] = []string{cmp.Or(named[f.Stem()], strings.ToUpper(f.Stem()[:1])+f.Stem()[1:])}
+	}
+	require.Equal(t, want, callers)
+}
+
+// RequireDocumented expects each method of keys.go that returns a key to be in made, and the keys of made to be those of the
+// page's table. parts are methods that return the beginning of a key.
+func RequireDocumented(t testing.TB, made map[string]string, rows []KeyRow, parts ...string) {
+	t.Helper()
+	var functions, known, keys, documented []string
+	for _, d := range GoFiles(t)["keys.go"].Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Type.Results != nil {
+			if result, ok := f.Type.Results.List[0].Type.(*ast.Ident); ok && result.Name == "string" {
+				functions = append(functions, f.Name.Name)
+			}
+		}
+	}
+	for name, key := range made {
+		known, keys = append(known, name), append(keys, key)
+	}
+	require.ElementsMatch(t, append(known, parts...), functions, "functions of keys.go, and of this test")
+	for _, row := range rows {
+		documented = append(documented, row.Key)
+	}
+	require.ElementsMatch(t, keys, documented, "keys that are made, and keys on the page")
+}
+
+// RequireUses expects the page's table to say which script uses which key. keysOf says which rows each parameter of the
+// scripts' headers is about; others are users that are no scripts.
+func RequireUses(t testing.TB, rows []KeyRow, scripts []luatest.File, keysOf map[string][]string, others ...string) {
+	t.Helper()
+	byKey := map[string]KeyRow{}
+	for _, row := range rows {
+		byKey[row.Key] = row
+	}
+	known, used := slices.Clone(others), map[string][]string{}
+	for _, f := range scripts {
+		known = append(known, f.Stem())
+		for _, p := range f.Parameters() {
+			keys, isKey := keysOf[p.Name]
+			require.True(t, isKey || p.Table == "ARGV", "%s has a key that the page doesn't have: %s", f.Name(), p.Name)
+			for _, key := range keys {
+				row := byKey[key]
+				used[key] = append(used[key], f.Stem())
+				require.Contains(t, slices.Concat(row.ChangedBy, row.RenewedBy, row.Read), f.Stem(), "%s uses %s", f.Name(), key)
+				if p.Table == "KEYS" {
+					require.Equal(t, p.Kind, row.Kind, "the type of %s", key)
+				}
+			}
+		}
+	}
+	for key, row := range byKey {
+		for _, user := range slices.Concat(row.ChangedBy, row.RenewedBy, row.Read) {
+			require.Contains(t, known, user, key)
+			if !slices.Contains(others, user) {
+				require.Contains(t, used[key], user, "%s isn't given %s", user, key)
+			}
+		}
+	}
+}
+
+// RequireSections expects the page to have a section for each script under a heading, which says what happens on a slot that
+// is half moved and when memory runs out, and which keys aren't declared.
+func RequireSections(t testing.TB, heading string, scripts []luatest.File) {
+	t.Helper()
+	var documented, files []string
+	for _, m := range scriptHeading.FindAllStringSubmatch(Section(t, heading), -1) {
+		documented = append(documented, m[1])
+		text := Section(t, m[0])
+		for _, about := range []string{`half-moved\s+slot`, `out\s+of\s+memory`, `declare`} {
+			require.Regexp(t, `(?i)`+about, text, "%s: %s", m[1], about)
+		}
+	}
+	for _, f := range scripts {
+		files = append(files, f.Name())
+	}
+	require.ElementsMatch(t, files, documented)
+}
+
+var scriptHeading = regexp.MustCompile("(?m)^### `(\\w+\\.lua)`$")
+
+// root returns the folder of the module.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	require.NoError(t, err)
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		require.NotEqual(t, filepath.Dir(dir), dir, "no go.mod")
+		dir = filepath.Dir(dir)
+	}
+}

@@ -1,0 +1,153 @@
+// Package confirm runs scripts of queues whose writes count only when enough replicas have them, and reads what others wrote
+// only then. Both run in a session, together with the commands that wait for the replicas. Start from [New].
+
+package queues
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+const (
+	// matchedLife is how long the stream of matches lives after its last entry, as in assign.lua.
+	matchedLife = 24 * time.Hour
+	// readPatience bounds Read, which waits for replicas for half of it.
+	readPatience = 500 * time.Millisecond
+	// readsAtOnce is how many reads of a queue wait for replicas together.
+	readsAtOnce = 100
+)
+
+// confirmer runs the scripts of one store. It may be used by many goroutines.
+type confirmer struct {
+	conn     *redis.Conn
+	replicas int
+	read     *lua.Script
+	reads    *group.Group[redis.Call, redis.Reply]
+}
+
+// newConfirmer returns a Confirmer that waits for so many replicas. Its method Read runs the script read. Close it.
+func newConfirmer(conn *redis.Conn, replicas int, read *lua.Script) *confirmer {
+	c := &confirmer{conn: conn, replicas: replicas, read: read}
+	c.reads = group.New(group.Options[redis.Call, redis.Reply]{
+		Run: c.readAll, Size: func(redis.Call) int { return 1 }, Items: readsAtOnce, Bytes: readsAtOnce, Limit: conn.Timeout(),
+	})
+	return c
+}
+
+// Close ends the reads in progress.
+func (c *confirmer) Close() { c.reads.Close() }
+
+// Run runs a script that writes also when it is repeated, and returns once enough replicas have what it wrote, or at once if it
+// refused.
+func (c *confirmer) Run(ctx context.Context, script *lua.Script, keys, args []string) (redis.Reply, error) {
+	var r redis.Reply
+	err := c.conn.Retry(ctx, script.Name(), func(ctx context.Context) error {
+		return c.conn.Session(func(own *redis.Session) (err error) {
+			if r, err = own.Run(ctx, script, keys, args); err != nil || r.Status != redis.OK {
+				return err
+			}
+			return own.Confirm(ctx, c.replicas)
+		})
+	})
+	return r, err
+}
+
+// statuses is what a script returns for a call that wrote nothing that counts.
+type statuses struct {
+	Repeated redis.Status // it was done before
+	Refused  redis.Status
+}
+
+// RunMany returns a function like Conn.RunMany for calls of one queue, which also fail if too few replicas have what they
+// wrote. The whole batch is waited for once.
+func (c *confirmer) RunMany(matched string, none statuses) func(context.Context, *lua.Script, []redis.Call) []redis.Result {
+	return func(ctx context.Context, script *lua.Script, calls []redis.Call) []redis.Result {
+		return c.conn.RetryMany(ctx, script, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
+			var results []redis.Result
+			err := c.conn.Session(func(own *redis.Session) error {
+				results = own.RunMany(ctx, script, calls)
+				made, repeated := false, false
+				for _, r := range results {
+					made = made || r.Err == nil && r.Reply.Status != none.Refused
+					repeated = repeated || r.Err == nil && r.Reply.Status == none.Repeated
+				}
+				switch {
+				case repeated:
+					return own.Confirm(ctx, c.replicas, touch(own, matched))
+				case made:
+					return own.Confirm(ctx, c.replicas)
+				}
+				return nil
+			})
+			if err == nil {
+				return results
+			}
+			return unknown(results, len(calls), err)
+		})
+	}
+}
+
+// unknown returns the results of n calls if replicas didn't confirm them in time: err for all, with the replies. What a reply
+// says was assigned isn't known to be assigned for good; what it refuses is.
+func unknown(results []redis.Result, n int, err error) []redis.Result {
+	all := make([]redis.Result, n)
+	copy(all, results)
+	for i := range all {
+		all[i].Err = err
+	}
+	return all
+}
+
+// touch returns a command that moves the end of the life of a queue's stream of matches: a write that comes after all that was assigned
+// before.
+func touch(own *redis.Session, matched string) rueidis.Completed {
+	return own.B().Pexpire().Key(matched).Milliseconds(matchedLife.Milliseconds()).Build()
+}
+
+// Written returns once enough replicas have all that was assigned in a queue, which has the stream of matches.
+func (c *confirmer) Written(ctx context.Context, matched string) error {
+	return c.conn.Retry(ctx, "written", func(ctx context.Context) error {
+		return c.conn.Session(func(own *redis.Session) error {
+			return own.Confirm(ctx, c.replicas, touch(own, matched))
+		})
+	})
+}
+
+// Read runs the script that New got, and returns what it read of the queue with this stream of matches, once enough replicas have it.
+// It waits for less time than writes do. Concurrent reads of a queue wait together.
+func (c *confirmer) Read(ctx context.Context, matched string, call redis.Call) (redis.Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	var r redis.Reply
+	err := c.conn.Retry(ctx, c.read.Name(), func(ctx context.Context) (err error) {
+		if r, err = c.reads.Do(ctx, matched, call); errors.Is(err, group.ErrClosed) {
+			return fault.ErrUnavailable.WithCause(err)
+		}
+		return err
+	})
+	return r, err
+}
+
+func (c *confirmer) readAll(ctx context.Context, matched string, calls []redis.Call) ([]redis.Reply, time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	replies := make([]redis.Reply, len(calls))
+	err := c.conn.Session(func(own *redis.Session) error {
+		for i, r := range own.RunMany(ctx, c.read, calls) {
+			if r.Err != nil {
+				return r.Err
+			}
+			replies[i] = r.Reply
+		}
+		return own.Confirm(ctx, c.replicas, touch(own, matched))
+	})
+	return replies, 0, err
+}

@@ -1,0 +1,67 @@
+package queues
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func testInbox(t *testing.T) {
+	t.Parallel()
+	half := strings.Repeat("x", room/2)
+	for name, test := range map[string]struct {
+		added, texts []string
+		doubted      bool
+	}{
+		"nothing":                      {nil, nil, true},
+		"some":                         {[]string{"a", "b"}, []string{"a", "b"}, false},
+		"what there is room for":       {[]string{half, half}, []string{half, half}, false},
+		"more than there is room for":  {[]string{half, "a", half}, nil, true},
+		"one without a text":           {[]string{"a", ""}, nil, true},
+		"some after one without texts": {[]string{"", "a"}, nil, true},
+	} {
+		b := newInbox()
+		b.Confirmed()
+		b.Take()
+		for range 2 { // what was taken leaves nothing behind
+			for _, text := range test.added {
+				b.Add(text)
+			}
+			limit := time.Hour
+			if len(test.added) == 0 {
+				limit = time.Millisecond
+			}
+			texts, doubted := b.Await(t.Context(), limit)
+			require.Equal(t, test.texts, texts, name)
+			require.Equal(t, test.doubted, doubted, name)
+		}
+	}
+}
+
+// What arrives while the subscription isn't confirmed may be of a Redis that has lost what came before: the stream is read.
+func testInboxWhileNotConfirmed(t *testing.T) {
+	t.Parallel()
+	b := newInbox()
+	taken := func(texts []string, doubted bool) {
+		t.Helper()
+		found, doubt := b.Take()
+		require.Equal(t, texts, found)
+		require.Equal(t, doubted, doubt)
+	}
+	b.Add("too early")
+	taken(nil, true)
+	b.Confirmed()
+	taken(nil, true)
+	b.Add("a")
+	b.Interrupted(nil)
+	taken([]string{"a"}, false)
+	b.Add("too early")
+	taken(nil, true)
+	b.Confirmed()
+	b.Add("b")
+	taken(nil, true)
+	b.Add("c")
+	taken([]string{"c"}, false)
+}

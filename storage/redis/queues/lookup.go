@@ -1,0 +1,75 @@
+// Package lookup keeps which queue a ticket is in: it implements matchmaking.Lookup. It is apart from the queues, since it needs
+// a connection to the Redis of the channels, which may be another one. Start from [New].
+
+package queues
+
+import (
+	"context"
+
+	"github.com/tidemark-dev/tidemark/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+var openScript = lua.Must("channels/open")
+
+// Lookup keeps which queue a ticket is in, as the label of the ticket's channel. It may be used by many goroutines.
+type Lookup struct {
+	conn *redis.Conn
+}
+
+var _ matchmaking.Lookup = (*Lookup)(nil)
+
+// NewLookup returns the lookup in the Redis of a connection.
+func NewLookup(conn *redis.Conn) *Lookup { return &Lookup{conn: conn} }
+
+func (l *Lookup) keys(ticketID string) channels.Keys {
+	return channels.KeysOf(l.conn.Prefix(), matchmaking.ChannelOf(ticketID))
+}
+
+// Reserve runs open.lua on the ticket's channel, whose label is the name of the ticket's queue.
+func (l *Lookup) Reserve(ctx context.Context, r matchmaking.Reservation) (matchmaking.Owner, error) {
+	ch := l.keys(r.TicketID)
+	keys := append(ch.ForSubscriber(matchmaking.Subscriber), ch.Label())
+	replaces := "" // none
+	if !r.Replaces.IsZero() {
+		replaces = r.Replaces.String()
+	}
+	args := []string{
+		matchmaking.Subscriber, r.Queue, r.Epoch.String(), replaces, ch.MarkPrefix(), redis.Milliseconds(r.TTL),
+	}
+	rep, err := l.conn.Run(ctx, openScript, keys, args)
+	if err != nil {
+		return matchmaking.Owner{}, err
+	}
+	return owner(rep)
+}
+
+// owner decodes what open.lua returns.
+func owner(r redis.Reply) (matchmaking.Owner, error) {
+	if r.Status != redis.OK {
+		return matchmaking.Owner{}, redis.Refusals{}.Error(r)
+	}
+	d := r.Decoder()
+	found := matchmaking.Owner{Epoch: d.ULID(), Queue: d.Text()}
+	return found, d.End()
+}
+
+// Owner reads the epoch and the label of a ticket's channel with one command.
+func (l *Lookup) Owner(ctx context.Context, ticketID string) (owner matchmaking.Owner, err error) {
+	ch := l.keys(ticketID)
+	err = l.conn.Retry(ctx, "life", func(ctx context.Context) error {
+		found, err := l.conn.Client().Do(ctx, l.conn.Client().B().Mget().Key(ch.Epoch(), ch.Label()).Build()).ToArray()
+		if err != nil {
+			return err
+		}
+		if found[0].IsNil() || found[1].IsNil() {
+			return matchmaking.ErrNoTicket
+		}
+		d := redis.NewDecoder("life", found)
+		owner = matchmaking.Owner{Epoch: d.ULID(), Queue: d.Text()}
+		return d.End()
+	})
+	return owner, err
+}

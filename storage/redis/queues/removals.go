@@ -1,0 +1,97 @@
+// Package rides lets published entries of an outbox wait for a call that removes them on its way to Redis. The zero
+// [Rides] is ready to use.
+
+package queues
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Where tickets come one at a time, a call to remove two published entries from the outbox costs Redis as much as a tenth of
+// all else. So few entries wait for a call of create.lua of the same queue, which removes them on its way. Whoever describes
+// the queue doesn't see them.
+const (
+	most     = 16 // entries that are removed together: more are worth a call of their own
+	patience = 25 * time.Millisecond
+)
+
+// removals are published entries that wait for a call. Its methods may be called by many goroutines.
+type removals struct {
+	mu      sync.Mutex
+	waiting map[string][]*removal // by queue
+}
+
+// removal is entries that are removed together.
+type removal struct {
+	entries []string
+	Done    chan struct{} // closed when they are removed
+}
+
+// Take returns what waits for a call of a queue. Call Arrived when the call has succeeded.
+func (r *removals) Take(queue string) []*removal {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.waiting[queue]
+	delete(r.waiting, queue)
+	return all
+}
+
+// entriesOf returns the entries of rides.
+func entriesOf(riding []*removal) (all []string) {
+	for _, r := range riding {
+		all = append(all, r.entries...)
+	}
+	return all
+}
+
+// removed records that the entries of rides are removed.
+func removed(riding []*removal) {
+	for _, r := range riding {
+		close(r.Done)
+	}
+}
+
+// Await waits until a call has removed entries. It returns false at once if they are many, and if no call has in time; one that
+// is on its way may still do.
+func (r *removals) Await(ctx context.Context, queue string, entries []string) bool {
+	if len(entries) > most {
+		return false
+	}
+	own := r.Add(queue, entries)
+	defer r.drop(queue, own)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-own.Done:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Add lets entries wait for a call, however long.
+func (r *removals) Add(queue string, entries []string) *removal {
+	own := &removal{entries: entries, Done: make(chan struct{})}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waiting == nil {
+		r.waiting = map[string][]*removal{}
+	}
+	r.waiting[queue] = append(r.waiting[queue], own)
+	return own
+}
+
+func (r *removals) drop(queue string, own *removal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := slices.DeleteFunc(r.waiting[queue], func(other *removal) bool { return other == own })
+	if len(left) > 0 {
+		r.waiting[queue] = left
+	} else {
+		delete(r.waiting, queue)
+	}
+}

@@ -1,0 +1,31 @@
+package queues
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+)
+
+func testMain(m *testing.M) { redistest.Main(m) }
+
+// While a slot is being moved, and nobody finishes that, its values are read on both sides.
+func testValuesOfAMovingSlot(t *testing.T) {
+	t.Parallel()
+	c := storetest.StartTwoNodes(t)
+	r := valueReader{Conn: c.Connect(t, redis.Options{Timeout: time.Minute})}
+	keys := []string{"{q}a", "{q}none", "{q}b"}
+	for _, key := range []string{keys[0], keys[2]} {
+		require.NoError(t, c.Direct.Do(t.Context(), c.Direct.B().Set().Key(key).Value(key).Build()).Error())
+	}
+	m := c.OpenMove(t, "q")
+	m.MoveKey(t, keys[2])
+	values, err := r.Primary(t.Context(), keys)
+	require.NoError(t, err)
+	require.Equal(t, [][]byte{[]byte(keys[0]), nil, []byte(keys[2])}, values)
+	m.CloseSlot(t)
+}

@@ -1,0 +1,142 @@
+package records_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	domain "github.com/tidemark-dev/tidemark/records/tier"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
+)
+
+// published is what was published: "<channel>: [over] <IDs>" of each change, and "write" for each write. A publish takes a second.
+type published struct {
+	mu   sync.Mutex
+	log  []string
+	sent int // messages
+	fail error
+}
+
+func (p *published) Publish(_ context.Context, name string, drafts []channel.Draft) ([]channel.Published, error) {
+	<-time.After(time.Second)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fail != nil {
+		return nil, p.fail
+	}
+	if p.sent += len(drafts); len(drafts[0].Content) > domain.MaxMessageBytes {
+		return nil, errors.New("too large")
+	}
+	changes, err := domain.DecodeChanges(drafts[0].Content)
+	for _, c := range changes {
+		over := ""
+		if c.Over {
+			over = "over "
+		}
+		p.log = append(p.log, name+": "+over+strings.Join(c.IDs, " "))
+	}
+	return nil, err
+}
+
+// write returns a write that returns err.
+func (p *published) write(err error) func(context.Context) error {
+	return func(context.Context) error {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.log = append(p.log, "write")
+		return err
+	}
+}
+
+func TestAnnouncer(t *testing.T) {
+	t.Parallel()
+	author, topic := cache.Key{Kind: records.Author, ID: "1"}, cache.Key{Kind: records.Topic, ID: "2"}
+	unclear := fault.ErrUnavailable.WithCause(errors.New("a lost answer"))
+	for name, c := range map[string]struct {
+		keys        []cache.Key
+		fail, write error
+		want        []string
+		err         error
+	}{
+		"a write":               {[]cache.Key{author}, nil, nil, []string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
+		"several values":        {[]cache.Key{author, {Kind: records.Author, ID: `é"\`}}, nil, nil, []string{`cache:author: 1 é"\`, "write", `cache:author: over 1 é"\`}, nil},
+		"a kind without a tier": {[]cache.Key{topic}, nil, nil, []string{"write"}, nil},
+		"some without one":      {[]cache.Key{topic, author}, nil, nil, []string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
+		"no ID":                 {[]cache.Key{{Kind: records.Author, ID: "\xff"}}, nil, nil, []string{"write"}, nil},
+		"a refused one":         {[]cache.Key{author}, nil, cache.ErrSuperseded, []string{"cache:author: 1", "write", "cache:author: over 1"}, cache.ErrSuperseded},
+		"one that may be made":  {[]cache.Key{author}, nil, unclear, []string{"cache:author: 1", "write"}, fault.ErrUnavailable},
+		"not announced":         {[]cache.Key{author}, errors.New("down"), nil, nil, fault.ErrUnavailable},
+		"refused to announce":   {[]cache.Key{author}, fault.ErrStorageFull, nil, nil, fault.ErrStorageFull},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &published{fail: c.fail}
+				a := redisrecords.NewAnnouncer(p, []*records.Kind{records.Author, records.Shouts}, 5*time.Second)
+				defer a.Close()
+				err := a.Announce(t.Context(), c.keys, p.write(c.write))
+				require.ErrorIs(t, err, c.err)
+				require.Equal(t, c.want, p.log)
+			})
+		})
+	}
+}
+
+// A tag's values may be of several kinds. All are announced before any is removed.
+func TestAnnouncesSeveralKinds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &published{}
+		a := redisrecords.NewAnnouncer(p, []*records.Kind{records.Author, records.Topic}, 5*time.Second)
+		defer a.Close()
+		keys := []cache.Key{{Kind: records.Author, ID: "1"}, {Kind: records.Topic, ID: "2"}}
+		require.NoError(t, a.Announce(t.Context(), keys, p.write(nil)))
+		require.ElementsMatch(t, []string{"cache:author: 1", "cache:topic: 2"}, p.log[:2])
+		require.Equal(t, "write", p.log[2])
+		require.Len(t, p.log, 5)
+	})
+}
+
+// Changes of many writes travel together, as many as a message may have. A write that comes too late isn't begun.
+func TestAnnouncesTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &published{}
+		a := redisrecords.NewAnnouncer(p, []*records.Kind{records.Author}, 5*time.Second)
+		defer a.Close()
+		var writers sync.WaitGroup
+		for i := range 3000 {
+			writers.Go(func() {
+				err := a.Announce(t.Context(), []cache.Key{{Kind: records.Author, ID: fmt.Sprint(i)}}, p.write(nil))
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		writers.Wait()
+		require.Len(t, p.log, 9000)
+		require.Less(t, p.sent, 10)
+
+		keys := make([]cache.Key, 500) // of an invalidation by tag
+		for i := range keys {
+			keys[i] = cache.Key{Kind: records.Author, ID: strings.Repeat(`"`, records.MaxQueryBytes)}
+		}
+		require.NoError(t, a.Announce(t.Context(), keys, func(ctx context.Context) error {
+			until, ok := ctx.Deadline()
+			require.True(t, ok)
+			require.Less(t, time.Until(until), domain.MaxWrite-time.Second, "it was announced a second ago")
+			return nil
+		}))
+	})
+}

@@ -1,0 +1,41 @@
+// Package counters keeps views, states of processes, and statistics in Redis. docs/records.md has the keys and the scripts.
+
+package records
+
+import (
+	"time"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// Counters keeps counters in Redis. It may be used by many goroutines.
+type Counters struct {
+	conn *redis.Conn
+	now  func() time.Time // a guess at Redis's
+}
+
+var (
+	_ counters.ViewStore  = (*Counters)(nil)
+	_ counters.StatsStore = (*Counters)(nil)
+	_ counters.StateStore = (*states)(nil)
+)
+
+// NewCounters returns the counters in the Redis of a connection.
+func NewCounters(conn *redis.Conn) *Counters { return &Counters{conn: conn, now: time.Now} }
+
+// States returns the states in the same Redis.
+func (s *Counters) States() counters.StateStore { return &states{conn: s.conn} }
+
+var counterRefusals = redis.Refusals{
+	"RANGE":    counters.ErrRange,
+	"MANY":     counters.ErrManyFields,
+	"CONFLICT": counters.ErrImport,
+	"NONE":     counters.ErrNoState,
+}
+
+// key returns a key of a kind in a Redis.
+func key(conn *redis.Conn, k *records.Kind, parts ...string) string {
+	return conn.Prefix() + k.Key(parts...)
+}

@@ -1,0 +1,146 @@
+package records_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	domain "github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+)
+
+// The halves of all sharding keys.
+var halves = []shard.Interval{{Last: math.MaxInt64}, {First: math.MaxInt64 + 1, Last: math.MaxUint64}}
+
+func idsOf(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprint("id=", i)
+	}
+	return ids
+}
+
+// TestEqual: processes change values in all ways while nodes load and follow them, and some processes are killed between their
+// announcements. Afterwards the nodes have what Redis has.
+func TestEqual(t *testing.T) {
+	t.Parallel()
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		o := redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}
+		w, ids := newWorld(t, o, o, domain.ChannelRule), idsOf(30)
+		nodes := []*node{w.follow(t, records.Author, halves[0]), w.follow(t, records.Shouts, halves[0])}
+		var writers sync.WaitGroup
+		for range 2 {
+			authors, shouts := w.process(t)
+			writers.Go(func() { change(t, authors, ids, false) })
+			writers.Go(func() { change(t, shouts, ids, true) })
+		}
+		nodes = append(nodes, w.follow(t, records.Author, halves[1]), w.follow(t, records.Shouts, halves[1]))
+		writers.Wait()
+		authors, _ := w.process(t)
+		for i, when := range []string{"before", "after", "claimed"} {
+			require.NoError(t, authors.Put(t.Context(), ids[i], "old"))
+			w.kill(t, ids[i], when)
+		}
+		w.requireEqual(t, ids, nodes...)
+	})
+}
+
+// change changes values, in all ways that there are for indexed ones, and for others.
+func change(t *testing.T, c *cache.Cache[string], ids []string, indexed bool) {
+	t.Helper()
+	for i := range 150 {
+		id, value := ids[rand.IntN(len(ids))], fmt.Sprint("value ", i)
+		var err error
+		switch way := rand.IntN(6); {
+		case way == 0:
+			err = c.Invalidate(t.Context(), id)
+		case way == 1:
+			err = c.Write(t.Context(), id, value, func(context.Context) error { return nil })
+		case way == 2 && indexed:
+			_, err = c.InvalidateTag(t.Context(), "last:"+id[len(id)-1:])
+		case way == 3 && indexed:
+			_, err = c.InvalidatePrefix(t.Context(), id[:len(id)-1])
+		default:
+			err = c.Put(t.Context(), id, value)
+		}
+		if err != nil && !errors.Is(err, cache.ErrSuperseded) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestStoppedNode: messages go before a stopped node has read them. It loads everything again.
+func TestStoppedNode(t *testing.T) {
+	t.Parallel()
+	node := redistest.Standalone(t)
+	o, rule, ids := redis.Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}, domain.ChannelRule, idsOf(20)
+	rule.MaxMessages = "10"
+	w := newWorld(t, o, o, rule)
+	authors, _ := w.process(t)
+	n := w.follow(t, records.Author, shard.All)
+	require.NoError(t, authors.Put(t.Context(), ids[0], "old"))
+	w.requireEqual(t, ids, n)
+
+	w.channels.closed.Lock()
+	for _, id := range ids {
+		require.NoError(t, authors.Put(t.Context(), id, "new"))
+	}
+	require.NoError(t, authors.Invalidate(t.Context(), ids[0]))
+	w.channels.closed.Unlock()
+	w.requireEqual(t, ids, n)
+	require.True(t, n.hadGap())
+}
+
+// TestLossyFailover: the Redis of the channels loses announcements that a stopped node hasn't read, and a subscriber can't tell.
+func TestLossyFailover(t *testing.T) {
+	t.Parallel()
+	cluster, standalone, ids := redistest.StartCluster(t, redistest.Options{}), redistest.Standalone(t), idsOf(3)
+	w := newWorld(t, redis.Options{URL: standalone.URL(), KeyPrefix: redistest.Prefix(t)},
+		redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: time.Minute}, domain.ChannelRule)
+	authors, _ := w.process(t)
+	n := w.follow(t, records.Author, shard.All)
+	require.NoError(t, authors.Put(t.Context(), ids[0], "old"))
+	w.requireEqual(t, ids, n)
+
+	w.channels.closed.Lock()
+	cluster.FailoverThatLoses(t, cluster.Slot("{"+domain.Channel(records.Author)+"}"), func() {
+		require.NoError(t, authors.Put(t.Context(), ids[0], "new"))
+		require.NoError(t, authors.Put(t.Context(), ids[1], "another"))
+	})
+	w.channels.closed.Unlock()
+	w.requireEqual(t, ids, n)
+	require.True(t, n.hadGap())
+}
+
+// TestLostValues: the Redis of the values loses some that a node has read already.
+func TestLostValues(t *testing.T) {
+	t.Parallel()
+	cluster, standalone, ids := redistest.StartCluster(t, redistest.Options{}), redistest.Standalone(t), idsOf(3)
+	w := newWorld(t, redis.Options{URL: strings.Join(cluster.Addrs(), ","), Timeout: time.Minute},
+		redis.Options{URL: standalone.URL(), KeyPrefix: redistest.Prefix(t)}, domain.ChannelRule)
+	authors, _ := w.process(t)
+	n := w.follow(t, records.Author, shard.All)
+	require.NoError(t, authors.Put(t.Context(), ids[0], "old"))
+	w.requireEqual(t, ids, n)
+
+	cluster.FailoverThatLoses(t, cluster.Slot("{"+ids[0]+"}"), func() {
+		require.NoError(t, authors.Put(t.Context(), ids[0], "new"))
+		w.requireEqual(t, ids, n)
+	})
+	require.Equal(t, map[string]string{ids[0]: `"old"`}, w.inRedis(t, records.Author, shard.All))
+	w.requireEqual(t, ids, n)
+	require.True(t, n.hadGap())
+}

@@ -1,0 +1,50 @@
+package records_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
+)
+
+// A primary that was restarted, or promoted, has another life.
+func TestLives(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, redistest.Options{})
+	conn := storetest.Connect(t, redis.Options{
+		URL: strings.Join(sentinel.Addrs(), ","), Sentinel: redis.Sentinel{Master: redistest.MasterName}, Timeout: time.Minute,
+	})
+	life := func() string {
+		life, err := redisrecords.Life(t.Context(), conn)
+		require.NoError(t, err)
+		return life
+	}
+	before := life()
+	sentinel.Failover(t)
+	require.NotEqual(t, before, life())
+}
+
+// A replica that hangs is none of the nodes that values are read from.
+func TestReplicaThatHangs(t *testing.T) {
+	t.Parallel()
+	nodes := redistest.StartCluster(t, redistest.Options{})
+	replica, options := nodes.Replica(t, 0), redis.Options{URL: strings.Join(nodes.Addrs(), ",")}
+	set(t, storetest.Connect(t, options).Client(), "", 0, map[string]string{"1": "x"})
+	var conn *redis.Conn
+	require.Eventually(t, func() bool { // a cluster lists replicas once it has seen them at work
+		conn = storetest.Connect(t, options)
+		return conn.Client().Nodes()[replica.Addr()] != nil
+	}, time.Minute, 100*time.Millisecond)
+	values := redisrecords.NewValues(conn)
+	replica.Pause(t)
+	_, err := values.Life(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"1"}, rest(t, values.Walk(records.Author)))
+}

@@ -1,0 +1,170 @@
+// Package scan walks over the keys of a Redis, for diagnostics. It changes nothing.
+//
+// It goes from primary to primary with SCAN, whose COUNT bounds how long one call keeps Redis busy, and asks about the keys of each
+// page in one pipeline. All it keeps is one page. Start at [New].
+
+package records
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/keyspace"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// page is how many keys one SCAN looks at, about.
+const page = 250
+
+// KeySource walks over the keys that begin with the connection's prefix. It implements survey.KeySource.
+type KeySource struct {
+	conn *redis.Conn
+}
+
+// NewKeySource returns the source of a connection.
+func NewKeySource(conn *redis.Conn) *KeySource { return &KeySource{conn: conn} }
+
+// Count returns how many keys the primaries have, whatever their prefix.
+func (s *KeySource) Count(ctx context.Context) (total int64, err error) {
+	err = s.eachPrimary(ctx, func(node rueidis.Client) error {
+		return s.conn.Retry(ctx, "count keys", func(ctx context.Context) error {
+			n, err := node.Do(ctx, node.B().Dbsize().Build()).AsInt64()
+			total += n
+			return err
+		})
+	})
+	return total, err
+}
+
+// Walk visits all keys. The errors are those of package fault. Keys that end meanwhile, or whose slot moves, are left out.
+func (s *KeySource) Walk(ctx context.Context, v keyspace.Visitor) error {
+	pattern := literal.Replace(s.conn.Prefix()) + "*"
+	return s.eachPrimary(ctx, func(node rueidis.Client) error {
+		for cursor := uint64(0); ; {
+			if err := v.Wait(ctx, page); err != nil {
+				return err
+			}
+			var found rueidis.ScanEntry
+			err := s.conn.Retry(ctx, "scan", func(ctx context.Context) (err error) {
+				found, err = node.Do(ctx, node.B().Scan().Cursor(cursor).Match(pattern).Count(page).Build()).AsScanEntry()
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			keys, err := s.look(ctx, node, found.Elements, v)
+			if err != nil {
+				return err
+			}
+			v.Visit(keys, page)
+			if cursor = found.Cursor; cursor == 0 {
+				return nil
+			}
+		}
+	})
+}
+
+// literal quotes what is special in a pattern.
+var literal = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// eachPrimary calls do with each primary. The client of a Cluster shows the replicas that are in sync, too.
+func (s *KeySource) eachPrimary(ctx context.Context, do func(rueidis.Client) error) error {
+	client := s.conn.Client()
+	for _, node := range client.Nodes() {
+		if client.Mode() == rueidis.ClientModeCluster {
+			replica, err := s.isReplica(ctx, node)
+			if err != nil {
+				return err
+			}
+			if replica {
+				continue
+			}
+		}
+		if err := do(node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *KeySource) isReplica(ctx context.Context, node rueidis.Client) (replica bool, err error) {
+	err = s.conn.Retry(ctx, "ask for the role", func(ctx context.Context) error {
+		text, err := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
+		replica = strings.Contains(text, "\nrole:slave\r\n")
+		return err
+	})
+	return replica, err
+}
+
+// look asks about the keys of a page that are of interest.
+func (s *KeySource) look(ctx context.Context, node rueidis.Client, names []string, v keyspace.Visitor) ([]keyspace.Key, error) {
+	var keys []keyspace.Key
+	var commands []rueidis.Completed
+	var measured []bool
+	for _, name := range names {
+		short := strings.TrimPrefix(name, s.conn.Prefix())
+		wanted, measure := v.Wants(short)
+		if !wanted {
+			continue
+		}
+		keys, measured = append(keys, keyspace.Key{Name: short}), append(measured, measure)
+		commands = append(commands, node.B().Type().Key(name).Build(), node.B().Pttl().Key(name).Build())
+		if measure {
+			commands = append(commands, node.B().MemoryUsage().Key(name).Build())
+		}
+	}
+	if len(commands) == 0 {
+		return nil, nil
+	}
+	for i := range commands {
+		commands[i] = commands[i].Pin() // a retry sends them again
+	}
+	var found []keyspace.Key
+	err := s.conn.Retry(ctx, "look at keys", func(ctx context.Context) (err error) {
+		found, err = decode(keys, measured, node.DoMulti(ctx, commands...))
+		return err
+	})
+	return found, err
+}
+
+// decode returns the keys that are still there.
+func decode(keys []keyspace.Key, measured []bool, replies []rueidis.RedisResult) ([]keyspace.Key, error) {
+	found := make([]keyspace.Key, 0, len(keys))
+	for i, key := range keys {
+		of, err := replies[0].ToString()
+		left, gone := replies[1].AsInt64()
+		if err = errors.Join(err, gone); err == nil && measured[i] {
+			key.Bytes, _ = replies[2].AsInt64() // the user may not be allowed to ask, and the key may be gone
+		}
+		replies = replies[2:]
+		if measured[i] {
+			replies = replies[1:]
+		}
+		var refused *rueidis.RedisError
+		switch {
+		case errors.As(err, &refused):
+			if _, moved := refused.IsMoved(); moved {
+				continue
+			}
+			if _, asking := refused.IsAsk(); asking {
+				continue
+			}
+			return nil, err
+		case err != nil:
+			return nil, err
+		case of == "none" || left == noKey:
+			continue
+		}
+		key.Type, key.TTL = records.Type(of), time.Duration(left)*time.Millisecond
+		found = append(found, key)
+	}
+	return found, nil
+}
+
+// noKey is what PTTL replies if there is no such key. -1 means that it has no TTL.
+const noKey = -2

@@ -1,0 +1,184 @@
+package records
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+// The scripts of sessions.
+var (
+	createScript    = lua.Must("records/sessions/create")
+	checkScript     = lua.Must("records/sessions/check")
+	rotateScript    = lua.Must("records/sessions/rotate")
+	revokeScript    = lua.Must("records/sessions/revoke")
+	revokeallScript = lua.Must("records/sessions/revokeall")
+	listScript      = lua.Must("records/sessions/list")
+)
+
+var sessionRefusals = redis.Refusals{
+	"UNKNOWN": sessions.ErrNotFound,
+	"ENDED":   sessions.ErrEnded,
+}
+
+// The fields of a session, as in the source. Its times are those of the scripts.
+const (
+	fieldUser     = "user_id"
+	fieldUsername = "username"
+	fieldType     = "token_type"
+	fieldCreated  = "created_at"
+	fieldActive   = "last_activity"
+	fieldDevice   = "device_info"
+	fieldAuth     = "auth_data"
+
+	tokenType = "session"
+)
+
+// Sessions keeps sessions in Redis. It may be used by many goroutines.
+type Sessions struct {
+	conn *redis.Conn
+	keys keys
+}
+
+var _ sessions.Store = (*Sessions)(nil)
+
+// NewSessions returns the sessions in the Redis of a connection.
+func NewSessions(conn *redis.Conn) *Sessions { return &Sessions{conn: conn, keys: keys(conn.Prefix())} }
+
+// Create implements sessions.Store.
+func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) (sessions.Session, error) {
+	since := ""
+	if !d.Since.IsZero() {
+		since = strconv.FormatInt(d.Since.Unix(), 10)
+	}
+	args := []string{
+		d.ID, s.keys.base(d.User), redis.Milliseconds(r.TTL), strconv.Itoa(r.PerUser), since,
+		fieldUser, d.User, fieldUsername, d.Username, fieldType, tokenType,
+	}
+	if d.Device != nil {
+		args = append(args, fieldDevice, string(d.Device))
+	}
+	if d.AuthData != nil {
+		args = append(args, fieldAuth, string(d.AuthData))
+	}
+	reply, err := s.conn.Run(ctx, createScript, []string{s.keys.session(d.Ref), s.keys.sessions(d.User), s.keys.ended(d.User)}, args)
+	if err != nil {
+		return sessions.Session{}, fmt.Errorf("create a session: %w", err)
+	}
+	return sessionOf(reply, d.Ref)
+}
+
+// Check implements sessions.Store.
+func (s *Sessions) Check(ctx context.Context, of sessions.Ref, r sessions.Rules) (sessions.Session, error) {
+	reply, err := s.conn.Run(ctx, checkScript, []string{s.keys.session(of), s.keys.sessions(of.User)}, []string{of.ID, redis.Milliseconds(r.TTL)})
+	if err != nil {
+		return sessions.Session{}, fmt.Errorf("check a session: %w", err)
+	}
+	return sessionOf(reply, of)
+}
+
+// Rotate implements sessions.Store.
+func (s *Sessions) Rotate(ctx context.Context, of sessions.Ref, newID string, r sessions.Rules) (sessions.Session, error) {
+	next := sessions.Ref{User: of.User, ID: newID}
+	ks := []string{s.keys.session(of), s.keys.session(next), s.keys.sessions(of.User)}
+	reply, err := s.conn.Run(ctx, rotateScript, ks, []string{of.ID, newID, redis.Milliseconds(r.TTL)})
+	if err != nil {
+		return sessions.Session{}, fmt.Errorf("rotate a session: %w", err)
+	}
+	return sessionOf(reply, next)
+}
+
+// Revoke implements sessions.Store.
+func (s *Sessions) Revoke(ctx context.Context, of sessions.Ref) error {
+	reply, err := s.conn.Run(ctx, revokeScript, []string{s.keys.session(of), s.keys.sessions(of.User)}, []string{of.ID})
+	if err != nil {
+		return fmt.Errorf("revoke a session: %w", err)
+	}
+	return sessionRefusals.Check(reply, redis.OK)
+}
+
+// RevokeAll implements sessions.Store.
+func (s *Sessions) RevokeAll(ctx context.Context, user string, r sessions.Rules) (int, error) {
+	ended := time.Duration(0)
+	if r.Legacy {
+		ended = sessions.DefaultTTL
+	}
+	reply, err := s.conn.Run(ctx, revokeallScript, []string{s.keys.sessions(user), s.keys.ended(user)}, []string{s.keys.base(user), redis.Milliseconds(ended)})
+	if err != nil {
+		return 0, fmt.Errorf("revoke all sessions of a user: %w", err)
+	}
+	return countOf(reply)
+}
+
+// List implements sessions.Store. The reply may have some megabytes: other requests don't wait for it.
+func (s *Sessions) List(ctx context.Context, user string) ([]sessions.Session, error) {
+	var reply redis.Reply
+	err := s.conn.Retry(ctx, "list the sessions of a user", func(ctx context.Context) (err error) {
+		result := listScript.Exec(ctx, s.conn.Bulk(), []string{s.keys.sessions(user)}, []string{s.keys.base(user)})
+		if reply, err = redis.NewReply(listScript.Name(), result); err == nil && reply.Status == redis.Moving {
+			return redis.ErrMoving
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return sessionsOf(reply, user)
+}
+
+// sessionOf decodes what create.lua, check.lua and rotate.lua return.
+func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
+	if reply.Status != redis.OK {
+		return sessions.Session{}, sessionRefusals.Error(reply)
+	}
+	d := reply.Decoder()
+	found := sessions.Session{ID: of.ID, User: of.User, Username: d.Text(), Created: seconds(d), LastActivity: seconds(d)}
+	found.Device, found.AuthData = value(d), value(d)
+	found.Expires = time.UnixMilli(d.Int64()).UTC()
+	return found, d.End()
+}
+
+// countOf decodes what revokeall.lua returns.
+func countOf(reply redis.Reply) (int, error) {
+	if reply.Status != redis.OK {
+		return 0, sessionRefusals.Error(reply)
+	}
+	d := reply.Decoder()
+	return int(d.Int64()), d.End()
+}
+
+// sessionsOf decodes what list.lua returns.
+func sessionsOf(reply redis.Reply, user string) ([]sessions.Session, error) {
+	if reply.Status != redis.OK {
+		return nil, sessionRefusals.Error(reply)
+	}
+	var all []sessions.Session
+	d := reply.Decoder()
+	for d.More() {
+		one := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d), LastActivity: seconds(d), Device: value(d)}
+		one.Expires = time.UnixMilli(d.Int64()).UTC()
+		all = append(all, one)
+	}
+	return all, d.End()
+}
+
+func seconds(d *redis.Decoder) time.Time { return time.Unix(d.Int64(), 0).UTC() }
+
+// value reads JSON, or nil if there is none.
+func value(d *redis.Decoder) json.RawMessage {
+	b := d.Bytes()
+	switch {
+	case len(b) == 0:
+		return nil
+	case !json.Valid(b):
+		d.Fail(errors.New("a session has a field that isn't JSON"))
+	}
+	return b
+}

@@ -1,0 +1,317 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+)
+
+const heading = "## Sessions"
+
+var rules = sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}
+
+func ref(n int) sessions.Ref { return sessions.Ref{User: "ann", ID: fmt.Sprintf("%064x", n)} }
+
+func (h harness) create(t testing.TB, n int) {
+	t.Helper()
+	d := sessions.Draft{Ref: ref(n), New: sessions.New{Username: "Ann", Device: []byte(`{"a":1}`), AuthData: []byte(`[]`)}}
+	require.NoError(t, storagetest.ErrorOf(h.store.Create(t.Context(), d, rules)))
+}
+
+// calls are all operations on the session that there is, the last ones ending it.
+func (h harness) calls() []storetest.Call {
+	return []storetest.Call{
+		{Name: "check", Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.Check(ctx, ref(1), rules)) }},
+		{Name: "list", Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.List(ctx, "ann")) }},
+		{Name: "rotate", Do: func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.store.Rotate(ctx, ref(1), ref(2).ID, rules))
+		}},
+		{Name: "create", Do: func(ctx context.Context) error {
+			return storagetest.ErrorOf(h.store.Create(ctx, sessions.Draft{Ref: ref(3), New: sessions.New{Username: "Ann"}}, rules))
+		}},
+		{Name: "revoke", Do: func(ctx context.Context) error { return h.store.Revoke(ctx, ref(2)) }},
+		{Name: "revokeall", Do: func(ctx context.Context) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, "ann", rules)) }},
+	}
+}
+
+func TestPage(t *testing.T) {
+	t.Parallel()
+	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, heading)
+	k, of := keys(""), sessions.Ref{User: "<user>", ID: "<hash>"}
+	l := sessions.Legacy{User: "<user>", Username: "<username>", Token: "<token>"}
+	storetest.RequireDocumented(t, map[string]string{
+		"session": k.session(of), "sessions": k.sessions(of.User), "ended": k.ended(of.User),
+		"legacy": k.legacy(l), "source": k.source(l), "sourceSet": k.sourceSet(l),
+	}, rows, "base")
+	storetest.RequireSections(t, heading, scripts)
+	storetest.RequireUses(t, rows, scripts, map[string][]string{
+		"session": {k.session(of)}, "next": {k.session(of)}, "base": {k.session(of)}, "sessions": {k.sessions(of.User)}, "ended": {k.ended(of.User)},
+	}, "find", "forget")
+	require.Equal(t, "mm1:session:{a%7D}:", keys("mm1:").base("a}"))
+}
+
+func TestSessionsScripts(t *testing.T) {
+	t.Parallel()
+	scripts := luatest.Scripts(t, "records/sessions")
+	storetest.RequireStatuses(t, "store.go", scripts)
+	storetest.RequireOneCaller(t, scripts, map[string]string{"revokeall": "RevokeAll"})
+}
+
+// TestKeysOfASession: the fields are those of the source, and nothing has the token.
+func TestKeysOfASession(t *testing.T) {
+	t.Parallel()
+	l := storetest.NewLab(t)
+	h := harness{NewSessions(l.Conn)}
+	h.create(t, 1)
+	require.Equal(t, []string{"session:{ann}:" + ref(1).ID, "user_sessions:{ann}"}, l.Found(t))
+	fields, err := l.Node.Do(t, "HGETALL", h.store.keys.session(ref(1))).AsStrMap()
+	require.NoError(t, err)
+	require.Regexp(t, `^1\d{9}$`, fields["created_at"])
+	require.Equal(t, map[string]string{
+		"user_id": "ann", "username": "Ann", "token_type": "session", "created_at": fields["created_at"], "last_activity": fields["created_at"],
+		"device_info": `{"a":1}`, "auth_data": `[]`,
+	}, fields)
+	require.Equal(t, ref(1).ID, l.Value(t, "user_sessions:{ann}"))
+	require.NoError(t, storagetest.ErrorOf(h.store.Rotate(t.Context(), ref(1), ref(2).ID, rules)))
+	require.Equal(t, ref(2).ID, l.Value(t, "user_sessions:{ann}"))
+}
+
+// TestTheSetOutlivesItsSessions: whatever is done, in whatever order, and whatever lives servers have configured, a set ends no
+// earlier than any session of it, every key has an end, and entries of sessions that have ended don't add up.
+func TestTheSetOutlivesItsSessions(t *testing.T) {
+	t.Parallel()
+	l := storetest.NewLab(t)
+	h := harness{NewSessions(l.Conn)}
+	ctx, sequence := t.Context(), 0
+	rapid.Check(t, func(t *rapid.T) {
+		sequence++
+		user := "u" + strconv.Itoa(sequence)
+		of := func(label string) sessions.Ref {
+			return sessions.Ref{User: user, ID: ref(rapid.IntRange(1, 12).Draw(t, label)).ID}
+		}
+		run := func(name string, do func(r sessions.Rules) error) func(*rapid.T) {
+			return func(t *rapid.T) {
+				life := rapid.SampledFrom([]time.Duration{time.Minute, time.Hour, sessions.DefaultTTL}).Draw(t, "life of "+name)
+				err := do(sessions.Rules{TTL: life, PerUser: rapid.IntRange(1, 8).Draw(t, "most"), Legacy: rapid.Bool().Draw(t, "legacy")})
+				require.NoError(t, storagetest.Ignoring(err, sessions.ErrNotFound), name)
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"create": run("create", func(r sessions.Rules) error {
+				return storagetest.ErrorOf(h.store.Create(ctx, sessions.Draft{Ref: of("new"), New: sessions.New{Username: "U"}}, r))
+			}),
+			"check": run("check", func(r sessions.Rules) error { return storagetest.ErrorOf(h.store.Check(ctx, of("one"), r)) }),
+			"rotate": run("rotate", func(r sessions.Rules) error {
+				return storagetest.ErrorOf(h.store.Rotate(ctx, of("one"), of("next").ID, r))
+			}),
+			"revoke": run("revoke", func(sessions.Rules) error { return h.store.Revoke(ctx, of("one")) }),
+			"all":    run("all", func(r sessions.Rules) error { return storagetest.ErrorOf(h.store.RevokeAll(ctx, user, r)) }),
+			"age": func(t *rapid.T) {
+				if one := of("one"); storagetest.ErrorOf(h.store.Check(ctx, one, rules)) == nil {
+					require.NoError(t, h.Age(ctx, one, time.Duration(rapid.IntRange(1, 40).Draw(t, "days"))*24*time.Hour))
+				}
+			},
+			"": func(t *rapid.T) { requireWhole(t, h, user) },
+		})
+	})
+	for _, key := range l.Found(t) {
+		require.NotNil(t, records.Of(key), key)
+	}
+}
+
+// requireWhole expects what there is of a user to be as it must.
+func requireWhole(t *rapid.T, h harness, user string) {
+	ctx := context.Background()
+	setEnds, err := h.do(ctx, "PEXPIRETIME", h.store.keys.sessions(user))
+	require.NoError(t, err)
+	require.NotEqual(t, int64(-1), setEnds, "it has an end")
+	alive, err := h.store.List(ctx, user)
+	require.NoError(t, err)
+	for _, one := range alive {
+		require.LessOrEqual(t, one.Expires.UnixMilli(), setEnds)
+		require.Greater(t, one.Expires.UnixMilli(), int64(0), "it has an end")
+	}
+	entries, err := h.do(ctx, "SCARD", h.store.keys.sessions(user))
+	require.NoError(t, err)
+	require.LessOrEqual(t, entries, int64(12))
+}
+
+func TestCosts(t *testing.T) {
+	t.Parallel()
+	m := storetest.NewMeter(t, redistest.Options{})
+	h := harness{NewSessions(m.Conn)}
+	h.create(t, 1)
+	m.Reset(t)
+	for range 10 {
+		require.NoError(t, h.calls()[0].Do(t.Context()))
+	}
+	require.Equal(t, map[string]int{"evalsha": 10, "hmget": 10, "pexpiretime": 10, "sismember": 10, "time": 10}, m.Stats(t), "a check is one command")
+	for n := range sessions.MaxPerUser {
+		h.create(t, n)
+	}
+	m.Reset(t)
+	count, err := h.store.RevokeAll(t.Context(), "ann", rules)
+	require.NoError(t, err)
+	require.Equal(t, sessions.MaxPerUser, count)
+	require.Equal(t, 1, m.Stats(t)["evalsha"], "revoking 1,000 sessions is one command")
+}
+
+// TestAFullRedis: nobody is logged out, and everybody can be.
+func TestAFullRedis(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	h := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
+	h.create(t, 1)
+	require.NoError(t, h.Age(t.Context(), ref(1), 20*time.Hour)) // so that it is due
+	storetest.FillUp(t, node)
+	for _, c := range h.calls() {
+		if c.Name == "create" {
+			storetest.RequireFull(t, c.Do(t.Context()))
+			continue
+		}
+		require.NoError(t, c.Do(t.Context()), c.Name)
+	}
+	require.NotContains(t, storetest.Dump(t, node), h.store.keys.sessions("ann"))
+}
+
+// TestAnEvictingRedis: without its entry in the set a session isn't valid, since it could not be revoked with the others.
+func TestAnEvictingRedis(t *testing.T) {
+	t.Parallel()
+	l := storetest.NewLab(t)
+	h := harness{NewSessions(l.Conn)}
+	h.create(t, 1)
+	require.NoError(t, storagetest.ErrorOf(h.do(t.Context(), "DEL", h.store.keys.sessions("ann"))))
+	for _, c := range h.calls()[:3] {
+		require.NoError(t, storagetest.Ignoring(c.Do(t.Context()), sessions.ErrNotFound), c.Name)
+	}
+	require.ErrorIs(t, h.calls()[0].Do(t.Context()), sessions.ErrNotFound)
+}
+
+// TestWrongTypes: a key that is something else stops nothing halfway.
+func TestWrongTypes(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []func(h harness) string{
+		func(h harness) string { return h.store.keys.sessions("ann") }, func(h harness) string { return h.store.keys.session(ref(1)) },
+	} {
+		l := storetest.NewLab(t)
+		h := harness{NewSessions(l.Conn)}
+		h.create(t, 1)
+		require.NoError(t, l.Node.Do(t, "SET", wrong(h), "odd").Error())
+		before := l.Found(t)
+		for _, c := range h.calls()[:3] {
+			err := c.Do(t.Context())
+			require.Error(t, err, c.Name)
+			require.NotErrorIs(t, err, sessions.ErrNotFound)
+			require.Equal(t, before, l.Found(t), c.Name)
+		}
+		_ = h.store.Revoke(t.Context(), ref(1))
+		require.NotContains(t, l.Found(t), strings.TrimPrefix(h.store.keys.session(ref(1)), l.Conn.Prefix()), "a session is revoked all the same")
+	}
+}
+
+// TestRights: a user of Redis that lacks a right changes nothing.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	for missing, operations := range map[string][]string{
+		"sadd": {"create", "rotate"}, "srem": {"create", "rotate", "revoke"}, "pexpireat": {"create", "rotate", "check"},
+		"hset": {"create", "check"}, "del": {"revokeall"},
+	} {
+		t.Run(missing, func(t *testing.T) {
+			t.Parallel()
+			node := redistest.Start(t, redistest.Options{})
+			h := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL()}))}
+			h.create(t, 1)
+			require.NoError(t, h.Age(t.Context(), ref(1), 20*time.Hour))
+			require.NoError(t, node.Do(t, "ACL", "SETUSER", "weak", "on", ">secret", "allkeys", "allchannels", "+@all", "-"+missing).Error())
+			weak := harness{NewSessions(storetest.Connect(t, redis.Options{URL: node.URL(), Username: "weak", Password: "secret", Logger: slog.New(slog.DiscardHandler)}))}
+			before := storetest.Dump(t, node)
+			for _, c := range weak.calls() {
+				for _, name := range operations {
+					if name == c.Name {
+						storetest.RequireUnavailable(t, c.Do(t.Context()), name)
+						require.Equal(t, before, storetest.Dump(t, node), name)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestSlotMove: while the slot of a user moves, a session is never taken for one that has ended.
+func TestSlotMove(t *testing.T) {
+	t.Parallel()
+	c := storetest.StartTwoNodes(t)
+	h := harness{NewSessions(c.Connect(t, redis.Options{Timeout: 100 * time.Millisecond}))}
+	for n := 1; n <= 20; n++ {
+		h.create(t, n)
+	}
+	move := c.OpenMove(t, "ann")
+	for moved := 1; moved > 0; moved = move.MoveKeys(t, 4) {
+		all, err := h.store.List(t.Context(), "ann")
+		require.True(t, err == nil && len(all) == 20 || isUnavailable(err), "%d: %v", len(all), err)
+		for n := 1; n <= 20; n += 7 {
+			_, err := h.store.Check(t.Context(), ref(n), rules)
+			require.True(t, err == nil || isUnavailable(err), "%v", err)
+		}
+		_, err = h.store.Create(t.Context(), sessions.Draft{Ref: ref(100 + moved), New: sessions.New{Username: "Ann"}}, rules)
+		require.True(t, err == nil || isUnavailable(err), "%v", err)
+	}
+	move.CloseSlot(t)
+	slow := harness{NewSessions(c.Connect(t, redis.Options{}))}
+	for n := 1; n <= 20; n++ {
+		require.NoError(t, storagetest.ErrorOf(slow.store.Check(t.Context(), ref(n), rules)))
+	}
+	legacy := rules
+	legacy.Legacy = true
+	require.NoError(t, storagetest.ErrorOf(slow.store.RevokeAll(t.Context(), "ann", legacy)))
+	slow.create(t, 1)
+	move = c.OpenMove(t, "ann")
+	for _, key := range []string{slow.store.keys.sessions("ann"), slow.store.keys.ended("ann")} { // they are there, and the session isn't yet
+		move.MoveKey(t, key)
+	}
+	require.ErrorIs(t, storagetest.ErrorOf(h.store.RevokeAll(t.Context(), "ann", rules)), fault.ErrUnavailable)
+	require.ErrorIs(t, storagetest.ErrorOf(h.store.List(t.Context(), "ann")), fault.ErrUnavailable)
+	for move.MoveKeys(t, 100) > 0 {
+		continue
+	}
+	move.CloseSlot(t)
+	count, err := slow.store.RevokeAll(t.Context(), "ann", rules)
+	require.NoError(t, err)
+	require.Equal(t, 1, count, "it wasn't removed halfway")
+	require.ErrorIs(t, storagetest.ErrorOf(slow.store.Check(t.Context(), ref(1), rules)), sessions.ErrNotFound)
+}
+
+func TestDecoding(t *testing.T) {
+	t.Parallel()
+	right := []string{`{'OK', 'Ann', '1', '2', '', '{}', 3}`}
+	wrong := []string{`{'OK'}`, `{'OK', 'Ann', 'x', '2', '', '', 3}`, `{'OK', 'Ann', '1', '2', '{', '', 3}`, `{'OK', 'Ann', '1', '2', '', '', 3, 4}`}
+	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"session":   func(r redis.Reply) error { return storagetest.ErrorOf(sessionOf(r, ref(1))) },
+		"revokeall": func(r redis.Reply) error { return storagetest.ErrorOf(countOf(r)) },
+		"list":      func(r redis.Reply) error { return storagetest.ErrorOf(sessionsOf(r, "ann")) },
+	}, map[string][]string{
+		"session": right, "revokeall": {`{'OK', 7}`}, "list": {`{'OK'}`, `{'OK', 'id', 'Ann', '1', '2', '', 3}`},
+	}, map[string][]string{
+		"session": wrong, "revokeall": {`{'OK'}`, `{'OK', 'x'}`}, "list": {`{'OK', 'id'}`, `{'OK', 'id', 'Ann', '1', '2', '', 3, 'id'}`},
+	})
+	storetest.RequireRefusals(t, sessionRefusals, map[string]error{"UNKNOWN": sessions.ErrNotFound, "ENDED": sessions.ErrEnded})
+}
+
+func isUnavailable(err error) bool { return errors.Is(err, fault.ErrUnavailable) }

@@ -1,0 +1,191 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records/settings"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+	"github.com/tidemark-dev/tidemark/storage/storagetest/recordstest"
+)
+
+func TestSettingsConformance(t *testing.T) {
+	t.Parallel()
+	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
+		recordstest.RunSettings(t, func(t testing.TB) recordstest.SettingHarness {
+			t.Helper()
+			s := NewSettings(storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))
+			s.most = recordstest.Most
+			return settingsHarness{s, r.Client}
+		})
+	})
+}
+
+// harness is a store with a key prefix of its own.
+type settingsHarness struct {
+	store  *Settings
+	client rueidis.Client
+}
+
+func (h settingsHarness) Store() settings.Store { return h.store }
+
+func (h settingsHarness) Lose(ctx context.Context, name string) error {
+	return h.client.Do(ctx, h.client.B().Del().Key(h.store.conn.Prefix()+"env_vars:{"+name+"}").Build()).Error()
+}
+
+// Age takes time off the marks.
+func (h settingsHarness) Age(ctx context.Context, d time.Duration) error {
+	const script = `
+for i, value in ipairs(redis.call('HGETALL', KEYS[1])) do
+  if i % 2 == 0 then
+    local name = redis.call('HGETALL', KEYS[1])[i - 1]
+    redis.call('HSET', KEYS[1], name, (string.gsub(value, '%d+', function(at) return string.format('%d', at - ARGV[1]) end)))
+  end
+end
+return 1`
+	c := h.client
+	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(1).Key(h.store.conn.Prefix()+"env_vars").Arg(fmt.Sprint(d.Microseconds())).Build()).Error()
+}
+
+func TestSettingsPage(t *testing.T) {
+	t.Parallel()
+	const heading = "## Settings"
+	scripts, rows := luatest.Scripts(t, "records/settings"), storetest.KeyRows(t, heading)
+	storetest.RequireSections(t, heading, scripts)
+	storetest.RequireUses(t, rows, scripts, map[string][]string{"marks": {"env_vars"}}, "put", "delete", "read", "names", "sweep")
+	require.Len(t, rows, 2)
+	storetest.RequireStatuses(t, "store.go", scripts)
+}
+
+// A put that ends in its middle leaves the setting as secret as before, or more so.
+func TestPutsThatEndEarly(t *testing.T) {
+	t.Parallel()
+	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
+		s := NewSettings(f.Conn)
+		put := func(ctx context.Context, value string, want settings.Secrecy) error {
+			_, err := s.Put(ctx, settings.Put{Name: "A", Value: value, Want: want, Usual: settings.Public})
+			return err
+		}
+		require.NoError(t, put(t.Context(), "public", settings.Public))
+		f.Fail(text, "SET")
+		require.Error(t, put(storetest.Shortly(t), "secret", settings.Secret))
+		f.Recover(t)
+		found, err := s.Read(t.Context(), []string{"A"})
+		require.NoError(t, err)
+		require.Equal(t, settings.Secret, found[0].Is, "its value may be on its way")
+		require.NoError(t, put(t.Context(), "secret", settings.Secret), "a repeat completes it")
+		f.Fail(text, "SET")
+		require.Error(t, put(storetest.Shortly(t), "public", settings.Public))
+		f.Recover(t)
+		found, err = s.Read(t.Context(), []string{"A"})
+		require.NoError(t, err)
+		require.Equal(t, settings.Secret, found[0].Is, "it is public only when its value is")
+	})
+}
+
+// A put makes a setting public only if no other put may write a secret value after it, however the steps of both mix.
+func TestPublicIsForOwnValuesOnly(t *testing.T) {
+	t.Parallel()
+	l := storetest.NewLab(t)
+	s := NewSettings(l.Conn)
+	public := settings.Put{Name: "A", Value: "public", Want: settings.Public, Usual: settings.Secret}
+	put := func(p settings.Put) settings.Secrecy {
+		is, err := s.Put(t.Context(), p)
+		require.NoError(t, err)
+		return is
+	}
+	for _, want := range []settings.Secrecy{settings.Secret, ""} {
+		secret := settings.Put{Name: "A", Value: "secret", Want: settings.Secret, Usual: settings.Secret}
+		put(secret)
+		secret.Want = want
+		mark, _, err := s.mark(t.Context(), public, "")
+		require.NoError(t, err)
+		put(secret)
+		mark, _, err = s.mark(t.Context(), public, mark)
+		require.NoError(t, err)
+		require.Equal(t, settings.Secret, secrecy(mark), "the other one came in between")
+		require.Equal(t, settings.Public, put(public))
+
+		secret.Want = settings.Secret
+		for range 2 { // writes its value later, or never
+			require.NoError(t, storagetest.ErrorOf2(s.mark(t.Context(), secret, "")))
+		}
+		require.Equal(t, settings.Secret, put(public), "the secret value may be on its way")
+		put(secret)
+		require.Equal(t, settings.Secret, put(public))
+		require.NoError(t, settingsHarness{s, l.Node.Client()}.Age(t.Context(), grace))
+		require.Equal(t, settings.Public, put(public))
+	}
+}
+
+// A delete leaves a mark that a put has just written, whose value may be on its way.
+func TestMarksOfValuesOnTheirWay(t *testing.T) {
+	t.Parallel()
+	l := storetest.NewLab(t)
+	s := NewSettings(l.Conn)
+	require.NoError(t, storagetest.ErrorOf2(s.mark(t.Context(), settings.Put{Name: "A", Usual: settings.Public}, "")))
+	require.NoError(t, s.Delete(t.Context(), "A"))
+	require.Equal(t, []string{"env_vars"}, l.Found(t))
+	require.NoError(t, settingsHarness{s, l.Node.Client()}.Age(t.Context(), grace))
+	require.NoError(t, s.Delete(t.Context(), "A"))
+	require.Empty(t, l.Found(t))
+}
+
+func TestManySettings(t *testing.T) {
+	t.Parallel()
+	l := storetest.NewLab(t)
+	s := NewSettings(l.Conn)
+	const fill = `
+for i = 1, 10000 do
+  redis.call('HSET', KEYS[1], 'S' .. i .. string.rep('x', 100), 'public ' .. i)
+end
+return 1`
+	require.NoError(t, l.Node.Do(t, "EVAL", fill, "1", l.Conn.Prefix()+"env_vars").Error())
+	names, err := s.Names(t.Context())
+	require.NoError(t, err)
+	require.Len(t, names, settings.MaxSettings)
+	require.NoError(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "MORE", Usual: settings.Public})), "the sweep removes them all")
+	names, err = s.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"MORE"}, names)
+}
+
+func TestSettingsErrorsOfRedis(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, redistest.Options{})
+	s := NewSettings(storetest.Connect(t, redis.Options{URL: node.URL(), Logger: slog.New(slog.DiscardHandler)}))
+	require.NoError(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})))
+	storetest.FillUp(t, node)
+	storetest.RequireFull(t, storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "B", Usual: settings.Public})))
+	require.NoError(t, s.Delete(t.Context(), "A"))
+	storetest.Set(t, node, "maxmemory", "0")
+	require.NoError(t, node.Do(t, "HSET", "env_vars:{B}", "a", "b").Error())
+	require.Error(t, storetest.ErrorOf(s.Read(t.Context(), []string{"A", "B"})))
+	require.NoError(t, node.Do(t, "SET", "env_vars", "x").Error())
+	for _, err := range []error{
+		storetest.ErrorOf(s.Names(t.Context())), storetest.ErrorOf(s.Read(t.Context(), []string{"A"})), s.Delete(t.Context(), "A"),
+		storetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})),
+	} {
+		require.ErrorContains(t, err, "WRONGTYPE")
+		require.NotContains(t, strings.ToLower(err.Error()), "value of")
+	}
+}
+
+func TestSettingsDecoding(t *testing.T) {
+	t.Parallel()
+	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
+		"mark": func(r redis.Reply) error { return storetest.ErrorOf(markOf(r)) },
+	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`, `{'OPEN', 'secret 1 2'}`}}, map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
+	storetest.RequireRefusals(t, redis.Refusals{"FULL": settings.ErrTooMany}, map[string]error{"FULL": settings.ErrTooMany})
+}

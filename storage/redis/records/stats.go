@@ -1,0 +1,156 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+// The scripts of statistics.
+var (
+	changeScript = lua.Must("records/change_stats")
+	rangeScript  = lua.Must("records/range_stats")
+)
+
+// statusOther is the status of a change whose window isn't the present one.
+const statusOther redis.Status = "OTHER"
+
+// seriesKey returns the key of a series, or that of one of its windows.
+func (s *Counters) seriesKey(of counters.Series, window ...time.Time) string {
+	kind, name := records.Metric, of.Timeframe.Name
+	if of.Fields {
+		kind = records.Stats
+	}
+	for _, start := range window {
+		name += ":" + number(start.Unix())
+	}
+	return key(s.conn, kind, of.Name, name)
+}
+
+// addedKey returns the key that marks an addition.
+func (s *Counters) addedKey(of counters.Series, id string) string {
+	kind := records.Metric
+	if of.Fields {
+		kind = records.Stats
+	}
+	return key(s.conn, records.Added, of.Name, kind.Name+"."+of.Timeframe.Name, id)
+}
+
+// atNow calls a function with the time, by Redis's clock, of which the first is a guess. The function returns Redis's time if
+// it matters that this is another one; then it has changed nothing.
+func (s *Counters) atNow(call func(now time.Time) (other time.Time, err error)) error {
+	now := s.now()
+	for range 3 {
+		other, err := call(now)
+		if err != nil || other.IsZero() {
+			return err
+		}
+		now = other
+	}
+	return fault.ErrUnavailable.WithCause(errors.New("redis's clock moves"))
+}
+
+// Change implements counters.StatsStore. The script refuses a window that isn't the present one by Redis's clock, and is run
+// again.
+func (s *Counters) Change(ctx context.Context, c counters.Change) (window counters.Window, err error) {
+	fields := slices.Sorted(maps.Keys(c.Values))
+	most, repeat := "0", redis.Milliseconds(c.Repeat)
+	if c.Fields {
+		most = strconv.Itoa(counters.MaxStatsFields)
+	}
+	if c.Set {
+		repeat = "0"
+	}
+	var changes []string
+	for _, field := range fields {
+		changes = append(changes, field, strconv.FormatInt(c.Values[field], 10))
+	}
+	err = s.atNow(func(now time.Time) (other time.Time, err error) {
+		window = counters.Window{Start: c.Timeframe.Start(now), Values: map[string]int64{}}
+		keys := []string{s.seriesKey(c.Series), s.seriesKey(c.Series, window.Start), s.addedKey(c.Series, c.ID)}
+		args := []string{
+			number(window.Start.Unix()), whole(c.Timeframe.Length), whole(c.Timeframe.Keep), repeat,
+			number(counters.MaxValue), most,
+		}
+		reply, err := s.conn.Run(ctx, changeScript, keys, append(args, changes...))
+		if err != nil {
+			return other, fmt.Errorf("change statistics: %w", err)
+		}
+		return changed(reply, fields, window.Values)
+	})
+	return window, err
+}
+
+// changed decodes what change_stats.lua returns.
+func changed(reply redis.Reply, fields []string, values map[string]int64) (other time.Time, err error) {
+	d := reply.Decoder()
+	switch reply.Status {
+	case redis.OK:
+		for _, field := range fields {
+			values[field] = d.Int64()
+		}
+	case statusOther:
+		other = time.Unix(d.Int64(), 0)
+	default:
+		return other, counterRefusals.Error(reply)
+	}
+	return other, d.End()
+}
+
+// Range implements counters.StatsStore. Windows up to now are read again if Redis's clock says that these are others.
+func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.Time) (windows []counters.Window, err error) {
+	fields := "0"
+	if of.Fields {
+		fields = "1"
+	}
+	err = s.atNow(func(now time.Time) (other time.Time, err error) {
+		starts := of.Timeframe.Windows(from, to, now)
+		keys := make([]string, len(starts))
+		for i, start := range starts {
+			keys[i] = s.seriesKey(of, start)
+		}
+		if len(keys) == 0 {
+			return other, nil // nothing so old is kept
+		}
+		reply, err := s.conn.Run(ctx, rangeScript, keys, []string{fields})
+		if err != nil {
+			return other, fmt.Errorf("read statistics: %w", err)
+		}
+		if reply.Status != redis.OK {
+			return other, counterRefusals.Error(reply)
+		}
+		d := reply.Decoder()
+		if read := time.Unix(d.Int64(), 0); !slices.Equal(starts, of.Timeframe.Windows(from, to, read)) {
+			return read, d.Err()
+		}
+		windows, err = windowsOf(d, starts)
+		return other, err
+	})
+	return windows, err
+}
+
+// windowsOf decodes the windows that have values.
+func windowsOf(d *redis.Decoder, starts []time.Time) (windows []counters.Window, err error) {
+	for _, start := range starts {
+		w := counters.Window{Start: start, Values: map[string]int64{}}
+		d.Each(func(field *redis.Decoder) { w.Values[field.Text()] = field.Int64() })
+		if len(w.Values) > 0 {
+			windows = append(windows, w)
+		}
+	}
+	return windows, d.End()
+}
+
+func number(n int64) string { return strconv.FormatInt(n, 10) }
+
+func whole(d time.Duration) string { return number(int64(d / time.Second)) }

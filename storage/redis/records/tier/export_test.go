@@ -1,4 +1,0 @@
-package tier
-
-// ValueOf is what tests know of the replies of Redis that they can't bring about.
-var ValueOf = valueOf

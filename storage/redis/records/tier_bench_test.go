@@ -1,0 +1,94 @@
+package records_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/cache"
+	domain "github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
+	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
+)
+
+// BenchmarkPut is a write by each of many callers, of a kind with a tier and of one without.
+func BenchmarkPut(b *testing.B) {
+	for _, kind := range []*records.Kind{records.Topic, records.Author} {
+		b.Run(kind.Name, func(b *testing.B) {
+			o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
+			w := newWorld(b, o, o, domain.ChannelRule)
+			reads, err := tracked.Open(b.Context(), w.values, tracked.Options{})
+			require.NoError(b, err)
+			defer reads.Close()
+			store, announcer := rediscache.New(w.values, w.values, reads), redisrecords.NewAnnouncer(w.channels, []*records.Kind{records.Author}, w.values.Timeout())
+			defer store.Close()
+			defer announcer.Close()
+			store.Announce(announcer)
+			c := cache.New(store, cache.Options[string]{Kind: kind})
+			defer c.Close()
+			b.SetParallelism(32)
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 0; pb.Next(); i++ {
+					if err := c.Put(context.Background(), fmt.Sprint(i%1000), "value"); err != nil { //nolint:usetesting // RunParallel has no other
+						b.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// BenchmarkLoad is what a node needs for 100,000 values of 200 bytes, at no limited rate.
+func BenchmarkLoad(b *testing.B) {
+	o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
+	w := newWorld(b, o, o, domain.ChannelRule)
+	const entries = 100_000
+	value, client := strings.Repeat("x", 200), w.values.Client()
+	for i := 0; i < entries; i += 1000 {
+		var commands rueidis.Commands
+		for j := range 1000 {
+			commands = append(commands, client.B().Set().Key(o.KeyPrefix+records.Author.Key(fmt.Sprint(i+j))).Value(value).Build())
+		}
+		for _, reply := range client.DoMulti(b.Context(), commands...) {
+			require.NoError(b, reply.Error())
+		}
+	}
+	for b.Loop() {
+		ctx, cancel := context.WithCancel(b.Context())
+		source := domain.NewSource(domain.SourceOptions{
+			Kind: records.Author, Values: redisrecords.NewValues(w.values), Channels: w.channels, Rate: 1 << 30,
+			Life: func(ctx context.Context) (string, error) { return redisrecords.Life(ctx, w.others) },
+		})
+		_ = source.Run(ctx, shard.All, func(shard.Reader[string, string, []byte]) { cancel() })
+		require.EqualValues(b, entries, source.Stats().Entries)
+	}
+	b.ReportMetric(entries*float64(b.N)/b.Elapsed().Seconds(), "values/s")
+}
+
+// BenchmarkFollow is the time from the beginning of a write until a node answers the new value.
+func BenchmarkFollow(b *testing.B) {
+	o := redis.Options{URL: redistest.Standalone(b).URL(), KeyPrefix: redistest.Prefix(b)}
+	w := newWorld(b, o, o, domain.ChannelRule)
+	authors, _ := w.process(b)
+	n := w.follow(b, records.Author, shard.All)
+	follow := func(value string) {
+		require.NoError(b, authors.Put(b.Context(), "1", value))
+		for n.answer(b, []string{"1"})["1"] != `"`+value+`"` {
+			runtime.Gosched()
+		}
+	}
+	follow("loaded")
+	for i := 0; b.Loop(); i++ {
+		follow(fmt.Sprint(i))
+	}
+}

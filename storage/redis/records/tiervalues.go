@@ -1,0 +1,146 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/tier"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+)
+
+// page is how many keys one SCAN looks at, about.
+const tierPageSize = 500
+
+// Values reads the values of the cache. Its methods may be called by many goroutines.
+type Values struct{ conn *redis.Conn }
+
+var _ tier.Values = (*Values)(nil)
+
+// NewValues returns the values in the cache's Redis.
+func NewValues(conn *redis.Conn) *Values { return &Values{conn} }
+
+// Life implements tier.Values.
+func (v *Values) Life(ctx context.Context) (string, error) { return Life(ctx, v.conn) }
+
+// Read implements tier.Values. The time that is left is read first: a value that is replaced in between ends too early rather than
+// too late, and that it was replaced is announced. An empty value counts as none.
+func (v *Values) Read(ctx context.Context, kind *records.Kind, ids []string) ([]tier.Value, error) {
+	values := make([]tier.Value, len(ids))
+	errs := v.conn.RetryEach(ctx, "read values", len(ids), func(ctx context.Context, left []int) []error {
+		client, commands := v.conn.Bulk(), make(rueidis.Commands, 0, 2*len(left))
+		for _, i := range left {
+			key := v.conn.Prefix() + kind.Key(ids[i])
+			commands = append(commands,
+				client.B().Pttl().Key(key).Build(), client.B().Getrange().Key(key).Start(0).End(int64(kind.MaxBytes)).Build())
+		}
+		results, errs := client.DoMulti(ctx, commands...), make([]error, len(left))
+		for n, i := range left {
+			values[i], errs[n] = decodeEntry(results[2*n], results[2*n+1], kind.MaxBytes)
+		}
+		return errs
+	})
+	return values, errors.Join(errs...)
+}
+
+func decodeEntry(left, text rueidis.RedisResult, most int) (tier.Value, error) {
+	ms, err := left.AsInt64()
+	if err != nil {
+		return tier.Value{}, err
+	}
+	data, err := text.AsBytes()
+	var refusal *rueidis.RedisError
+	if errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "WRONGTYPE ") {
+		return tier.Value{}, nil
+	}
+	return valueOf(ms, data, most), err
+}
+
+// noKey is what PTTL replies if there is no such key. -1 means that it has no end, and 0 that it ends within the same millisecond.
+const noTierKey = -2
+
+// valueOf returns a value from the reply to PTTL and its text.
+func valueOf(ms int64, data []byte, most int) tier.Value {
+	return tier.Value{
+		Found: ms != noTierKey && ms != 0 && len(data) > 0 && len(data) <= most, Bytes: data, Left: time.Duration(max(0, ms)) * time.Millisecond,
+	}
+}
+
+// Walk implements tier.Values.
+func (v *Values) Walk(kind *records.Kind) tier.Walk {
+	before, after, _ := strings.Cut(kind.Pattern, "<"+kind.Parts()[0]+">")
+	return &walk{conn: v.conn, kind: kind, pattern: tierLiteral.Replace(v.conn.Prefix()+before) + "*" + tierLiteral.Replace(after)}
+}
+
+// literal quotes what is special in a pattern.
+var tierLiteral = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// walk goes from primary to primary. If slots move meanwhile, a key can be where the walk has been already. As each key moves once
+// in that time, it is found by a second walk, or was by the first.
+type walk struct {
+	conn    *redis.Conn
+	kind    *records.Kind
+	pattern string
+
+	begun  bool
+	second bool
+	before topology // when it began
+	node   int
+	cursor uint64
+}
+
+// Next implements tier.Walk.
+func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
+	if !w.begun {
+		if w.before, err = topologyOf(ctx, w.conn); err != nil {
+			return nil, 0, err
+		}
+		w.begun = true
+	}
+	if w.node == len(w.before.primaries) {
+		return nil, 0, w.end(ctx)
+	}
+	node, found := w.before.primaries[w.node], rueidis.ScanEntry{}
+	err = w.conn.Retry(ctx, "scan", func(ctx context.Context) (err error) {
+		found, err = node.Do(ctx, node.B().Scan().Cursor(w.cursor).Match(w.pattern).Count(tierPageSize).Build()).AsScanEntry()
+		return err
+	})
+	if err != nil {
+		return nil, 0, w.restart(ctx, err)
+	}
+	if w.cursor = found.Cursor; w.cursor == 0 {
+		w.node++
+	}
+	for _, key := range found.Elements {
+		if parts, ok := w.kind.Parse(strings.TrimPrefix(key, w.conn.Prefix())); ok {
+			ids = append(ids, parts[0])
+		}
+	}
+	return ids, tierPageSize, nil
+}
+
+// restart begins again if the nodes have changed: one that is gone would never answer. Otherwise the walk can go on.
+func (w *walk) restart(ctx context.Context, failed error) error {
+	if now, err := topologyOf(ctx, w.conn); err == nil && now.epochs != w.before.epochs {
+		w.begun, w.node, w.cursor = false, 0, 0
+	}
+	return failed
+}
+
+// end returns io.EOF, or nil if a second walk is needed.
+func (w *walk) end(ctx context.Context) error {
+	now, err := topologyOf(ctx, w.conn)
+	switch {
+	case err != nil:
+		return err
+	case w.second, now.epochs == w.before.epochs && !now.moving && !w.before.moving:
+		return io.EOF
+	}
+	w.begun, w.second, w.node, w.cursor = false, true, 0, 0
+	return nil
+}

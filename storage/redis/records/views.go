@@ -1,0 +1,159 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/records"
+	"github.com/tidemark-dev/tidemark/records/counters"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/lua"
+)
+
+// The scripts of views.
+var (
+	countScript   = lua.Must("records/count_views")
+	importScript  = lua.Must("records/import_views")
+	currentScript = lua.Must("records/current_views")
+)
+
+// addAtOnce limits the scripts of one pipeline, so that other requests to the same node don't wait for long.
+const addAtOnce = 1000
+
+// Add implements counters.ViewStore: a script for each ID, in pipelines.
+func (s *Counters) Add(ctx context.Context, f counters.Flush, counts []counters.Count) []error {
+	errs := make([]error, 0, len(counts))
+	flush, keep := strconv.FormatUint(f.Number, 10), redis.Milliseconds(records.ViewedFlush.TTL)
+	for part := range slices.Chunk(counts, addAtOnce) {
+		calls := make([]redis.Call, len(part))
+		for i, c := range part {
+			calls[i] = redis.Call{
+				Keys: []string{key(s.conn, records.Viewed, c.ID), key(s.conn, records.ViewedFlush, c.ID, f.Process)},
+				Args: []string{number(c.Views), flush, keep, number(counters.MaxValue)},
+			}
+		}
+		for _, result := range s.conn.RunMany(ctx, countScript, calls) {
+			if result.Err == nil {
+				result.Err = counterRefusals.Check(result.Reply, redis.OK)
+			}
+			errs = append(errs, result.Err)
+		}
+	}
+	return errs
+}
+
+// Totals implements counters.ViewStore: one pipeline for the counters and the name of the current import, and then one command
+// for what was imported, if something was.
+func (s *Counters) Totals(ctx context.Context, ids []string) ([]counters.Total, error) {
+	c := s.conn.Client()
+	totals := make([]counters.Total, len(ids))
+	err := s.conn.Retry(ctx, "views", func(ctx context.Context) error {
+		commands := make(rueidis.Commands, 0, len(ids)+1)
+		for _, id := range ids {
+			commands = append(commands, c.B().Get().Key(key(s.conn, records.Viewed, id)).Build())
+		}
+		commands = append(commands, c.B().Get().Key(key(s.conn, records.MigratedCurrent)).Build())
+		replies := c.DoMulti(ctx, commands...)
+		for i, id := range ids {
+			views, err := replies[i].AsInt64()
+			if err != nil && !rueidis.IsRedisNil(err) {
+				return err
+			}
+			totals[i] = counters.Total{ID: id, Counted: views}
+		}
+		at, err := replies[len(ids)].ToString()
+		if err != nil {
+			return none(err)
+		}
+		return s.migrated(ctx, at, totals)
+	})
+	return totals, err
+}
+
+// migrated adds what an import has of IDs.
+func (s *Counters) migrated(ctx context.Context, at string, totals []counters.Total) error {
+	c := s.conn.Client()
+	ids := make([]string, len(totals))
+	for i, t := range totals {
+		ids[i] = t.ID
+	}
+	found, err := c.Do(ctx, c.B().Hmget().Key(key(s.conn, records.MigratedViews, at)).Field(ids...).Build()).ToArray()
+	for i := range found {
+		if err == nil {
+			totals[i].Migrated, err = found[i].AsInt64()
+			err = none(err)
+		}
+	}
+	return err
+}
+
+// none takes Redis's nil for no error.
+func none(err error) error {
+	if rueidis.IsRedisNil(err) {
+		return nil
+	}
+	return err
+}
+
+// Resolve implements counters.ViewStore.
+func (s *Counters) Resolve(ctx context.Context, slugs []string) (ids []string, err error) {
+	c := s.conn.Client()
+	err = s.conn.Retry(ctx, "slugs", func(ctx context.Context) error {
+		found, err := c.Do(ctx, c.B().Hmget().Key(key(s.conn, records.MigratedSlugs)).Field(slugs...).Build()).ToArray()
+		ids = make([]string, len(found))
+		for i := range found {
+			if err == nil {
+				ids[i], err = found[i].ToString()
+				err = none(err)
+			}
+		}
+		return err
+	})
+	return ids, err
+}
+
+// Import implements counters.ViewStore. What makes an import the current one is in another slot: a second script, when all
+// records are there. If the service dies between the two, a repeat of any part makes up for it.
+func (s *Counters) Import(ctx context.Context, p counters.Part) (counters.Imported, error) {
+	at := number(p.At)
+	args := append(make([]string, 0, 2+2*len(p.Views)), at, strconv.Itoa(p.Total))
+	for id, views := range p.Views {
+		args = append(args, id, number(views))
+	}
+	reply, err := s.conn.Run(ctx, importScript, []string{key(s.conn, records.MigratedViews, at)}, args)
+	if err != nil {
+		return counters.Imported{}, fmt.Errorf("import views: %w", err)
+	}
+	if reply.Status != redis.OK {
+		return counters.Imported{}, counterRefusals.Error(reply)
+	}
+	d := reply.Decoder()
+	state := counters.Imported{Records: int(d.Int64())}
+	if err := d.End(); err != nil || state.Records < p.Total {
+		return state, err
+	}
+	state.Complete = true
+	reply, err = s.conn.Run(ctx, currentScript, []string{key(s.conn, records.MigratedCurrent)}, []string{at})
+	if err != nil {
+		return counters.Imported{}, fmt.Errorf("import views: %w", err)
+	}
+	d = reply.Decoder()
+	state.Current = d.Int64() == p.At
+	return state, d.End()
+}
+
+// AddSlugs implements counters.ViewStore.
+func (s *Counters) AddSlugs(ctx context.Context, slugs map[string]string) error {
+	c := s.conn.Client()
+	return s.conn.Retry(ctx, "slugs", func(ctx context.Context) error {
+		fields := c.B().Hset().Key(key(s.conn, records.MigratedSlugs)).FieldValue()
+		for slug, id := range slugs {
+			fields = fields.FieldValue(slug, id)
+		}
+		return c.Do(ctx, fields.Build()).Error()
+	})
+}

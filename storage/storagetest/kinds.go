@@ -1,0 +1,88 @@
+// Package storagetest runs a test on every kind of Redis that the machine has: standalone, Cluster, the managed one, and Valkey.
+// Start from [Each].
+package storagetest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/redistest"
+	"github.com/tidemark-dev/tidemark/storage/managed"
+)
+
+// Redis is one Redis, which tests share: each uses a key prefix of its own.
+type Redis struct {
+	URL    string
+	Client rueidis.Client
+}
+
+// Each runs a parallel subtest on each kind of Redis. On a machine without valkey-server it logs that, and leaves it out.
+func Each(t *testing.T, test func(t *testing.T, r Redis)) {
+	t.Helper()
+	for _, kind := range []struct {
+		name string
+		open func(*testing.T) (Redis, bool)
+	}{{"standalone", standalone}, {"cluster", cluster}, {"valkey", valkey}, {"managed", runManaged}} {
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			r, ok := kind.open(t)
+			if !ok {
+				t.Log("no valkey-server on PATH: nothing was tried on Valkey")
+				return
+			}
+			test(t, r)
+		})
+	}
+}
+
+func standalone(t *testing.T) (Redis, bool) {
+	t.Helper()
+	node := redistest.Standalone(t)
+	return Redis{URL: node.URL(), Client: node.Client()}, true
+}
+
+func valkey(t *testing.T) (Redis, bool) {
+	t.Helper()
+	node, ok := redistest.Valkey(t)
+	if !ok {
+		return Redis{}, false
+	}
+	return Redis{URL: node.URL(), Client: node.Client()}, true
+}
+
+func cluster(t *testing.T) (Redis, bool) {
+	t.Helper()
+	addrs := redistest.Cluster(t).Addrs()
+	return connected(t, strings.Join(addrs, ","), rueidis.ClientOption{InitAddress: addrs}), true
+}
+
+// runManaged starts what a bare `tidemark serve` uses.
+func runManaged(t *testing.T) (Redis, bool) {
+	t.Helper()
+	server, err := managed.Open(managed.Options{DataDir: t.TempDir()})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, <-ended)
+	})
+	require.NoError(t, server.Ready(t.Context()))
+	o, err := rueidis.ParseURL(server.Address())
+	require.NoError(t, err)
+	return connected(t, server.Address(), o), true
+}
+
+func connected(t *testing.T, url string, o rueidis.ClientOption) Redis {
+	t.Helper()
+	o.DisableCache = true
+	client, err := rueidis.NewClient(o)
+	require.NoError(t, err)
+	t.Cleanup(client.Close)
+	return Redis{URL: url, Client: client}
+}

@@ -1,0 +1,351 @@
+// Package recordstest is the conformance suite of sessions.Store. Start from [Run].
+package recordstest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/records/sessions"
+	"github.com/tidemark-dev/tidemark/storage/storagetest"
+)
+
+// SessionHarness is a store that no other case uses, and a way behind it.
+type SessionHarness interface {
+	// Store returns the store.
+	Store() sessions.Store
+	// Age makes a session as old as if it had not been checked for so long, and ends it if that is longer than its life.
+	Age(ctx context.Context, of sessions.Ref, d time.Duration) error
+	// PutSource writes the keys of the source's applications: a hash with these fields, a string if there are none, and the set of the
+	// user's tokens.
+	PutSource(ctx context.Context, l sessions.Legacy, fields map[string]string) error
+	// Source returns how many of these keys are there. The set counts if it has the token.
+	Source(ctx context.Context, l sessions.Legacy) (int, error)
+}
+
+var sessionCases = []storagetest.Case[*sessionSubject]{
+	{Name: "a session is kept", Notice: "a user who has logged in is logged out", Run: keeps},
+	{Name: "a session is that of its user", Notice: "a user gets the session of another one", Run: ofItsUser},
+	{Name: "a repeated create changes nothing", Notice: "a retry makes a session younger", Run: createsOnce},
+	{Name: "a check renews, at most every tenth of the life", Notice: "each request costs a write, or active users are logged out", Run: renews},
+	{Name: "a session ends", Notice: "a device that was lost stays logged in permanently", Run: sessionEnds},
+	{Name: "a rotated session has one token", Notice: "a stolen token stays valid", Run: rotates},
+	{Name: "one of several rotations wins", Notice: "a session is doubled", Run: rotatesOnce},
+	{Name: "a revoked session is gone", Notice: "a user who has logged out is still logged in", Run: revokes},
+	{Name: "all sessions of a user are revoked at once", Notice: "an attacker stays logged in on one device", Run: revokesAll},
+	{Name: "a list has what is alive, without auth data", Notice: "a user sees devices that are logged out, or secrets", Run: lists},
+	{Name: "with too many sessions the one idle for longest ends", Notice: "a loop of logins fills the storage, or locks the user out", Run: sessionBounded},
+	{Name: "sessions that have ended make room", Notice: "a user is logged out although there is room", Run: endedMakeRoom},
+	{Name: "sessions of the source are found and forgotten", Notice: "users are logged out by the migration, or tokens stay in keys", Run: source},
+	{Name: "revoking all ends those of the source, too", Notice: "an attacker stays logged in with an old token", Run: endsSource},
+}
+
+// RunSessions runs all cases as parallel subtests of t, each on a harness of its own.
+func RunSessions(t *testing.T, open func(t testing.TB) SessionHarness) {
+	t.Helper()
+	storagetest.Run(t, sessionCases, func(t testing.TB) *sessionSubject {
+		h := open(t)
+		return &sessionSubject{t: t, h: h, store: h.Store(), rules: sessions.Rules{TTL: 100 * time.Hour, PerUser: sessions.MaxPerUser}}
+	})
+}
+
+// subject is a store, with the calls that cases are made of. An error that a case doesn't ask for fails it.
+type sessionSubject struct {
+	t     testing.TB
+	h     SessionHarness
+	store sessions.Store
+	rules sessions.Rules
+}
+
+// hostile are users who try to break out of their keys.
+var hostile = []string{"ann", "a:b", "a}:{b", "{", "}", "%7D", "анна é", "ann:", "*"}
+
+func ref(user string, n int) sessions.Ref {
+	return sessions.Ref{User: user, ID: fmt.Sprintf("%064x", n)}
+}
+
+func draft(of sessions.Ref) sessions.Draft {
+	return sessions.Draft{Ref: of, New: sessions.New{
+		Username: "Ann", Device: json.RawMessage(`{"agent":"x"}`), AuthData: json.RawMessage(`{"role":"admin"}`),
+	}}
+}
+
+func (s *sessionSubject) create(of sessions.Ref) sessions.Session {
+	s.t.Helper()
+	made, err := s.store.Create(s.t.Context(), draft(of), s.rules)
+	require.NoError(s.t, err)
+	return made
+}
+
+func (s *sessionSubject) check(of sessions.Ref) sessions.Session {
+	s.t.Helper()
+	found, err := s.store.Check(s.t.Context(), of, s.rules)
+	require.NoError(s.t, err)
+	return found
+}
+
+func (s *sessionSubject) gone(of ...sessions.Ref) {
+	s.t.Helper()
+	for _, one := range of {
+		_, err := s.store.Check(s.t.Context(), one, s.rules)
+		require.ErrorIs(s.t, err, sessions.ErrNotFound, "%v", one)
+		_, err = s.store.Rotate(s.t.Context(), one, ref("", 1<<20).ID, s.rules)
+		require.ErrorIs(s.t, err, sessions.ErrNotFound, "%v", one)
+		require.NotContains(s.t, s.list(one.User), one.ID)
+	}
+}
+
+func (s *sessionSubject) list(user string) []string {
+	s.t.Helper()
+	found, err := s.store.List(s.t.Context(), user)
+	require.NoError(s.t, err)
+	ids := []string{}
+	for _, one := range found {
+		ids = append(ids, one.ID)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (s *sessionSubject) age(of sessions.Ref, d time.Duration) {
+	s.t.Helper()
+	require.NoError(s.t, s.h.Age(s.t.Context(), of, d))
+}
+
+func keeps(s *sessionSubject) {
+	made := s.create(ref("ann", 1))
+	require.Equal(s.t, draft(ref("ann", 1)).New, sessions.New{Username: made.Username, Device: made.Device, AuthData: made.AuthData})
+	require.Equal(s.t, made.Created, made.LastActivity)
+	require.WithinDuration(s.t, made.Created.Add(s.rules.TTL), made.Expires, time.Second)
+	require.Equal(s.t, made, s.check(ref("ann", 1)))
+
+	bare := sessions.Draft{Ref: ref("ann", 2), New: sessions.New{Username: "Ann"}}
+	_, err := s.store.Create(s.t.Context(), bare, s.rules)
+	require.NoError(s.t, err)
+	found := s.check(bare.Ref)
+	require.Nil(s.t, found.Device)
+	require.Nil(s.t, found.AuthData)
+}
+
+func ofItsUser(s *sessionSubject) {
+	for i, user := range hostile {
+		s.gone(ref(user, 1))
+		s.create(ref(user, i))
+	}
+	for i, user := range hostile {
+		require.Equal(s.t, []string{ref(user, i).ID}, s.list(user))
+		require.Equal(s.t, user, s.check(ref(user, i)).User)
+		for _, other := range hostile {
+			if other != user {
+				s.gone(ref(other, i))
+			}
+		}
+	}
+}
+
+func createsOnce(s *sessionSubject) {
+	made := s.create(ref("ann", 1))
+	s.age(ref("ann", 1), time.Hour)
+	again := s.create(ref("ann", 1))
+	require.Equal(s.t, made.Created.Add(-time.Hour), again.Created)
+	require.Equal(s.t, []string{ref("ann", 1).ID}, s.list("ann"))
+}
+
+func renews(s *sessionSubject) {
+	made := s.create(ref("ann", 1))
+	s.age(ref("ann", 1), 9*time.Hour)
+	found := s.check(ref("ann", 1))
+	require.Equal(s.t, made.LastActivity.Add(-9*time.Hour), found.LastActivity, "not yet")
+	require.WithinDuration(s.t, made.Expires.Add(-9*time.Hour), found.Expires, time.Second)
+	s.age(ref("ann", 1), 2*time.Hour)
+	found = s.check(ref("ann", 1))
+	require.WithinDuration(s.t, made.LastActivity, found.LastActivity, storagetest.Patience)
+	require.WithinDuration(s.t, made.Expires, found.Expires, storagetest.Patience)
+	require.Equal(s.t, made.Created.Add(-11*time.Hour), found.Created)
+	require.Equal(s.t, found, s.check(ref("ann", 1)))
+}
+
+func sessionEnds(s *sessionSubject) {
+	s.create(ref("ann", 1))
+	s.create(ref("ann", 2))
+	s.age(ref("ann", 1), 101*time.Hour)
+	s.gone(ref("ann", 1))
+	s.check(ref("ann", 2))
+	s.age(ref("ann", 2), 101*time.Hour)
+	s.gone(ref("ann", 2))
+}
+
+func rotates(s *sessionSubject) {
+	made := s.create(ref("ann", 1))
+	s.age(ref("ann", 1), 5*time.Hour)
+	for range 2 { // it may be repeated
+		rotated, err := s.store.Rotate(s.t.Context(), ref("ann", 1), ref("ann", 2).ID, s.rules)
+		require.NoError(s.t, err)
+		require.WithinDuration(s.t, made.LastActivity, rotated.LastActivity, storagetest.Patience)
+		require.WithinDuration(s.t, made.Expires, rotated.Expires, storagetest.Patience, "a whole life")
+		want := made
+		want.ID, want.Created, want.LastActivity, want.Expires = ref("ann", 2).ID, made.Created.Add(-5*time.Hour), rotated.LastActivity, rotated.Expires
+		require.Equal(s.t, want, rotated)
+		require.Equal(s.t, []string{ref("ann", 2).ID}, s.list("ann"))
+		s.gone(ref("ann", 1))
+	}
+	require.NoError(s.t, s.store.Revoke(s.t.Context(), ref("ann", 2)))
+	s.gone(ref("ann", 1), ref("ann", 2))
+}
+
+func rotatesOnce(s *sessionSubject) {
+	s.create(ref("ann", 1))
+	var won sync.Map
+	var g sync.WaitGroup
+	for n := range 20 {
+		g.Go(func() {
+			next := ref("ann", 100+n)
+			if _, err := s.store.Rotate(s.t.Context(), ref("ann", 1), next.ID, s.rules); err == nil {
+				won.Store(next.ID, true)
+			}
+		})
+	}
+	g.Wait()
+	count := 0
+	won.Range(func(any, any) bool { count++; return true })
+	require.Equal(s.t, 1, count)
+	require.Len(s.t, s.list("ann"), 1)
+}
+
+func revokes(s *sessionSubject) {
+	s.create(ref("ann", 1))
+	s.create(ref("ann", 2))
+	for range 2 {
+		require.NoError(s.t, s.store.Revoke(s.t.Context(), ref("bob", 2)))
+		require.NoError(s.t, s.store.Revoke(s.t.Context(), ref("ann", 1)))
+		s.gone(ref("ann", 1))
+		require.Equal(s.t, []string{ref("ann", 2).ID}, s.list("ann"))
+	}
+}
+
+func revokesAll(s *sessionSubject) {
+	for n := range sessions.MaxPerUser {
+		s.create(ref("ann", n))
+	}
+	s.create(ref("bob", 1))
+	s.age(ref("ann", 7), 101*time.Hour)
+	count, err := s.store.RevokeAll(s.t.Context(), "ann", s.rules)
+	require.NoError(s.t, err)
+	require.Equal(s.t, sessions.MaxPerUser-1, count)
+	require.Empty(s.t, s.list("ann"))
+	s.gone(ref("ann", 0), ref("ann", 999))
+	s.check(ref("bob", 1))
+	count, err = s.store.RevokeAll(s.t.Context(), "ann", s.rules)
+	require.NoError(s.t, err)
+	require.Zero(s.t, count)
+	s.create(ref("ann", 1))
+	s.check(ref("ann", 1))
+}
+
+func lists(s *sessionSubject) {
+	require.Empty(s.t, s.list("ann"))
+	made := s.create(ref("ann", 1))
+	s.create(ref("ann", 2))
+	s.age(ref("ann", 2), 101*time.Hour)
+	found, err := s.store.List(s.t.Context(), "ann")
+	require.NoError(s.t, err)
+	made.AuthData = nil
+	require.Equal(s.t, []sessions.Session{made}, found)
+}
+
+func sessionBounded(s *sessionSubject) {
+	s.rules.PerUser = 3
+	for n := range 3 {
+		s.create(ref("ann", n))
+		s.age(ref("ann", n), time.Duration(n+1)*20*time.Hour)
+	}
+	s.check(ref("ann", 2)) // it was idle for longest
+	s.create(ref("ann", 3))
+	s.gone(ref("ann", 1))
+	require.Len(s.t, s.list("ann"), 3)
+	s.rules.PerUser = 1
+	s.create(ref("ann", 4))
+	require.Equal(s.t, []string{ref("ann", 4).ID}, s.list("ann"))
+}
+
+func endedMakeRoom(s *sessionSubject) {
+	s.rules.PerUser = 3
+	for n := range 3 {
+		s.create(ref("ann", n))
+	}
+	s.age(ref("ann", 1), 101*time.Hour)
+	s.create(ref("ann", 3))
+	require.Equal(s.t, []string{ref("ann", 0).ID, ref("ann", 2).ID, ref("ann", 3).ID}, s.list("ann"))
+}
+
+func legacy(token string) sessions.Legacy {
+	return sessions.Legacy{User: "7", Username: "Ann", Token: "eyJh.eyJi." + token}
+}
+
+func (s *sessionSubject) put(l sessions.Legacy, fields map[string]string) {
+	s.t.Helper()
+	require.NoError(s.t, s.h.PutSource(s.t.Context(), l, fields))
+}
+
+func (s *sessionSubject) left(l sessions.Legacy, want int) {
+	s.t.Helper()
+	got, err := s.h.Source(s.t.Context(), l)
+	require.NoError(s.t, err)
+	require.Equal(s.t, want, got)
+}
+
+func source(s *sessionSubject) {
+	ctx := s.t.Context()
+	s.put(legacy("hash"), map[string]string{"user_id": "7", "created_at": "1700000000", "auth_data": `{"a":1}`, "device_info": "odd"})
+	s.put(legacy("foreign"), map[string]string{"user_id": "8"})
+	s.put(legacy("string"), nil)
+	for token, want := range map[string]sessions.Found{
+		"hash":   {Created: time.Unix(1_700_000_000, 0), AuthData: json.RawMessage(`{"a":1}`), Device: json.RawMessage("odd")},
+		"string": {},
+	} {
+		found, err := s.store.Find(ctx, legacy(token))
+		require.NoError(s.t, err)
+		require.Equal(s.t, want, found)
+		s.left(legacy(token), 2)
+		for range 2 {
+			require.NoError(s.t, s.store.Forget(ctx, legacy(token)))
+			s.left(legacy(token), 0)
+		}
+		_, err = s.store.Find(ctx, legacy(token))
+		require.ErrorIs(s.t, err, sessions.ErrNotFound)
+	}
+	_, err := s.store.Find(ctx, legacy("foreign"))
+	require.ErrorIs(s.t, err, sessions.ErrNotFound, "it names another user")
+	require.ErrorIs(s.t, storagetest.ErrorOf(s.store.Find(ctx, legacy("other"))), sessions.ErrNotFound)
+}
+
+func endsSource(s *sessionSubject) {
+	ctx := s.t.Context()
+	old, made := draft(ref("7", 1)), draft(ref("7", 2))
+	old.Since = s.create(ref("7", 3)).Created
+	_, err := s.store.Create(ctx, old, s.rules)
+	require.NoError(s.t, err)
+	require.Equal(s.t, old.Since.UTC(), s.check(old.Ref).Created)
+	_, err = s.store.RevokeAll(ctx, "7", s.rules)
+	require.NoError(s.t, err)
+	_, err = s.store.Create(ctx, old, s.rules)
+	require.NoError(s.t, err, "those of the source weren't ended, as they aren't accepted")
+	s.rules.Legacy = true
+	_, err = s.store.RevokeAll(ctx, "7", s.rules)
+	require.NoError(s.t, err)
+	_, err = s.store.Create(ctx, old, s.rules)
+	require.ErrorIs(s.t, err, sessions.ErrEnded)
+	s.gone(old.Ref)
+	_, err = s.store.Create(ctx, made, s.rules)
+	require.NoError(s.t, err)
+	old.Since = old.Since.Add(time.Hour)
+	_, err = s.store.Create(ctx, old, s.rules)
+	require.NoError(s.t, err, "made after that")
+	s.check(old.Ref)
+}
