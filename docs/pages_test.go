@@ -132,20 +132,6 @@ func TestOrderOfThePage(t *testing.T) {
 	}
 }
 
-// TestRulesOfTheLinter checks that each of these packages has a rule about its imports. Only the commands may import all.
-func TestRulesOfTheLinter(t *testing.T) {
-	t.Parallel()
-	var ruled []string
-	for _, m := range regexp.MustCompile(`"\$\{base-path\}/([a-z0-9/]+)/\*`).FindAllStringSubmatch(read(t, ".golangci.yml"), -1) {
-		ruled = append(ruled, m[1])
-	}
-	for _, name := range packages(t) {
-		parent := filepath.Dir(name)
-		require.True(t, name == "cmd/tidemark" || slices.Contains(ruled, name) || slices.Contains(ruled, parent) ||
-			slices.Contains(ruled, filepath.Dir(parent)), ".golangci.yml has no rule for %s", name)
-	}
-}
-
 // packages returns the folders with Go code that others may import.
 func packages(t *testing.T) (names []string) {
 	t.Helper()
