@@ -1,4 +1,4 @@
-package service_test
+package races_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // Players who repeat their request elsewhere have one ticket, and what was assigned reaches its players.
 func TestServersThatDieBeforeTheyKnow(t *testing.T) {
 	t.Parallel()
-	racesEverywhere(t, func(t *testing.T, url string) {
+	everywhere(t, func(t *testing.T, url string) {
 		a := newArena(t, url, definition(t, "duel", `{"pendingTimeout":"500ms"}`))
 		var stuck atomic.Int64
 		dies := func(in string) hook {
@@ -52,7 +52,7 @@ func TestServersThatDieBeforeTheyKnow(t *testing.T) {
 // TestOneTicketInOneBatch creates tickets twice and cancels them, all in the same batches of one server.
 func TestOneTicketInOneBatch(t *testing.T) {
 	t.Parallel()
-	racesEverywhere(t, func(t *testing.T, url string) {
+	everywhere(t, func(t *testing.T, url string) {
 		a := newArena(t, url, definition(t, "duel", `{}`))
 		beside := a.start(t, "a")
 		a.crowd(200, 0, func(r *rand.Rand) plan { return plan{queue: "duel", beside: beside, hasty: r.IntN(3) > 0} })

@@ -1,4 +1,4 @@
-package service_test
+package races_test
 
 import (
 	"context"

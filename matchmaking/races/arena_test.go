@@ -1,4 +1,4 @@
-package service_test
+package races_test
 
 import (
 	"context"
@@ -56,7 +56,7 @@ func definition(t *testing.T, name, text string) matchmaking.Definition {
 }
 
 // everywhere runs a test on a standalone Redis and on a Cluster.
-func racesEverywhere(t *testing.T, test func(t *testing.T, url string)) {
+func everywhere(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
@@ -73,7 +73,7 @@ func urlOf(c *redistest.ClusterNodes) string { return strings.Join(c.Addrs(), ",
 func newArena(t *testing.T, url string, definitions ...matchmaking.Definition) *arena {
 	t.Helper()
 	a := &arena{
-		url: url, prefix: redistest.Prefix(t), definitions: definitions, log: racesTestLog(t), ledger: newLedger(),
+		url: url, prefix: redistest.Prefix(t), definitions: definitions, log: testLog(t), ledger: newLedger(),
 		seed: rand.Uint64(), failed: make(chan error, 1), killed: map[*server]bool{}, leaseTTL: leaseTTL,
 	}
 	t.Logf("seed: %d", a.seed)
@@ -87,7 +87,7 @@ func newArena(t *testing.T, url string, definitions ...matchmaking.Definition) *
 	return a
 }
 
-func racesTestLog(t *testing.T) *slog.Logger {
+func testLog(t *testing.T) *slog.Logger {
 	t.Helper()
 	out := io.Discard
 	if testing.Verbose() {

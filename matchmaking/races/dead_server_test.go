@@ -1,4 +1,4 @@
-package service_test
+package races_test
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (h *hanging) of(s *server) (all []string) {
 // that it claimed, but not before the deadlines of the claims.
 func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 	t.Parallel()
-	racesEverywhere(t, func(t *testing.T, url string) {
+	everywhere(t, func(t *testing.T, url string) {
 		const deaths, survivor = 4, "survivor"
 		a := newArena(t, url, definition(t, "duel", `{"pendingTimeout":"500ms"}`))
 		hanging := &hanging{now: map[*server][][]string{}}
@@ -109,7 +109,7 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 // have published from the outbox. Others publish it again, and each player receives it exactly once.
 func TestDeadRelaysMessagesArriveOnce(t *testing.T) {
 	t.Parallel()
-	racesEverywhere(t, func(t *testing.T, url string) {
+	everywhere(t, func(t *testing.T, url string) {
 		a := newArena(t, url, definition(t, "duel", `{"pendingTimeout":"500ms"}`))
 		var steps atomic.Int64 // started and never finished
 		never := func(ctx context.Context, s *server) error {

@@ -1,4 +1,4 @@
-package service_test
+package races_test
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // match the same tickets, and many allocations take longer than tickets or claims live.
 func TestEveryTicketEndsOnce(t *testing.T) {
 	t.Parallel()
-	racesEverywhere(t, func(t *testing.T, url string) {
+	everywhere(t, func(t *testing.T, url string) {
 		const lives = `"pendingTimeout":"250ms","ticketTTL":"5m"`
 		duel := definition(t, "duel", `{`+lives+`}`)
 		squad := definition(t, "squad", `{"match":{"teams":2,"teamSize":2},"reveal":"opponents",`+lives+`}`)
