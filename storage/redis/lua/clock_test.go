@@ -14,15 +14,15 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
-// clockCalls runs functions of clock.lua on triples of numbers, each as `name, a, b, c` in ARGV.
+// clockCalls runs functions of clocks.lua on triples of numbers, each as `name, a, b, c` in ARGV.
 const clockCalls = `
 local calls = {
-  show = function(a) return show(a) end,
-  add = function(a, b) return show(add(a, b)) end,
-  sub = function(a, b) return show(sub(a, b)) end,
-  distance = function(a, b) return show(distance(a, b)) end,
-  between = function(a, b, c) return tostring(between(a, b, c)) end,
-  behind = function(a, b) return tostring(behind(a, b)) end,
+  show = function(a) return clocks.show(a) end,
+  add = function(a, b) return clocks.show(clocks.add(a, b)) end,
+  sub = function(a, b) return clocks.show(clocks.sub(a, b)) end,
+  distance = function(a, b) return clocks.show(clocks.distance(a, b)) end,
+  between = function(a, b, c) return tostring(clocks.between(a, b, c)) end,
+  behind = function(a, b) return tostring(clocks.behind(a, b)) end,
 }
 local results = {}
 for i = 1, #ARGV, 4 do
@@ -31,7 +31,7 @@ end
 return results
 `
 
-// luaCall is one call of clock.lua, and what Go says that it gives.
+// luaCall is one call of clocks.lua, and what Go says that it gives.
 type luaCall struct {
 	name string
 	args [3]int64
@@ -46,7 +46,7 @@ type luaClock struct {
 
 func newLuaClock(t *testing.T) luaClock {
 	t.Helper()
-	text, err := fs.ReadFile(lua.Files(), "channels/lib/clock.lua")
+	text, err := fs.ReadFile(lua.Files(), "channels/lib/clocks.lua")
 	require.NoError(t, err)
 	return luaClock{source: string(text) + clockCalls, node: redistest.Standalone(t)}
 }
@@ -218,12 +218,12 @@ func TestLuaNumbersNeedShow(t *testing.T) {
 	t.Parallel()
 	l := newLuaClock(t)
 	for expression, want := range map[string]string{
-		"tostring(MAX)":         "9.007199254741e+15",
-		"100000000000000 .. ''": "1e+14",
-		"show(MAX)":             "9007199254740991",
-		"show(-MAX)":            "-9007199254740991",
-		"show(MAX + 1)":         "9007199254740992",
-		"tostring(3.7)":         "3.7",
+		"tostring(clocks.MAX)":        "9.007199254741e+15",
+		"100000000000000 .. ''":       "1e+14",
+		"clocks.show(clocks.MAX)":     "9007199254740991",
+		"clocks.show(-clocks.MAX)":    "-9007199254740991",
+		"clocks.show(clocks.MAX + 1)": "9007199254740992",
+		"tostring(3.7)":               "3.7",
 	} {
 		got, err := l.node.Do(t, "EVAL", strings.TrimSuffix(l.source, clockCalls)+"return "+expression, "0").ToString()
 		require.NoError(t, err)

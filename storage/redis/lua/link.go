@@ -4,31 +4,32 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"strings"
-)
-
-// The lines of comments that the linker reads. They start at the beginning of a line.
-const (
-	usesMark   = "-- uses: "
-	defineMark = "-- define: "
 )
 
 // library is all of the files.
 type library struct {
-	scripts     map[string]part // by names such as "channels/publish"
-	definitions map[string]part // by names such as "clock.add"
+	scripts map[string]part             // by names such as "channels/publish"
+	tables  map[string]map[string]table // by domain, or "shared", and the table's name
 }
 
-// part is a script or a definition.
+// table is a library file: a Lua table and its members.
+type table map[string]part
+
+// part is a script or a member of a table.
 type part struct {
-	shebang string   // the first line of a script that begins with #!
-	uses    []string // names of definitions
-	code    string   // without comments
+	shebang string // the first line of a script that begins with #!
+	code    string // without comments
 }
 
-// parse reads all files of a tree. It fails if two definitions have the same name.
+// shared is the domain of the tables that the scripts of all domains may use.
+const shared = "shared"
+
+// parse reads all files of a tree. It fails if a library file isn't a table with the file's name, or if two tables that a
+// script may use have the same name.
 func parse(files fs.FS) (*library, error) {
-	lib := &library{scripts: map[string]part{}, definitions: map[string]part{}}
+	lib := &library{scripts: map[string]part{}, tables: map[string]map[string]table{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -37,29 +38,71 @@ func parse(files fs.FS) (*library, error) {
 		if err != nil {
 			return err
 		}
-		if folder := path.Base(path.Dir(name)); folder == "lib" || folder == "shared" {
-			return lib.addDefinitions(strings.TrimSuffix(path.Base(name), ".lua"), string(text))
+		domain := domainOf(name)
+		if domain == shared || path.Base(path.Dir(name)) == "lib" {
+			return lib.addTable(domain, strings.TrimSuffix(path.Base(name), ".lua"), string(text))
 		}
 		lib.scripts[strings.TrimSuffix(name, ".lua")] = parsePart(string(text))
 		return nil
 	})
-	return lib, err
+	if err != nil {
+		return nil, err
+	}
+	return lib, lib.checkNames()
 }
 
-// addDefinitions adds what a library file defines. What comes before its first definition is a comment.
-func (l *library) addDefinitions(file, text string) error {
-	for _, section := range strings.Split("\n"+text, "\n"+defineMark)[1:] {
-		name, body, _ := strings.Cut(section, "\n")
-		name = file + "." + name
-		if _, ok := l.definitions[name]; ok {
-			return fmt.Errorf("lua: %s is defined twice", name)
+// domainOf returns the first folder of a path.
+func domainOf(name string) string {
+	domain, _, _ := strings.Cut(name, "/")
+	return domain
+}
+
+// memberLine begins a member: a function, or a constant in capital letters.
+var memberLine = regexp.MustCompile(`^(?:function (\w+)\.(\w+)\(|(\w+)\.([A-Z][A-Z_]*) = )`)
+
+// addTable adds a library file.
+func (l *library) addTable(domain, name, text string) error {
+	members := table{}
+	begun, member := false, ""
+	for line := range strings.Lines(parsePart(text).code) {
+		switch m := memberLine.FindStringSubmatch(line); {
+		case !begun && line == "local "+name+" = {}\n":
+			begun = true
+			continue
+		case !begun:
+			return fmt.Errorf("lua: table %s begins with %q", name, line)
+		case m != nil && m[1]+m[3] != name:
+			return fmt.Errorf("lua: table %s has a member of another one: %q", name, line)
+		case m != nil:
+			member = m[2] + m[4]
+			if _, ok := members[member]; ok {
+				return fmt.Errorf("lua: %s.%s is defined twice", name, member)
+			}
+		case member == "":
+			return fmt.Errorf("lua: table %s has something in front of its members: %q", name, line)
 		}
-		l.definitions[name] = parsePart(body)
+		members[member] = part{code: members[member].code + line}
+	}
+	if l.tables[domain] == nil {
+		l.tables[domain] = map[string]table{}
+	}
+	l.tables[domain][name] = members
+	return nil
+}
+
+// checkNames fails if a domain and shared have tables of the same name.
+func (l *library) checkNames() error {
+	for domain, tables := range l.tables {
+		for name := range tables {
+			if _, ok := l.tables[shared][name]; ok && domain != shared {
+				return fmt.Errorf("lua: table %s is defined twice", name)
+			}
+		}
 	}
 	return nil
 }
 
-// parsePart separates code from comments, and finds what the code uses.
+// parsePart separates code from comments.
 func parsePart(text string) part {
 	var p part
 	var code strings.Builder
@@ -67,8 +110,6 @@ func parsePart(text string) part {
 		switch trimmed := strings.TrimSpace(line); {
 		case strings.HasPrefix(line, "#!"):
 			p.shebang = line
-		case strings.HasPrefix(line, usesMark):
-			p.uses = append(p.uses, strings.Fields(line[len(usesMark):])...)
 		case trimmed != "" && !strings.HasPrefix(trimmed, "--"):
 			code.WriteString(line)
 		}
@@ -77,40 +118,71 @@ func parsePart(text string) part {
 	return p
 }
 
-// link returns the text of a script: its #! line, the definitions that it uses, and its own code.
+// token is a string, a comment, or a name with what follows it after dots and colons.
+var token = regexp.MustCompile(`'[^'\n]*'|--.*|\w+(?:[.:]\w+)*`)
+
+// link returns the text of a script: its #! line, the members that it uses, and its own code.
 func (l *library) link(name string) (string, error) {
 	script, ok := l.scripts[name]
 	if !ok {
 		return "", fmt.Errorf("lua: no script %s", name)
 	}
-	var out strings.Builder
-	out.WriteString(script.shebang)
-	if err := l.write(&out, map[string]bool{}, script.uses); err != nil {
+	n := linking{library: l, domain: domainOf(name), written: map[string]bool{}}
+	code, err := n.resolve(script.code)
+	if err != nil {
 		return "", fmt.Errorf("lua: script %s: %w", name, err)
 	}
-	out.WriteString(script.code)
-	return out.String(), nil
+	return script.shebang + n.members.String() + code, nil
 }
 
-// write writes definitions that aren't written yet, each after those that it uses.
-func (l *library) write(out *strings.Builder, written map[string]bool, names []string) error {
-	for _, name := range names {
-		definition, ok := l.definitions[name]
-		if !ok {
-			return fmt.Errorf("%s is not defined", name)
+// linking is the text in front of one script's own code, as far as it is written.
+type linking struct {
+	*library
+	domain  string
+	members strings.Builder
+	written map[string]bool // by names such as "clocks.add"; false: what the member uses isn't written yet
+}
+
+// resolve returns code with the local names of the members that it uses, and writes those that aren't written yet.
+func (n *linking) resolve(code string) (string, error) {
+	var failed error
+	resolved := token.ReplaceAllStringFunc(code, func(text string) string {
+		name, member, _ := strings.Cut(text, ".")
+		t := n.tables[n.domain][name]
+		if t == nil {
+			t = n.tables[shared][name]
 		}
-		if done, begun := written[name]; begun {
-			if !done {
-				return fmt.Errorf("%s uses itself", name)
-			}
-			continue
+		if t == nil || member == "" || failed != nil {
+			return text
 		}
-		written[name] = false
-		if err := l.write(out, written, definition.uses); err != nil {
-			return err
-		}
-		written[name] = true
-		out.WriteString(definition.code)
+		failed = n.write(t, text, member)
+		return local(text)
+	})
+	return resolved, failed
+}
+
+// write writes a member after those that it uses, unless it is written.
+func (n *linking) write(t table, name, member string) error {
+	definition, ok := t[member]
+	if !ok {
+		return fmt.Errorf("%s is not defined", name)
 	}
+	if done, begun := n.written[name]; begun {
+		if !done {
+			return fmt.Errorf("%s uses itself", name)
+		}
+		return nil
+	}
+	n.written[name] = false
+	first, rest, _ := strings.Cut(definition.code, name)
+	rest, err := n.resolve(rest)
+	if err != nil {
+		return err
+	}
+	n.written[name] = true
+	n.members.WriteString("local " + first + local(name) + rest)
 	return nil
 }
+
+// local returns the name that a member has in the text of a script.
+func local(name string) string { return strings.Replace(name, ".", "__", 1) }

@@ -12,32 +12,55 @@ func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(tex
 func TestLink(t *testing.T) {
 	t.Parallel()
 	lib, err := parse(fstest.MapFS{
-		"shared/x.lua": file("-- x.lua\n-- define: one\n-- one is 1.\nlocal one = 1\n\n-- define: two\nlocal two = 2\n"),
-		"a/lib/y.lua": file("-- define: y\n-- uses: x.one y.z\nlocal function y()\n  return one + z()\nend\n\n" +
-			"-- define: z\n-- uses: x.one\nlocal function z()\n  return one\nend\n"),
-		"a/some.lua": file("#!lua flags=no-writes\n-- some.lua\n-- uses: y.y\n-- uses: x.one\n\n  -- note\n" +
-			"local s = '-- kept'\nreturn s .. y() -- kept\n"),
+		"shared/x.lua": file("-- x.lua\n\nlocal x = {}\n\n-- ONE is 1.\nx.ONE = 1\n\nx.TWO = x.ONE + 1\n"),
+		"a/lib/y.lua": file("-- y.lua\n\nlocal y = {}\n\nfunction y.y()\n  return x.ONE + y.z()\nend\n\n" +
+			"function y.z()\n  return x.ONE, b.x.ONE\nend\n"),
+		"a/deep/some.lua": file("#!lua flags=no-writes\n-- some.lua uses x.TWO\n\n  -- note\n" +
+			"local s = '-- x.TWO'\nreturn s .. y.y() -- x.TWO\n"),
 		"a/plain.lua":  file("-- plain.lua\nreturn 1\n"),
-		"a/absent.lua": file("-- uses: x.three\nreturn 1\n"),
-		"a/round.lua":  file("-- uses: r.a\nreturn 1\n"),
-		"shared/r.lua": file("-- define: a\n-- uses: r.b\nlocal a\n\n-- define: b\n-- uses: r.a\nlocal b\n"),
+		"a/absent.lua": file("return x.THREE\n"),
+		"a/round.lua":  file("return r.a\n"),
+		"a/lib/r.lua":  file("local r = {}\nfunction r.a()\n  r.b()\nend\nfunction r.b()\n  r.a()\nend\n"),
+		"b/other.lua":  file("return y.y()\n"),
 	})
 	require.NoError(t, err)
 	for name, want := range map[string]string{
 		"a/plain": "return 1\n",
-		"a/some": "#!lua flags=no-writes\nlocal one = 1\nlocal function z()\n  return one\nend\n" +
-			"local function y()\n  return one + z()\nend\nlocal s = '-- kept'\nreturn s .. y() -- kept\n",
+		"a/deep/some": "#!lua flags=no-writes\nlocal x__ONE = 1\n" +
+			"local function y__z()\n  return x__ONE, b.x.ONE\nend\n" +
+			"local function y__y()\n  return x__ONE + y__z()\nend\nlocal s = '-- x.TWO'\nreturn s .. y__y() -- x.TWO\n",
+		"b/other": "return y.y()\n", // no table of its domain
 	} {
 		source, err := lib.link(name)
 		require.NoError(t, err)
 		require.Equal(t, want, source, name)
 	}
 	for name, want := range map[string]string{
-		"a/none": "no script a/none", "a/absent": "script a/absent: x.three is not defined", "a/round": "r.a uses itself",
+		"a/none": "no script a/none", "a/absent": "script a/absent: x.THREE is not defined", "a/round": "r.a uses itself",
 	} {
 		_, err := lib.link(name)
 		require.ErrorContains(t, err, want)
 	}
-	_, err = parse(fstest.MapFS{"a/lib/x.lua": file("-- define: f\n"), "shared/x.lua": file("-- define: f\n")})
-	require.ErrorContains(t, err, "x.f is defined twice")
+}
+
+func TestParseRefusesTables(t *testing.T) {
+	t.Parallel()
+	for want, files := range map[string]fstest.MapFS{
+		"table x is defined twice": {
+			"a/lib/x.lua": file("local x = {}\n"), "shared/x.lua": file("local x = {}\n"),
+		},
+		"x.f is defined twice": {
+			"a/lib/x.lua": file("local x = {}\nfunction x.f()\nend\nfunction x.f()\nend\n"),
+		},
+		`table x begins with "local y = {}\n"`: {"a/lib/x.lua": file("-- x.lua\nlocal y = {}\n")},
+		`table x has a member of another one: "function y.f()\n"`: {
+			"a/lib/x.lua": file("local x = {}\nfunction y.f()\nend\n"),
+		},
+		`table x has something in front of its members: "local function f()\n"`: {
+			"a/lib/x.lua": file("local x = {}\nlocal function f()\nend\n"),
+		},
+	} {
+		_, err := parse(files)
+		require.ErrorContains(t, err, want)
+	}
 }

@@ -10,8 +10,8 @@
 -- ARGV[3]  token   string  of that change
 -- ARGV[4…] others  string  ID and token of each change that must be there, too
 --
--- Returns {"OK", id, token, what, name, value or "", …}, five values for each change, the earliest first, or {"LOST"} if the
--- change at the point, or one that must be there, isn't: others may be missing, too.
+-- Returns {"OK", id, token, what, name, value or "", …}, five values for each change, the earliest first, or {"LOST"}
+-- if the change at the point, or one that must be there, isn't: others may be missing, too.
 -- Safe to run twice: yes, it only reads.
 local keys_key, revocations_key, changes_key = KEYS[1], KEYS[2], KEYS[3]
 local most, after, token, others = ARGV[1], ARGV[2], ARGV[3], {unpack(ARGV, 4)}

@@ -1,6 +1,5 @@
 #!lua
 -- create.lua keeps a new API key, unless there are too many others.
--- uses: registry.latest registry.note registry.sweep rights.demand_topic time.time
 --
 -- KEYS[1] keys         hash    records of API keys by ID
 -- KEYS[2] revocations  hash    "<at, ms> <until, ms>" by "<kind>:<name>"
@@ -20,12 +19,12 @@ local keys_key, revocations_key, ends_key, changes_key = KEYS[1], KEYS[2], KEYS[
 local id, record, ends_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local most, token, topic = tonumber(ARGV[4]), ARGV[5], ARGV[6]
 
-demand_topic(topic)
-local _, now_ms = time()
-sweep(now_ms, ends_key, keys_key, revocations_key)
+acl.require_publish(topic)
+local _, now_ms = time.now()
+registry.sweep(now_ms, ends_key, keys_key, revocations_key)
 local found = redis.call('HGET', keys_key, id)
 if found == record then
-  return {'OK', latest(changes_key)}
+  return {'OK', registry.latest(changes_key)}
 end
 if found or redis.call('HEXISTS', revocations_key, 'key:' .. id) == 1 then
   return {'EXISTS'}
@@ -37,5 +36,5 @@ redis.call('HSET', keys_key, id, record)
 if ends_ms > 0 then
   redis.call('ZADD', ends_key, ends_ms, id)
 end
-note(changes_key, token, topic, 'key', id)
-return {'OK', latest(changes_key)}
+registry.record(changes_key, token, topic, 'key', id)
+return {'OK', registry.latest(changes_key)}

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- revoke.lua keeps a revocation, and removes the API key if one is revoked. It may run when Redis is out of memory.
--- uses: registry.latest registry.note registry.sweep rights.demand_topic time.DAY_MS time.decimal time.time
 --
 -- KEYS[1] keys         hash    records of API keys by ID
 -- KEYS[2] revocations  hash    "<at, ms> <until, ms>" by "<kind>:<name>"
@@ -15,17 +14,17 @@
 -- ARGV[6] token     string  names the change
 -- ARGV[7] topic     string  sharded pub/sub channel of changes
 --
--- Returns {"OK", at_ms, until_ms, id, token}, the last two those of the last change or "", {"UNKNOWN"} if there is no such key,
--- or {"FULL"}. A key is removed even if there are too many revocations: then it isn't remembered, and the times are 0. A
--- revocation never ends earlier than it did.
+-- Returns {"OK", at_ms, until_ms, id, token}, the last two those of the last change or "", {"UNKNOWN"} if there is no
+-- such key, or {"FULL"}. A key is removed even if there are too many revocations: then it isn't remembered, and the
+-- times are 0. A revocation never ends earlier than it did.
 -- Safe to run twice: yes, the second run may give a later time.
 local keys_key, revocations_key, ends_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local name, at_ms, until_ms, life_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local most, token, topic = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 
-demand_topic(topic)
-local _, now_ms = time()
-sweep(now_ms, ends_key, keys_key, revocations_key)
+acl.require_publish(topic)
+local _, now_ms = time.now()
+registry.sweep(now_ms, ends_key, keys_key, revocations_key)
 local id, found = string.match(name, '^key:(.*)$'), redis.call('HGET', revocations_key, name)
 local found_at, found_until = string.match(found or '0 0', '^(%d+) (%d+)$')
 if id and not found and at_ms == 0 and redis.call('HEXISTS', keys_key, id) == 0 then
@@ -33,9 +32,9 @@ if id and not found and at_ms == 0 and redis.call('HEXISTS', keys_key, id) == 0 
 end
 local at = math.max(at_ms > 0 and at_ms or now_ms, tonumber(found_at))
 local till = math.max(until_ms > 0 and until_ms or now_ms + life_ms, tonumber(found_until))
-local value = decimal(at) .. ' ' .. decimal(till)
+local value = time.decimal(at) .. ' ' .. time.decimal(till)
 if found == value or till <= now_ms then
-  return {'OK', at, till, latest(changes_key)}
+  return {'OK', at, till, registry.latest(changes_key)}
 end
 if not found and redis.call('HLEN', revocations_key) >= most then
   if not id then
@@ -44,14 +43,14 @@ if not found and redis.call('HLEN', revocations_key) >= most then
   at, till = 0, 0
 else
   redis.call('HSET', revocations_key, name, value)
-  redis.call('ZADD', ends_key, decimal(till), name)
-  if redis.call('PEXPIRETIME', revocations_key) < till + DAY_MS then
-    redis.call('PEXPIREAT', revocations_key, decimal(till + DAY_MS))
+  redis.call('ZADD', ends_key, time.decimal(till), name)
+  if redis.call('PEXPIRETIME', revocations_key) < till + time.DAY_MS then
+    redis.call('PEXPIREAT', revocations_key, time.decimal(till + time.DAY_MS))
   end
 end
 if id then
   redis.call('HDEL', keys_key, id)
   redis.call('ZREM', ends_key, id)
 end
-note(changes_key, token, topic, 'revoked', name)
-return {'OK', at, till, latest(changes_key)}
+registry.record(changes_key, token, topic, 'revoked', name)
+return {'OK', at, till, registry.latest(changes_key)}

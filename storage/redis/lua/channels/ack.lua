@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- ack.lua moves a subscriber's mark up to the clock that a receipt is for. It may run when Redis is out of
 -- memory, so that a full Redis can be drained.
--- uses: ack.acknowledge life.whole
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -9,7 +8,6 @@
 -- KEYS[4] subs     set     names of subscribers
 -- KEYS[5] message  string  the message at the receipt's clock
 -- KEYS[6] record   string  dedup record of the receipt's message ID; only if that is known
--- More than 4 keys: the receipt is judged by its message and its record in the step that moves the mark.
 --
 -- ARGV[1] acked         clock   the receipt's, a decimal string
 -- ARGV[2] epoch         ULID    the receipt's
@@ -24,8 +22,8 @@ local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], 
 local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = ARGV[3]}
 local ttl_ms, max_messages = tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local status = acknowledge(keys, receipt, max_messages, ttl_ms)
+local status = ack.apply(keys, receipt, max_messages, ttl_ms)
 if status == 'STALE' then
-  redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
+  redis.call('PEXPIREAT', keys.mark, channel.extend_mark(keys, ttl_ms))
 end
 return {status}

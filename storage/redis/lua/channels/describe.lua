@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- describe.lua describes a channel and one page of its subscribers. Names on the page whose mark is gone are dropped.
--- uses: clock.MAX clock.show gap.oldest life.position slot.served subs.marks
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -12,25 +11,25 @@
 -- ARGV[4] cursor          string  where the page begins: of the page before it, "0" for the first
 -- ARGV[5] limit           int     subscribers on the page, about
 --
--- Returns {"OK", epoch, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with steps from the clock back
--- to the oldest message alive, -1 if there is none, how many names the subs has, and the cursor of the next page, "0" if
--- there is none; {"NO_CHANNEL"}, or {"MOVING"} if the slot is half moved.
+-- Returns {"OK", epoch, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with steps from the clock
+-- back to the oldest message alive, -1 if there is none, how many names the subs has, and the cursor of the next page,
+-- "0" if there is none; {"NO_CHANNEL"}, or {"MOVING"} if the slot is half moved.
 -- Safe to run twice: yes.
 local keys = {clock = KEYS[1], epoch = KEYS[2], subs = KEYS[3]}
 local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local cursor, limit = ARGV[4], ARGV[5]
 
-local clock, epoch = position(keys.clock, keys.epoch, keys.clock)
+local clock, epoch = channel.position(keys.clock, keys.epoch, keys.clock)
 if not clock then
   return {'NO_CHANNEL'}
 end
 
-local reach = max_messages > 0 and max_messages or MAX
-local searched, steps = served(oldest, {prefix = message_prefix, here = keys.clock}, clock, reach)
+local reach = max_messages > 0 and max_messages or clocks.MAX
+local searched, steps = slot.try(messages.oldest, {prefix = message_prefix, here = keys.clock}, clock, reach)
 local page = redis.call('SSCAN', keys.subs, cursor, 'COUNT', limit)
-local listed, found = served(marks, keys, page[2], clock, mark_prefix)
+local listed, found = slot.try(subs.marks, keys, page[2], clock, mark_prefix)
 if not searched or not listed then
   return {'MOVING'}
 end
 local names = redis.call('SCARD', keys.subs)
-return {'OK', epoch, show(clock), redis.call('PTTL', keys.clock), steps or -1, names, page[1], found}
+return {'OK', epoch, clocks.show(clock), redis.call('PTTL', keys.clock), steps or -1, names, page[1], found}

@@ -1,7 +1,6 @@
 -- fetch.lua reads what follows a subscriber's mark, and renews the life of the channel and the mark. It has no
 -- #! line: Redis then refuses single commands rather than the script, so that reading goes on when memory is full,
 -- and while 9/10 of the mark's life are left also when nothing may be written.
--- uses: clock.show life.polled life.position read.read slot.served
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -16,21 +15,21 @@
 -- ARGV[6] wait_ms         int     how long the caller is going to wait if there is nothing
 --
 -- Returns {"OK", epoch, mark, clock, through, expired, {at, {message, …}, at, {message, …}, …}}, {"NO_SUBSCRIBER"}, or
--- {"MOVING"} if the slot is half moved. Messages are listed in clock order, the first of a list being the one at the clock
--- in front of the list; a message that is gone is nil.
+-- {"MOVING"} if the slot is half moved. Messages are listed in clock order, the first of a list being the one at the
+-- clock in front of the list; a message that is gone is nil.
 -- Safe to run twice: yes, it moves nothing.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local message_prefix, ttl_ms, wait_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[6])
 local log = {count = tonumber(ARGV[3]), bytes = tonumber(ARGV[4]), keeps = tonumber(ARGV[5])}
 
-local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
+local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
 if not mark then
   return {'NO_SUBSCRIBER'}
 end
 log.prefix, log.here = message_prefix, keys.clock
-local ok, through, expired, found = served(read, log, mark, clock)
+local ok, through, expired, found = slot.try(messages.read, log, mark, clock)
 if not ok then
   return {'MOVING'}
 end
-polled(keys, ttl_ms, wait_ms, through ~= mark)
-return {'OK', epoch, show(mark), show(clock), show(through), show(expired), found}
+channel.renew_after_poll(keys, ttl_ms, wait_ms, through ~= mark)
+return {'OK', epoch, clocks.show(mark), clocks.show(clock), clocks.show(through), clocks.show(expired), found}

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- next.lua acknowledges a receipt and then reads what follows the mark: ack.lua and fetch.lua in one step.
--- uses: ack.acknowledge clock.show life.polled read.read slot.served
 --
 -- KEYS[1] clock    string  the last clock given out
 -- KEYS[2] epoch    string  ULID of this life of the channel
@@ -8,7 +7,6 @@
 -- KEYS[4] subs     set     names of subscribers
 -- KEYS[5] message  string  the message at the receipt's clock
 -- KEYS[6] record   string  dedup record of the receipt's message ID; only if that is known
--- More than 4 keys: the receipt is judged by its message and its record in the step that moves the mark.
 --
 -- ARGV[1] acked           clock   the receipt's, a decimal string
 -- ARGV[2] epoch           ULID    the receipt's
@@ -28,16 +26,16 @@ local receipt = {at = ARGV[1], clock = tonumber(ARGV[1]), epoch = ARGV[2], id = 
 local ttl_ms, wait_ms = tonumber(ARGV[4]), tonumber(ARGV[8])
 local log = {count = tonumber(ARGV[5]), bytes = tonumber(ARGV[6]), keeps = tonumber(ARGV[7])}
 
-local status, clock, mark = acknowledge(keys, receipt, log.keeps, ttl_ms + wait_ms)
+local status, clock, mark = ack.apply(keys, receipt, log.keeps, ttl_ms + wait_ms)
 if status ~= 'OK' and status ~= 'STALE' then
   return {status}
 end
 log.prefix, log.here = string.sub(keys.message, 1, -1 - #receipt.at), keys.clock
-local ok, through, expired, found = served(read, log, mark, clock)
+local ok, through, expired, found = slot.try(messages.read, log, mark, clock)
 if not ok then
   return {'MOVING'}
 end
 if status == 'STALE' then
-  polled(keys, ttl_ms, wait_ms, through ~= mark)
+  channel.renew_after_poll(keys, ttl_ms, wait_ms, through ~= mark)
 end
-return {'OK', receipt.epoch, show(mark), show(clock), show(through), show(expired), found}
+return {'OK', receipt.epoch, clocks.show(mark), clocks.show(clock), clocks.show(through), clocks.show(expired), found}

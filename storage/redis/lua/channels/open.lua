@@ -1,14 +1,12 @@
 #!lua
 -- open.lua begins a life of a channel that carries a label: under a new epoch, with a subscriber whose mark is at the
 -- channel's clock. It makes the channel if that is missing.
--- uses: clock.show life.begin life.position life.times
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
 -- KEYS[3] mark   string  the subscriber's mark
 -- KEYS[4] subs   set     names of subscribers
 -- KEYS[5] label  string  text that the channel carries
--- More than 4 keys: a life begins in one step with its label and its first subscriber.
 --
 -- ARGV[1] subscriber   string  its name
 -- ARGV[2] text         string  the label
@@ -18,29 +16,29 @@
 -- ARGV[6] ttl_ms       int     life of the channel and the mark without activity
 --
 -- Returns {"OK", epoch, label} of the life that the channel is in: the new one, or another one if the channel has a
--- label and isn't in the life to replace. Then nothing was written; neither after {"AGAIN"}: then marks of an earlier life
--- are left to be removed.
+-- label and isn't in the life to replace. Then nothing was written; neither after {"AGAIN"}: then marks of an earlier
+-- life are left to be removed.
 -- Safe to run twice: yes, the second run finds the channel in the new life.
 local clock_key, epoch_key, mark_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local subscriber, text, new_epoch, replaces = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local mark_prefix, ttl_ms = ARGV[5], tonumber(ARGV[6])
 
-local clock, epoch = position(clock_key, epoch_key, mark_key)
+local clock, epoch = channel.position(clock_key, epoch_key, mark_key)
 local label = clock and redis.call('GET', label_key)
 if label and epoch ~= replaces then
   return {'OK', epoch, label}
 end
 
-local had, now = times(clock_key)
+local had, now = channel.expiry(clock_key)
 local ends = now + ttl_ms
-local life = show(math.max(ends, had))
-if not clock and not begin(subs_key, mark_prefix) then
+local life = clocks.show(math.max(ends, had))
+if not clock and not channel.clear(subs_key, mark_prefix) then
   return {'AGAIN'}
 end
-local at = show(clock or 0)
+local at = clocks.show(clock or 0)
 redis.call('SET', clock_key, at, 'PXAT', life)
 redis.call('SET', epoch_key, new_epoch, 'PXAT', life)
-redis.call('SET', mark_key, at, 'PXAT', show(ends))
+redis.call('SET', mark_key, at, 'PXAT', clocks.show(ends))
 redis.call('SADD', subs_key, subscriber)
 redis.call('PEXPIREAT', subs_key, life)
 redis.call('SET', label_key, text, 'PXAT', life)

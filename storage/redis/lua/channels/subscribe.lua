@@ -1,6 +1,5 @@
 #!lua
 -- subscribe.lua makes a subscriber, and its channel if that is missing. It never moves a mark that exists.
--- uses: clock.MAX clock.behind clock.show clock.sub gap.oldest life.NO_EPOCH life.begin life.position life.times life.whole slot.served subs.full subs.prune
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -16,30 +15,32 @@
 -- ARGV[7] max_messages    int     messages that the channel keeps at most; 0: no limit
 -- ARGV[8] max_subscribers int     subscribers that the channel has at most; 0: no limit; -1: none is made
 --
--- Returns {"BEGUN", epoch, mark} if the channel was made too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark}, {"NO_CHANNEL"},
--- {"NO_SUBSCRIBER"}, {"FULL"}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if the slot is half moved, or {"AGAIN"} if
--- marks of an earlier life are left to be removed: then nothing was written.
+-- Returns {"BEGUN", epoch, mark} if the channel was made too, {"CREATED", epoch, mark}, {"EXISTS", epoch, mark},
+-- {"NO_CHANNEL"}, {"NO_SUBSCRIBER"}, {"FULL"}, {"AHEAD"} if from is ahead of the clock, {"MOVING"} if the slot is half
+-- moved, or {"AGAIN"} if marks of an earlier life are left to be removed: then nothing was written.
 -- Safe to run twice: yes, the second run finds the mark.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local subscriber, from, message_prefix, mark_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local ttl_ms, new_epoch, max_messages, max_subscribers = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local ttl_ms, new_epoch = tonumber(ARGV[5]), ARGV[6]
+local max_messages, max_subscribers = tonumber(ARGV[7]), tonumber(ARGV[8])
 
-local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
+local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
 local begins = not clock
 clock = clock or 0
 
 if mark then
   if redis.call('SADD', keys.subs, subscriber) == 1 then -- the predecessor keeps no names
-    redis.call('PEXPIREAT', keys.subs, math.max(redis.call('PEXPIRETIME', keys.clock), redis.call('PEXPIRETIME', keys.epoch)))
+    local ends = math.max(redis.call('PEXPIRETIME', keys.clock), redis.call('PEXPIRETIME', keys.epoch))
+    redis.call('PEXPIREAT', keys.subs, ends)
   end
-  redis.call('PEXPIREAT', keys.mark, whole(keys, ttl_ms))
-  return {'EXISTS', epoch, show(mark)}
+  redis.call('PEXPIREAT', keys.mark, channel.extend_mark(keys, ttl_ms))
+  return {'EXISTS', epoch, clocks.show(mark)}
 end
-if new_epoch == '' and (begins or epoch == NO_EPOCH) then
+if new_epoch == '' and (begins or epoch == channel.NO_EPOCH) then
   return {'NO_CHANNEL'}
 elseif max_subscribers < 0 then
   return {'NO_SUBSCRIBER'}
-elseif not begins and max_subscribers > 0 and full(keys, clock, mark_prefix, max_subscribers) then
+elseif not begins and max_subscribers > 0 and subs.full(keys, clock, mark_prefix, max_subscribers) then
   return {'FULL'}
 end
 
@@ -47,31 +48,31 @@ if from == 'latest' then
   mark = clock
 elseif from == 'earliest' then
   local log = {prefix = message_prefix, here = keys.clock}
-  local ok, steps = served(oldest, log, clock, max_messages > 0 and max_messages or MAX)
+  local ok, steps = slot.try(messages.oldest, log, clock, max_messages > 0 and max_messages or clocks.MAX)
   if not ok then
     return {'MOVING'}
   end
-  mark = steps and sub(clock, steps + 1) or clock
+  mark = steps and clocks.sub(clock, steps + 1) or clock
 else
   mark = tonumber(from)
-  if not behind(mark, clock) then
+  if not clocks.behind(mark, clock) then
     return {'AHEAD'}
   end
 end
 
-local had, now = times(keys.clock)
+local had, now = channel.expiry(keys.clock)
 local ends = now + ttl_ms
-local life = show(math.max(ends, had))
-if begins and not begin(keys.subs, mark_prefix) then
+local life = clocks.show(math.max(ends, had))
+if begins and not channel.clear(keys.subs, mark_prefix) then
   return {'AGAIN'}
 end
-if begins or epoch == NO_EPOCH then
+if begins or epoch == channel.NO_EPOCH then
   epoch = new_epoch
 end
-redis.call('SET', keys.clock, show(clock), 'PXAT', life)
+redis.call('SET', keys.clock, clocks.show(clock), 'PXAT', life)
 redis.call('SET', keys.epoch, epoch, 'PXAT', life)
-redis.call('SET', keys.mark, show(mark), 'PXAT', show(ends))
+redis.call('SET', keys.mark, clocks.show(mark), 'PXAT', clocks.show(ends))
 redis.call('SADD', keys.subs, subscriber)
 redis.call('PEXPIREAT', keys.subs, life)
-prune(keys, clock, mark_prefix)
-return begins and {'BEGUN', epoch, show(mark)} or {'CREATED', epoch, show(mark)}
+subs.prune(keys, clock, mark_prefix)
+return begins and {'BEGUN', epoch, clocks.show(mark)} or {'CREATED', epoch, clocks.show(mark)}

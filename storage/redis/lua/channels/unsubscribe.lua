@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- unsubscribe.lua removes a subscriber and notifies its waiting fetches. It may run when Redis is out of memory.
--- uses: clock.show life.position
 --
 -- KEYS[1] clock  string  the last clock given out
 -- KEYS[2] epoch  string  ULID of this life of the channel
@@ -16,7 +15,7 @@
 local clock_key, epoch_key, mark_key, subs_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local subscriber, topic, last = ARGV[1], ARGV[2], ARGV[3]
 
-local clock, epoch = position(clock_key, epoch_key, mark_key)
+local clock, epoch = channel.position(clock_key, epoch_key, mark_key)
 if last ~= '' and epoch and epoch > last then
   return {'NO_SUBSCRIBER'}
 end
@@ -24,5 +23,5 @@ redis.call('SREM', subs_key, subscriber)
 if redis.call('DEL', mark_key) == 0 then
   return {'NO_SUBSCRIBER'}
 end
-redis.call('SPUBLISH', topic, epoch .. ' ' .. show(clock or 0) .. ' !' .. subscriber)
+redis.call('SPUBLISH', topic, epoch .. ' ' .. clocks.show(clock or 0) .. ' !' .. subscriber)
 return {'OK'}

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- acquire.lua assigns a lease to a token, unless another token holds it. It may run when Redis is out of memory.
--- uses: time.time time.decimal lease.read lease.write
 --
 -- KEYS[1] holder  string  fence, end, and token of the holder
 --
@@ -12,12 +11,12 @@
 local holder_key = KEYS[1]
 local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
-local now_us, now_ms = time()
-local fence, until_ms, current = read(holder_key)
+local now_us, now_ms = time.now()
+local fence, until_ms, current = lease.read(holder_key)
 if until_ms <= now_ms then
   fence = math.max(fence + 1, now_us)
 elseif current ~= token then
   return {'HELD', until_ms - now_ms}
 end
-write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
-return {'OK', decimal(fence), now_ms + ttl_ms}
+lease.write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
+return {'OK', time.decimal(fence), now_ms + ttl_ms}

@@ -1,27 +1,26 @@
 #!lua flags=allow-oom
 -- release.lua ends a lease, if the token holds it, and notifies those that wait for it. It may run when Redis is out of
 -- memory.
--- uses: time.time lease.read lease.write rights.demand_topic
 --
 -- KEYS[1] holder  string  fence, end, and token of the holder
 --
 -- ARGV[1] token  string  of the holder
 -- ARGV[2] topic  string  sharded pub/sub channel of the lease
 --
--- Returns {"OK"}, also if the token has released it before and nobody has had it since, or {"LOST"} if the token has lost it and
--- nothing was changed.
+-- Returns {"OK"}, also if the token has released it before and nobody has had it since, or {"LOST"} if the token has
+-- lost it and nothing was changed.
 -- Safe to run twice: yes.
 local holder_key = KEYS[1]
 local token, topic = ARGV[1], ARGV[2]
 
-local _, now_ms = time()
-local fence, until_ms, current = read(holder_key)
+local _, now_ms = time.now()
+local fence, until_ms, current = lease.read(holder_key)
 if current ~= token or until_ms > 0 and until_ms <= now_ms then
   return {'LOST'}
 end
 if until_ms > 0 then
-  demand_topic(topic)
-  write(holder_key, fence, 0, token, now_ms)
+  acl.require_publish(topic)
+  lease.write(holder_key, fence, 0, token, now_ms)
   redis.call('SPUBLISH', topic, 'free')
 end
 return {'OK'}

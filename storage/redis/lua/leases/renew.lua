@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- renew.lua prolongs a lease that its holder has. It may run when Redis is out of memory.
--- uses: time.time time.decimal lease.read lease.write
 --
 -- KEYS[1] holder  string  fence, end, and token of the holder
 --
@@ -12,10 +11,10 @@
 local holder_key = KEYS[1]
 local token, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
-local _, now_ms = time()
-local fence, until_ms, current = read(holder_key)
+local _, now_ms = time.now()
+local fence, until_ms, current = lease.read(holder_key)
 if current ~= token or until_ms <= now_ms then
   return {'LOST'}
 end
-write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
-return {'OK', decimal(fence), now_ms + ttl_ms}
+lease.write(holder_key, fence, now_ms + ttl_ms, token, now_ms)
+return {'OK', time.decimal(fence), now_ms + ttl_ms}

@@ -1,8 +1,6 @@
 #!lua flags=allow-oom
--- cancel.lua removes a ticket from its queue. One that is assigned is removed wholly, or left as it is. It may run when Redis is
--- out of memory.
--- uses: assigned.gone changes.append changes.begin changes.tell leave.leave rights.demand rights.demand_topic time.DAY_MS
--- uses: time.decimal time.prolong time.time
+-- cancel.lua removes a ticket from its queue. One that is assigned is removed wholly, or left as it is. It may run when
+-- Redis is out of memory.
 --
 -- KEYS[1]  ticket      string  the ticket
 -- KEYS[2]  assignment  string  its assignment
@@ -14,11 +12,10 @@
 -- KEYS[8]  stats       hash    counts
 -- KEYS[9]  director    string  the lease of the queue's director
 -- KEYS[10] listening   set     IDs of tickets that wait and whose channels are wanted
--- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id        string  the ticket's
--- ARGV[2] keep_ms   int     how long it can be read as cancelled; "": for as long as it could be read after its life, and
---                           an assigned one is removed
+-- ARGV[2] keep_ms   int     how long it can be read as cancelled; "": for as long as it could be read after its life,
+--                           and an assigned one is removed
 -- ARGV[3] nudges    string  sharded pub/sub channel of the queue
 -- ARGV[4] feed      string  sharded pub/sub channel of its director
 -- ARGV[5] assigned  string  sharded pub/sub channel for those who wait for assignments
@@ -26,19 +23,20 @@
 -- Returns {"OK"}, also if the ticket doesn't wait, {"MATCHED"} if it is assigned and stays, or {"NO_TICKET"}.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local proposed_key, claims_key, changes_key, stats_key, director_key, listening_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local director_key, listening_key = KEYS[9], KEYS[10]
 local id, keep_ms, nudges, feed, assigned = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local expires = redis.call('ZSCORE', expiries_key, id)
 if not expires and redis.call('EXISTS', assignment_key) == 1 then
   if keep_ms then
     return {'MATCHED'}
   end
-  demand_topic(assigned)
+  acl.require_publish(assigned)
   local created = string.match(redis.call('GETRANGE', ticket_key, 0, 20), '^S(%d+) ')
   redis.call('DEL', ticket_key, assignment_key)
-  redis.call('SPUBLISH', assigned, gone(id, created))
+  redis.call('SPUBLISH', assigned, notice.removed(id, created))
   return {'OK'}
 end
 if not expires and string.match(redis.call('GETRANGE', ticket_key, 0, 0), '^U?$') then
@@ -46,21 +44,24 @@ if not expires and string.match(redis.call('GETRANGE', ticket_key, 0, 0), '^U?$'
 elseif not expires or tonumber(expires) <= now_ms then
   return {'OK'}
 end
-demand(changes_key, 'SREM', 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
-demand_topic(assigned)
-local news = begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
+acl.require(changes_key, 'SREM', 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
+acl.require_publish(assigned)
+local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 
 keep_ms = keep_ms or string.match(redis.call('GETRANGE', ticket_key, 0, 79), '^S%d+ %d+ (%d+) ') or 0
 local created = redis.call('ZSCORE', waiting_key, id)
-local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key, listening = listening_key}
-leave(keys, {id})
-if redis.call('PEXPIREAT', ticket_key, decimal(now_ms + keep_ms)) == 1 then
+local keys = {
+  waiting = waiting_key, expiries = expiries_key, listening = listening_key,
+  proposed = proposed_key, claims = claims_key,
+}
+queue.remove(keys, {id})
+if redis.call('PEXPIREAT', ticket_key, time.decimal(now_ms + keep_ms)) == 1 then
   redis.call('SETRANGE', ticket_key, 0, 'C')
 end
-append(news, id, {}, '0 -1 ')
-prolong(now_ms, DAY_MS, changes_key)
+changes.append(news, id, {}, '0 -1 ')
+time.prolong(now_ms, time.DAY_MS, changes_key)
 redis.call('HINCRBY', stats_key, 'cancelled', 1)
-prolong(now_ms, DAY_MS, stats_key)
-tell(news)
-redis.call('SPUBLISH', assigned, gone(id, created))
+time.prolong(now_ms, time.DAY_MS, stats_key)
+changes.notify(news)
+redis.call('SPUBLISH', assigned, notice.removed(id, created))
 return {'OK'}

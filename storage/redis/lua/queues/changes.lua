@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- changes.lua reads the changes after a point, if all of them can still be read. They are trimmed from the front: while the
--- change at the point is there, nothing after it is gone.
+-- changes.lua reads the changes after a point, if all of them can still be read. They are trimmed from the front: while
+-- the change at the point is there, nothing after it is gone.
 --
 -- KEYS[1] changes  stream  tickets that came or were cancelled
 --

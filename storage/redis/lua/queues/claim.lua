@@ -1,14 +1,12 @@
 #!lua
 -- claim.lua holds tickets for a token until a deadline: those given, or the oldest. Tickets that another token holds
 -- are left out until that one's deadline.
--- uses: lease.holder rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
 -- KEYS[3] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[4] claims    hash    the tokens that hold them
 -- KEYS[5] director  string  the lease of the queue's director
--- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  token    string  token of the claim
 -- ARGV[2]  fence    string  must be that of the director's lease; empty: who claims needs no lease
@@ -23,12 +21,12 @@ local waiting_key, expiries_key, proposed_key, claims_key, director_key = KEYS[1
 local token, fence, hold_ms, limit = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local ids = {unpack(ARGV, 5)}
 
-local now, now_ms = time()
-if fence ~= '' and holder(director_key, now_ms) ~= fence then
+local now, now_ms = time.now()
+if fence ~= '' and lease.holder(director_key, now_ms) ~= fence then
   return {'LEASE'}
 end
-demand(claims_key, 'HSET', 'PEXPIREAT')
-local deadline = decimal(now_ms + hold_ms)
+acl.require(claims_key, 'HSET', 'PEXPIREAT')
+local deadline = time.decimal(now_ms + hold_ms)
 local mine, held, gone = {}, {}, {}
 
 -- take holds those of some tickets that can be held, as long as there is room.
@@ -68,6 +66,6 @@ else
   held, gone = {}, {}
 end
 if #mine > 0 then
-  prolong(now_ms, hold_ms + DAY_MS, proposed_key, claims_key)
+  time.prolong(now_ms, hold_ms + time.DAY_MS, proposed_key, claims_key)
 end
-return {'OK', decimal(now), deadline, mine, held, gone}
+return {'OK', time.decimal(now), deadline, mine, held, gone}

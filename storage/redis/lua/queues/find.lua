@@ -1,6 +1,5 @@
 #!lua
 -- find.lua finds a ticket for an attempt to create it, or prevents its creation in one life of its channel.
--- uses: ticket.adopt ticket.state time.time
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
@@ -18,11 +17,11 @@
 local ticket_key, assignment_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, attempt, life, word_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
-local status, ends, found, assigned = state(now_ms, id, keys)
+local status, ends, found, assigned = ticket.state(now_ms, id, keys)
 if status then
-  adopt(ticket_key, found, status, attempt)
+  ticket.adopt(ticket_key, found, status, attempt)
   return {'EXISTS', status, ends, found, assigned}
 end
 if not (found and string.find(found, life, 1, true)) then

@@ -1,7 +1,6 @@
 #!lua
--- listen.lua has the assignment of a ticket, whose ID the service made, put into the outbox when it is made, and returns one that
--- was made before.
--- uses: rights.demand time.DAY_MS time.prolong time.time
+-- listen.lua has the assignment of a ticket, whose ID the service made, put into the outbox when it is made, and
+-- returns one that was made before.
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
@@ -15,7 +14,7 @@
 local ticket_key, assignment_key, expiries_key, listening_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1]
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local expires = redis.call('ZSCORE', expiries_key, id)
 if not expires then
   local found = redis.call('GETRANGE', ticket_key, 0, 0) == 'S' and redis.call('GET', assignment_key)
@@ -23,7 +22,7 @@ if not expires then
 elseif tonumber(expires) <= now_ms then
   return {'NO_TICKET'}
 end
-demand(listening_key, 'PEXPIREAT')
+acl.require(listening_key, 'PEXPIREAT')
 redis.call('SADD', listening_key, id)
-prolong(now_ms, expires - now_ms + DAY_MS, listening_key)
+time.prolong(now_ms, expires - now_ms + time.DAY_MS, listening_key)
 return {'OK', ''}

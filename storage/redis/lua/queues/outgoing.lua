@@ -1,6 +1,5 @@
 #!lua flags=no-writes
 -- outgoing.lua reads assignments that have been in the outbox for some time, the oldest first.
--- uses: time.decimal time.time
 --
 -- KEYS[1] outbox  stream  assignments on their way to their channels
 --
@@ -12,5 +11,5 @@
 local outbox_key = KEYS[1]
 local age_ms, limit = tonumber(ARGV[1]), ARGV[2]
 
-local now, now_ms = time()
-return {'OK', decimal(now), redis.call('XRANGE', outbox_key, '-', decimal(now_ms - age_ms), 'COUNT', limit)}
+local now, now_ms = time.now()
+return {'OK', time.decimal(now), redis.call('XRANGE', outbox_key, '-', time.decimal(now_ms - age_ms), 'COUNT', limit)}

@@ -1,6 +1,5 @@
 #!lua flags=no-writes
 -- queue.lua describes a queue.
--- uses: time.decimal time.time
 --
 -- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -8,7 +7,6 @@
 -- KEYS[4] outbox    stream  assignments on their way to their channels
 -- KEYS[5] matched   stream  how long the tickets of each match had waited
 -- KEYS[6] stats     hash    counts
--- More than 4 keys: one reply describes all parts of the queue.
 --
 -- ARGV[1] recent  int  matches at most
 --
@@ -19,13 +17,13 @@ local waiting_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3]
 local outbox_key, matched_key, stats_key = KEYS[4], KEYS[5], KEYS[6]
 local recent = ARGV[1]
 
-local now, now_ms = time()
-local alive = redis.call('ZCOUNT', expiries_key, '(' .. decimal(now_ms), '+inf')
-local held = redis.call('ZCOUNT', proposed_key, '(' .. decimal(now_ms), '+inf')
+local now, now_ms = time.now()
+local alive = redis.call('ZCOUNT', expiries_key, '(' .. time.decimal(now_ms), '+inf')
+local held = redis.call('ZCOUNT', proposed_key, '(' .. time.decimal(now_ms), '+inf')
 local oldest = redis.call('ZRANGE', waiting_key, 0, 0, 'WITHSCORES')[2] or ''
 local counts = redis.call('HMGET', stats_key, 'matched', 'cancelled', 'expired', 'conflicts')
 for i = 1, 4 do
   counts[i] = counts[i] or '0'
 end
 local matches = recent ~= '0' and redis.call('XREVRANGE', matched_key, '+', '-', 'COUNT', recent) or {}
-return {'OK', decimal(now), alive, held, redis.call('XLEN', outbox_key), oldest, counts, matches}
+return {'OK', time.decimal(now), alive, held, redis.call('XLEN', outbox_key), oldest, counts, matches}

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- release.lua releases those of some tickets that a token holds. It may run when Redis is out of memory.
--- uses: changes.append changes.begin changes.tell lease.parts rights.demand time.decimal time.time
 --
 -- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[2] claims    hash    the tokens that hold them
@@ -27,18 +26,18 @@ if #mine == 0 then
   return {'OK'}
 end
 -- The director knows what it releases itself. What others release it must be notified of.
-local lease = redis.call('GET', director_key)
-local foreign = decimal((parts(lease))) ~= string.match(token, '^[^.]*')
-demand(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
-local _, now_ms = time()
-local news = foreign and begin(now_ms, changes_key, lease, {nudges, feed})
+local director = redis.call('GET', director_key)
+local foreign = time.decimal((lease.parse(director))) ~= string.match(token, '^[^.]*')
+acl.require(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL')
+local _, now_ms = time.now()
+local news = foreign and changes.begin(now_ms, changes_key, director, {nudges, feed})
 
 redis.call('ZREM', proposed_key, unpack(mine))
 redis.call('HDEL', claims_key, unpack(mine))
 if news then
   for _, id in ipairs(mine) do
-    append(news, id, {'released', '1'}, '0 -2 ')
+    changes.append(news, id, {'released', '1'}, '0 -2 ')
   end
-  tell(news)
+  changes.notify(news)
 end
 return {'OK'}

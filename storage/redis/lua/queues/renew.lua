@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
 -- renew.lua makes tickets that wait live for their TTL from now on, up to the end of their whole life. It may run
 -- when Redis is out of memory.
--- uses: rights.demand time.DAY_MS time.decimal time.prolong time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -15,8 +14,8 @@
 local waiting_key, expiries_key, listening_key, tickets = KEYS[1], KEYS[2], KEYS[3], {unpack(KEYS, 4)}
 local ids = {unpack(ARGV, 1)}
 
-demand(expiries_key, 'PEXPIREAT', 'ZADD')
-local _, now_ms = time()
+acl.require(expiries_key, 'PEXPIREAT', 'ZADD')
+local _, now_ms = time.now()
 local longest = 0
 for i, expires in ipairs(redis.call('ZMSCORE', expiries_key, unpack(ids))) do
   if expires and tonumber(expires) > now_ms then
@@ -25,10 +24,10 @@ for i, expires in ipairs(redis.call('ZMSCORE', expiries_key, unpack(ids))) do
     if ttl then
       local ends = math.min(now_ms + ttl, math.floor(created_us / 1000) + life)
       longest = math.max(longest, ttl)
-      redis.call('PEXPIREAT', tickets[i], decimal(ends + keep))
-      redis.call('ZADD', expiries_key, 'XX', decimal(ends), ids[i])
+      redis.call('PEXPIREAT', tickets[i], time.decimal(ends + keep))
+      redis.call('ZADD', expiries_key, 'XX', time.decimal(ends), ids[i])
     end
   end
 end
-prolong(now_ms, longest + DAY_MS, waiting_key, expiries_key, listening_key)
+time.prolong(now_ms, longest + time.DAY_MS, waiting_key, expiries_key, listening_key)
 return {'OK'}

@@ -1,6 +1,5 @@
 #!lua flags=no-writes
 -- snapshot.lua reads a page of the tickets that wait, the oldest first, and the last change.
--- uses: time.decimal time.time
 --
 -- KEYS[1] waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries  zset    the same IDs, by when their lives end, in milliseconds
@@ -29,7 +28,7 @@ local page, ids = redis.call('ZRANGE', waiting_key, from_us, '+inf', 'BYSCORE', 
 for i = 1, #page, 2 do
   ids[#ids + 1] = page[i]
 end
-local now, found = time(), {}
+local now, found = time.now(), {}
 if #ids > 0 then
   local expires = redis.call('ZMSCORE', expiries_key, unpack(ids))
   local ends = redis.call('ZMSCORE', proposed_key, unpack(ids))
@@ -38,4 +37,4 @@ if #ids > 0 then
     found[at - 3], found[at - 2], found[at - 1], found[at] = id, page[2 * i], expires[i] or '', ends[i] or ''
   end
 end
-return {'OK', decimal(now), point, found}
+return {'OK', time.decimal(now), point, found}

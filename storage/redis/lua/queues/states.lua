@@ -1,29 +1,28 @@
 #!lua flags=no-writes
 -- states.lua reads what became of tickets.
--- uses: many.from many.gather time.decimal time.time
 --
 -- KEYS[1]  waiting   zset    IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2]  expiries  zset    the same IDs, by when their lives end, in milliseconds
 -- KEYS[3…] both      string  of each ticket the ticket and its assignment
--- More than 4 keys: what the queue has of a ticket is read in one step.
 --
 -- ARGV[1…] ids  string  the tickets'
 --
 -- Returns {"OK", {created_us, left_ms, assignment, …}} in the order of the tickets: created_us is 0 if a ticket neither
--- waits nor is assigned, left_ms is until the end of its life and 0 if it doesn't wait, and assignment is "" if it has none.
+-- waits nor is assigned, left_ms is until the end of its life and 0 if it doesn't wait, and assignment is "" if it has
+-- none.
 -- Safe to run twice: yes, it only reads.
-local waiting_key, expiries_key, both = KEYS[1], KEYS[2], from(KEYS, 3)
-local ids = from(ARGV, 1)
+local waiting_key, expiries_key, both = KEYS[1], KEYS[2], batch.from(KEYS, 3)
+local ids = batch.from(ARGV, 1)
 
-local _, now_ms = time()
-local created = gather('ZMSCORE', waiting_key, ids)
-local expires = gather('ZMSCORE', expiries_key, ids)
+local _, now_ms = time.now()
+local created = batch.replies('ZMSCORE', waiting_key, ids)
+local expires = batch.replies('ZMSCORE', expiries_key, ids)
 local states = {}
 for i = 1, #ids do
   local made, left, assignment = '0', '0', ''
   if created[i] and expires[i] then
     if tonumber(expires[i]) > now_ms then
-      made, left = decimal(created[i]), decimal(expires[i] - now_ms)
+      made, left = time.decimal(created[i]), time.decimal(expires[i] - now_ms)
     end
   else
     local content = redis.call('GET', both[2 * i])

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- sweep.lua takes tickets whose life has ended out of their queue, once their players were told, and lists others. It may
--- run when Redis is out of memory.
--- uses: leave.leave rights.demand time.DAY_MS time.decimal time.prolong time.time
+-- sweep.lua takes tickets whose life has ended out of their queue, once their players were told, and lists others. It
+-- may run when Redis is out of memory.
 --
 -- KEYS[1] waiting    zset  IDs of tickets that wait, by when they were made, in microseconds
 -- KEYS[2] expiries   zset  the same IDs, by when their lives end, in milliseconds
@@ -9,7 +8,6 @@
 -- KEYS[4] claims     hash  the tokens that hold them
 -- KEYS[5] stats      hash  counts
 -- KEYS[6] listening set   IDs of tickets that wait and whose channels are wanted
--- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1]  limit  int     tickets to list at most
 -- ARGV[2…] told   string  IDs of tickets to take out, if their lives have ended
@@ -20,7 +18,7 @@ local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KE
 local stats_key, listening_key = KEYS[5], KEYS[6]
 local limit, told = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local ids = {}
 for i, expires in ipairs(#told > 0 and redis.call('ZMSCORE', expiries_key, unpack(told)) or {}) do
   if expires and tonumber(expires) <= now_ms then
@@ -28,10 +26,13 @@ for i, expires in ipairs(#told > 0 and redis.call('ZMSCORE', expiries_key, unpac
   end
 end
 if #ids > 0 then
-  demand(stats_key, 'SREM', 'HDEL', 'HINCRBY', 'PEXPIREAT')
-  local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key, listening = listening_key}
-  leave(keys, ids)
+  acl.require(stats_key, 'SREM', 'HDEL', 'HINCRBY', 'PEXPIREAT')
+  local keys = {
+    waiting = waiting_key, expiries = expiries_key, listening = listening_key,
+    proposed = proposed_key, claims = claims_key,
+  }
+  queue.remove(keys, ids)
   redis.call('HINCRBY', stats_key, 'expired', #ids)
-  prolong(now_ms, DAY_MS, stats_key)
+  time.prolong(now_ms, time.DAY_MS, stats_key)
 end
-return {'OK', #ids, redis.call('ZRANGE', expiries_key, '-inf', decimal(now_ms), 'BYSCORE', 'LIMIT', 0, limit)}
+return {'OK', #ids, redis.call('ZRANGE', expiries_key, '-inf', time.decimal(now_ms), 'BYSCORE', 'LIMIT', 0, limit)}

@@ -2,7 +2,6 @@
 -- takeover.lua ends the claims that earlier directors have on some tickets. The director may do so if the
 -- claims are of no use any more: then a director that was only paused finds that it can't assign them. It may run when
 -- Redis is out of memory.
--- uses: lease.holder rights.demand time.time
 --
 -- KEYS[1] proposed  zset    IDs of tickets that are held, by until when, in milliseconds
 -- KEYS[2] claims    hash    the tokens that hold them
@@ -17,8 +16,8 @@
 local proposed_key, claims_key, director_key = KEYS[1], KEYS[2], KEYS[3]
 local fence, ids = ARGV[1], {unpack(ARGV, 2)}
 
-local _, now_ms = time()
-if holder(director_key, now_ms) ~= fence then
+local _, now_ms = time.now()
+if lease.holder(director_key, now_ms) ~= fence then
   return {'LEASE'}
 end
 -- The token of a claim is the fence of the director that made it, and a number. Other tokens are left alone.
@@ -30,7 +29,7 @@ for i, token in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
   end
 end
 if #over > 0 then
-  demand(claims_key, 'HDEL', 'ZREM')
+  acl.require(claims_key, 'HDEL', 'ZREM')
   redis.call('ZREM', proposed_key, unpack(over))
   redis.call('HDEL', claims_key, unpack(over))
 end

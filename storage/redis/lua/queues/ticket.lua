@@ -1,6 +1,5 @@
 #!lua flags=no-writes
 -- ticket.lua reads a ticket. It runs on replicas too.
--- uses: ticket.state time.time
 --
 -- KEYS[1] ticket      string  the ticket
 -- KEYS[2] assignment  string  its assignment
@@ -14,9 +13,9 @@
 local ticket_key, assignment_key, expiries_key, proposed_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id = ARGV[1]
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local keys = {ticket = ticket_key, assignment = assignment_key, expiries = expiries_key, proposed = proposed_key}
-local status, ends, found, assigned = state(now_ms, id, keys)
+local status, ends, found, assigned = ticket.state(now_ms, id, keys)
 if not status then
   return {'NO_TICKET'}
 end

@@ -1,9 +1,7 @@
 #!lua flags=allow-oom
--- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless another attempt has found it
--- there. Then it only removes the attempt from the ticket's. If there is no ticket it notes the attempt, which may still
--- be on its way. It may run when Redis is out of memory.
--- uses: assigned.gone changes.append changes.begin changes.tell leave.leave rights.demand rights.demand_topic ticket.disown
--- uses: time.DAY_MS time.prolong time.time
+-- undo.lua takes a ticket out that a failed attempt has made, as if it had never been, unless another attempt has found
+-- it there. Then it only removes the attempt from the ticket's. If there is no ticket it notes the attempt, which may
+-- still be on its way. It may run when Redis is out of memory.
 --
 -- KEYS[1] ticket     string  the ticket
 -- KEYS[2] waiting    zset    IDs of tickets that wait, by when they were made, in microseconds
@@ -13,7 +11,6 @@
 -- KEYS[6] changes    stream  tickets that came or were cancelled
 -- KEYS[7] director   string  the lease of the queue's director
 -- KEYS[8] listening  set     IDs of tickets that wait and whose channels are wanted
--- More than 4 keys: what the queue has of a ticket is read and changed in one step.
 --
 -- ARGV[1] id        string  the ticket's
 -- ARGV[2] attempt   ULID    names the attempt, or the epoch of all attempts in one life of the ticket's channel
@@ -34,19 +31,22 @@ if string.sub(found, 1, 1) == 'U' then
   return {'OK'}
 end
 local created = redis.call('ZSCORE', waiting_key, id)
-if not created or not disown(ticket_key, found, attempt) then
+if not created or not ticket.disown(ticket_key, found, attempt) then
   return {'KEPT'}
 end
-demand(changes_key, 'SREM', 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
-demand_topic(assigned)
-local _, now_ms = time()
-local news = begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
+acl.require(changes_key, 'SREM', 'HDEL', 'SET', 'XADD', 'PEXPIREAT')
+acl.require_publish(assigned)
+local _, now_ms = time.now()
+local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 
-local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key, listening = listening_key}
-leave(keys, {id})
+local keys = {
+  waiting = waiting_key, expiries = expiries_key, listening = listening_key,
+  proposed = proposed_key, claims = claims_key,
+}
+queue.remove(keys, {id})
 redis.call('SET', ticket_key, 'U ' .. attempt, 'PX', word_ms)
-append(news, id, {}, '0 -1 ')
-prolong(now_ms, DAY_MS, changes_key)
-tell(news)
-redis.call('SPUBLISH', assigned, gone(id, created))
+changes.append(news, id, {}, '0 -1 ')
+time.prolong(now_ms, time.DAY_MS, changes_key)
+changes.notify(news)
+redis.call('SPUBLISH', assigned, notice.removed(id, created))
 return {'OK'}

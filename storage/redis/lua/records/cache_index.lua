@@ -1,8 +1,8 @@
 #!lua
--- cache_index.lua adds a cached value to an index, before the value is stored, and removes some of what has ended. The score of an
--- entry is when it can be removed, and rises each time the value is added: so an invalidation that has read an older score
--- doesn't remove the entry (see cache_unindex.lua). The empty entry is the last invalidation (see cache_mark.lua).
--- uses: time.time time.decimal index.MARK_US
+-- cache_index.lua adds a cached value to an index, before the value is stored, and removes some of what has ended. The
+-- score of an entry is when it can be removed, and rises each time the value is added: so an invalidation that has read
+-- an older score doesn't remove the entry (see cache_unindex.lua). The empty entry is the last invalidation (see
+-- cache_mark.lua).
 --
 -- KEYS[1] ends   zset  entries, by when they end, in microseconds
 -- KEYS[2] names  zset  the same entries, by their text; optional
@@ -11,13 +11,14 @@
 -- ARGV[2] life_ms  int     how long the entry is kept: longer than the value can live
 -- ARGV[3] most     int     how many entries the index may have
 --
--- Returns {"OK", ago_us}, how long ago the index was invalidated or -1 if it is long ago, or {"FULL"} if nothing was added.
+-- Returns {"OK", ago_us}, how long ago the index was invalidated or -1 if it is long ago, or {"FULL"} if nothing was
+-- added.
 -- Safe to run twice: yes.
 local ends_key, names_key = KEYS[1], KEYS[2]
 local entry, life_ms, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
-local now_us, now_ms = time()
-local ended = redis.call('ZRANGE', ends_key, '-inf', decimal(now_us), 'BYSCORE', 'LIMIT', 0, 100)
+local now_us, now_ms = time.now()
+local ended = redis.call('ZRANGE', ends_key, '-inf', time.decimal(now_us), 'BYSCORE', 'LIMIT', 0, 100)
 if #ended > 0 then
   redis.call('ZREM', ends_key, unpack(ended))
   if names_key then
@@ -28,7 +29,7 @@ local last = tonumber(redis.call('ZSCORE', ends_key, entry) or 0)
 if last == 0 and redis.call('ZCARD', ends_key) >= most then
   return {'FULL'}
 end
-redis.call('ZADD', ends_key, decimal(math.max(now_us + life_ms * 1000, last + 1)), entry)
+redis.call('ZADD', ends_key, time.decimal(math.max(now_us + life_ms * 1000, last + 1)), entry)
 local keys = {ends_key}
 if names_key then
   redis.call('ZADD', names_key, 0, entry)
@@ -36,8 +37,8 @@ if names_key then
 end
 for _, key in ipairs(keys) do
   if redis.call('PEXPIRETIME', key) < now_ms + life_ms then
-    redis.call('PEXPIREAT', key, decimal(now_ms + life_ms + 60000))
+    redis.call('PEXPIREAT', key, time.decimal(now_ms + life_ms + 60000))
   end
 end
 local marked = tonumber(redis.call('ZSCORE', ends_key, '') or 0)
-return {'OK', marked == 0 and -1 or math.max(0, now_us + MARK_US - marked)}
+return {'OK', marked == 0 and -1 or math.max(0, now_us + index.MARK_US - marked)}

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- cache_mark.lua records in an index that it is invalidated now. It does that by the empty entry, whose score is when it can be
--- forgotten. It may run when Redis is out of memory.
--- uses: time.time time.decimal index.MARK_US
+-- cache_mark.lua records in an index that it is invalidated now. It does that by the empty entry, whose score is when
+-- it can be forgotten. It may run when Redis is out of memory.
 --
 -- KEYS[1] ends  zset  entries, by when they end, in microseconds
 --
@@ -9,9 +8,9 @@
 -- Safe to run twice: yes.
 local ends_key = KEYS[1]
 
-local now_us, now_ms = time()
-redis.call('ZADD', ends_key, decimal(now_us + MARK_US), '')
-if redis.call('PEXPIRETIME', ends_key) < now_ms + MARK_US / 1000 then
-  redis.call('PEXPIREAT', ends_key, decimal(now_ms + MARK_US / 1000 + 60000))
+local now_us, now_ms = time.now()
+redis.call('ZADD', ends_key, time.decimal(now_us + index.MARK_US), '')
+if redis.call('PEXPIRETIME', ends_key) < now_ms + index.MARK_US / 1000 then
+  redis.call('PEXPIREAT', ends_key, time.decimal(now_ms + index.MARK_US / 1000 + 60000))
 end
 return {'OK'}

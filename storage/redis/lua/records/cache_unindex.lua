@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- cache_unindex.lua removes entries from an index after their values were removed. An entry that was added again meanwhile has
--- another score, and stays: its value may be stored only now. It may run when Redis is out of memory.
+-- cache_unindex.lua removes entries from an index after their values were removed. An entry that was added again
+-- meanwhile has another score, and stays: its value may be stored only now. It may run when Redis is out of memory.
 --
 -- KEYS[1] ends   zset  entries, by when they end, in microseconds
 -- KEYS[2] names  zset  the same entries, by their text; optional

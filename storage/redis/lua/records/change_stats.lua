@@ -1,7 +1,6 @@
 #!lua
--- change_stats.lua changes counters of the present window of a series. Each window has a key of its own; the key of the series
--- has the same as that of the present window, and ends with it.
--- uses: many.from time.decimal time.time
+-- change_stats.lua changes counters of the present window of a series. Each window has a key of its own; the key of the
+-- series has the same as that of the present window, and ends with it.
 --
 -- KEYS[1] series  hash    counters of the present window; a string for a metric
 -- KEYS[2] window  hash    the same, for as long as the window is kept
@@ -15,14 +14,15 @@
 -- ARGV[6]  fields     int     of a window at most; 0: this is a metric, whose only field is ""
 -- ARGV[7…] changes    string  of each field, its name and what to add or set
 --
--- Returns {"OK", value, …} with the values of the fields, {"OTHER", now_s} if the window isn't the present one, {"RANGE"} if a
--- value would be beyond the limits, or {"MANY"} if there were too many fields; all but the first have changed nothing.
+-- Returns {"OK", value, …} with the values of the fields, {"OTHER", now_s} if the window isn't the present one,
+-- {"RANGE"} if a value would be beyond the limits, or {"MANY"} if there were too many fields; all but the first have
+-- changed nothing.
 -- Safe to run twice: yes, an addition that is remembered isn't made again.
 local series_key, window_key, added_key = KEYS[1], KEYS[2], KEYS[3]
 local start_s, length_s, keep_s = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local repeat_ms, most, fields, changes = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), from(ARGV, 7)
+local repeat_ms, most, fields, changes = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), batch.from(ARGV, 7)
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local known = repeat_ms > 0 and redis.call('EXISTS', added_key) == 1
 if not known and (now_ms < start_s * 1000 or now_ms >= (start_s + length_s) * 1000) then
   return {'OTHER', math.floor(now_ms / 1000)}
@@ -44,8 +44,8 @@ for i = 1, #changes, 2 do
   if not value or math.abs(value) > most or value % 1 ~= 0 then
     return {'RANGE'}
   end
-  written[i], written[i + 1] = changes[i], decimal(value)
-  reply[#reply + 1] = decimal(value)
+  written[i], written[i + 1] = changes[i], time.decimal(value)
+  reply[#reply + 1] = time.decimal(value)
 end
 if known then
   return reply
@@ -58,7 +58,7 @@ for _, of in ipairs({{series_key, start_s + length_s}, {window_key, start_s + ke
   else
     redis.call('SET', of[1], written[2])
   end
-  redis.call('PEXPIREAT', of[1], decimal(of[2] * 1000))
+  redis.call('PEXPIREAT', of[1], time.decimal(of[2] * 1000))
 end
 if repeat_ms > 0 then
   redis.call('SET', added_key, '1', 'PX', repeat_ms)

@@ -1,6 +1,5 @@
 #!lua
 -- current_views.lua makes an import of views the current one, unless a later one is.
--- uses: time.decimal
 --
 -- KEYS[1] current  string  when the views of the current import were counted, in seconds
 --
@@ -14,6 +13,6 @@ local at = tonumber(ARGV[1])
 local current = tonumber(redis.call('GET', current_key) or 0)
 if at > current then
   current = at
-  redis.call('SET', current_key, decimal(at))
+  redis.call('SET', current_key, time.decimal(at))
 end
-return {'OK', decimal(current)}
+return {'OK', time.decimal(current)}

@@ -1,6 +1,5 @@
 #!lua
 -- patch_state.lua changes fields of a process's state, and says for how long it is kept from now on.
--- uses: many.from
 --
 -- KEYS[1] state  hash  the fields
 --
@@ -11,12 +10,12 @@
 -- ARGV[5]  sets         int     how many fields are set
 -- ARGV[6…] changes      string  of each field that is set, its name and value; then the names of those that are removed
 --
--- Returns {"OK", ends_ms, {field, value, …}}, ends_ms 0 if no field is left, or {"MANY"} if there were too many fields or
--- bytes, and nothing was changed.
+-- Returns {"OK", ends_ms, {field, value, …}}, ends_ms 0 if no field is left, or {"MANY"} if there were too many fields
+-- or bytes, and nothing was changed.
 -- Safe to run twice: yes.
 local state_key = KEYS[1]
 local ttl_ms, replace, most_fields = ARGV[1], ARGV[2] == '1', tonumber(ARGV[3])
-local most_bytes, sets, changes = tonumber(ARGV[4]), tonumber(ARGV[5]), from(ARGV, 6)
+local most_bytes, sets, changes = tonumber(ARGV[4]), tonumber(ARGV[5]), batch.from(ARGV, 6)
 
 local old = redis.call('HGETALL', state_key)
 local fields, removed = {}, {}

@@ -1,9 +1,7 @@
 #!lua flags=no-writes
 -- range_stats.lua reads windows of a series.
--- uses: time.time
 --
 -- KEYS[1…] windows  hash  counters of a window; a string for a metric
--- More than 4 keys: a range is read in one step.
 --
 -- ARGV[1] fields  int  0: this is a metric, whose only field is ""
 --
@@ -11,7 +9,7 @@
 -- Safe to run twice: yes, it only reads.
 local fields = ARGV[1]
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local reply = {'OK', math.floor(now_ms / 1000)}
 for i = 1, #KEYS do
   local values = {}

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- claim.lua gives a token a free shard of a data centre: the one that its host had last, or else the one that was pinged the
--- longest time ago. A primary that may have lost claims gives none until those are over. It may run when Redis is out of memory.
--- uses: time.time time.decimal time.prolong holder.front holder.put holder.has holder.KEEP_MS pick.survey pick.free pick.bounds
--- uses: primary.unsure
+-- claim.lua gives a token a free shard of a data centre: the one that its host had last, or else the one that was
+-- pinged the longest time ago. A primary that may have lost claims gives none until those are over. It may run when
+-- Redis is out of memory.
 --
 -- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
@@ -12,10 +11,11 @@
 -- ARGV[3] ttl_ms   int     how long from now on
 -- ARGV[4] address  string  at which clients reach the host
 --
--- Returns {"OK", generation, shard, incarnation, first, next}: the first sharding keys of the shard and of the one after it, or ''
--- if there is none. Otherwise no shard was given: {"HELD", left_ms}, with the time until one may be free: holders of an earlier
--- layout are left, or all shards are held; {"SAME_HOST", left_ms} if another token holds one for the host; {"UNSURE", left_ms} if
--- claims may have been lost; {"NO_LAYOUT"}; {"LOST"} if the token had a shard, and its time is over.
+-- Returns {"OK", generation, shard, incarnation, first, next}: the first sharding keys of the shard and of the one
+-- after it, or '' if there is none. Otherwise no shard was given: {"HELD", left_ms}, with the time until one may be
+-- free: holders of an earlier layout are left, or all shards are held; {"SAME_HOST", left_ms} if another token holds
+-- one for the host; {"UNSURE", left_ms} if claims may have been lost; {"NO_LAYOUT"}; {"LOST"} if the token had a shard,
+-- and its time is over.
 -- Safe to run twice: yes, while the token holds its shard it gets the same one.
 local layout_key, shards_key = KEYS[1], KEYS[2]
 local host, token, ttl_ms, address = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -26,31 +26,31 @@ if not generation then
   return {'NO_LAYOUT'}
 end
 generation = tonumber(generation)
-local now_us, now_ms = time()
+local now_us, now_ms = time.now()
 local own = redis.call('HGET', shards_key, host)
-local until_ms, pinged_ms, shard, of, back = front(own, now_ms)
+local until_ms, pinged_ms, shard, of, back = holder.parse(own, now_ms)
 if back then
-  put(shards_key, host, until_ms, pinged_ms, own)
+  holder.write(shards_key, host, until_ms, pinged_ms, own)
 end
-if has(own, token) then
+if holder.has(own, token) then
   if until_ms <= now_ms then
     return {'LOST'}
   elseif of ~= generation then
     return {'HELD', until_ms - now_ms}
   end
-  put(shards_key, host, now_ms + ttl_ms, now_ms, own)
-  return {'OK', decimal(of), shard, string.match(own, '^%d+ %d+ %d+ %d+ (%d+)'), bounds(starts, shard)}
+  holder.write(shards_key, host, now_ms + ttl_ms, now_ms, own)
+  return {'OK', time.decimal(of), shard, string.match(own, '^%d+ %d+ %d+ %d+ (%d+)'), pick.bounds(starts, shard)}
 end
-local unsure_ms = unsure(layout_key, run, since, now_ms)
+local unsure_ms = primary.unsure(layout_key, run, since, now_ms)
 if until_ms > now_ms then
   return {'SAME_HOST', until_ms - now_ms}
 end
 local had = of == generation
 local shards = (#starts + 1) / 17
-local seen = survey(shards_key, generation, shards, now_ms, host)
+local seen = pick.survey(shards_key, generation, shards, now_ms, host)
 local wait_ms = seen.former_ms
 if wait_ms <= now_ms and (not had or seen.held[shard]) then
-  shard, wait_ms = free(seen, shards)
+  shard, wait_ms = pick.free(seen, shards)
 end
 if not shard or wait_ms > now_ms then
   return {'HELD', wait_ms - now_ms}
@@ -63,12 +63,13 @@ end
 if seen.over[shard] then
   -- Its time is over for good: it doesn't come back when Redis's clock is set back.
   local last = redis.call('HGET', shards_key, seen.over[shard])
-  local _, last_ms = front(last, now_ms)
-  put(shards_key, seen.over[shard], last_ms, last_ms, last)
+  local _, last_ms = holder.parse(last, now_ms)
+  holder.write(shards_key, seen.over[shard], last_ms, last_ms, last)
 end
-local incarnation = decimal(math.max(tonumber(latest or 0) + 1, now_us))
+local incarnation = time.decimal(math.max(tonumber(latest or 0) + 1, now_us))
 redis.call('HSET', layout_key, 'incarnation', incarnation)
-local mine = {decimal(now_ms + ttl_ms), decimal(now_ms), shard, decimal(generation), incarnation, decimal(now_ms), 0, token, address}
+local ends, now, of_layout = time.decimal(now_ms + ttl_ms), time.decimal(now_ms), time.decimal(generation)
+local mine = {ends, now, shard, of_layout, incarnation, now, 0, token, address}
 redis.call('HSET', shards_key, host, table.concat(mine, ' '))
-prolong(now_ms, KEEP_MS, shards_key)
-return {'OK', decimal(generation), shard, incarnation, bounds(starts, shard)}
+time.prolong(now_ms, holder.KEEP_MS, shards_key)
+return {'OK', time.decimal(generation), shard, incarnation, pick.bounds(starts, shard)}

@@ -1,13 +1,14 @@
 #!lua flags=no-writes
--- hosts.lua reads the holders of a data centre, unless a shard was neither claimed nor left since the caller has read them.
--- uses: time.time
+-- hosts.lua reads the holders of a data centre, unless a shard was neither claimed nor left since the caller has read
+-- them.
 --
 -- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
 --
 -- ARGV[1] version  string  that the caller has, '' to read in any case
 --
--- Returns {"OK", version, now_ms, holders}: their fields, also of those whose time is over. {"SAME"} if the version is the caller's.
+-- Returns {"OK", version, now_ms, holders}: their fields, also of those whose time is over. {"SAME"} if the version is
+-- the caller's.
 -- Safe to run twice: yes, it only reads.
 local layout_key, shards_key = KEYS[1], KEYS[2]
 local version = ARGV[1]
@@ -17,5 +18,5 @@ local current = incarnation and incarnation .. ' ' .. (left or '0') or ''
 if current == version and version ~= '' then
   return {'SAME'}
 end
-local _, now_ms = time()
+local _, now_ms = time.now()
 return {'OK', current, now_ms, redis.call('HVALS', shards_key)}

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- leave.lua ends the claim of a token, and notifies those that wait for a shard, if one is free now: holders of an earlier layout
--- don't wake them, except for the last. It may run when Redis is out of memory.
--- uses: time.time holder.front holder.put holder.has holder.others rights.demand_topic
+-- leave.lua ends the claim of a token, and notifies those that wait for a shard, if one is free now: holders of an
+-- earlier layout don't wake them, except for the last. It may run when Redis is out of memory.
 --
 -- KEYS[1] layout  hash  generation, starts, last incarnation, and primary of the data centre
 -- KEYS[2] shards  hash  holders of the data centre, by host
@@ -15,20 +14,20 @@
 local layout_key, shards_key = KEYS[1], KEYS[2]
 local host, token, topic = ARGV[1], ARGV[2], ARGV[3]
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local own = redis.call('HGET', shards_key, host)
-local until_ms, pinged_ms, _, generation = front(own, now_ms)
-if not has(own, token) or until_ms > 0 and until_ms <= now_ms then
+local until_ms, pinged_ms, _, generation = holder.parse(own, now_ms)
+if not holder.has(own, token) or until_ms > 0 and until_ms <= now_ms then
   return {'LOST'}
 end
 if until_ms > 0 then
-  demand_topic(topic)
-  put(shards_key, host, 0, pinged_ms, own)
+  acl.require_publish(topic)
+  holder.write(shards_key, host, 0, pinged_ms, own)
   local current = tonumber(redis.call('HGET', layout_key, 'generation') or 0)
   if current > 0 then
     redis.call('HINCRBY', layout_key, 'left', 1)
   end
-  if generation == current or not others(shards_key, current, now_ms) then
+  if generation == current or not holder.others(shards_key, current, now_ms) then
     redis.call('SPUBLISH', topic, 'free')
   end
 end

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- remove.lua removes a data centre that has no holders, and notifies those that wait for a shard of it. It may run when Redis is
--- out of memory.
--- uses: time.time holder.others rights.demand_topic
+-- remove.lua removes a data centre that has no holders, and notifies those that wait for a shard of it. It may run when
+-- Redis is out of memory.
 --
 -- KEYS[1] dcs     set   data centres of the cache
 -- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
@@ -15,11 +14,11 @@
 local dcs_key, layout_key, shards_key = KEYS[1], KEYS[2], KEYS[3]
 local dc, topic = ARGV[1], ARGV[2]
 
-local _, now_ms = time()
-if others(shards_key, 0, now_ms) then
+local _, now_ms = time.now()
+if holder.others(shards_key, 0, now_ms) then
   return {'IN_USE'}
 end
-demand_topic(topic)
+acl.require_publish(topic)
 redis.call('SREM', dcs_key, dc)
 redis.call('DEL', layout_key, shards_key)
 redis.call('SPUBLISH', topic, 'layout')

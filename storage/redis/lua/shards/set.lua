@@ -1,6 +1,5 @@
 #!lua
 -- set.lua gives a data centre a layout, and notifies those that wait for one.
--- uses: time.time time.decimal holder.others rights.demand_topic primary.history
 --
 -- KEYS[1] dcs     set   data centres of the cache
 -- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre
@@ -12,8 +11,9 @@
 -- ARGV[4] most        int     data centres at most, this one included
 -- ARGV[5] topic       string  sharded pub/sub channel of the data centre
 --
--- Returns {"OK", generation}, also if the layout is the next one already. Otherwise nothing was changed: {"CHANGED"} if the data
--- centre has another generation, {"IN_USE"} if holders of an earlier layout are left, {"FULL"} if there are too many data centres.
+-- Returns {"OK", generation}, also if the layout is the next one already. Otherwise nothing was changed: {"CHANGED"} if
+-- the data centre has another generation, {"IN_USE"} if holders of an earlier layout are left, {"FULL"} if there are
+-- too many data centres.
 -- Safe to run twice: yes.
 local dcs_key, layout_key, shards_key = KEYS[1], KEYS[2], KEYS[3]
 local dc, generation, starts, most, topic = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -21,22 +21,22 @@ local dc, generation, starts, most, topic = ARGV[1], tonumber(ARGV[2]), ARGV[3],
 local current, its = unpack(redis.call('HMGET', layout_key, 'generation', 'starts'))
 current = tonumber(current or 0)
 if current == generation + 1 and its == starts then
-  return {'OK', decimal(current)}
+  return {'OK', time.decimal(current)}
 elseif current ~= generation then
   return {'CHANGED'}
 end
-local _, now_ms = time()
-if others(shards_key, current, now_ms) then
+local _, now_ms = time.now()
+if holder.others(shards_key, current, now_ms) then
   return {'IN_USE'}
 elseif redis.call('SISMEMBER', dcs_key, dc) == 0 and redis.call('SCARD', dcs_key) >= most then
   return {'FULL'}
 end
-demand_topic(topic)
+acl.require_publish(topic)
 if current == 0 then
   redis.call('DEL', shards_key) -- of a layout that is gone: generations begin again
-  redis.call('HSET', layout_key, 'run', history(), 'since', 0)
+  redis.call('HSET', layout_key, 'run', primary.history(), 'since', 0)
 end
 redis.call('SADD', dcs_key, dc)
-redis.call('HSET', layout_key, 'generation', decimal(current + 1), 'starts', starts)
+redis.call('HSET', layout_key, 'generation', time.decimal(current + 1), 'starts', starts)
 redis.call('SPUBLISH', topic, 'layout')
-return {'OK', decimal(current + 1)}
+return {'OK', time.decimal(current + 1)}

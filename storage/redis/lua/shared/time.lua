@@ -1,30 +1,27 @@
--- time.lua is Redis's time, and the lives of a queue's keys.
+-- time.lua reads Redis's time and prolongs the lives of keys.
 
--- define: DAY_MS
-local DAY_MS = 86400000
+local time = {}
 
--- define: decimal
--- decimal returns a whole number as text. `..` and tostring would give large ones an exponent.
-local function decimal(n)
+time.DAY_MS = 86400000
+
+-- decimal returns a whole number as text. `..` and tostring use an exponent for large ones.
+function time.decimal(n)
   return string.format('%d', n)
 end
 
--- define: time
--- time returns Redis's time in microseconds and in milliseconds.
-local function time()
+-- now returns Redis's time in microseconds and in milliseconds.
+function time.now()
   local now = redis.call('TIME')
   local us = now[1] * 1000000 + now[2]
   return us, math.floor(us / 1000)
 end
 
--- define: prolong
--- uses: time.DAY_MS time.decimal
--- prolong makes keys live for so long from now on. It writes only if a tenth of a day is gone of what the first
--- of them has. No key of a queue stays forever, even if the queue has no director any more.
-local function prolong(now_ms, life_ms, ...)
-  if redis.call('PEXPIRETIME', (...)) < now_ms + life_ms - DAY_MS / 10 then
+-- prolong makes keys live for life_ms from now on. It writes only if the first of them lives at least a tenth of a day
+-- shorter than that.
+function time.prolong(now_ms, life_ms, ...)
+  if redis.call('PEXPIRETIME', (...)) < now_ms + life_ms - time.DAY_MS / 10 then
     for _, key in ipairs({...}) do
-      redis.call('PEXPIREAT', key, decimal(now_ms + life_ms))
+      redis.call('PEXPIREAT', key, time.decimal(now_ms + life_ms))
     end
   end
 end

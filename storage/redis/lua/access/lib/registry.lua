@@ -1,23 +1,21 @@
 -- registry.lua records what changed among API keys and revocations, and removes what has ended.
 
--- define: MOST_CHANGES
-local MOST_CHANGES = 4096
+local registry = {}
 
--- define: CHANGES_LIFE_MS
-local CHANGES_LIFE_MS = 2592000000
+registry.MOST_CHANGES = 4096
 
--- define: note
--- uses: registry.MOST_CHANGES registry.CHANGES_LIFE_MS
--- note adds a change and notifies all servers. The token distinguishes it from one that a fail-over lost, whose place it has.
-local function note(changes, token, topic, what, name)
-  redis.call('XADD', changes, 'MAXLEN', '~', MOST_CHANGES, '*', 'token', token, what, name)
-  redis.call('PEXPIRE', changes, CHANGES_LIFE_MS)
+registry.CHANGES_LIFE_MS = 2592000000
+
+-- record adds a change and notifies all servers. The token distinguishes it from one that a fail-over lost, whose place
+-- it has.
+function registry.record(changes, token, topic, what, name)
+  redis.call('XADD', changes, 'MAXLEN', '~', registry.MOST_CHANGES, '*', 'token', token, what, name)
+  redis.call('PEXPIRE', changes, registry.CHANGES_LIFE_MS)
   redis.call('SPUBLISH', topic, token)
 end
 
--- define: latest
 -- latest returns the ID and the token of the last change, "" and "" if there is none.
-local function latest(changes)
+function registry.latest(changes)
   local last = redis.call('XREVRANGE', changes, '+', '-', 'COUNT', 1)[1]
   if not last then
     return '', ''
@@ -25,15 +23,12 @@ local function latest(changes)
   return last[1], last[2][2]
 end
 
--- define: SWEEP
 -- How many values that have ended a call removes: more than it adds.
-local SWEEP = 100
+registry.SWEEP = 100
 
--- define: sweep
--- uses: registry.SWEEP time.decimal
 -- sweep removes some of what has ended.
-local function sweep(now_ms, ends, ...)
-  local ended = redis.call('ZRANGE', ends, '-inf', decimal(now_ms), 'BYSCORE', 'LIMIT', 0, SWEEP)
+function registry.sweep(now_ms, ends, ...)
+  local ended = redis.call('ZRANGE', ends, '-inf', time.decimal(now_ms), 'BYSCORE', 'LIMIT', 0, registry.SWEEP)
   if #ended > 0 then
     for _, key in ipairs({...}) do
       redis.call('HDEL', key, unpack(ended))

@@ -1,11 +1,11 @@
--- ack.lua judges a receipt and moves the mark.
+-- ack.lua checks a receipt and moves the mark.
 
--- define: held
--- uses: clock.distance
--- held reports whether the receipt's message can have been at its clock. Its dedup record, which was written with it, has
--- that clock; or the message is there; or both are gone by the end of their life. A message that was trimmed has its record
--- until then. Only the head of the message's key is read, where the ID is.
-local function held(keys, receipt, clock, max_messages)
+local ack = {}
+
+-- matches reports whether the receipt's message can have been at the receipt's clock: its dedup record has that clock,
+-- or the message is there, or both have expired. The record of a trimmed message stays until the message would have
+-- expired. Only the start of the message is read, which has the ID.
+function ack.matches(keys, receipt, clock, max_messages)
   local record = receipt.id ~= '' and redis.call('GET', keys.record)
   if receipt.id == '' or record == receipt.at then
     return true
@@ -15,26 +15,24 @@ local function held(keys, receipt, clock, max_messages)
     local id = string.match(head, '^%s*{%s*"id"%s*:%s*"([^"]*)"')
     return not id or id == receipt.id
   end
-  return not record and (max_messages == 0 or distance(receipt.clock, clock) < max_messages)
+  return not record and (max_messages == 0 or clocks.distance(receipt.clock, clock) < max_messages)
 end
 
--- define: acknowledge
--- uses: ack.held clock.behind clock.between life.position life.whole
--- acknowledge moves the mark to a receipt's clock, and renews it for so long. It returns OK, STALE if the mark was there
--- already, or why the receipt is refused; and the channel's clock.
-local function acknowledge(keys, receipt, max_messages, life_ms)
-  local clock, epoch, mark = position(keys.clock, keys.epoch, keys.mark)
+-- apply moves the mark to the receipt's clock and renews it for life_ms. It returns OK, STALE if the mark is there or
+-- past it, or why the receipt is refused; and after OK and STALE the channel's clock and the mark.
+function ack.apply(keys, receipt, max_messages, life_ms)
+  local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
   if not mark then
     return 'NO_SUBSCRIBER'
   elseif receipt.epoch ~= epoch then
     return 'EPOCH'
-  elseif behind(receipt.clock, mark) then
+  elseif clocks.behind(receipt.clock, mark) then
     return 'STALE', clock, mark
-  elseif not between(mark, receipt.clock, clock) then
+  elseif not clocks.between(mark, receipt.clock, clock) then
     return 'AHEAD'
-  elseif not held(keys, receipt, clock, max_messages) then
+  elseif not ack.matches(keys, receipt, clock, max_messages) then
     return 'SUPERSEDED'
   end
-  redis.call('SET', keys.mark, receipt.at, 'PXAT', whole(keys, life_ms))
+  redis.call('SET', keys.mark, receipt.at, 'PXAT', channel.extend_mark(keys, life_ms))
   return 'OK', clock, receipt.clock
 end

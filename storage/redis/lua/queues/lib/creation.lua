@@ -1,24 +1,25 @@
 -- creation.lua decides what becomes of attempts to make tickets.
 
--- define: parse
+local creation = {}
+
 -- parse returns attempts, in their order.
-local function parse(texts, keys)
+function creation.parse(texts, keys)
   local attempts = {}
   for at = 1, #texts / 8 do
     local id, ttl, keep, life, max, names, listens, spec = unpack(texts, 8 * at - 7, 8 * at)
     attempts[at] = {
       at = at, id = id, ttl = tonumber(ttl), keep = tonumber(keep), max = tonumber(max), names = names,
       rest = ' ' .. ttl .. ' ' .. keep .. ' ' .. life .. ' ' .. names .. ' ' .. spec,
-      ticket = keys[2 * at - 1], assignment = keys[2 * at], reused = string.sub(names, -1) ~= ' ', listens = listens ~= '',
+      ticket = keys[2 * at - 1], assignment = keys[2 * at],
+      reused = string.sub(names, -1) ~= ' ', listens = listens ~= '',
     }
   end
   return attempts
 end
 
--- define: divide
--- divide divides attempts into the first one for each ID and the rest, and returns what the tickets' keys, and then another one,
--- hold in between.
-local function divide(attempts, other)
+-- divide divides attempts into the first one for each ID and the rest, and returns what the tickets' keys, and then
+-- another one, hold in between.
+function creation.divide(attempts, other)
   local seen, firsts, keys, rest = {}, {}, {}, {}
   for _, attempt in ipairs(attempts) do
     if seen[attempt.id] then
@@ -31,17 +32,15 @@ local function divide(attempts, other)
   return firsts, redis.call('MGET', unpack(keys)), rest
 end
 
--- define: settle
--- uses: ticket.adopt ticket.state
 -- settle returns the outcome of an attempt whose ticket's key holds a value, or nil if it can make the ticket.
-local function settle(now_ms, attempt, expiries, proposed, value)
+function creation.settle(now_ms, attempt, expiries, proposed, value)
   if not value then
     return nil
   end
   local keys = {ticket = attempt.ticket, assignment = attempt.assignment, expiries = expiries, proposed = proposed}
-  local status, ends, found, assigned = state(now_ms, attempt.id, keys)
+  local status, ends, found, assigned = ticket.state(now_ms, attempt.id, keys)
   if status then
-    local made = adopt(attempt.ticket, found, status, string.match(attempt.names, '^%w+'))
+    local made = ticket.adopt(attempt.ticket, found, status, string.match(attempt.names, '^%w+'))
     return made and {'CREATED', made, ends} or {'EXISTS', status, ends, found, assigned}
   end
   for name in string.gmatch(attempt.names, '%w+') do
@@ -51,17 +50,15 @@ local function settle(now_ms, attempt, expiries, proposed, value)
   end
 end
 
--- define: enter
--- uses: time.DAY_MS time.prolong
--- enter makes new tickets matchable, which comes last. The lists are created and expires, scores and IDs, and the IDs of those that
--- listen, and of reused ones, which may have left claims. life_ms is that of those that listen.
-local function enter(now_ms, keys, lists, life_ms)
+-- enter makes new tickets matchable, which comes last. The lists are created and expires, scores and IDs, and the IDs
+-- of those that listen, and of reused ones, which may have left claims. life_ms is that of those that listen.
+function creation.enter(now_ms, keys, lists, life_ms)
   if #lists.reused > 0 then
     redis.call('ZREM', keys.proposed, unpack(lists.reused))
   end
   if #lists.listening > 0 then
     redis.call('SADD', keys.listening, unpack(lists.listening))
-    prolong(now_ms, life_ms + DAY_MS, keys.listening)
+    time.prolong(now_ms, life_ms + time.DAY_MS, keys.listening)
   end
   if #lists.created > 0 then
     redis.call('ZADD', keys.waiting, unpack(lists.created))

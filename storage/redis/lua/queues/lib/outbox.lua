@@ -1,14 +1,14 @@
 -- outbox.lua adds assignments to the outbox, and removes them.
 
--- define: post
--- post adds the assignment of a ticket, and returns the entry.
-local function post(outbox_key, id, match, epoch, content)
+local outbox = {}
+
+-- add adds the assignment of a ticket, and returns the entry.
+function outbox.add(outbox_key, id, match, epoch, content)
   return redis.call('XADD', outbox_key, '*', 'ticket', id, 'match', match, 'epoch', epoch, 'content', content)
 end
 
--- define: remove
 -- remove removes entries, which spaces separate.
-local function remove(outbox_key, delivered)
+function outbox.remove(outbox_key, delivered)
   local entries = {}
   for entry in string.gmatch(delivered, '%S+') do
     entries[#entries + 1] = entry

@@ -1,10 +1,11 @@
 -- ticket.lua reads the state of a ticket.
 
--- define: state
+local ticket = {}
+
 -- state returns a ticket's status, the end of its life while it waits, its value and its assignment. If there is no
--- ticket it returns nil twice, and the attempts to make it that were undone, if any. A ticket that waits is in expiries;
--- that of any other one follows from its value and assignment.
-local function state(now_ms, id, keys)
+-- ticket it returns nil twice, and the attempts to make it that were undone, if any. A ticket that waits is in
+-- expiries; that of any other one follows from its value and assignment.
+function ticket.state(now_ms, id, keys)
   local found = redis.call('MGET', keys.ticket, keys.assignment)
   local value, assignment = found[1], found[2]
   local kind = value and string.sub(value, 1, 1)
@@ -23,36 +24,30 @@ local function state(now_ms, id, keys)
   return status, expires or '', value, assignment or ''
 end
 
--- define: ATTEMPTS
 -- A ticket's attempts are those that made it or found it there. It is undone only with the last of them: each may have
--- reported the ticket to its client. In place of those beyond MOST_ATTEMPTS characters there is a word that is no attempt, so
--- that the ticket is never undone.
-local ATTEMPTS = '^(S(%d+) %d+ %d+ %d+ )([%w,]+)()'
+-- reported the ticket to its client. In place of those beyond MOST_ATTEMPTS characters there is a word that is no
+-- attempt, so that the ticket is never undone.
+ticket.ATTEMPTS = '^(S(%d+) %d+ %d+ %d+ )([%w,]+)()'
 
--- define: MOST_ATTEMPTS
-local MOST_ATTEMPTS = 8 * 27
+ticket.MOST_ATTEMPTS = 8 * 27
 
--- define: adopt
--- uses: ticket.ATTEMPTS ticket.MOST_ATTEMPTS
 -- adopt adds an attempt to those of a ticket that waits. For the first of them it returns when the ticket was made.
-local function adopt(ticket_key, value, status, attempt)
-  local head, made, attempts, at = string.match(value, ATTEMPTS)
+function ticket.adopt(ticket_key, value, status, attempt)
+  local head, made, attempts, at = string.match(value, ticket.ATTEMPTS)
   if not head or (status ~= 'SEARCHING' and status ~= 'PENDING') then
     return nil
   elseif string.sub(attempts, 1, #attempt) == attempt then
     return made
   end
-  local word = #attempts < MOST_ATTEMPTS and attempt or 'more'
+  local word = #attempts < ticket.MOST_ATTEMPTS and attempt or 'more'
   if not string.find(attempts, word, 1, true) then
     redis.call('SET', ticket_key, head .. attempts .. ',' .. word .. string.sub(value, at), 'KEEPTTL')
   end
 end
 
--- define: disown
--- uses: ticket.ATTEMPTS
 -- disown removes an attempt from those of a ticket. It returns whether it was the only one, and changes nothing then.
-local function disown(ticket_key, value, attempt)
-  local head, _, attempts, at = string.match(value, ATTEMPTS)
+function ticket.disown(ticket_key, value, attempt)
+  local head, _, attempts, at = string.match(value, ticket.ATTEMPTS)
   if not head or attempts == attempt then
     return head ~= nil
   end

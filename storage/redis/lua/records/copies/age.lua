@@ -1,12 +1,12 @@
 #!lua flags=no-writes
 -- age.lua reads when a message of a channel was last announced.
--- uses: time.decimal time.time
 --
 -- KEYS[1] pending  zset  channels by when a message was last announced, in ms
 --
 -- ARGV[1] channel  string  the channel
 --
--- Returns {"OK", at, age_ms}: when it was, as settle.lua takes it, and how long ago, or {"GONE"} if nothing is to be copied.
+-- Returns {"OK", at, age_ms}: when it was, as settle.lua takes it, and how long ago, or {"GONE"} if nothing is to be
+-- copied.
 -- Safe to run twice: yes, it only reads.
 local pending_key = KEYS[1]
 local channel = ARGV[1]
@@ -15,5 +15,5 @@ local at = redis.call('ZSCORE', pending_key, channel)
 if not at then
   return {'GONE'}
 end
-local _, now_ms = time()
-return {'OK', decimal(tonumber(at)), math.max(0, now_ms - tonumber(at))}
+local _, now_ms = time.now()
+return {'OK', time.decimal(tonumber(at)), math.max(0, now_ms - tonumber(at))}

@@ -1,6 +1,6 @@
 #!lua
--- announce.lua records that a channel is going to have messages that must be copied, unless there are too many such channels.
--- uses: rights.demand_topic time.decimal time.time
+-- announce.lua records that a channel is going to have messages that must be copied, unless there are too many such
+-- channels.
 --
 -- KEYS[1] pending  zset  channels by when a message was last announced, in ms
 --
@@ -13,11 +13,11 @@
 local pending_key = KEYS[1]
 local channel, most, topic = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
-demand_topic(topic)
-local _, now_ms = time()
+acl.require_publish(topic)
+local _, now_ms = time.now()
 if redis.call('ZCARD', pending_key) >= most and not redis.call('ZSCORE', pending_key, channel) then
   return {'FULL'}
 end
-redis.call('ZADD', pending_key, decimal(now_ms), channel)
+redis.call('ZADD', pending_key, time.decimal(now_ms), channel)
 redis.call('SPUBLISH', topic, channel)
 return {'OK'}

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- settle.lua removes a channel whose messages are copied, unless another message was announced meanwhile. It may run when
--- Redis is out of memory.
+-- settle.lua removes a channel whose messages are copied, unless another message was announced meanwhile. It may run
+-- when Redis is out of memory.
 --
 -- KEYS[1] pending  zset  channels by when a message was last announced, in ms
 --

@@ -1,6 +1,5 @@
--- check.lua reads a session, and prolongs its life when a tenth of it is gone. It has no #! line, and goes on if Redis refuses to
--- write: a session is known as long as Redis can be read.
--- uses: rights.demand sessions.fields sessions.renew time.time
+-- check.lua reads a session, and prolongs its life when a tenth of it is gone. It has no #! line, and goes on if Redis
+-- refuses to write: a session is known as long as Redis can be read.
 --
 -- KEYS[1] session   hash  the session
 -- KEYS[2] sessions  set   IDs of the user's sessions
@@ -13,16 +12,16 @@
 local session_key, sessions_key = KEYS[1], KEYS[2]
 local id, ttl_ms = ARGV[1], tonumber(ARGV[2])
 
-local found = fields(session_key)
+local found = sessions.fields(session_key)
 if found[2] == '' or redis.call('SISMEMBER', sessions_key, id) == 0 then
   return {'UNKNOWN'}
 end
-local _, now_ms = time()
+local _, now_ms = time.now()
 if now_ms - (tonumber(found[3]) or 0) * 1000 >= ttl_ms / 10 or found[#found] < 0 then
-  demand(session_key, 'HSET', 'PEXPIREAT')
-  demand(sessions_key, 'PEXPIREAT')
-  if pcall(renew, session_key, sessions_key, now_ms, ttl_ms) then
-    found = fields(session_key)
+  acl.require(session_key, 'HSET', 'PEXPIREAT')
+  acl.require(sessions_key, 'PEXPIREAT')
+  if pcall(sessions.renew, session_key, sessions_key, now_ms, ttl_ms) then
+    found = sessions.fields(session_key)
   end
 end
 return {'OK', unpack(found)}

@@ -1,10 +1,10 @@
 #!lua
 -- create.lua makes a session. If its user has too many, the one that is idle for longest ends.
--- uses: rights.demand sessions.fields sessions.make_room sessions.renew slot.served time.decimal time.time
 --
 -- KEYS[1] session   hash    the new session
 -- KEYS[2] sessions  set     IDs of the user's sessions
--- KEYS[3] ended     string  when all sessions of the user were ended, in seconds; only while those of the source are accepted
+-- KEYS[3] ended     string  when all sessions of the user were ended, in seconds; only while those of the source are
+--                           accepted
 --
 -- ARGV[1]  id       string  of the session
 -- ARGV[2]  base     string  what the keys of the user's sessions start with, before their IDs
@@ -13,26 +13,27 @@
 -- ARGV[5]  since    int     when a session of the source was made, in seconds; "": it is a new one
 -- ARGV[6…] values   string  name and value of each field, but for its times
 --
--- Returns {"OK", username, created_s, last_activity_s, device_info, auth_data, ends_ms}, {"ENDED"} if the session of the source was
--- ended with all others, or {"MOVING"} if the slot is half moved.
+-- Returns {"OK", username, created_s, last_activity_s, device_info, auth_data, ends_ms}, {"ENDED"} if the session of
+-- the source was ended with all others, or {"MOVING"} if the slot is half moved.
 -- Safe to run twice: yes, the second run finds the session.
 local session_key, sessions_key, ended_key = KEYS[1], KEYS[2], KEYS[3]
-local id, base, ttl_ms, most, since, values = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5], {unpack(ARGV, 6)}
+local id, base, ttl_ms, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local since, values = ARGV[5], {unpack(ARGV, 6)}
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local ended = since ~= '' and redis.call('GET', ended_key)
 if ended and tonumber(since) <= tonumber(ended) then
   return {'ENDED'}
 end
-demand(sessions_key, 'SADD', 'SREM', 'PEXPIREAT')
-demand(session_key, 'HSET', 'PEXPIREAT', 'DEL')
+acl.require(sessions_key, 'SADD', 'SREM', 'PEXPIREAT')
+acl.require(session_key, 'HSET', 'PEXPIREAT', 'DEL')
 if redis.call('EXISTS', session_key) == 0 then
-  if not served(make_room, sessions_key, base, most) then
+  if not slot.try(sessions.make_room, sessions_key, base, most) then
     return {'MOVING'}
   end
-  local created = since ~= '' and since or decimal(math.floor(now_ms / 1000))
+  local created = since ~= '' and since or time.decimal(math.floor(now_ms / 1000))
   redis.call('SADD', sessions_key, id)
   redis.call('HSET', session_key, 'created_at', created, unpack(values))
-  renew(session_key, sessions_key, now_ms, ttl_ms)
+  sessions.renew(session_key, sessions_key, now_ms, ttl_ms)
 end
-return {'OK', unpack(fields(session_key))}
+return {'OK', unpack(sessions.fields(session_key))}

@@ -1,19 +1,18 @@
 #!lua flags=no-writes
 -- list.lua reads all sessions of a user, without what is for back ends only.
--- uses: sessions.here slot.served
 --
 -- KEYS[1] sessions  set  IDs of the user's sessions
 --
 -- ARGV[1] base  string  what the keys of the user's sessions start with, before their IDs
 --
--- Returns {"OK", id, username, created_s, last_activity_s, device_info or "", ends_ms, …}, six values for each, or {"MOVING"} if the
--- slot is half moved.
+-- Returns {"OK", id, username, created_s, last_activity_s, device_info or "", ends_ms, …}, six values for each, or
+-- {"MOVING"} if the slot is half moved.
 -- Safe to run twice: yes, it only reads.
 local sessions_key = KEYS[1]
 local base = ARGV[1]
 
 local ids = redis.call('SMEMBERS', sessions_key)
-if not served(here, sessions_key, base, ids) then
+if not slot.try(sessions.probe, sessions_key, base, ids) then
   return {'MOVING'}
 end
 local reply = {'OK'}

@@ -1,6 +1,5 @@
 #!lua flags=allow-oom
 -- revoke.lua ends a session. It may run when Redis is out of memory.
--- uses: rights.demand
 --
 -- KEYS[1] session   hash  the session
 -- KEYS[2] sessions  set   IDs of the user's sessions
@@ -12,7 +11,7 @@
 local session_key, sessions_key = KEYS[1], KEYS[2]
 local id = ARGV[1]
 
-demand(sessions_key, 'SREM')
+acl.require(sessions_key, 'SREM')
 redis.call('DEL', session_key)
 redis.call('SREM', sessions_key, id)
 return {'OK'}

@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
 -- revokeall.lua ends all sessions of a user. It may run when Redis is out of memory.
--- uses: many.each rights.demand sessions.here slot.served time.decimal time.time
 --
 -- KEYS[1] sessions  set     IDs of the user's sessions
--- KEYS[2] ended     string  when all sessions of the user were ended, in seconds; only while those of the source are accepted
+-- KEYS[2] ended     string  when all sessions of the user were ended, in seconds; only while those of the source are
+--                           accepted
 --
 -- ARGV[1] base      string  what the keys of the user's sessions start with, before their IDs
--- ARGV[2] ended_ms  int     for how long those of the source that were made before now stay ended; 0: they aren't accepted
+-- ARGV[2] ended_ms  int     for how long those of the source that were made before now stay ended; 0: they aren't
+--                           accepted
 --
 -- Returns {"OK", ended}: how many were there, or {"MOVING"} if the slot is half moved.
 -- Safe to run twice: yes.
@@ -14,19 +15,19 @@ local sessions_key, ended_key = KEYS[1], KEYS[2]
 local base, ended_ms = ARGV[1], tonumber(ARGV[2])
 
 local ids = redis.call('SMEMBERS', sessions_key)
-if not served(here, sessions_key, base, ids) then
+if not slot.try(sessions.probe, sessions_key, base, ids) then
   return {'MOVING'}
 end
-demand(sessions_key, 'DEL')
+acl.require(sessions_key, 'DEL')
 if ended_ms > 0 then
-  local _, now_ms = time()
-  redis.call('SET', ended_key, decimal(math.floor(now_ms / 1000)), 'PX', decimal(ended_ms))
+  local _, now_ms = time.now()
+  redis.call('SET', ended_key, time.decimal(math.floor(now_ms / 1000)), 'PX', time.decimal(ended_ms))
 end
 local count = 0
 for i, id in ipairs(ids) do
   ids[i] = base .. id
 end
-each(ids, function(...)
+batch.each(ids, function(...)
   count = count + redis.call('DEL', ...)
 end)
 redis.call('DEL', sessions_key)

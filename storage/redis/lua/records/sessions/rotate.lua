@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- rotate.lua gives a session another ID, and the full TTL from now on: that of its old token ends. It may run when Redis is out of
--- memory.
--- uses: rights.demand sessions.fields sessions.renew time.time
+-- rotate.lua gives a session another ID, and the full TTL from now on: that of its old token ends. It may run when
+-- Redis is out of memory.
 --
 -- KEYS[1] session   hash  the session
 -- KEYS[2] next      hash  the session under its new ID
@@ -16,18 +15,18 @@
 local session_key, next_key, sessions_key = KEYS[1], KEYS[2], KEYS[3]
 local id, new_id, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local rotated = fields(next_key)
+local rotated = sessions.fields(next_key)
 if rotated[2] ~= '' and redis.call('SISMEMBER', sessions_key, new_id) == 1 then
   return {'OK', unpack(rotated)}
 end
-if fields(session_key)[2] == '' or redis.call('SISMEMBER', sessions_key, id) == 0 then
+if sessions.fields(session_key)[2] == '' or redis.call('SISMEMBER', sessions_key, id) == 0 then
   return {'UNKNOWN'}
 end
-demand(sessions_key, 'SADD', 'SREM', 'PEXPIREAT')
-demand(session_key, 'HSET', 'PEXPIREAT')
-local _, now_ms = time()
+acl.require(sessions_key, 'SADD', 'SREM', 'PEXPIREAT')
+acl.require(session_key, 'HSET', 'PEXPIREAT')
+local _, now_ms = time.now()
 redis.call('RENAME', session_key, next_key)
 redis.call('SREM', sessions_key, id)
 redis.call('SADD', sessions_key, new_id)
-renew(next_key, sessions_key, now_ms, ttl_ms)
-return {'OK', unpack(fields(next_key))}
+sessions.renew(next_key, sessions_key, now_ms, ttl_ms)
+return {'OK', unpack(sessions.fields(next_key))}

@@ -1,9 +1,9 @@
 #!lua
--- mark.lua keeps the mark of a setting, by which lists find it: whether it is secret, and when it was marked. A secret becomes
--- public only after its new value was written, and only if no other put may still write a secret value.
--- uses: time.time
+-- mark.lua keeps the mark of a setting, by which lists find it: whether it is secret, and when it was marked. A secret
+-- becomes public only after its new value was written, and only if no other put may still write a secret value.
 --
--- KEYS[1] marks  hash  marks of all settings by name: "public <µs>", "secret <µs>", or "secret <µs> <µs until which a put may write>"
+-- KEYS[1] marks  hash  marks of all settings by name: "public <µs>", "secret <µs>", or "secret <µs> <µs until which a
+--                      put may write>"
 --
 -- ARGV[1] name      string  of the setting
 -- ARGV[2] want      string  "secret", "public", or "": what it is, or else usual
@@ -15,13 +15,14 @@
 -- Returns {"OK", mark}, {"OPEN", mark} if another put may still write a secret value, or {"FULL"}.
 -- Safe to run twice: yes. If the first run's answer is lost, the setting may stay secret for the grace.
 local marks_key = KEYS[1]
-local name, want, usual, since, most, grace_us = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local name, want, usual, since = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local most, grace_us = tonumber(ARGV[5]), tonumber(ARGV[6])
 
 local found = redis.call('HGET', marks_key, name)
 if not found and redis.call('HLEN', marks_key) >= most then
   return {'FULL'}
 end
-local now = time()
+local now = time.now()
 local is, open = string.match(found or '', '^(%l+) %d+ ?(%d*)$')
 local what, ends = want ~= '' and want or is or usual, nil
 local others = since == '' and (tonumber(open) or 0) > now

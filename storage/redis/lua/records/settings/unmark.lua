@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- unmark.lua removes the marks of settings that have no value, unless they were marked again or lately: a value may be on its way
--- then. It may run when Redis is out of memory.
--- uses: time.time
+-- unmark.lua removes the marks of settings that have no value, unless they were marked again or lately: a value may be
+-- on its way then. It may run when Redis is out of memory.
 --
 -- KEYS[1] marks  hash  marks of all settings by name, as mark.lua writes them
 --
@@ -13,7 +12,7 @@
 local marks_key = KEYS[1]
 local grace_us, seen = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 
-local now = time()
+local now = time.now()
 for i = 1, #seen, 2 do
   local marked = tonumber(string.match(seen[i + 1], '%d+'))
   if marked + grace_us < now and redis.call('HGET', marks_key, seen[i]) == seen[i + 1] then

@@ -1,6 +1,5 @@
 #!lua
 -- issue.lua keeps a verification under the hash of its token, and ends the earlier one of the same user and type.
--- uses: time.decimal time.time
 --
 -- KEYS[1] verification  hash    what the token stands for
 -- KEYS[2] current       string  hash of the user's token of this type that is valid
@@ -8,23 +7,24 @@
 -- ARGV[1] hash    string  of the token
 -- ARGV[2] base    string  key of a verification of this user and type, without the hash
 -- ARGV[3] user    string  whose token it is
--- ARGV[4] type    string  what the token is for
+-- ARGV[4] kind    string  what the token is for
 -- ARGV[5] data    string  JSON, or "" for none
 -- ARGV[6] ttl_ms  int     life of the verification
 --
 -- Returns {"OK", ends_ms}: when the token ends.
 -- Safe to run twice: yes, the second run prolongs the token's life.
 local verification_key, current_key = KEYS[1], KEYS[2]
-local hash, base, user, type, data, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local hash, base, user, kind, data, ttl_ms = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 
 local earlier = redis.call('GET', current_key)
 if earlier then
   redis.call('DEL', base .. earlier)
 end
-local _, now_ms = time()
-local ends_ms = decimal(now_ms + ttl_ms)
-local created = decimal(math.floor(now_ms / 1000))
-redis.call('HSET', verification_key, 'user_id', user, 'token_type', 'verification', 'verification_type', type, 'created_at', created)
+local _, now_ms = time.now()
+local ends_ms = time.decimal(now_ms + ttl_ms)
+local created = time.decimal(math.floor(now_ms / 1000))
+redis.call('HSET', verification_key, 'user_id', user, 'token_type', 'verification', 'verification_type', kind,
+  'created_at', created)
 if data ~= '' then
   redis.call('HSET', verification_key, 'data', data)
 end

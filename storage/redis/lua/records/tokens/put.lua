@@ -1,6 +1,5 @@
 #!lua
 -- put.lua keeps the sealed tokens of an OAuth provider for a user.
--- uses: time.decimal time.time
 --
 -- KEYS[1] access   string  sealed access token
 -- KEYS[2] refresh  string  sealed refresh token
@@ -15,14 +14,14 @@
 local access_key, refresh_key = KEYS[1], KEYS[2]
 local access, access_ms, refresh, refresh_ms = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
-local _, now_ms = time()
+local _, now_ms = time.now()
 local access_ends_ms, refresh_ends_ms = '0', '0'
 if access ~= '' then
-  access_ends_ms = decimal(now_ms + access_ms)
+  access_ends_ms = time.decimal(now_ms + access_ms)
   redis.call('SET', access_key, access, 'PXAT', access_ends_ms)
 end
 if refresh ~= '' then
-  refresh_ends_ms = decimal(now_ms + refresh_ms)
+  refresh_ends_ms = time.decimal(now_ms + refresh_ms)
   redis.call('SET', refresh_key, refresh, 'PXAT', refresh_ends_ms)
 end
 return {'OK', access_ends_ms, refresh_ends_ms}

@@ -1,6 +1,5 @@
 #!lua
 -- state.lua keeps the state of an OAuth login under its hash.
--- uses: time.decimal time.time
 --
 -- KEYS[1] state  hash  what the login must know later
 --
@@ -14,9 +13,9 @@
 local state_key = KEYS[1]
 local provider, redirect_uri, csrf_token, ttl_ms = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
-local _, now_ms = time()
-local ends_ms = decimal(now_ms + ttl_ms)
+local _, now_ms = time.now()
+local ends_ms = time.decimal(now_ms + ttl_ms)
 redis.call('HSET', state_key, 'redirect_uri', redirect_uri, 'csrf_token', csrf_token, 'provider', provider,
-  'created_at', decimal(math.floor(now_ms / 1000)))
+  'created_at', time.decimal(math.floor(now_ms / 1000)))
 redis.call('PEXPIREAT', state_key, ends_ms)
 return {'OK', ends_ms}

@@ -1,7 +1,6 @@
 #!lua flags=allow-oom
--- take.lua takes what can be taken once: a verification, or the state of an OAuth login. It stays for a while for a repeat of the
--- attempt that took it, whose answer may have been lost. It may run when Redis is out of memory.
--- uses: time.decimal
+-- take.lua takes what can be taken once: a verification, or the state of an OAuth login. It stays for a while for a
+-- repeat of the attempt that took it, whose answer may have been lost. It may run when Redis is out of memory.
 --
 -- KEYS[1] secret  hash  what is kept under the hash of a token or a state
 --
@@ -24,7 +23,7 @@ end
 if not taken_by then
   redis.call('HSET', secret_key, 'taken_by', attempt)
   if redis.call('PTTL', secret_key) > keep_ms then
-    redis.call('PEXPIRE', secret_key, decimal(keep_ms))
+    redis.call('PEXPIRE', secret_key, time.decimal(keep_ms))
   end
 end
 return {'OK', unpack(fields)}

@@ -1,12 +1,13 @@
--- holder.lua reads and writes who holds a shard, or did last: the field of a host in the hash of a data centre,
--- "<end, ms> <last ping, ms> <shard> <generation> <incarnation> <claimed, ms> <loaded> <token> <address>". The end is 0 if the
+-- holder.lua reads and writes who holds a shard, or did last: the field of a host in the hash of a data centre, "<end,
+-- ms> <last ping, ms> <shard> <generation> <incarnation> <claimed, ms> <loaded> <token> <address>". The end is 0 if the
 -- holder has left.
 
--- define: front
--- front returns the end, the last ping, the shard and the generation of a holder, and whether the ping is in the future, from before
--- Redis's clock was set back. Then it counts as one of now, so that the holder keeps its shard for its TTL, and no longer. If the value
--- isn't one of a holder the end is 0 and there is nothing else.
-local function front(value, now_ms)
+local holder = {}
+
+-- parse returns the end, the last ping, the shard and the generation of a holder, and whether the ping is in the
+-- future, from before Redis's clock was set back. Then it counts as one of now, so that the holder keeps its shard for
+-- its TTL, and no longer. If the value isn't one of a holder the end is 0 and there is nothing else.
+function holder.parse(value, now_ms)
   local until_ms, pinged_ms, shard, generation = string.match(value or '', '^(%d+) (%d+) (%d+) (%d+) %d')
   if not until_ms then
     return 0
@@ -19,25 +20,21 @@ local function front(value, now_ms)
   return until_ms, pinged_ms, tonumber(shard), tonumber(generation), back
 end
 
--- define: put
--- uses: time.decimal
--- put writes a holder with another end and another last ping.
-local function put(key, host, until_ms, pinged_ms, value)
-  redis.call('HSET', key, host, decimal(until_ms) .. ' ' .. decimal(pinged_ms) .. string.match(value, '^%d+ %d+( .*)$'))
+-- write writes a holder with another end and another last ping.
+function holder.write(key, host, until_ms, pinged_ms, value)
+  local rest = string.match(value, '^%d+ %d+( .*)$')
+  redis.call('HSET', key, host, time.decimal(until_ms) .. ' ' .. time.decimal(pinged_ms) .. rest)
 end
 
--- define: has
 -- has reports whether a holder has a token.
-local function has(value, token)
+function holder.has(value, token)
   return string.match(value or '', '^%d+ %d+ %d+ %d+ %d+ %d+ %d (%S+) ') == token
 end
 
--- define: others
--- uses: holder.front
 -- others reports whether one of the holders of a data centre has a shard of another generation.
-local function others(key, generation, now_ms)
+function holder.others(key, generation, now_ms)
   for _, value in ipairs(redis.call('HVALS', key)) do
-    local until_ms, _, _, of = front(value, now_ms)
+    local until_ms, _, _, of = holder.parse(value, now_ms)
     if until_ms > now_ms and of ~= generation then
       return true
     end
@@ -45,6 +42,5 @@ local function others(key, generation, now_ms)
   return false
 end
 
--- define: KEEP_MS
 -- The holders of a data centre are kept for a week after the last ping, so that a host gets the shard that it had.
-local KEEP_MS = 604800000
+holder.KEEP_MS = 604800000

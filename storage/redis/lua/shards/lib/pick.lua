@@ -1,35 +1,34 @@
 -- pick.lua picks a shard for a host. The starts of a layout are 16 hexadecimal digits each, separated by spaces.
 
--- define: bounds
+local pick = {}
+
 -- bounds returns the first sharding keys of a shard and of the one after it, or ''.
-local function bounds(starts, shard)
+function pick.bounds(starts, shard)
   local at = shard * 17
   return string.sub(starts, at + 1, at + 16), string.sub(starts, at + 18, at + 33)
 end
 
--- define: SPARE
 -- That many holders more than a layout has shards are kept.
-local SPARE = 100
+pick.SPARE = 100
 
--- define: survey
--- uses: holder.front holder.put pick.SPARE time.DAY_MS
--- survey reads all holders of a data centre. It returns the end of the last one that has a shard of another generation, and the ends of
--- those that have one of this; when the free ones were pinged last; the fields of those whose holders' time is over; and the longest
--- TTL of all. It writes what has changed since Redis's clock was set back, and removes holders whose time is over if there are too many.
-local function survey(key, generation, shards, now_ms, host)
+-- survey reads all holders of a data centre. It returns the end of the last one that has a shard of another generation,
+-- and the ends of those that have one of this; when the free ones were pinged last; the fields of those whose holders'
+-- time is over; and the longest TTL of all. It writes what has changed since Redis's clock was set back, and removes
+-- holders whose time is over if there are too many.
+function pick.survey(key, generation, shards, now_ms, host)
   local seen = {former_ms = 0, ttl_ms = 0, held = {}, pinged = {}, over = {}}
   local all = redis.call('HGETALL', key)
-  local crowded = #all / 2 > shards + SPARE
+  local crowded = #all / 2 > shards + pick.SPARE
   for i = 1, #all, 2 do
-    local until_ms, pinged_ms, shard, of, back = front(all[i + 1], now_ms)
+    local until_ms, pinged_ms, shard, of, back = holder.parse(all[i + 1], now_ms)
     local ttl_ms = until_ms - (pinged_ms or 0)
-    if ttl_ms > seen.ttl_ms and ttl_ms <= DAY_MS then
+    if ttl_ms > seen.ttl_ms and ttl_ms <= time.DAY_MS then
       seen.ttl_ms = ttl_ms
     end
     if until_ms <= now_ms and crowded and all[i] ~= host then
       redis.call('HDEL', key, all[i])
     elseif back then
-      put(key, all[i], until_ms, pinged_ms, all[i + 1])
+      holder.write(key, all[i], until_ms, pinged_ms, all[i + 1])
     end
     if until_ms > now_ms and of == generation then
       seen.held[shard] = until_ms
@@ -45,10 +44,9 @@ local function survey(key, generation, shards, now_ms, host)
   return seen
 end
 
--- define: free
--- free returns the shard that is free and was pinged the longest time ago, or that of them with the lowest number, and 0. If all are
--- held it returns nil, and when the first one ends.
-local function free(seen, shards)
+-- free returns the shard that is free and was pinged the longest time ago, or that of them with the lowest number, and
+-- 0. If all are held it returns nil, and when the first one ends.
+function pick.free(seen, shards)
   local best, next_ms = nil, math.huge
   for shard = 0, shards - 1 do
     if seen.held[shard] then

@@ -1,9 +1,11 @@
--- match.lua decides which matches of a call can be assigned.
+-- matching.lua decides which matches of a call can be assigned.
 
--- define: parse
--- parse returns the matches of a call and the IDs of their tickets. A match has the indices of its first and last ticket.
--- The IDs of a ticket i, and its texts after that, begin at texts[match.texts + 4 * i], its keys at keys[match.keys + 2 * i].
-local function parse(texts, keys, token)
+local matching = {}
+
+-- parse returns the matches of a call and the IDs of their tickets. A match has the indices of its first and last
+-- ticket. The IDs of a ticket i, and its texts after that, begin at texts[match.texts + 4 * i], its keys at
+-- keys[match.keys + 2 * i].
+function matching.parse(texts, keys, token)
   local matches, ids, text, key = {}, {}, 1, 1
   while text <= #texts do
     local first, count = #ids + 1, tonumber(texts[text + 2])
@@ -21,15 +23,13 @@ local function parse(texts, keys, token)
   return matches, ids
 end
 
--- define: marked
--- uses: many.each
 -- marked returns what the keys of some matches hold, by key.
-local function marked(matches)
+function matching.marked(matches)
   local keys, found, marks = {}, {}, {}
   for i, match in ipairs(matches) do
     keys[i] = match.key
   end
-  each(keys, function(...)
+  batch.each(keys, function(...)
     for _, value in ipairs(redis.call('MGET', ...)) do
       found[#found + 1] = value or ''
     end
@@ -40,18 +40,16 @@ local function marked(matches)
   return marks
 end
 
--- define: judge
--- uses: many.gather
--- judge returns when each of some tickets was made, and a function that returns why the i-th can't be assigned, if it can't:
--- any is whether one that nobody holds can be. If another token holds it, it also returns until when, in milliseconds. The
--- third result is whether there are no claims on any of them.
-local function judge(now_ms, keys, ids, token, any)
-  local created, expires = gather('ZMSCORE', keys.waiting, ids), gather('ZMSCORE', keys.expiries, ids)
-  local ends, free = gather('ZMSCORE', keys.proposed, ids), true
+-- judge returns when each of some tickets was made, and a function that returns why the i-th can't be assigned, if it
+-- can't: any is whether one that nobody holds can be. If another token holds it, it also returns until when, in
+-- milliseconds. The third result is whether there are no claims on any of them.
+function matching.judge(now_ms, keys, ids, token, any)
+  local created, expires = batch.replies('ZMSCORE', keys.waiting, ids), batch.replies('ZMSCORE', keys.expiries, ids)
+  local ends, free = batch.replies('ZMSCORE', keys.proposed, ids), true
   for i = 1, #ids do
     free = free and not ends[i]
   end
-  local holders = free and {} or gather('HMGET', keys.claims, ids)
+  local holders = free and {} or batch.replies('HMGET', keys.claims, ids)
   return created, function(i, made)
     local other = created[i] and made ~= '' and tonumber(created[i]) ~= tonumber(made)
     if not created[i] or other or not expires[i] or tonumber(expires[i]) <= now_ms then
@@ -64,10 +62,9 @@ local function judge(now_ms, keys, ids, token, any)
   end, free
 end
 
--- define: take
--- take marks the tickets of a match as taken, if each can be and none is. Otherwise it returns those that can't be, each
--- followed by the reason, and by until when another token holds it or "".
-local function take(match, ids, texts, taken, reason)
+-- take marks the tickets of a match as taken, if each can be and none is. Otherwise it returns those that can't be,
+-- each followed by the reason, and by until when another token holds it or "".
+function matching.take(match, ids, texts, taken, reason)
   local conflicts = {}
   for i = match.first, match.last do
     local why, ends = reason(i, texts[match.texts + 4 * i + 1])
@@ -86,12 +83,11 @@ local function take(match, ids, texts, taken, reason)
   return #conflicts > 0 and conflicts or nil
 end
 
--- define: wanted
--- uses: many.gather
--- wanted returns whose assignments are messages, by the indices of tickets: of each that has the epoch of a channel's life, and of
--- each that is in keys.listening. some: there are such tickets. If none is in keys.listening it removes that from keys.
-local function wanted(keys, matches, ids, texts)
-  local listens, wants, any = gather('SMISMEMBER', keys.listening, ids), {}, nil
+-- wanted returns whose assignments are messages, by the indices of tickets: of each that has the epoch of a channel's
+-- life, and of each that is in keys.listening. some: there are such tickets. If none is in keys.listening it removes
+-- that from keys.
+function matching.wanted(keys, matches, ids, texts)
+  local listens, wants, any = batch.replies('SMISMEMBER', keys.listening, ids), {}, nil
   for _, match in ipairs(matches) do
     for i = match.first, match.last do
       any = listens[i] == 1 and keys.listening or any
@@ -103,12 +99,10 @@ local function wanted(keys, matches, ids, texts)
   return wants
 end
 
--- define: decide
--- uses: match.marked match.take
--- decide returns an outcome for each match, without what assigning it returns, and how many there are of each status. barred:
--- none can be assigned now.
-local function decide(matches, ids, texts, barred, reason)
-  local marks, taken, outcomes = marked(matches), {}, {}
+-- decide returns an outcome for each match, without what assigning it returns, and how many there are of each status.
+-- barred: none can be assigned now.
+function matching.decide(matches, ids, texts, barred, reason)
+  local marks, taken, outcomes = matching.marked(matches), {}, {}
   local counts = {['OK'] = 0, ['EXISTS'] = 0, ['CONFLICT'] = 0, ['LEASE'] = 0}
   for at, match in ipairs(matches) do
     if string.sub(marks[match.key], 1, #match.mark) == match.mark then
@@ -116,7 +110,7 @@ local function decide(matches, ids, texts, barred, reason)
     elseif barred then
       outcomes[at] = {'LEASE'}
     else
-      local against = take(match, ids, texts, taken, reason)
+      local against = matching.take(match, ids, texts, taken, reason)
       outcomes[at] = against and {'CONFLICT', against} or {'OK', {}, {}}
       marks[match.key] = against and marks[match.key] or match.mark
     end
